@@ -1,0 +1,37 @@
+//! The decisions of a distributed lock, as pure state machines.
+//!
+//! **A lock is a threshold over members.** A lock on one node needs 1 of 1, a lock on a majority of nodes needs
+//! N/2+1 of N, several locks taken together need each of them. One tally, one round, one set of terms and one renewal
+//! serve them all.
+//!
+//! Nothing here waits, sends, reads a clock or draws a random number: time and randomness are inputs, and every
+//! machine is a value (`Clone + Hash + Eq + Debug`) that a model checker can hold. The crate has no dependency. The
+//! crate `quorlock` drives these machines; `quorlock-redis` carries their requests to a server.
+//!
+//! | to read | see |
+//! |---|---|
+//! | what is asked of a node and what it answers | [`message`] |
+//! | what a node does with it, exactly | [`node`] |
+//! | how a request gets there | [`transport`] |
+//! | when a quorum is won or lost | [`quorum`], [`round`] |
+//! | how long the holder may believe | [`lease`] |
+//! | trying again, and when | [`acquisition`], [`backoff`] |
+//! | keeping a lock | [`renewal`] |
+//! | giving it back, and what must be cleaned up | [`release`], [`orphan`] |
+//! | tokens that a resource can check | [`fencing`] |
+
+pub mod acquisition;
+pub mod backoff;
+pub mod fencing;
+pub mod lease;
+pub mod message;
+pub mod name;
+pub mod node;
+pub mod orphan;
+pub mod owner;
+pub mod quorum;
+pub mod release;
+pub mod renewal;
+pub mod round;
+pub mod time;
+pub mod transport;

@@ -1,0 +1,199 @@
+//! What is asked of a node, and what it answers: the whole vocabulary.
+//!
+//! Requests state absolute facts, never increments: "this owner holds this name at count k for lease L", "the count
+//! is now k". A node that executes one twice is where it was after the first time.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::fencing::{Fence, Token};
+use crate::lease::Lease;
+use crate::name::Name;
+use crate::owner::OwnerId;
+use crate::time::millis_of;
+
+/// One request to one node.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Request {
+    /// Record a claim, if the name is free or the claim is the owner's already.
+    Acquire(Acquire),
+    /// Extend claims that are still their owners'; never makes one.
+    Renew(Renew),
+    /// Lower the count of a claim, or end it.
+    Release(Release),
+}
+
+/// "The owner holds the name at this count for this lease."
+///
+/// Granted when the name is free or already the owner's. On a claim that is the owner's already, the TTL becomes the
+/// larger of what is left and the lease.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Acquire {
+    /// What is locked.
+    pub name: Name,
+    /// For whom.
+    pub owner: OwnerId,
+    /// The hold count from now on, at least 1.
+    pub count: u32,
+    /// For how long.
+    pub lease: Lease,
+    /// How the node chooses the token.
+    pub fence: Fence,
+    /// How long an unused token counter is kept.
+    pub retention: Retention,
+}
+
+/// "These claims are still their owners'; keep them for this long."
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Renew {
+    /// The claims, each answered by itself.
+    pub claims: Vec<Claim>,
+    /// How long an unused token counter is kept.
+    pub retention: Retention,
+}
+
+/// One claim of a [`Renew`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Claim {
+    /// What is locked.
+    pub name: Name,
+    /// For whom.
+    pub owner: OwnerId,
+    /// The hold count from now on, at least 1.
+    pub count: u32,
+    /// For how long: the TTL becomes the larger of what is left and this.
+    pub lease: Lease,
+    /// The hold's token; the node stores it if it is larger than what it has.
+    pub token: Token,
+}
+
+/// "The owner holds the name at this count from now on."
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Release {
+    /// What is locked.
+    pub name: Name,
+    /// For whom.
+    pub owner: OwnerId,
+    /// The count that is left; 0 frees the name and wakes a waiter.
+    pub count: u32,
+}
+
+/// How long a node keeps the token counter of a name that nobody uses.
+///
+/// A counter shared with Redisson's fenced lock must not expire: Redisson would start again at 1.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Retention {
+    /// It expires this many milliseconds after its last use.
+    Millis(u64),
+    /// It never expires.
+    Forever,
+}
+
+impl Retention {
+    /// A retention of this span.
+    #[must_use]
+    pub fn of(span: Duration) -> Self {
+        Retention::Millis(millis_of(span))
+    }
+}
+
+/// One node's answer to a request that it executed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Reply {
+    /// To [`Request::Acquire`].
+    Acquire(AcquireReply),
+    /// To [`Request::Renew`]: one for each claim, in order.
+    Renew(Vec<RenewReply>),
+    /// To [`Request::Release`].
+    Release(ReleaseReply),
+}
+
+/// The answer to [`Acquire`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AcquireReply {
+    /// The claim is recorded.
+    Granted {
+        /// Whether it was there before.
+        freshness: Freshness,
+        /// The token stored for the name now.
+        token: Token,
+    },
+    /// Somebody else holds the name.
+    Refused {
+        /// What is left of their claim.
+        ttl: Ttl,
+    },
+    /// The key is a lock of another mode.
+    OtherMode(Mode),
+}
+
+/// Whether a granted claim was there before.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Freshness {
+    /// The name was free.
+    Anew,
+    /// The claim was the owner's already.
+    AlreadyYours,
+}
+
+/// What a node still has on a key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Ttl {
+    /// So many milliseconds.
+    Millis(u64),
+    /// The key has no expiry: another program's, or an operator's doing.
+    Unbounded,
+}
+
+/// In which way a name is held.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    /// Reentrant exclusive lock.
+    Plain,
+    /// Shared by readers (a read-write lock).
+    Read,
+    /// Held by a writer (a read-write lock).
+    Write,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Plain => "plain lock",
+            Mode::Read => "read lock",
+            Mode::Write => "write lock",
+        })
+    }
+}
+
+/// The answer to one [`Claim`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RenewReply {
+    /// It is the owner's, and extended.
+    AlreadyYours {
+        /// The token stored for the name now.
+        token: Token,
+    },
+    /// It is not: expired, freed or somebody else's.
+    NotYours,
+}
+
+/// The answer to [`Release`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReleaseReply {
+    /// The name is free, and a waiter was woken.
+    Freed,
+    /// The claim stays, at the stated count.
+    Kept,
+    /// It was not the owner's: never was, expired, or released before.
+    NotYours,
+}
+
+/// What a node publishes about a name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Wake {
+    /// The name is free: one waiter may try (payload `0`).
+    Unlocked,
+    /// A writer left: all waiting readers may try (payload `1`).
+    ReadersMayEnter,
+}

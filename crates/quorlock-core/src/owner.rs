@@ -1,0 +1,113 @@
+//! Under which identity a claim is made.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// One client: a random UUID, drawn once per client.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(u128);
+
+impl ClientId {
+    /// Makes a version 4 UUID of 128 random bits (six of them are overwritten).
+    #[must_use]
+    pub const fn from_random(bits: u128) -> Self {
+        let version = 0x4 << 76;
+        let variant = 0b10 << 62;
+        ClientId(bits & !(0xf << 76) & !(0b11 << 62) | version | variant)
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.0;
+        write!(
+            f,
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            id >> 96,
+            (id >> 80) & 0xffff,
+            (id >> 64) & 0xffff,
+            (id >> 48) & 0xffff,
+            id & 0xffff_ffff_ffff
+        )
+    }
+}
+
+impl fmt::Debug for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The owner of a claim: a client and a number that the client gives to no second round.
+///
+/// On the wire it is `<uuid>:<number>`, the shape of Redisson's `<client uuid>:<thread id>`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnerId {
+    /// The client.
+    pub client: ClientId,
+    /// Which of its rounds; below 2^63, as a JVM reads it.
+    pub number: u64,
+}
+
+impl fmt::Display for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.client, self.number)
+    }
+}
+
+impl fmt::Debug for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text is not `<uuid>:<number>`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotAnOwner;
+
+impl fmt::Display for NotAnOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not an owner: expected <uuid>:<number>")
+    }
+}
+
+impl std::error::Error for NotAnOwner {}
+
+impl FromStr for OwnerId {
+    type Err = NotAnOwner;
+
+    fn from_str(text: &str) -> Result<Self, NotAnOwner> {
+        let (uuid, number) = text.split_once(':').ok_or(NotAnOwner)?;
+        let digits: String = uuid.chars().filter(|c| *c != '-').collect();
+        let client = ClientId(u128::from_str_radix(&digits, 16).map_err(|_| NotAnOwner)?);
+        let number = number.parse().map_err(|_| NotAnOwner)?;
+        let owner = OwnerId { client, number };
+        if owner.to_string() == text {
+            Ok(owner)
+        } else {
+            Err(NotAnOwner)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_reads_as_a_version_4_uuid_and_a_number() {
+        let owner = OwnerId {
+            client: ClientId::from_random(u128::MAX),
+            number: 7,
+        };
+        assert_eq!(owner.to_string(), "ffffffff-ffff-4fff-bfff-ffffffffffff:7");
+        assert_eq!(owner.to_string().parse(), Ok(owner));
+    }
+
+    #[test]
+    fn other_texts_are_no_owners() {
+        for text in ["", "x:1", "ffffffff-ffff-4fff-bfff-ffffffffffff", "0:0"] {
+            assert_eq!(text.parse::<OwnerId>(), Err(NotAnOwner), "{text}");
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Who must say yes: thresholds, members, tallies, verdicts.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How many of how many must grant.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Threshold {
+    needed: usize,
+    of: usize,
+}
+
+impl Threshold {
+    /// N/2 + 1 of N: any two majorities share a member.
+    ///
+    /// An even number is allowed and buys nothing: 3 of 4 tolerates one failure, as 2 of 3 does.
+    #[must_use]
+    pub const fn majority(of: usize) -> Self {
+        Threshold {
+            needed: of / 2 + 1,
+            of,
+        }
+    }
+
+    /// Every one.
+    #[must_use]
+    pub const fn all(of: usize) -> Self {
+        Threshold { needed: of, of }
+    }
+
+    /// How many must grant.
+    #[must_use]
+    pub const fn needed(self) -> usize {
+        self.needed
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn of(self) -> usize {
+        self.of
+    }
+
+    /// How many may fail to grant.
+    #[must_use]
+    pub const fn spare(self) -> usize {
+        self.of - self.needed
+    }
+}
+
+/// One member: one name on one node. An index into the [`Members`] it comes from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct MemberId(u16);
+
+impl MemberId {
+    /// Its place among all members.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// Its entry in a list by member.
+    #[must_use]
+    pub fn get<T>(self, list: &[T]) -> Option<&T> {
+        list.get(self.index())
+    }
+
+    /// Its entry in a list by member.
+    #[must_use]
+    pub fn get_mut<T>(self, list: &mut [T]) -> Option<&mut T> {
+        list.get_mut(self.index())
+    }
+}
+
+/// The members of a lock in canonical order, in groups of which each has its threshold. Every group is needed.
+///
+/// A lock on one node is one group of one; a lock on a majority of nodes one group of N; several locks taken together
+/// are several groups.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Members {
+    groups: Vec<Threshold>,
+    len: u16,
+}
+
+impl Members {
+    /// The most members a lock can have.
+    pub const MOST: usize = u16::MAX as usize;
+
+    /// The members of groups with these thresholds, group after group.
+    ///
+    /// # Panics
+    /// When there are more than [`Members::MOST`]; the constructor of a lock refuses that.
+    #[must_use]
+    pub fn new(groups: impl IntoIterator<Item = Threshold>) -> Self {
+        let groups: Vec<_> = groups.into_iter().collect();
+        let len = groups.iter().map(|group| group.of).sum::<usize>();
+        let len = u16::try_from(len).expect("BUG: more members than a lock can have");
+        Members { groups, len }
+    }
+
+    /// How many members there are in all.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Every member, in canonical order.
+    pub fn all(&self) -> impl Iterator<Item = MemberId> + use<> {
+        (0..self.len).map(MemberId)
+    }
+
+    /// Every group, in canonical order.
+    pub fn groups(&self) -> impl Iterator<Item = Group> + '_ {
+        let mut first = 0;
+        self.groups
+            .iter()
+            .enumerate()
+            .map(move |(index, threshold)| {
+                let start = first;
+                first += threshold.of;
+                Group {
+                    index,
+                    threshold: *threshold,
+                    range: start..first,
+                }
+            })
+    }
+
+    /// The group a member belongs to.
+    #[must_use]
+    pub fn group_of(&self, member: MemberId) -> usize {
+        let mut end = 0;
+        self.groups
+            .iter()
+            .position(|group| {
+                end += group.of;
+                member.index() < end
+            })
+            .unwrap_or(self.groups.len())
+    }
+}
+
+/// One group of members.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Group {
+    index: usize,
+    threshold: Threshold,
+    range: Range<usize>,
+}
+
+impl Group {
+    /// Its place among the groups.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// How many of its members must grant.
+    #[must_use]
+    pub fn threshold(&self) -> Threshold {
+        self.threshold
+    }
+
+    /// Its members.
+    pub fn members(&self) -> impl Iterator<Item = MemberId> + use<> {
+        self.range
+            .clone()
+            .map(|index| MemberId(u16::try_from(index).unwrap_or(u16::MAX)))
+    }
+
+    /// Its part of a list by member.
+    #[must_use]
+    pub fn slice<'a, T>(&self, list: &'a [T]) -> &'a [T] {
+        list.get(self.range.clone()).unwrap_or(&[])
+    }
+}
+
+/// What is known of one member's answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Vote {
+    /// It was not asked.
+    Unasked,
+    /// It was asked and has not answered.
+    Pending,
+    /// It granted.
+    Granted,
+    /// It definitely did not grant.
+    Refused,
+    /// No answer, or none that says whether it granted.
+    Failed,
+}
+
+/// What a tally amounts to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Verdict {
+    /// Both are possible yet.
+    Pending,
+    /// Enough have granted.
+    Won,
+    /// Too many will not.
+    Lost,
+}
+
+/// The answers so far.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Tally {
+    members: Arc<Members>,
+    votes: Vec<Vote>,
+}
+
+impl Tally {
+    /// Nobody was asked.
+    #[must_use]
+    pub fn new(members: Arc<Members>) -> Self {
+        let votes = vec![Vote::Unasked; members.len()];
+        Tally { members, votes }
+    }
+
+    /// The members that vote.
+    #[must_use]
+    pub fn members(&self) -> &Arc<Members> {
+        &self.members
+    }
+
+    /// Notes what is known of a member now.
+    pub fn record(&mut self, member: MemberId, vote: Vote) {
+        if let Some(place) = member.get_mut(&mut self.votes) {
+            *place = vote;
+        }
+    }
+
+    /// What is known of a member.
+    #[must_use]
+    pub fn vote(&self, member: MemberId) -> Vote {
+        member.get(&self.votes).copied().unwrap_or(Vote::Unasked)
+    }
+
+    /// Won when every group is won, lost when one is lost.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let mut verdict = Verdict::Won;
+        for group in self.members.groups() {
+            match self.group_verdict(&group) {
+                Verdict::Won => {}
+                Verdict::Pending => verdict = Verdict::Pending,
+                Verdict::Lost => return Verdict::Lost,
+            }
+        }
+        verdict
+    }
+
+    /// The verdict of one group.
+    #[must_use]
+    pub fn group_verdict(&self, group: &Group) -> Verdict {
+        let (mut granted, mut denied) = (0, 0);
+        for vote in group.slice(&self.votes) {
+            match vote {
+                Vote::Granted => granted += 1,
+                Vote::Refused | Vote::Failed => denied += 1,
+                Vote::Unasked | Vote::Pending => {}
+            }
+        }
+        if group.threshold.needed <= granted {
+            Verdict::Won
+        } else if group.threshold.spare() < denied {
+            Verdict::Lost
+        } else {
+            Verdict::Pending
+        }
+    }
+
+    /// How many members of a group have this vote.
+    #[must_use]
+    pub fn count(&self, group: &Group, vote: Vote) -> usize {
+        group
+            .slice(&self.votes)
+            .iter()
+            .filter(|v| **v == vote)
+            .count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_majorities_always_share_a_member() {
+        for n in 1..=9 {
+            let majority = Threshold::majority(n);
+            assert!(n < 2 * majority.needed());
+            assert_eq!(majority.needed() + majority.spare(), n);
+        }
+    }
+
+    /// Every combination of the five votes over every group size up to five, against the definition.
+    #[test]
+    fn a_group_is_won_by_its_threshold_and_lost_when_it_is_out_of_reach() {
+        let votes = [
+            Vote::Unasked,
+            Vote::Pending,
+            Vote::Granted,
+            Vote::Refused,
+            Vote::Failed,
+        ];
+        for n in 1..=5usize {
+            let members = Arc::new(Members::new([Threshold::majority(n)]));
+            for code in 0..5usize.pow(n as u32) {
+                let mut tally = Tally::new(members.clone());
+                let (mut granted, mut open) = (0, 0);
+                for member in members.all() {
+                    let vote = votes[code / 5usize.pow(member.index() as u32) % 5];
+                    granted += usize::from(vote == Vote::Granted);
+                    open += usize::from(matches!(vote, Vote::Unasked | Vote::Pending));
+                    tally.record(member, vote);
+                }
+                let needed = n / 2 + 1;
+                let expected = if needed <= granted {
+                    Verdict::Won
+                } else if granted + open < needed {
+                    Verdict::Lost
+                } else {
+                    Verdict::Pending
+                };
+                assert_eq!(tally.verdict(), expected, "{tally:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_group_is_needed() {
+        let members = Arc::new(Members::new([Threshold::all(1), Threshold::majority(3)]));
+        let mut tally = Tally::new(members.clone());
+        let ids: Vec<_> = members.all().collect();
+        tally.record(ids[0], Vote::Granted);
+        assert_eq!(tally.verdict(), Verdict::Pending);
+        tally.record(ids[1], Vote::Granted);
+        tally.record(ids[3], Vote::Granted);
+        assert_eq!(tally.verdict(), Verdict::Won);
+        tally.record(ids[0], Vote::Failed);
+        assert_eq!(tally.verdict(), Verdict::Lost);
+        assert_eq!(members.group_of(ids[0]), 0);
+        assert_eq!(members.group_of(ids[3]), 1);
+    }
+}

@@ -1,0 +1,150 @@
+//! How a request reaches a node: the seam between the algorithm and the world.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::message::{Reply, Request, Wake};
+use crate::name::Name;
+
+/// A request under way.
+///
+/// It may be sent when it is made or when it is first polled. Dropping it does not take it back: the node may have
+/// executed it or do so later.
+pub type Call = Pin<Box<dyn Future<Output = Result<Reply, TransportError>> + Send>>;
+
+/// The way to one node.
+///
+/// A call is sent at most once, never again by itself: whether to ask again is the algorithm's decision. It ends
+/// within a time that the implementation bounds. Calls made later are not answered later for the sake of one that
+/// hangs.
+pub trait Transport: Send + Sync + fmt::Debug + 'static {
+    /// Carries one request to the node and brings back its reply.
+    fn call(&self, request: Request) -> Call;
+
+    /// Tells `listener` what the node publishes about `name`, until the subscription is dropped.
+    ///
+    /// Returns at once. [`Listener::live`] is called when messages flow, and again after every gap.
+    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription;
+
+    /// Which server this is, without secrets: for the canonical order, errors and logs.
+    fn address(&self) -> &str;
+}
+
+/// Hears what a node publishes about one name. Neither method may block.
+pub trait Listener: Send + Sync + 'static {
+    /// Messages flow from now on. What was published before may have been missed: look again.
+    fn live(&self);
+
+    /// The node published this.
+    fn wake(&self, message: Wake);
+}
+
+/// Keeps a [`Listener`] listening; dropping it ends that.
+#[must_use = "dropping a subscription ends it"]
+pub struct Subscription(#[expect(dead_code, reason = "held for its drop")] Box<dyn Send + Sync>);
+
+impl Subscription {
+    /// Wraps whatever ends the subscription when it is dropped.
+    pub fn new(ended_by_drop: impl Send + Sync + 'static) -> Self {
+        Subscription(Box::new(ended_by_drop))
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Subscription")
+    }
+}
+
+/// Why a call brought no reply, and what that says about its execution.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TransportError {
+    /// Whether the node may have executed the request.
+    pub execution: Execution,
+    /// What went wrong.
+    pub cause: Cause,
+    /// The words of the server or the operating system, without secrets.
+    pub detail: String,
+}
+
+/// Whether a request that brought no reply was executed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Execution {
+    /// It was not, and will not be.
+    Definite,
+    /// It may have been, or may yet be.
+    Indeterminate,
+}
+
+/// What went wrong with a call, by name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cause {
+    /// No connection could be made.
+    Unreachable,
+    /// No reply in time.
+    TimedOut,
+    /// The connection ended during the call.
+    Closed,
+    /// The reply could not be understood.
+    Protocol,
+    /// `READONLY`: the server is a replica.
+    ReadOnly,
+    /// `LOADING`: the server is still reading its data from disk.
+    Loading,
+    /// `OOM`: the server has reached its memory limit.
+    OutOfMemory,
+    /// `BUSY`: the server is running a script that does not end.
+    Busy,
+    /// `NOAUTH` or `WRONGPASS`: the server wants other credentials.
+    NoAuth,
+    /// `NOPERM`: the user may not do this.
+    NoPermission,
+    /// `WRONGTYPE`: the key is not a lock but something else.
+    WrongType,
+    /// `MISCONF`: the server cannot save its data and refuses writes.
+    Misconfigured,
+    /// `NOREPLICAS`: too few replicas are in touch, the server refuses writes.
+    NoReplicas,
+    /// `CLUSTERDOWN`, `MOVED`, `ASK`, `TRYAGAIN` or `CROSSSLOT`: a cluster says no.
+    Cluster,
+    /// Any other error reply.
+    Server,
+}
+
+impl Cause {
+    /// What somebody who reads the error can do about it.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Cause::Unreachable => "check the address, and that the server runs",
+            Cause::TimedOut => "the server or the network is slow or stopped",
+            Cause::Closed => "the server went away during the call",
+            Cause::Protocol => "is this a Redis server?",
+            Cause::ReadOnly => "this server is a replica: give the address of its primary",
+            Cause::Loading => "the server is starting: try again when it has loaded its data",
+            Cause::OutOfMemory => "raise the server's maxmemory or free memory on it",
+            Cause::Busy => "a script blocks the server: SCRIPT KILL ends it",
+            Cause::NoAuth => "check the user and the password in the address",
+            Cause::NoPermission => {
+                "grant the user the commands and keys that locks need (see the docs)"
+            }
+            Cause::WrongType => {
+                "the key holds something that is not a lock: choose another name or a key prefix"
+            }
+            Cause::Misconfigured => "the server cannot save its data: see its log",
+            Cause::NoReplicas => "the server waits for its replicas (min-replicas-to-write)",
+            Cause::Cluster => "a cluster does not serve this key here",
+            Cause::Server => "see the server's message",
+        }
+    }
+}
+
+impl fmt::Display for TransportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.cause.advice(), self.detail)
+    }
+}
+
+impl std::error::Error for TransportError {}
