@@ -1,0 +1,1 @@
+//! The adapter to a Redis server.

@@ -1,0 +1,1 @@
+//! Tests of Quorlock that need more than one crate.
