@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Runs every check of the project: ./test.sh
+#
+# The tests against real servers need the program `redis-server`. If it is not there, this script installs it with the
+# system's package manager; plain `cargo test` instead lists those tests as ignored. Each test starts servers of its
+# own on free ports of the loopback interface, and ends them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+step() { printf '\n== %s\n' "$*"; }
+
+# As root, or by sudo where that works.
+privileged() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    printf 'not root, and there is no sudo: cannot run %s\n' "$*" >&2
+    return 1
+  fi
+}
+
+install_redis() {
+  if command -v apt-get >/dev/null; then
+    privileged apt-get update -qq
+    privileged env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server
+  elif command -v dnf >/dev/null; then
+    privileged dnf install -y -q redis || privileged dnf install -y -q valkey-compat-redis
+  elif command -v apk >/dev/null; then
+    privileged apk add --quiet redis
+  elif command -v pacman >/dev/null; then
+    privileged pacman -S --noconfirm --needed redis
+  elif command -v zypper >/dev/null; then
+    privileged zypper --non-interactive --quiet install redis
+  elif command -v brew >/dev/null; then
+    brew install --quiet redis
+  else
+    return 1
+  fi
+}
+
+if ! command -v redis-server >/dev/null; then
+  step "installing redis-server"
+  install_redis || true
+  if ! command -v redis-server >/dev/null; then
+    echo "redis-server could not be installed: put one on the PATH and start again" >&2
+    exit 1
+  fi
+fi
+export QUORLOCK_REQUIRE_REDIS=1
+
+step "tools"
+redis-server --version
+cargo --version
+
+step "docker-compose.yml"
+if docker compose version >/dev/null 2>&1; then
+  docker compose --profile sentinel config --quiet && echo "read by docker compose"
+elif command -v docker-compose >/dev/null; then
+  docker-compose --profile sentinel config --quiet && echo "read by docker-compose"
+else
+  echo "not checked: there is neither docker compose nor docker-compose"
+fi
+
+step "cargo fmt --check"
+cargo fmt --all --check
+
+step "cargo clippy"
+cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+step "cargo doc"
+RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+
+step "cargo test"
+cargo test --workspace
+
+step "all is well"
