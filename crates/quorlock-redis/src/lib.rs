@@ -1,1 +1,5 @@
 //! The adapter to a Redis server.
+
+mod transport;
+
+pub use transport::{AddressError, RedisConfig, RedisTransport};
