@@ -1,1 +1,82 @@
-//! Soon.
+//! Waiting a random while after a lost round, so that competitors do not collide for ever.
+
+use std::time::Duration;
+
+/// Exponential back-off with full jitter: the n-th pause is uniform in `(0, min(cap, base * 2^n)]`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Backoff {
+    base: Duration,
+    cap: Duration,
+    tries: u32,
+}
+
+impl Backoff {
+    /// A back-off that begins with at most `base` and never exceeds `cap`.
+    #[must_use]
+    pub fn new(base: Duration, cap: Duration) -> Self {
+        Backoff {
+            base,
+            cap,
+            tries: 0,
+        }
+    }
+
+    /// The next pause. `random` is any 64 random bits; `at_least_base` raises the base for this pause, for example
+    /// to the length of a round that was lost.
+    pub fn next(&mut self, random: u64, at_least_base: Duration) -> Duration {
+        let doubled = 1u32.checked_shl(self.tries).unwrap_or(u32::MAX);
+        let bound = self
+            .base
+            .max(at_least_base)
+            .saturating_mul(doubled)
+            .min(self.cap);
+        self.tries = self.tries.saturating_add(1).min(31);
+        let bound = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
+        let below = (u128::from(bound) * u128::from(random)) >> 64;
+        Duration::from_nanos(u64::try_from(below).unwrap_or(u64::MAX).saturating_add(1))
+    }
+
+    /// Begins again with the base.
+    pub fn reset(&mut self) {
+        self.tries = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn pauses_double_up_to_the_cap() {
+        let mut backoff = Backoff::new(10 * MS, 100 * MS);
+        let longest: Vec<_> = (0..6)
+            .map(|_| backoff.next(u64::MAX, Duration::ZERO))
+            .collect();
+        assert_eq!(longest, [10, 20, 40, 80, 100, 100].map(|n| n * MS));
+        backoff.reset();
+        assert_eq!(backoff.next(u64::MAX, Duration::ZERO), 10 * MS);
+    }
+
+    #[test]
+    fn a_pause_is_never_nothing_and_never_panics() {
+        let mut backoff = Backoff::new(Duration::MAX, Duration::MAX);
+        for random in [0, 1, u64::MAX / 2, u64::MAX] {
+            for _ in 0..40 {
+                assert!(Duration::ZERO < backoff.next(random, Duration::ZERO));
+            }
+        }
+        assert_eq!(
+            Backoff::new(Duration::ZERO, Duration::ZERO).next(0, Duration::ZERO),
+            Duration::from_nanos(1)
+        );
+    }
+
+    #[test]
+    fn a_slow_round_raises_the_base_but_not_the_cap() {
+        let mut backoff = Backoff::new(10 * MS, 100 * MS);
+        assert_eq!(backoff.next(u64::MAX, 30 * MS), 30 * MS);
+        assert_eq!(backoff.next(u64::MAX, 500 * MS), 100 * MS);
+    }
+}

@@ -1,1 +1,232 @@
-//! Soon.
+//! A claim that may stand on one member for an owner that has given up, and its removal.
+
+use std::time::Duration;
+
+use crate::message::ReleaseReply;
+use crate::round::Answer;
+use crate::time::Time;
+use crate::transport::Execution;
+
+/// How many releases are sent for one orphan if they keep failing; its TTL ends it after that.
+const TRIES: u8 = 5;
+
+/// The pause after a release that failed, times the number of failures.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// One possible claim that nobody will renew, until it is certainly gone.
+///
+/// A release is sent at once, whether or not the acquire was answered: on one connection it is executed after it. If
+/// the acquire's answer comes later and says that the claim stands, and the release had found nothing (it overtook
+/// the acquire), another release follows.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Orphan {
+    acquire: Asked,
+    release: Release,
+    tries: u8,
+    gone: Time,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Asked {
+    Pending,
+    Answered,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Release {
+    Due(Time),
+    /// Sent; whether the acquire had been answered by then.
+    Sent(Asked),
+    /// It found nothing, but the acquire may not have been executed by then.
+    Overtook,
+    Done,
+}
+
+impl Orphan {
+    /// A claim for which no acquire is under way any more. It is gone by itself at `gone`, when its lease has run out.
+    #[must_use]
+    pub fn new(now: Time, gone: Time) -> Self {
+        Orphan {
+            acquire: Asked::Answered,
+            release: Release::Due(now),
+            tries: 0,
+            gone,
+        }
+    }
+
+    /// A claim whose acquire has not been answered.
+    #[must_use]
+    pub fn unanswered(now: Time, gone: Time) -> Self {
+        Orphan {
+            acquire: Asked::Pending,
+            ..Orphan::new(now, gone)
+        }
+    }
+
+    /// Whether to send a release now; if so, it counts as sent.
+    pub fn next_release(&mut self, now: Time) -> bool {
+        let is_due = matches!(self.release, Release::Due(at) if at <= now) && now < self.gone;
+        if is_due {
+            self.release = Release::Sent(self.acquire);
+            self.tries += 1;
+        }
+        is_due
+    }
+
+    /// The acquire was answered.
+    pub fn handle_acquire(&mut self, now: Time, answer: Answer) {
+        self.acquire = Asked::Answered;
+        match answer {
+            Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite) => {
+                self.release = Release::Done;
+            }
+            Answer::Granted(_) | Answer::Failed(Execution::Indeterminate) => {
+                if self.release == Release::Overtook {
+                    self.release = Release::Due(now);
+                }
+            }
+        }
+    }
+
+    /// A release was answered.
+    pub fn handle_release(&mut self, now: Time, reply: ReleaseReply) {
+        let Release::Sent(before) = self.release else {
+            return;
+        };
+        self.release = match (reply, before, self.acquire) {
+            (ReleaseReply::NotYours, Asked::Pending, Asked::Pending) => Release::Overtook,
+            (ReleaseReply::NotYours, Asked::Pending, Asked::Answered) => Release::Due(now),
+            _ => Release::Done,
+        };
+    }
+
+    /// A release brought no reply.
+    pub fn handle_failed(&mut self, now: Time) {
+        if let Release::Sent(_) = self.release {
+            self.release = if self.tries < TRIES {
+                Release::Due(now + RETRY * u32::from(self.tries))
+            } else {
+                Release::Done
+            };
+        }
+    }
+
+    /// Whether nothing is left to do.
+    #[must_use]
+    pub fn is_done(&self, now: Time) -> bool {
+        match self.release {
+            Release::Done => true,
+            Release::Sent(_) => false,
+            Release::Due(_) | Release::Overtook => self.gone <= now,
+        }
+    }
+
+    /// When to look again.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Time {
+        match self.release {
+            Release::Due(at) => at.min(self.gone),
+            Release::Overtook => self.gone,
+            Release::Sent(_) | Release::Done => Time::NEVER,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fencing::Token;
+    use crate::message::Ttl;
+
+    const GRANTED: Answer = Answer::Granted(Token(1));
+    const GONE: Time = Time::from_millis(10_000);
+
+    fn ms(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    #[test]
+    fn one_release_that_frees_is_enough() {
+        let mut orphan = Orphan::new(ms(0), GONE);
+        assert!(orphan.next_release(ms(0)));
+        assert!(!orphan.next_release(ms(0)));
+        assert!(!orphan.is_done(ms(1)));
+        orphan.handle_release(ms(1), ReleaseReply::Freed);
+        assert!(orphan.is_done(ms(1)));
+    }
+
+    #[test]
+    fn a_release_that_overtook_its_acquire_is_sent_again() {
+        for acquire_first in [false, true] {
+            let mut orphan = Orphan::unanswered(ms(0), GONE);
+            assert!(orphan.next_release(ms(0)));
+            if acquire_first {
+                orphan.handle_acquire(ms(1), GRANTED);
+                orphan.handle_release(ms(2), ReleaseReply::NotYours);
+            } else {
+                orphan.handle_release(ms(1), ReleaseReply::NotYours);
+                assert!(!orphan.next_release(ms(1)) && !orphan.is_done(ms(1)));
+                orphan.handle_acquire(ms(2), GRANTED);
+            }
+            assert!(orphan.next_release(ms(2)));
+            orphan.handle_release(ms(3), ReleaseReply::Freed);
+            assert!(orphan.is_done(ms(3)));
+        }
+    }
+
+    #[test]
+    fn a_refused_acquire_leaves_nothing_to_release() {
+        let mut orphan = Orphan::unanswered(ms(0), GONE);
+        orphan.handle_acquire(ms(1), Answer::Refused(Ttl::Millis(5)));
+        assert!(!orphan.next_release(ms(1)) && orphan.is_done(ms(1)));
+    }
+
+    #[test]
+    fn failing_releases_are_tried_a_few_times_and_never_after_the_lease() {
+        let mut orphan = Orphan::new(ms(0), GONE);
+        let mut now = ms(0);
+        let mut sent = 0;
+        while orphan.next_release(now) {
+            sent += 1;
+            orphan.handle_failed(now);
+            now = orphan.poll_timeout().min(GONE);
+        }
+        assert_eq!(sent, usize::from(TRIES));
+        assert!(orphan.is_done(now));
+
+        let mut late = Orphan::new(ms(0), GONE);
+        assert!(!late.next_release(GONE) && late.is_done(GONE));
+    }
+
+    /// Every order of four events over every kind of answer: it always ends, with a release that was sent after the
+    /// acquire was known to stand, or with none needed.
+    #[test]
+    fn every_short_history_ends_without_a_claim_left_behind() {
+        for acquire in [
+            GRANTED,
+            Answer::Refused(Ttl::Millis(1)),
+            Answer::Failed(Execution::Definite),
+        ] {
+            for reply in [ReleaseReply::Freed, ReleaseReply::NotYours] {
+                for acquire_first in [false, true] {
+                    let mut orphan = Orphan::unanswered(ms(0), GONE);
+                    let mut releases = u32::from(orphan.next_release(ms(0)));
+                    if acquire_first {
+                        orphan.handle_acquire(ms(1), acquire);
+                    }
+                    orphan.handle_release(ms(1), reply);
+                    if !acquire_first {
+                        orphan.handle_acquire(ms(1), acquire);
+                    }
+                    while orphan.next_release(ms(2)) {
+                        releases += 1;
+                        orphan.handle_release(ms(2), ReleaseReply::Freed);
+                    }
+                    assert!(orphan.is_done(ms(2)));
+                    let stood = acquire == GRANTED && reply == ReleaseReply::NotYours;
+                    assert_eq!(releases, if stood { 2 } else { 1 });
+                }
+            }
+        }
+    }
+}

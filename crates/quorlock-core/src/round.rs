@@ -1,1 +1,514 @@
-//! Soon.
+//! One attempt at all members.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::fencing::{Token, Tokens, note};
+use crate::lease::{Lease, Terms};
+use crate::message::{AcquireReply, Mode, Ttl};
+use crate::quorum::{Group, MemberId, Members, Tally, Verdict, Vote};
+use crate::time::Time;
+use crate::transport::Execution;
+
+/// In which order a round asks its members.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Order {
+    /// All at once.
+    Parallel,
+    /// The first in canonical order, then the rest: of several competitors whose votes keep splitting, one passes.
+    FirstMember,
+    /// Group after group in canonical order: of several competitors for overlapping sets of locks, one passes.
+    Canonical,
+}
+
+/// One member's answer to the request of a round.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Answer {
+    /// The claim is recorded; the node handed out this token.
+    Granted(Token),
+    /// Somebody else's claim stands, for so long.
+    Refused(Ttl),
+    /// A lock of another mode stands under the name.
+    OtherMode(Mode),
+    /// No reply, and whether the request may have been executed.
+    Failed(Execution),
+}
+
+impl From<AcquireReply> for Answer {
+    fn from(reply: AcquireReply) -> Self {
+        match reply {
+            AcquireReply::Granted { token, .. } => Answer::Granted(token),
+            AcquireReply::Refused { ttl } => Answer::Refused(ttl),
+            AcquireReply::OtherMode(mode) => Answer::OtherMode(mode),
+        }
+    }
+}
+
+/// One attempt: ask the members, count the grants, hold them against the time that it took.
+///
+/// The round ends as soon as it is won or cannot be won. What was asked and is still unanswered then belongs to the
+/// holder (a late grant counts) or must be released: silence is not refusal.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Round {
+    lease: Lease,
+    member_timeout: Duration,
+    order: Order,
+    stage: usize,
+    stage_deadline: Time,
+    timed_out: bool,
+    tally: Tally,
+    terms: Terms,
+    asked: Vec<Asked>,
+    handed_out: Vec<Option<Token>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Asked {
+    sent: Option<Time>,
+    answer: Option<Answer>,
+}
+
+/// What a round has come to.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// Not decided yet.
+    Pending,
+    /// A threshold of every group granted, and there is time left.
+    Won,
+    /// It was not, or no longer can be, won.
+    Lost(Loss),
+}
+
+/// Why a round was lost.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Loss {
+    /// Others hold so many members that no threshold is left.
+    Refused {
+        /// When so many of their claims will have expired that a threshold would be free; `None`: not foreseeable.
+        free_after: Option<Duration>,
+        /// Whether members of a group that was lost granted, so that nobody may have won it.
+        split: bool,
+        /// The groups that were refused.
+        groups: Vec<usize>,
+    },
+    /// The first member, asked alone, refused.
+    Postponed,
+    /// Too many members did not answer, or with an error.
+    NoQuorum,
+    /// A threshold granted, but the lease had run out by then.
+    TooSlow,
+    /// A member has a lock of another mode under the name.
+    OtherMode(Mode),
+}
+
+impl Round {
+    /// A round that begins now: the first requests are to be sent after this.
+    ///
+    /// Each member is given `member_timeout` to answer.
+    #[must_use]
+    pub fn new(
+        now: Time,
+        members: Arc<Members>,
+        lease: Lease,
+        member_timeout: Duration,
+        order: Order,
+    ) -> Self {
+        let len = members.len();
+        Round {
+            lease,
+            member_timeout,
+            order,
+            stage: 0,
+            stage_deadline: now + member_timeout,
+            timed_out: false,
+            tally: Tally::new(members.clone()),
+            terms: Terms::new(members),
+            asked: vec![Asked::default(); len],
+            handed_out: vec![None; len],
+        }
+    }
+
+    /// The next member to send the request to, now; its term counts from this reading of the clock.
+    pub fn next_ask(&mut self, now: Time) -> Option<MemberId> {
+        if self.timed_out {
+            return None;
+        }
+        let members = self.tally.members().clone();
+        let member = members
+            .all()
+            .find(|m| self.tally.vote(*m) == Vote::Unasked && self.is_in_stage(&members, *m))?;
+        self.tally.record(member, Vote::Pending);
+        if let Some(asked) = member.get_mut(&mut self.asked) {
+            asked.sent = Some(now);
+        }
+        Some(member)
+    }
+
+    fn is_in_stage(&self, members: &Members, member: MemberId) -> bool {
+        match self.order {
+            Order::Parallel => true,
+            Order::FirstMember => 0 < self.stage || member.index() == 0,
+            Order::Canonical => members.group_of(member) <= self.stage,
+        }
+    }
+
+    /// When the member's request was sent.
+    #[must_use]
+    pub fn sent(&self, member: MemberId) -> Option<Time> {
+        member.get(&self.asked).and_then(|asked| asked.sent)
+    }
+
+    /// Takes a member's answer into account.
+    pub fn handle_answer(&mut self, now: Time, member: MemberId, answer: Answer) {
+        let Some(Asked {
+            sent: Some(sent),
+            answer: place,
+        }) = member.get_mut(&mut self.asked)
+        else {
+            return;
+        };
+        *place = Some(answer);
+        match answer {
+            Answer::Granted(token) => {
+                self.terms.confirm(member, self.lease.term(*sent));
+                note(&mut self.handed_out, member, token);
+                self.tally.record(member, Vote::Granted);
+            }
+            Answer::Refused(_) | Answer::OtherMode(_) => self.tally.record(member, Vote::Refused),
+            Answer::Failed(_) => self.tally.record(member, Vote::Failed),
+        }
+        self.advance(now);
+    }
+
+    /// Begins the next stage when this one is decided.
+    fn advance(&mut self, now: Time) {
+        let members = self.tally.members().clone();
+        let passed = match self.order {
+            Order::Parallel => false,
+            Order::FirstMember => {
+                let first = members.all().next().map(|m| self.tally.vote(m));
+                self.stage == 0 && matches!(first, Some(Vote::Granted | Vote::Failed))
+            }
+            Order::Canonical => members
+                .groups()
+                .nth(self.stage)
+                .is_some_and(|group| self.tally.group_verdict(&group) == Verdict::Won),
+        };
+        if passed {
+            self.stage += 1;
+            self.stage_deadline = now + self.member_timeout;
+        }
+    }
+
+    /// When to call [`Round::handle_timeout`].
+    #[must_use]
+    pub fn poll_timeout(&self) -> Time {
+        self.stage_deadline
+    }
+
+    /// Time passed: members that have not answered by now are not waited for.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if now < self.stage_deadline {
+            return;
+        }
+        if self.order == Order::FirstMember && self.stage == 0 {
+            self.stage = 1;
+            self.stage_deadline = now + self.member_timeout;
+        } else {
+            self.timed_out = true;
+        }
+    }
+
+    /// What the round has come to by now.
+    #[must_use]
+    pub fn outcome(&self, now: Time) -> Outcome {
+        if let Some(mode) = self.other_mode() {
+            return Outcome::Lost(Loss::OtherMode(mode));
+        }
+        match self.tally.verdict() {
+            Verdict::Won if now < self.terms.valid_until() => Outcome::Won,
+            Verdict::Won => Outcome::Lost(Loss::TooSlow),
+            Verdict::Lost => Outcome::Lost(self.loss()),
+            Verdict::Pending if self.is_postponed() => Outcome::Lost(Loss::Postponed),
+            Verdict::Pending if self.timed_out => Outcome::Lost(self.loss()),
+            Verdict::Pending => Outcome::Pending,
+        }
+    }
+
+    fn other_mode(&self) -> Option<Mode> {
+        self.asked.iter().find_map(|asked| match asked.answer {
+            Some(Answer::OtherMode(mode)) => Some(mode),
+            _ => None,
+        })
+    }
+
+    fn is_postponed(&self) -> bool {
+        let first = self.tally.members().all().next();
+        self.order == Order::FirstMember
+            && self.stage == 0
+            && first.is_some_and(|m| self.tally.vote(m) == Vote::Refused)
+    }
+
+    fn loss(&self) -> Loss {
+        let refused: Vec<Group> = self
+            .tally
+            .members()
+            .groups()
+            .filter(|g| g.threshold().spare() < self.tally.count(g, Vote::Refused))
+            .collect();
+        if refused.is_empty() {
+            return Loss::NoQuorum;
+        }
+        Loss::Refused {
+            free_after: refused
+                .iter()
+                .map(|group| self.free_after(group))
+                .max_by_key(|after| after.unwrap_or(Duration::MAX))
+                .flatten(),
+            split: refused
+                .iter()
+                .any(|group| 0 < self.tally.count(group, Vote::Granted)),
+            groups: refused.iter().map(Group::index).collect(),
+        }
+    }
+
+    /// The threshold-th smallest of what is left of the claims in the way; a member that granted is free.
+    fn free_after(&self, group: &Group) -> Option<Duration> {
+        let mut left: Vec<Option<u64>> = group
+            .slice(&self.asked)
+            .iter()
+            .map(|asked| match asked.answer {
+                Some(Answer::Granted(_)) => Some(0),
+                Some(Answer::Refused(Ttl::Millis(millis))) => Some(millis),
+                _ => None,
+            })
+            .collect();
+        left.sort_unstable_by_key(|left| left.unwrap_or(u64::MAX));
+        let nth = group.threshold().needed().checked_sub(1)?;
+        left.get(nth).copied().flatten().map(Duration::from_millis)
+    }
+
+    /// Whether the member may have recorded the claim, so that giving up means releasing it there.
+    #[must_use]
+    pub fn may_hold(&self, member: MemberId) -> bool {
+        let Some(Asked {
+            sent: Some(_),
+            answer,
+        }) = member.get(&self.asked)
+        else {
+            return false;
+        };
+        !matches!(
+            answer,
+            Some(Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite))
+        )
+    }
+
+    /// Whether the member granted.
+    #[must_use]
+    pub fn has_granted(&self, member: MemberId) -> bool {
+        self.tally.vote(member) == Vote::Granted
+    }
+
+    /// The terms so far.
+    #[must_use]
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// What the tokens handed out so far amount to; only for a round that was won.
+    #[must_use]
+    pub fn tokens(&self) -> Tokens {
+        Tokens::of(self.tally.members(), &self.handed_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quorum::Threshold;
+
+    const TIMEOUT: Duration = Duration::from_millis(500);
+
+    fn ms(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    fn round(groups: &[Threshold], order: Order) -> Round {
+        let members = Arc::new(Members::new(groups.iter().copied()));
+        let lease = Lease::new(Duration::from_secs(10)).unwrap();
+        Round::new(ms(0), members, lease, TIMEOUT, order)
+    }
+
+    fn ask_all(round: &mut Round, now: Time) -> Vec<MemberId> {
+        std::iter::from_fn(|| round.next_ask(now)).collect()
+    }
+
+    fn granted() -> Answer {
+        Answer::Granted(Token(1))
+    }
+
+    fn refused(millis: u64) -> Answer {
+        Answer::Refused(Ttl::Millis(millis))
+    }
+
+    #[test]
+    fn a_majority_in_time_wins_before_the_rest_has_answered() {
+        let mut round = round(&[Threshold::majority(5)], Order::Parallel);
+        let ids = ask_all(&mut round, ms(0));
+        assert_eq!(ids.len(), 5);
+        for id in ids.iter().take(2) {
+            round.handle_answer(ms(1), *id, granted());
+        }
+        assert_eq!(round.outcome(ms(1)), Outcome::Pending);
+        round.handle_answer(ms(1), ids[2], granted());
+        assert_eq!(round.outcome(ms(1)), Outcome::Won);
+        assert_eq!(round.terms().valid_until(), ms(9_898));
+        assert!(round.may_hold(ids[4]));
+    }
+
+    #[test]
+    fn a_majority_that_comes_after_the_lease_is_too_slow() {
+        let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+        for id in ask_all(&mut round, ms(0)) {
+            round.handle_answer(ms(9_898), id, granted());
+        }
+        assert_eq!(round.outcome(ms(9_897)), Outcome::Won);
+        assert_eq!(round.outcome(ms(9_898)), Outcome::Lost(Loss::TooSlow));
+    }
+
+    /// Every combination of answers of three members: the verdict, what must be released, and that a lost round says
+    /// "refused" only if refusals alone decided it.
+    #[test]
+    fn every_combination_of_three_answers() {
+        let answers = [
+            None,
+            Some(granted()),
+            Some(refused(100)),
+            Some(Answer::Failed(Execution::Definite)),
+            Some(Answer::Failed(Execution::Indeterminate)),
+        ];
+        for code in 0..125usize {
+            let given = [0, 1, 2].map(|i: u32| answers[code / 5usize.pow(i) % 5]);
+            let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+            let ids = ask_all(&mut round, ms(0));
+            for (id, answer) in ids.iter().zip(given) {
+                if let Some(answer) = answer {
+                    round.handle_answer(ms(1), *id, answer);
+                }
+            }
+            let count = |f: fn(&Answer) -> bool| given.iter().flatten().filter(|a| f(a)).count();
+            let grants = count(|a| matches!(a, Answer::Granted(_)));
+            let refusals = count(|a| matches!(a, Answer::Refused(_)));
+            let failures = count(|a| matches!(a, Answer::Failed(_)));
+            round.handle_timeout(ms(500));
+            match round.outcome(ms(500)) {
+                Outcome::Won => assert!(2 <= grants),
+                Outcome::Lost(Loss::Refused { split, .. }) => {
+                    assert!(2 <= refusals);
+                    assert_eq!(split, 0 < grants);
+                }
+                Outcome::Lost(Loss::NoQuorum) => assert!(grants < 2 && refusals < 2),
+                other => panic!("{other:?} {given:?} {failures}"),
+            }
+            for (id, answer) in ids.iter().zip(given) {
+                let silent_or_granted = !matches!(
+                    answer,
+                    Some(Answer::Refused(_) | Answer::Failed(Execution::Definite))
+                );
+                assert_eq!(round.may_hold(*id), silent_or_granted);
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_round_says_when_a_threshold_will_be_free() {
+        let mut round = round(&[Threshold::majority(5)], Order::Parallel);
+        let ids = ask_all(&mut round, ms(0));
+        let answers = [
+            granted(),
+            refused(300),
+            refused(100),
+            refused(200),
+            granted(),
+        ];
+        for (id, answer) in ids.iter().zip(answers) {
+            round.handle_answer(ms(1), *id, answer);
+        }
+        assert_eq!(
+            round.outcome(ms(1)),
+            Outcome::Lost(Loss::Refused {
+                free_after: Some(Duration::from_millis(100)),
+                split: true,
+                groups: vec![0],
+            })
+        );
+    }
+
+    #[test]
+    fn a_claim_without_expiry_is_free_at_no_foreseeable_time() {
+        let mut round = round(&[Threshold::all(1)], Order::Parallel);
+        let ids = ask_all(&mut round, ms(0));
+        round.handle_answer(ms(1), ids[0], Answer::Refused(Ttl::Unbounded));
+        assert_eq!(
+            round.outcome(ms(1)),
+            Outcome::Lost(Loss::Refused {
+                free_after: None,
+                split: false,
+                groups: vec![0],
+            })
+        );
+    }
+
+    #[test]
+    fn the_first_member_decides_who_asks_the_rest() {
+        let fresh = || round(&[Threshold::majority(3)], Order::FirstMember);
+        let mut lucky = fresh();
+        let first = ask_all(&mut lucky, ms(0));
+        assert_eq!(first.len(), 1);
+        lucky.handle_answer(ms(1), first[0], granted());
+        assert_eq!(ask_all(&mut lucky, ms(1)).len(), 2);
+
+        let mut postponed = fresh();
+        let first = ask_all(&mut postponed, ms(0));
+        postponed.handle_answer(ms(1), first[0], refused(9));
+        assert_eq!(postponed.outcome(ms(1)), Outcome::Lost(Loss::Postponed));
+
+        let mut silent = fresh();
+        assert_eq!(ask_all(&mut silent, ms(0)).len(), 1);
+        silent.handle_timeout(ms(500));
+        assert_eq!(ask_all(&mut silent, ms(500)).len(), 2);
+        assert_eq!(silent.poll_timeout(), ms(1_000));
+    }
+
+    #[test]
+    fn canonical_order_asks_for_the_next_lock_when_it_has_the_one_before() {
+        let groups = [Threshold::all(1), Threshold::majority(3)];
+        let mut round = round(&groups, Order::Canonical);
+        let first = ask_all(&mut round, ms(0));
+        assert_eq!(first.len(), 1);
+        round.handle_answer(ms(1), first[0], granted());
+        let rest = ask_all(&mut round, ms(1));
+        assert_eq!(rest.len(), 3);
+        round.handle_answer(ms(2), rest[0], refused(5));
+        round.handle_answer(ms(2), rest[1], refused(5));
+        assert!(matches!(
+            round.outcome(ms(2)),
+            Outcome::Lost(Loss::Refused { split: false, .. })
+        ));
+        assert!(round.may_hold(first[0]) && round.may_hold(rest[2]));
+    }
+
+    #[test]
+    fn a_lock_of_another_mode_ends_the_round() {
+        let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+        let ids = ask_all(&mut round, ms(0));
+        round.handle_answer(ms(1), ids[0], granted());
+        round.handle_answer(ms(1), ids[1], Answer::OtherMode(Mode::Write));
+        assert_eq!(
+            round.outcome(ms(1)),
+            Outcome::Lost(Loss::OtherMode(Mode::Write))
+        );
+        assert!(round.may_hold(ids[0]) && !round.may_hold(ids[1]));
+    }
+}
