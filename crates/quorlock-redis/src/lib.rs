@@ -1,5 +1,43 @@
-//! The adapter to a Redis server.
+//! The adapter to a Redis server: carries the requests of a lock to it, and its wake-ups back.
+//!
+//! [`RedisTransport`] implements [`Transport`](quorlock_core::transport::Transport). It knows nothing of quorums,
+//! leases and waiting: it sends one request at most once, says what came of it, and tells listeners what the server
+//! publishes.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `transport` | one call from its request to its reply |
+//! | `check` | whether a server will do |
+//! | `config`, `address` | what a user says |
+//! | `connect` | how a stream of bytes comes about ([`Connect`]) |
+//! | `target`, `link`, `connection` | the command connection: what it leads to, one of them, which one is current |
+//! | `subscription`, `session` | the wake-up connection: who listens to what, and what is done about it |
+//! | `script`, `key` | requests as script calls; the scripts are in `lua/` |
+//! | `error` | what an error says about the execution of a request |
+//! | `timer` | clock, waiting, spawning |
+//!
+//! # What the user needs on the server
+//! Commands `EVALSHA`, `EVAL`, `PTTL`, `HMGET`, `HSET`, `PEXPIRE`, `GET`, `SET`, `DEL`, `TIME`, `PUBLISH`, `SUBSCRIBE`,
+//! `UNSUBSCRIBE` and `PING` (and `INFO` for a check); the keys `<name>` and `redisson_lock_token:*`; the channels
+//! `redisson_lock__channel:*`.
 
+mod address;
+mod check;
+mod config;
+mod connect;
+mod connection;
+mod error;
+mod key;
+mod link;
+mod script;
+mod session;
+mod subscription;
+mod target;
+mod timer;
 mod transport;
 
-pub use transport::{AddressError, RedisConfig, RedisTransport};
+pub use address::AddressError;
+pub use check::ConnectError;
+pub use config::RedisConfig;
+pub use connect::{ByteStream, Connect, Connecting, Endpoint, Network};
+pub use transport::RedisTransport;

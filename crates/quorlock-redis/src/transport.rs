@@ -2,88 +2,166 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use quorlock_core::message::Request;
+use quorlock_core::message::{Reply, Request};
 use quorlock_core::name::Name;
-use quorlock_core::transport::{
-    Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
-};
+use quorlock_core::transport::{Call, Cause, Listener, Subscription, Transport, TransportError};
+use redis::{Cmd, ServerErrorKind, Value};
 
-/// How a transport behaves.
-#[derive(Clone, Debug)]
-pub struct RedisConfig {
-    /// Bounds a connection attempt.
-    pub connect_timeout: Duration,
-    /// Bounds a call.
-    pub call_timeout: Duration,
+use crate::address::{Address, AddressError};
+use crate::config::RedisConfig;
+use crate::connect::{Connect, Network};
+use crate::connection::Connection;
+use crate::link::Link;
+use crate::script::{self, By};
+use crate::subscription::Wakes;
+use crate::target::Target;
+use crate::timer::{self, Instant};
+use crate::{error, key};
+
+/// A Redis server (or Valkey, or whatever runs their scripts), to be asked for locks. Cheap to clone.
+///
+/// One connection carries the requests of all callers, and another one the wake-ups, as long as somebody listens.
+/// Both are made when they are first needed, and made again when they fail; a request is never sent again.
+///
+/// # Runtime
+/// It spawns tasks on the tokio runtime in whose scope it is used, with I/O and time enabled; calls and
+/// [`Transport::subscribe`] panic outside of one. Dropping a subscription works anywhere.
+#[derive(Clone)]
+pub struct RedisTransport {
+    inner: Arc<Inner>,
 }
 
-impl Default for RedisConfig {
-    fn default() -> Self {
-        RedisConfig {
-            connect_timeout: Duration::from_secs(1),
-            call_timeout: Duration::from_secs(2),
+struct Inner {
+    target: Arc<Target>,
+    connection: Arc<Connection>,
+    wakes: Wakes,
+}
+
+impl RedisTransport {
+    /// Takes the address of a server; connects when it is first needed.
+    ///
+    /// `redis://[user[:password]@]host[:port][/db]`, or `unix:///path[?db=1&user=..&pass=..]` for a Unix socket.
+    ///
+    /// # Errors
+    /// [`AddressError`] when the address does not parse, or asks for TLS, which is not supported yet.
+    pub fn open(address: &str, config: RedisConfig) -> Result<Self, AddressError> {
+        Self::open_over(Arc::new(Network), address, config)
+    }
+
+    /// Like [`open`](Self::open), with byte streams of your own making.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_over(
+        connect: Arc<dyn Connect>,
+        address: &str,
+        config: RedisConfig,
+    ) -> Result<Self, AddressError> {
+        Ok(Self::new(Address::parse(address)?, connect, config))
+    }
+
+    /// Takes the address and the credentials of your own client. Its connections and settings are not used.
+    ///
+    /// # Errors
+    /// [`AddressError::Tls`] when the client uses TLS, which is not supported yet.
+    pub fn from_client(client: &redis::Client, config: RedisConfig) -> Result<Self, AddressError> {
+        let address = Address::of(client.get_connection_info())?;
+        Ok(Self::new(address, Arc::new(Network), config))
+    }
+
+    fn new(address: Address, connect: Arc<dyn Connect>, config: RedisConfig) -> Self {
+        let target = Arc::new(Target::new(address, connect, config));
+        let inner = Inner {
+            connection: Connection::new(Arc::clone(&target)),
+            wakes: Wakes::new(Arc::clone(&target)),
+            target,
+        };
+        RedisTransport {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// Sends a command of the adapter's own and waits for the answer, within the bounds of a call.
+    pub(crate) async fn command(&self, cmd: &Cmd) -> Result<Value, TransportError> {
+        let now = timer::now();
+        let deadline = now + self.inner.target.config().call_timeout;
+        let link = self.inner.link(now, deadline).await?;
+        match self.inner.send(&link, cmd, now, deadline).await? {
+            Value::ServerError(error) => Err(error::server(&error)),
+            value => Ok(value),
         }
     }
 }
 
-/// Why an address cannot be used.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum AddressError {
-    /// It does not parse.
-    Malformed,
-}
+impl Inner {
+    async fn exchange(&self, request: &Request) -> Result<Reply, TransportError> {
+        let now = timer::now();
+        let deadline = now + self.target.config().call_timeout;
+        let link = self.link(now, deadline).await?;
+        let mut answer = self
+            .send(&link, &script::encode(request, By::Digest), now, deadline)
+            .await?;
+        if let Value::ServerError(error) = &answer
+            && error.kind() == Some(ServerErrorKind::NoScript)
+        {
+            // The server restarted, or its scripts were flushed: it has executed nothing.
+            let cmd = script::encode(request, By::Text);
+            answer = self.send(&link, &cmd, timer::now(), deadline).await?;
+        }
+        if let Value::ServerError(error) = &answer {
+            let error = error::server(error);
+            if error.cause == Cause::ReadOnly {
+                // After a failover the same address may lead to the new primary, on a new connection only.
+                self.connection.retire(&link);
+            }
+            return Err(error);
+        }
+        script::decode(request, &answer).inspect_err(|_| self.connection.retire(&link))
+    }
 
-impl fmt::Display for AddressError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not the address of a Redis server: write redis://[user[:password]@]host[:port][/db]")
+    async fn link(&self, now: Instant, deadline: Instant) -> Result<Arc<Link>, TransportError> {
+        match self.connection.current(now) {
+            Some(link) => Ok(link),
+            None => self.connection.next(now, deadline).await,
+        }
+    }
+
+    /// A connection that broke, or on which a call found no reply in time, is used no more.
+    async fn send(
+        &self,
+        link: &Arc<Link>,
+        cmd: &Cmd,
+        now: Instant,
+        deadline: Instant,
+    ) -> Result<Value, TransportError> {
+        timer::by(deadline, link.send(now, cmd))
+            .await
+            .unwrap_or_else(|| Err(error::unanswered()))
+            .inspect_err(|_| self.connection.retire(link))
     }
 }
 
-impl std::error::Error for AddressError {}
+impl Transport for RedisTransport {
+    fn call(&self, request: Request) -> Call {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(async move { inner.exchange(&request).await })
+    }
 
-/// A Redis server.
-#[derive(Clone)]
-pub struct RedisTransport {
-    address: Arc<str>,
-}
+    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription {
+        let channel = key::channel(name.as_str()).to_string();
+        Subscription::new(self.inner.wakes.subscribe(channel, listener))
+    }
 
-impl RedisTransport {
-    /// Takes an address; makes no connection.
-    ///
-    /// # Errors
-    /// [`AddressError`] when it does not parse.
-    pub fn open(address: &str, _config: RedisConfig) -> Result<Self, AddressError> {
-        Ok(RedisTransport {
-            address: address.into(),
-        })
+    fn address(&self) -> &str {
+        self.inner.target.shown()
     }
 }
 
 impl fmt::Debug for RedisTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RedisTransport")
-    }
-}
-
-impl Transport for RedisTransport {
-    fn call(&self, _request: Request) -> Call {
-        Box::pin(async {
-            Err(TransportError {
-                execution: Execution::Definite,
-                cause: Cause::Unreachable,
-                detail: "not connected".into(),
-            })
-        })
-    }
-
-    fn subscribe(&self, _name: &Name, _listener: Arc<dyn Listener>) -> Subscription {
-        Subscription::new(())
-    }
-
-    fn address(&self) -> &str {
-        &self.address
+        f.debug_tuple("RedisTransport")
+            .field(&self.inner.target)
+            .finish()
     }
 }

@@ -1,0 +1,68 @@
+-- Records a claim, if the name is free or the claim is the owner's already.
+--
+-- KEYS[1]  the claim: a hash {owner: count} with a TTL, as Redisson keeps it
+-- KEYS[2]  the token counter of the name: a string
+-- ARGV[1]  owner
+-- ARGV[2]  hold count from now on
+-- ARGV[3]  lease in ms
+-- ARGV[4]  how long an unused token counter is kept in ms; 0 = for ever
+-- ARGV[5]  with ARGV[6]: the floor of a new token; without: the token of the hold, to be carried along
+-- ARGV[6]  how far the floor may be from this server's clock in ms
+--
+-- Replies  {1, token}  granted anew
+--          {2, token}  granted, the claim was there before
+--          integer     refused: what is left of another's claim in ms, -1 if it has no TTL
+--          string      a lock of this other mode stands there
+-- Errors   WRONGTYPE   one of the keys is something else
+--
+-- It must be atomic: between looking and writing, another owner could be granted the name, or be handed the same
+-- token. Every check comes before the first write, so that an error says "nothing was done". Numbers are written with
+-- '%.0f' because tostring() keeps 14 digits only.
+local call = redis.call
+local claim, counter, count, lease = KEYS[1], KEYS[2], ARGV[2], ARGV[3]
+
+local left = call('PTTL', claim)
+local yours = false
+if left ~= -2 then
+  local held = call('HMGET', claim, 'mode', ARGV[1])
+  if held[1] then return held[1] end
+  yours = held[2]
+  if not yours then return left end
+end
+
+local stored = call('GET', counter)
+if stored then
+  stored = tonumber(stored)
+  if not (stored and stored < 9007199254740992) then
+    return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
+  end
+end
+
+local token = tonumber(ARGV[5])
+if not ARGV[6] then
+  if stored and stored > token then token = stored end
+elseif yours and stored then
+  -- A resent request gets the value that it was given.
+  token = stored
+else
+  local time, slack = call('TIME'), tonumber(ARGV[6])
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  token = math.max(now - slack, math.min(token, now + slack))
+  if stored and stored >= token then token = stored + 1 end
+end
+
+-- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
+-- it lets PEXPIRE pass. A claim without TTL keeps none.
+if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
+local text = string.format('%.0f', token)
+if ARGV[4] == '0' then call('SET', counter, text) else call('SET', counter, text, 'PX', ARGV[4]) end
+if yours ~= count then call('HSET', claim, ARGV[1], count) end
+if yours then return {2, token} end
+
+-- A claim without TTL would outlive its owner: should PEXPIRE be forbidden to this user, the claim must go.
+local expiry = redis.pcall('PEXPIRE', claim, lease)
+if type(expiry) == 'table' then
+  call('DEL', claim)
+  return expiry
+end
+return {1, token}

@@ -1,0 +1,178 @@
+//! Whether a server will do.
+
+use std::fmt;
+
+use quorlock_core::transport::{Cause, Execution, Transport as _, TransportError};
+use redis::Value;
+
+use crate::address::AddressError;
+use crate::config::RedisConfig;
+use crate::transport::RedisTransport;
+
+/// The oldest major version whose scripts may write after they have read the time.
+const OLDEST_MAJOR: u32 = 5;
+
+impl RedisTransport {
+    /// Takes the address of a server, connects, and checks that it will do (see [`check`](Self::check)).
+    ///
+    /// # Errors
+    /// [`ConnectError`] says what is in the way, and what to do.
+    pub async fn connect(address: &str, config: RedisConfig) -> Result<Self, ConnectError> {
+        let transport = Self::open(address, config).map_err(ConnectError::Address)?;
+        transport.check().await?;
+        Ok(transport)
+    }
+
+    /// Checks that the server answers, is a primary, and is not older than version 5.
+    ///
+    /// A user who may not ask (`INFO`) is believed.
+    ///
+    /// # Errors
+    /// [`ConnectError`] says what is in the way, and what to do.
+    pub async fn check(&self) -> Result<(), ConnectError> {
+        let mut info = String::new();
+        for section in ["server", "replication"] {
+            match self.command(redis::cmd("INFO").arg(section)).await {
+                Ok(Value::BulkString(text)) => info.push_str(&String::from_utf8_lossy(&text)),
+                Ok(Value::SimpleString(text)) => info.push_str(&text),
+                Ok(Value::VerbatimString { text, .. }) => info.push_str(&text),
+                Ok(_) => return Err(self.not_redis("INFO was answered with no text".into())),
+                Err(error) if error.cause == Cause::NoPermission => return Ok(()),
+                Err(error) => return Err(self.refused(error)),
+            }
+        }
+        self.judge(&info)
+    }
+
+    fn judge(&self, info: &str) -> Result<(), ConnectError> {
+        let field = |name: &str| {
+            info.lines()
+                .filter_map(|line| line.trim_end().split_once(':'))
+                .find_map(|(key, value)| (key == name).then(|| value.to_owned()))
+        };
+        let address = self.address().to_owned();
+        let Some(version) = field("redis_version") else {
+            return Err(self.not_redis("INFO names no redis_version".into()));
+        };
+        let major = version
+            .split('.')
+            .next()
+            .and_then(|v| v.parse::<u32>().ok());
+        if major.is_some_and(|major| major < OLDEST_MAJOR) {
+            return Err(ConnectError::TooOld { address, version });
+        }
+        match field("role").as_deref() {
+            Some("slave" | "replica") => Err(ConnectError::Replica { address }),
+            _ => Ok(()),
+        }
+    }
+
+    fn not_redis(&self, detail: String) -> ConnectError {
+        ConnectError::NotRedis {
+            address: self.address().to_owned(),
+            detail,
+        }
+    }
+
+    fn refused(&self, error: TransportError) -> ConnectError {
+        let address = self.address().to_owned();
+        let detail = error.detail.clone();
+        match (error.cause, error.execution) {
+            (Cause::Unreachable, _) => ConnectError::Unreachable { address, detail },
+            (Cause::TimedOut, _) => ConnectError::TimedOut { address, detail },
+            (Cause::NoAuth, _) => ConnectError::BadCredentials { address, detail },
+            (Cause::Protocol, _) | (Cause::Server, Execution::Indeterminate) => {
+                ConnectError::NotRedis { address, detail }
+            }
+            _ => ConnectError::Refused { address, error },
+        }
+    }
+}
+
+/// Why a server cannot be used. Holds no secrets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The address cannot be used.
+    Address(AddressError),
+    /// No connection could be made.
+    Unreachable {
+        /// Of the server.
+        address: String,
+        /// The words of the operating system.
+        detail: String,
+    },
+    /// The server does not answer.
+    TimedOut {
+        /// Of the server.
+        address: String,
+        /// Which time-out ran out.
+        detail: String,
+    },
+    /// The server wants other credentials.
+    BadCredentials {
+        /// Of the server.
+        address: String,
+        /// The words of the server.
+        detail: String,
+    },
+    /// Whatever answers does not speak Redis.
+    NotRedis {
+        /// Of the server.
+        address: String,
+        /// What it said.
+        detail: String,
+    },
+    /// The server is older than version 5.
+    TooOld {
+        /// Of the server.
+        address: String,
+        /// Its version.
+        version: String,
+    },
+    /// The server is a replica.
+    Replica {
+        /// Of the server.
+        address: String,
+    },
+    /// The server answered with another error.
+    Refused {
+        /// Of the server.
+        address: String,
+        /// The error.
+        error: TransportError,
+    },
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (address, cause, detail) = match self {
+            ConnectError::Address(error) => return fmt::Display::fmt(error, f),
+            ConnectError::Unreachable { address, detail } => (address, Cause::Unreachable, detail),
+            ConnectError::TimedOut { address, detail } => (address, Cause::TimedOut, detail),
+            ConnectError::BadCredentials { address, detail } => (address, Cause::NoAuth, detail),
+            ConnectError::NotRedis { address, detail } => (address, Cause::Protocol, detail),
+            ConnectError::TooOld { address, version } => {
+                return write!(
+                    f,
+                    "{address} runs version {version}: locks need Redis {OLDEST_MAJOR} or newer, or Valkey"
+                );
+            }
+            ConnectError::Replica { address } => {
+                return write!(f, "{address} is a replica: give the address of its primary");
+            }
+            ConnectError::Refused { address, error } => return write!(f, "{address}: {error}"),
+        };
+        write!(f, "{address}: {}: {detail}", cause.advice())
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ConnectError::Address(error) => Some(error),
+            ConnectError::Refused { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! How a transport behaves.
+
+use std::time::Duration;
+
+/// How a [`RedisTransport`](crate::RedisTransport) behaves. The default is safe.
+///
+/// ```
+/// use quorlock_redis::RedisConfig;
+/// use std::time::Duration;
+///
+/// let config = RedisConfig::default().call_timeout(Duration::from_millis(500));
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RedisConfig {
+    pub(crate) connect_timeout: Duration,
+    pub(crate) call_timeout: Duration,
+    pub(crate) ping_interval: Duration,
+    pub(crate) linger: Duration,
+}
+
+impl Default for RedisConfig {
+    fn default() -> Self {
+        RedisConfig {
+            connect_timeout: Duration::from_secs(1),
+            call_timeout: Duration::from_secs(2),
+            ping_interval: Duration::from_secs(5),
+            linger: Duration::from_secs(30),
+        }
+    }
+}
+
+impl RedisConfig {
+    /// Bounds one connection attempt, from the name lookup to the end of the login. Default: 1 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, bound: Duration) -> Self {
+        self.connect_timeout = bound;
+        self
+    }
+
+    /// Bounds one call, from the wait for a connection to the reply. Default: 2 s.
+    ///
+    /// A connection on which a call found no reply for so long is replaced.
+    #[must_use]
+    pub fn call_timeout(mut self, bound: Duration) -> Self {
+        self.call_timeout = bound;
+        self
+    }
+
+    /// How often the wake-up connection is probed, so that one whose other end is gone without a word is found out
+    /// after this and a call time-out. Default: 5 s.
+    #[must_use]
+    pub fn ping_interval(mut self, interval: Duration) -> Self {
+        self.ping_interval = interval.max(Duration::from_millis(10));
+        self
+    }
+
+    /// How long the wake-up connection stays open (give or take a ping interval) when nobody listens any more.
+    /// Default: 30 s.
+    #[must_use]
+    pub fn linger(mut self, span: Duration) -> Self {
+        self.linger = span;
+        self
+    }
+}

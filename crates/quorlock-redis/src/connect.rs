@@ -1,0 +1,70 @@
+//! How a stream of bytes to a server comes about.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+/// Bytes to and from a server.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for S {}
+
+/// A connection attempt under way. Dropping it ends it.
+pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
+
+/// Where a server listens.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Endpoint {
+    /// On a TCP port.
+    Tcp {
+        /// Host name or IP address (without brackets).
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// On a Unix socket.
+    Unix {
+        /// Its path.
+        path: PathBuf,
+    },
+}
+
+/// Makes byte streams to servers.
+///
+/// The default is [`Network`]. A wrapper of your own can carry the bytes another way: through a tunnel, with
+/// encryption, over a network that fails on purpose.
+pub trait Connect: Send + Sync + fmt::Debug + 'static {
+    /// Connects. The caller bounds the attempt in time.
+    fn connect(&self, to: &Endpoint) -> Connecting;
+}
+
+/// The network of the operating system: TCP without delay (`TCP_NODELAY`) and Unix sockets.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Network;
+
+impl Connect for Network {
+    fn connect(&self, to: &Endpoint) -> Connecting {
+        match to.clone() {
+            Endpoint::Tcp { host, port } => Box::pin(async move {
+                let stream = TcpStream::connect((host, port)).await?;
+                // Small requests must not wait for the acknowledgement of the one before.
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream) as Box<dyn ByteStream>)
+            }),
+            #[cfg(unix)]
+            Endpoint::Unix { path } => Box::pin(async move {
+                let stream = tokio::net::UnixStream::connect(path).await?;
+                Ok(Box::new(stream) as Box<dyn ByteStream>)
+            }),
+            #[cfg(not(unix))]
+            Endpoint::Unix { .. } => {
+                Box::pin(async { Err(io::Error::from(io::ErrorKind::Unsupported)) })
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Under which keys and channels a name is kept: Redisson's rules.
+
+use std::fmt;
+
+use redis::{RedisWrite, ToRedisArgs};
+
+/// `prefix:{name}`, a key or channel that belongs to a name.
+///
+/// The braces make a cluster put it into the slot of the name. A name that holds a `{` itself (anywhere) has its own
+/// say about its slot, and gets none: `prefix:name`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prefixed<'a> {
+    prefix: &'static str,
+    name: &'a str,
+}
+
+/// The key of the token counter of a name.
+pub(crate) fn token(name: &str) -> Prefixed<'_> {
+    Prefixed {
+        prefix: "redisson_lock_token",
+        name,
+    }
+}
+
+/// The channel on which a release of a name is published.
+pub(crate) fn channel(name: &str) -> Prefixed<'_> {
+    Prefixed {
+        prefix: "redisson_lock__channel",
+        name,
+    }
+}
+
+impl fmt::Display for Prefixed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.prefix)?;
+        if self.name.contains('{') {
+            f.write_str(":")?;
+            f.write_str(self.name)
+        } else {
+            f.write_str(":{")?;
+            f.write_str(self.name)?;
+            f.write_str("}")
+        }
+    }
+}
+
+impl ToRedisArgs for Prefixed<'_> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        out.write_arg_fmt(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_name_is_put_into_braces() {
+        assert_eq!(
+            token("orders/42").to_string(),
+            "redisson_lock_token:{orders/42}"
+        );
+        assert_eq!(
+            channel("orders/42").to_string(),
+            "redisson_lock__channel:{orders/42}"
+        );
+    }
+
+    #[test]
+    fn a_name_with_an_opening_brace_anywhere_is_left_as_it_is() {
+        for name in ["{tag}:x", "x{", "{", "a{}b", "}{"] {
+            assert_eq!(
+                token(name).to_string(),
+                format!("redisson_lock_token:{name}")
+            );
+        }
+    }
+
+    #[test]
+    fn a_closing_brace_spaces_and_unicode_are_nothing_special() {
+        for name in ["x}", " ", "a b", "заказ/42", "🔒"] {
+            assert_eq!(
+                channel(name).to_string(),
+                format!("redisson_lock__channel:{{{name}}}")
+            );
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! One connection to a server, and what is known about its health.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use quorlock_core::transport::TransportError;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Cmd, Value};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::AbortHandle;
+
+use crate::connect::ByteStream;
+use crate::error;
+use crate::target::Target;
+use crate::timer::{self, Instant};
+
+/// How many requests may wait for the driver of a connection. A call that finds room is on its way at its first poll.
+const QUEUE: usize = 1024;
+
+/// A connection that many calls share. Calls that still wait for a reply keep it alive, and nothing else does once it
+/// is replaced.
+#[derive(Debug)]
+pub(crate) struct Link {
+    connection: MultiplexedConnection,
+    health: Arc<Health>,
+    driver: AbortHandle,
+}
+
+impl Link {
+    /// Connects, and logs in. The caller bounds it in time.
+    pub(crate) async fn open(target: &Target) -> Result<Link, TransportError> {
+        let stream = target.stream().await?;
+        let health = Arc::new(Health::new(timer::now()));
+        let stream = Watched {
+            stream,
+            health: Arc::clone(&health),
+        };
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(None)
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(QUEUE);
+        let (connection, driver) =
+            MultiplexedConnection::new_with_config(target.login(), stream, config)
+                .await
+                .map_err(|error| target.not_connected(&error))?;
+        let end = End(Arc::clone(&health));
+        let driver = timer::spawn(async move {
+            // Says so when the driver has ended, or was dropped together with its runtime.
+            let _end = end;
+            driver.await;
+        });
+        let link = Link {
+            connection,
+            health,
+            driver: driver.abort_handle(),
+        };
+        if target.login().skip_set_lib_name() {
+            // Then the handshake may have sent nothing at all, and a server that is stopped, or a proxy without a
+            // server behind it, accepts connections too. Any answer will do.
+            link.connection
+                .clone()
+                .send_packed_command(&redis::cmd("PING"))
+                .await
+                .map_err(|error| target.not_connected(&error))?;
+        }
+        Ok(link)
+    }
+
+    /// Sends a command and waits for the answer, which may be an error reply.
+    ///
+    /// It is on its way at the first poll.
+    pub(crate) async fn send(&self, now: Instant, cmd: &Cmd) -> Result<Value, TransportError> {
+        self.health.owes_an_answer(now);
+        let mut connection = self.connection.clone();
+        connection
+            .send_packed_command(cmd)
+            .await
+            .map_err(|error| error::broken(&error))
+    }
+
+    /// Whether a call may be sent over it: it is open, and has not been silent for as long as a call may take.
+    ///
+    /// A caller that gives up early drops its call, so that no call ever times out on a connection that a network
+    /// swallowed. The next call finds it out here.
+    pub(crate) fn is_good(&self, now: Instant, patience: Duration) -> bool {
+        !self.health.is_closed() && !self.health.is_silent(now, patience)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // The driver would wait for the replies of a server that never answers.
+        self.driver.abort();
+    }
+}
+
+/// Whether a connection is open, and since when it owes an answer.
+#[derive(Debug)]
+struct Health {
+    opened: Instant,
+    closed: AtomicBool,
+    /// When a request went out for the first time since the server was last heard, in milliseconds after `opened`
+    /// and one more; 0 when nothing is owed.
+    asked: AtomicU64,
+}
+
+impl Health {
+    fn new(opened: Instant) -> Self {
+        Health {
+            opened,
+            closed: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
+        }
+    }
+
+    fn millis(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.opened).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn owes_an_answer(&self, now: Instant) {
+        if self.asked.load(Ordering::Relaxed) == 0 {
+            let asked = self.millis(now).saturating_add(1);
+            self.asked.store(asked, Ordering::Relaxed);
+        }
+    }
+
+    fn heard(&self) {
+        self.asked.store(0, Ordering::Relaxed);
+    }
+
+    fn is_silent(&self, now: Instant, patience: Duration) -> bool {
+        let asked = self.asked.load(Ordering::Relaxed);
+        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        asked != 0 && asked.saturating_add(patience) <= self.millis(now)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+/// Notes the end of a driver.
+struct End(Arc<Health>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.closed.store(true, Ordering::Release);
+    }
+}
+
+/// A stream that notes when the server is heard.
+struct Watched {
+    stream: Box<dyn ByteStream>,
+    health: Arc<Health>,
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if read.is_ready() {
+            self.health.heard();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_silent_when_nothing_is_heard_for_long_after_a_request() {
+        let start = timer::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let patience = Duration::from_millis(100);
+        let health = Health::new(start);
+        assert!(!health.is_silent(at(10_000), patience), "nothing was asked");
+        health.owes_an_answer(at(10_000));
+        health.owes_an_answer(at(10_090));
+        assert!(!health.is_silent(at(10_100), patience));
+        assert!(health.is_silent(at(10_101), patience));
+        health.heard();
+        assert!(!health.is_silent(at(20_000), patience));
+    }
+}

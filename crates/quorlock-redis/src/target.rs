@@ -1,0 +1,61 @@
+//! A server to connect to: where it is, how to get there, how to log in, how long to wait.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quorlock_core::transport::TransportError;
+use redis::{RedisConnectionInfo, RedisError};
+
+use crate::address::Address;
+use crate::config::RedisConfig;
+use crate::connect::{ByteStream, Connect};
+use crate::error;
+
+/// What the command connection and the wake-up connection have in common.
+pub(crate) struct Target {
+    address: Address,
+    connect: Arc<dyn Connect>,
+    config: RedisConfig,
+}
+
+impl Target {
+    pub(crate) fn new(address: Address, connect: Arc<dyn Connect>, config: RedisConfig) -> Self {
+        Target {
+            address,
+            connect,
+            config,
+        }
+    }
+
+    pub(crate) fn config(&self) -> &RedisConfig {
+        &self.config
+    }
+
+    pub(crate) fn login(&self) -> &RedisConnectionInfo {
+        &self.address.login
+    }
+
+    /// The address without credentials.
+    pub(crate) fn shown(&self) -> &str {
+        &self.address.shown
+    }
+
+    /// A fresh stream to the server.
+    pub(crate) async fn stream(&self) -> Result<Box<dyn ByteStream>, TransportError> {
+        self.connect
+            .connect(&self.address.endpoint)
+            .await
+            .map_err(|error| error::unreachable(error.to_string()))
+    }
+
+    /// What a failed handshake amounts to.
+    pub(crate) fn not_connected(&self, error: &RedisError) -> TransportError {
+        error::not_connected(error, self.login().password())
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}

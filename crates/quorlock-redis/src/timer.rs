@@ -1,0 +1,61 @@
+//! The one place where this crate reads a clock, waits and spawns.
+//!
+//! An adapter owns its sockets and the tasks that drive them, so it uses tokio's timer directly and not through the
+//! `Runtime` seam, which is for the algorithm. A paused tokio clock (as in a simulated network) bends it all the same.
+
+use std::future::Future;
+use std::time::Duration;
+
+pub(crate) use tokio::time::Instant;
+
+/// The time.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "bounds calls, decides nothing about leases"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// The output of `future`, or `None` when the deadline comes first.
+pub(crate) async fn by<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
+    tokio::time::timeout_at(deadline, future).await.ok()
+}
+
+/// Waits.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "delays connection attempts, decides nothing about leases"
+)]
+pub(crate) fn sleep_until(deadline: Instant) -> tokio::time::Sleep {
+    tokio::time::sleep_until(deadline)
+}
+
+/// Runs a task of the adapter's own: one that drives a socket, or makes a connection that several callers wait for.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "sockets are driven by tasks of the tokio runtime they are registered with"
+)]
+pub(crate) fn spawn(
+    task: impl Future<Output = ()> + Send + 'static,
+) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(task)
+}
+
+/// How long to wait after so many failed connection attempts in a row (at least one): 50 ms, doubling up to 1 s.
+pub(crate) fn delay(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(5);
+    Duration::from_millis(50 << doublings).min(Duration::from_secs(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_a_second() {
+        let millis: Vec<_> = (1..8).map(|n| delay(n).as_millis()).collect();
+        assert_eq!(millis, [50, 100, 200, 400, 800, 1000, 1000]);
+        assert_eq!(delay(u32::MAX).as_millis(), 1000);
+    }
+}
