@@ -56,9 +56,11 @@ cargo --version
 
 step "docker-compose.yml"
 if docker compose version >/dev/null 2>&1; then
-  docker compose --profile sentinel config --quiet && echo "read by docker compose"
+  docker compose --profile sentinel config --quiet
+  echo "read by docker compose"
 elif command -v docker-compose >/dev/null; then
-  docker-compose --profile sentinel config --quiet && echo "read by docker-compose"
+  docker-compose --profile sentinel config --quiet
+  echo "read by docker-compose"
 else
   echo "not checked: there is neither docker compose nor docker-compose"
 fi
