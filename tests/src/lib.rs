@@ -1,1 +1,22 @@
-//! Tests of Quorlock that need more than one crate.
+//! What the tests of more than one crate have in common.
+//!
+//! | to read | see |
+//! |---|---|
+//! | a real `redis-server` that ends with the test | [`server`] |
+//! | tests that are ignored, with a reason, where there is no server | [`trials`] |
+//! | waiting for a condition, within a bound | [`wait`] |
+//! | a network that loses replies and cuts connections | [`proxy`] |
+//! | requests, in few words | [`requests`] |
+//! | what Redisson keeps under which key | [`wire`] |
+//! | hearing the wake-ups of a transport | [`heard`] |
+//! | one sequence of requests through several lock servers | [`conformance`] |
+
+pub mod conformance;
+mod guardian;
+pub mod heard;
+pub mod proxy;
+pub mod requests;
+pub mod server;
+pub mod trials;
+pub mod wait;
+pub mod wire;

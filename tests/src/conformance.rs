@@ -1,0 +1,19 @@
+//! One sequence of requests through several lock servers: all must answer alike.
+//!
+//! The specification ([`quorlock_core::node`]) is asked first. Each other [`Arm`] must then give the same replies,
+//! publish the same wake-ups and be left with the same keys. On a real server time passes by ageing its keys, not by
+//! waiting; what does pass of real time shows only in TTLs, and the comparison allows for just that much.
+
+mod agree;
+mod arm;
+mod generate;
+mod redis_arm;
+mod spec_arm;
+mod step;
+
+pub use agree::{Coverage, agree};
+pub use arm::{Arm, Looks};
+pub use generate::{Cases, names, sequences};
+pub use redis_arm::RedisArm;
+pub use spec_arm::SpecArm;
+pub use step::{Plant, Step};

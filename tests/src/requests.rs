@@ -1,0 +1,170 @@
+//! Requests and replies, in few words.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use quorlock_core::fencing::{Fence, Token};
+use quorlock_core::lease::Lease;
+use quorlock_core::message::{
+    Acquire, AcquireReply, Claim, Freshness, Release, ReleaseReply, Renew, RenewReply, Reply,
+    Request, Retention, Ttl,
+};
+use quorlock_core::name::Name;
+use quorlock_core::owner::{ClientId, OwnerId};
+use quorlock_core::time::{WallMillis, millis_of};
+use quorlock_core::transport::{Transport, TransportError};
+
+/// The lease of these requests.
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// How long token counters are kept.
+pub const RETENTION: Duration = Duration::from_secs(86_400);
+
+/// How far the floor of a token may be from the clock of the node.
+pub const SLACK: Duration = Duration::from_secs(15);
+
+/// A name.
+///
+/// # Panics
+/// When it is none.
+#[must_use]
+pub fn name(name: &str) -> Name {
+    Name::new(name).expect("a well-formed name")
+}
+
+/// The owner of this number, of one client.
+#[must_use]
+pub fn owner(number: u64) -> OwnerId {
+    OwnerId {
+        client: ClientId::from_random(7),
+        number,
+    }
+}
+
+/// The wall clock of this machine, so that of its servers, too.
+///
+/// # Panics
+/// Before 1970.
+#[must_use]
+pub fn wall_clock() -> WallMillis {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    WallMillis(millis_of(since_1970.expect("it is after 1970")))
+}
+
+/// "The owner of this number holds the name once", with a token of now.
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub fn acquire(name: &Name, number: u64) -> Acquire {
+    Acquire {
+        name: name.clone(),
+        owner: owner(number),
+        count: 1,
+        lease: Lease::new(LEASE).expect("long enough"),
+        fence: Fence::Mint {
+            floor: wall_clock(),
+            slack_millis: millis_of(SLACK),
+        },
+        retention: Retention::of(RETENTION),
+    }
+}
+
+/// "The owner of this number still holds the name."
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub fn claim(name: &Name, number: u64, token: Token) -> Claim {
+    Claim {
+        name: name.clone(),
+        owner: owner(number),
+        count: 1,
+        lease: Lease::new(LEASE).expect("long enough"),
+        token,
+    }
+}
+
+/// Asks for the name.
+///
+/// # Errors
+/// Those of the call.
+///
+/// # Panics
+/// When the reply is not one to this request.
+pub async fn ask(
+    transport: &impl Transport,
+    request: Acquire,
+) -> Result<AcquireReply, TransportError> {
+    match transport.call(Request::Acquire(request)).await? {
+        Reply::Acquire(reply) => Ok(reply),
+        other => panic!("an answer to another request: {other:?}"),
+    }
+}
+
+/// Renews claims.
+///
+/// # Errors
+/// Those of the call.
+///
+/// # Panics
+/// When the reply is not one to this request.
+pub async fn renew(
+    transport: &impl Transport,
+    claims: Vec<Claim>,
+) -> Result<Vec<RenewReply>, TransportError> {
+    let retention = Retention::of(RETENTION);
+    let request = Request::Renew(Renew { claims, retention });
+    match transport.call(request).await? {
+        Reply::Renew(replies) => Ok(replies),
+        other => panic!("an answer to another request: {other:?}"),
+    }
+}
+
+/// Sets the hold count of the name to `count`; 0 releases it.
+///
+/// # Errors
+/// Those of the call.
+///
+/// # Panics
+/// When the reply is not one to this request.
+pub async fn release(
+    transport: &impl Transport,
+    name: &Name,
+    number: u64,
+    count: u32,
+) -> Result<ReleaseReply, TransportError> {
+    let request = Request::Release(Release {
+        name: name.clone(),
+        owner: owner(number),
+        count,
+    });
+    match transport.call(request).await? {
+        Reply::Release(reply) => Ok(reply),
+        other => panic!("an answer to another request: {other:?}"),
+    }
+}
+
+/// Takes the name, which must be free.
+///
+/// # Panics
+/// When it is not.
+pub async fn take(transport: &impl Transport, name: &Name, number: u64) -> Token {
+    match ask(transport, acquire(name, number)).await {
+        Ok(AcquireReply::Granted {
+            freshness: Freshness::Anew,
+            token,
+        }) => token,
+        other => panic!("the name was to be free: {other:?}"),
+    }
+}
+
+/// The TTL with which the name is refused, which somebody else must hold.
+///
+/// # Panics
+/// When nobody does.
+pub async fn refusal(transport: &impl Transport, name: &Name, number: u64) -> Ttl {
+    match ask(transport, acquire(name, number)).await {
+        Ok(AcquireReply::Refused { ttl }) => ttl,
+        other => panic!("the name was to be held: {other:?}"),
+    }
+}

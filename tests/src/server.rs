@@ -1,0 +1,333 @@
+//! Real `redis-server` processes.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use redis::{FromRedisValue, RedisResult};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::guardian::{Guardian, state_of};
+use crate::wait::{BOUND, wait_for, wait_until};
+
+/// Whether there is a `redis-server` on the PATH.
+#[must_use]
+pub fn is_installed() -> bool {
+    Command::new("redis-server")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// A `redis-server` of this test alone, on a free port of the loopback interface.
+///
+/// It keeps nothing on disk unless asked to. It ends, and its folder with it, when this is dropped, and also when the
+/// test process is killed.
+#[derive(Debug)]
+pub struct Server {
+    port: u16,
+    options: Vec<String>,
+    running: Option<Guardian>,
+    looking: Mutex<Option<Looking>>,
+    dir: TempDir,
+}
+
+/// The connection of [`Server::command`].
+struct Looking(redis::Connection);
+
+impl std::fmt::Debug for Looking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Looking")
+    }
+}
+
+impl Server {
+    /// A server that keeps nothing on disk.
+    #[must_use]
+    pub fn start() -> Server {
+        Server::start_with(&[])
+    }
+
+    /// A server with further options, as on its command line: `&["--appendonly", "yes"]`.
+    ///
+    /// # Panics
+    /// When it does not come up, with what it wrote.
+    #[must_use]
+    pub fn start_with(options: &[&str]) -> Server {
+        let options: Vec<String> = options.iter().copied().map(String::from).collect();
+        wait_for("a server on a free port", || {
+            let dir = tempfile::Builder::new()
+                .prefix("quorlock-")
+                .tempdir()
+                .expect("a temporary folder");
+            let mut server = Server {
+                port: free_port(),
+                options: options.clone(),
+                running: None,
+                looking: Mutex::new(None),
+                dir,
+            };
+            server.launch().then(|| {
+                server.wait_until_ready();
+                server
+            })
+        })
+    }
+
+    /// Its address: `redis://127.0.0.1:<port>/`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// The port it listens on, the same after a restart.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its folder: data, socket and output.
+    #[must_use]
+    pub fn dir(&self) -> PathBuf {
+        self.dir.path().to_path_buf()
+    }
+
+    /// Its Unix socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.dir.path().join("redis.sock")
+    }
+
+    /// Its process id.
+    ///
+    /// # Panics
+    /// When it was killed.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        let running = self.running.as_ref();
+        running.expect("the server was not killed").pid()
+    }
+
+    /// Ends it as a power cut does (SIGKILL), and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.forget_connection();
+        if let Some(running) = self.running.take() {
+            running.kill();
+        }
+    }
+
+    /// Starts it again: same port, same folder, same options. Kills it before, if it runs.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn restart(&mut self) {
+        self.relaunch();
+        self.wait_until_ready();
+    }
+
+    /// Starts it again with other options, which replace those it had.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn restart_with(&mut self, options: &[&str]) {
+        self.options = options.iter().copied().map(String::from).collect();
+        self.restart();
+    }
+
+    /// Starts it again with other options, and does not wait until it has loaded its data.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn relaunch_with(&mut self, options: &[&str]) {
+        self.options = options.iter().copied().map(String::from).collect();
+        self.relaunch();
+    }
+
+    /// Stops it in its tracks (SIGSTOP): connections stay, nothing is answered.
+    ///
+    /// # Panics
+    /// When it was killed, or does not stop.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+        wait_until("the server is stopped", || {
+            state_of(self.pid()) == Some('T')
+        });
+    }
+
+    /// Lets it go on (SIGCONT).
+    ///
+    /// # Panics
+    /// When it was killed, or does not go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+        wait_until("the server goes on", || state_of(self.pid()) != Some('T'));
+    }
+
+    /// Sends a command on a connection of the test's own.
+    ///
+    /// # Panics
+    /// When the answer is an error, or of another type.
+    pub fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        self.try_command(words)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    /// Sends a command on a connection of the test's own.
+    ///
+    /// # Errors
+    /// What the server says, or the connection.
+    pub fn try_command<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
+        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = self.ask(&mut looking, words);
+        if answer.as_ref().is_err_and(redis::RedisError::is_io_error) {
+            *looking = None;
+        }
+        answer
+    }
+
+    fn ask<T: FromRedisValue>(
+        &self,
+        looking: &mut Option<Looking>,
+        words: &[&str],
+    ) -> RedisResult<T> {
+        if looking.is_none() {
+            *looking = Some(Looking(self.connect()?));
+        }
+        let Some(Looking(connection)) = looking else {
+            unreachable!("it was made just now")
+        };
+        let mut command = redis::Cmd::new();
+        for word in words {
+            command.arg(*word);
+        }
+        command.query(connection)
+    }
+
+    /// A new blocking connection.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn connect(&self) -> RedisResult<redis::Connection> {
+        let connection = redis::Client::open(self.address())?.get_connection_with_timeout(BOUND)?;
+        connection.set_read_timeout(Some(BOUND))?;
+        Ok(connection)
+    }
+
+    /// Waits until it answers PING, so has loaded its data.
+    ///
+    /// # Panics
+    /// When it does not within ten seconds.
+    pub fn wait_until_ready(&self) {
+        wait_until("the server answers PING", || {
+            self.try_command::<String>(&["PING"]).is_ok()
+        });
+    }
+
+    fn relaunch(&mut self) {
+        self.kill();
+        // The port was its own a moment ago, but the system may have lent it to somebody meanwhile.
+        wait_until("the server's own port is free again", || self.launch());
+    }
+
+    /// Starts the process and waits until it answers at all; false when another one has the port.
+    fn launch(&mut self) -> bool {
+        self.forget_connection();
+        let mut arguments: Vec<String> = [
+            ("--port", self.port.to_string()),
+            ("--bind", "127.0.0.1".into()),
+            ("--unixsocket", "redis.sock".into()),
+            ("--dir", self.dir.path().display().to_string()),
+            ("--save", String::new()),
+            ("--appendonly", "no".into()),
+        ]
+        .into_iter()
+        .flat_map(|(option, value)| [option.to_string(), value])
+        .collect();
+        arguments.extend(self.options.iter().cloned());
+        let running = Guardian::start(self.dir.path(), "redis-server", &arguments);
+        let pid = running.pid();
+        self.running = Some(running);
+        let up = wait_for("the server comes up", || match state_of(pid) {
+            None | Some('Z') => Some(Up::Ended),
+            Some(_) => self.answering_pid().map(|answering| {
+                if answering == pid {
+                    Up::Answers
+                } else {
+                    Up::PortTaken
+                }
+            }),
+        });
+        match up {
+            Up::Answers => return true,
+            Up::PortTaken => self.kill(),
+            Up::Ended => {
+                self.kill();
+                let output = std::fs::read_to_string(self.dir.path().join("output"));
+                let output = output.unwrap_or_default();
+                assert!(
+                    output.contains("Address already in use"),
+                    "redis-server did not start: {output}"
+                );
+            }
+        }
+        false
+    }
+
+    /// Which process listens on the port; INFO is answered while data is loaded, too.
+    fn answering_pid(&self) -> Option<u32> {
+        let info: String = self.try_command(&["INFO", "server"]).ok()?;
+        let line = info.lines().find_map(|l| l.strip_prefix("process_id:"))?;
+        line.trim().parse().ok()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid()).expect("process ids are small");
+        let pid = Pid::from_raw(pid).expect("process ids are not zero");
+        kill_process(pid, signal).expect("the server is there");
+    }
+
+    fn forget_connection(&self) {
+        *self.looking.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// What became of a process that was started.
+enum Up {
+    Answers,
+    PortTaken,
+    Ended,
+}
+
+/// A port that was free a moment ago, and that this process has not taken before.
+///
+/// It is below those that the system lends to outgoing connections, so that it is still free after a restart.
+fn free_port() -> u16 {
+    const FIRST: u16 = 12_000;
+    const MANY: u16 = 20_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let of_this_process = u16::try_from(std::process::id() % u32::from(MANY)).unwrap_or(0);
+    wait_for("a free port", || {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + (of_this_process.wrapping_mul(61).wrapping_add(next)) % MANY;
+        match std::net::TcpListener::bind(("127.0.0.1", port)) {
+            Ok(_) => Some(port),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => None,
+            Err(error) => panic!("no port of 127.0.0.1 can be had: {error}"),
+        }
+    })
+}
+
+/// Waits until a process is gone, or a corpse.
+///
+/// # Panics
+/// When it still runs after ten seconds.
+pub fn wait_until_gone(pid: u32) {
+    wait_until("the process is gone", || {
+        matches!(state_of(pid), None | Some('Z'))
+    });
+}

@@ -1,0 +1,70 @@
+//! What Redisson keeps where, written down a second time, independently of the adapter.
+
+use quorlock_core::name::Name;
+use redis::FromRedisValue;
+
+use crate::server::Server;
+
+/// The key of a name's claim: the name itself.
+#[must_use]
+pub fn claim_key(name: &Name) -> String {
+    name.as_str().to_string()
+}
+
+/// The key of a name's token counter.
+#[must_use]
+pub fn token_key(name: &Name) -> String {
+    prefixed("redisson_lock_token", name)
+}
+
+/// The channel on which the release of a name is published.
+#[must_use]
+pub fn channel(name: &Name) -> String {
+    prefixed("redisson_lock__channel", name)
+}
+
+/// Redisson's rule: the name goes into braces, unless it holds an opening brace anywhere.
+fn prefixed(prefix: &str, name: &Name) -> String {
+    if name.as_str().contains('{') {
+        format!("{prefix}:{name}")
+    } else {
+        format!("{prefix}:{{{name}}}")
+    }
+}
+
+/// The acquire script of a JVM client, from its description: count up and expire when the name is free or the caller's.
+const THEIR_ACQUIRE: &str = "
+if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+  redis.call('hincrby', KEYS[1], ARGV[2], 1)
+  redis.call('pexpire', KEYS[1], ARGV[1])
+  return nil
+end
+return redis.call('pttl', KEYS[1])";
+
+/// The release script of a JVM client, from its description, without the latch of its resends.
+const THEIR_RELEASE: &str = "
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+  return nil
+end
+if 0 < redis.call('hincrby', KEYS[1], ARGV[1], -1) then
+  return 0
+end
+redis.call('del', KEYS[1])
+redis.call('publish', KEYS[2], '0')
+return 1";
+
+/// Acquires as a JVM client does; `None` when it got the lock, else the TTL that it was shown.
+pub fn acquire_as_jvm(server: &Server, name: &Name, owner: &str, lease_millis: u64) -> Option<i64> {
+    let (key, lease) = (claim_key(name), lease_millis.to_string());
+    eval(server, &["EVAL", THEIR_ACQUIRE, "1", &key, &lease, owner])
+}
+
+/// Releases as a JVM client does; `None` when it was not its own, else whether the name is free (1) or still held (0).
+pub fn release_as_jvm(server: &Server, name: &Name, owner: &str) -> Option<i64> {
+    let (key, channel) = (claim_key(name), channel(name));
+    eval(server, &["EVAL", THEIR_RELEASE, "2", &key, &channel, owner])
+}
+
+fn eval<T: FromRedisValue>(server: &Server, words: &[&str]) -> T {
+    server.command(words)
+}

@@ -1,0 +1,170 @@
+//! Dependencies run one way: quorlock-core <- quorlock-redis <- quorlock <- the simulator <- the tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// One line of a `[dependencies]` table.
+struct Dependency {
+    name: String,
+    /// `normal`, `dev` or `build`.
+    kind: String,
+    is_optional: bool,
+}
+
+/// A member of the workspace.
+struct Package {
+    folder: String,
+    dependencies: Vec<Dependency>,
+    default_features: Vec<String>,
+    features: BTreeMap<String, Vec<String>>,
+}
+
+impl Package {
+    fn needs(&self, kinds: &[&str]) -> BTreeSet<&str> {
+        let wanted = |d: &&Dependency| kinds.contains(&d.kind.as_str());
+        let dependencies = self.dependencies.iter().filter(wanted);
+        dependencies.map(|d| d.name.as_str()).collect()
+    }
+}
+
+fn workspace() -> BTreeMap<String, Package> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{output:?}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    packages
+        .iter()
+        .map(|p| (text(&p["name"]), package(p)))
+        .collect()
+}
+
+fn package(package: &Value) -> Package {
+    let manifest = text(&package["manifest_path"]).replace('\\', "/");
+    let folder = manifest.rsplit('/').nth(1).expect("a folder").to_string();
+    let is_in_crates = manifest.rsplit('/').nth(2) == Some("crates");
+    let dependencies = package["dependencies"].as_array().expect("dependencies");
+    let features = package["features"].as_object().expect("features");
+    let features: BTreeMap<String, Vec<String>> = features
+        .iter()
+        .map(|(name, enables)| (name.clone(), texts(enables)))
+        .collect();
+    Package {
+        folder: if is_in_crates {
+            format!("crates/{folder}")
+        } else {
+            folder
+        },
+        dependencies: dependencies
+            .iter()
+            .map(|dependency| Dependency {
+                name: text(&dependency["name"]),
+                kind: dependency["kind"].as_str().unwrap_or("normal").to_string(),
+                is_optional: dependency["optional"] == Value::Bool(true),
+            })
+            .collect(),
+        default_features: features.get("default").cloned().unwrap_or_default(),
+        features,
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("text").to_string()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().expect("a list").iter().map(text).collect()
+}
+
+/// Those of a package's dependencies that are members of the workspace.
+fn ours<'a>(
+    workspace: &'a BTreeMap<String, Package>,
+    package: &'a str,
+    kinds: &[&str],
+) -> BTreeSet<&'a str> {
+    let needs = workspace[package].needs(kinds);
+    needs
+        .into_iter()
+        .filter(|name| workspace.contains_key(*name))
+        .collect()
+}
+
+const ANY_KIND: [&str; 3] = ["normal", "dev", "build"];
+
+#[test]
+fn the_core_depends_on_nothing_at_all() {
+    assert_eq!(
+        workspace()["quorlock-core"].needs(&ANY_KIND),
+        BTreeSet::new()
+    );
+}
+
+#[test]
+fn the_adapter_knows_only_the_core() {
+    assert_eq!(
+        ours(&workspace(), "quorlock-redis", &ANY_KIND),
+        BTreeSet::from(["quorlock-core"])
+    );
+}
+
+#[test]
+fn the_product_knows_the_core_and_by_its_default_feature_the_adapter() {
+    let workspace = workspace();
+    assert_eq!(
+        ours(&workspace, "quorlock", &ANY_KIND),
+        BTreeSet::from(["quorlock-core", "quorlock-redis"])
+    );
+    let product = &workspace["quorlock"];
+    for dependency in &product.dependencies {
+        if dependency.name == "quorlock-redis" {
+            assert!(dependency.is_optional, "{}", dependency.kind);
+        }
+    }
+    assert!(product.default_features.contains(&"redis".to_string()));
+    assert!(product.features["redis"].contains(&"dep:quorlock-redis".to_string()));
+}
+
+#[test]
+fn nothing_that_runs_in_production_knows_the_simulator_or_its_tools() {
+    for (name, package) in &workspace() {
+        if !package.folder.starts_with("crates/") {
+            continue;
+        }
+        let needs = package.needs(&["normal", "build"]);
+        for tool in ["turmoil", "proptest", "quorlock-sim", "quorlock-tests"] {
+            assert!(!needs.contains(tool), "{name} depends on {tool}");
+        }
+    }
+}
+
+#[test]
+fn only_the_adapter_and_its_tests_speak_to_redis() {
+    let workspace = workspace();
+    let speakers = workspace
+        .iter()
+        .filter(|(_, package)| package.needs(&ANY_KIND).contains("redis"))
+        .map(|(name, _)| name.as_str());
+    assert_eq!(
+        speakers.collect::<Vec<_>>(),
+        ["quorlock-redis", "quorlock-tests"]
+    );
+}
+
+#[test]
+fn every_crate_of_the_product_is_looked_at() {
+    let workspace = workspace();
+    for name in ["quorlock", "quorlock-core", "quorlock-redis"] {
+        assert_eq!(workspace[name].folder, format!("crates/{name}"));
+    }
+}

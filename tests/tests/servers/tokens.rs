@@ -1,0 +1,125 @@
+//! The tokens that a real server hands out.
+
+use quorlock_core::fencing::{Fence, Token};
+use quorlock_core::message::{AcquireReply, Freshness, ReleaseReply, RenewReply, Retention};
+use quorlock_core::time::{WallMillis, millis_of};
+use quorlock_core::transport::Transport;
+use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_tests::requests::{
+    RETENTION, SLACK, acquire, ask, claim, name, release, renew, take, wall_clock,
+};
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wire::token_key;
+
+server_tests![
+    a_floor_near_the_clock_is_the_token,
+    a_floor_far_ahead_is_clamped_to_the_server_s_clock,
+    a_floor_far_behind_is_clamped_to_the_server_s_clock,
+    every_new_hold_gets_a_larger_token,
+    a_counter_keeps_all_its_digits,
+    a_counter_expires_unless_it_is_shared,
+    a_renewal_stores_the_token_it_carries_if_it_is_larger,
+];
+
+fn open(server: &Server) -> RedisTransport {
+    RedisTransport::open(&server.address(), RedisConfig::default()).unwrap()
+}
+
+async fn token_for(transport: &impl Transport, floor: WallMillis) -> Token {
+    let mut request = acquire(&name("orders/42"), 1);
+    request.fence = Fence::Mint {
+        floor,
+        slack_millis: millis_of(SLACK),
+    };
+    match ask(transport, request).await.unwrap() {
+        AcquireReply::Granted { token, .. } => token,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn a_floor_near_the_clock_is_the_token() {
+    let server = Server::start();
+    let floor = wall_clock().plus(1_000);
+    assert_eq!(token_for(&open(&server), floor).await, Token(floor.0));
+}
+
+async fn a_floor_far_ahead_is_clamped_to_the_server_s_clock() {
+    let server = Server::start();
+    let transport = open(&server);
+    let before = wall_clock();
+    let token = token_for(&transport, before.plus(3_600_000)).await;
+    let slack = millis_of(SLACK);
+    // Two readings of the same clock; a millisecond for its rounding.
+    let (least, most) = (before.plus(slack - 1), wall_clock().plus(slack + 1));
+    assert!(least.0 <= token.0 && token.0 <= most.0, "{token:?}");
+}
+
+async fn a_floor_far_behind_is_clamped_to_the_server_s_clock() {
+    let server = Server::start();
+    let transport = open(&server);
+    let before = wall_clock();
+    let token = token_for(&transport, WallMillis(0)).await;
+    let slack = millis_of(SLACK);
+    let (least, most) = (before.minus(slack + 1), wall_clock().minus(slack - 1));
+    assert!(least.0 <= token.0 && token.0 <= most.0, "{token:?}");
+}
+
+async fn every_new_hold_gets_a_larger_token() {
+    let server = Server::start();
+    let transport = open(&server);
+    let name = name("orders/42");
+    let mut last = Token(0);
+    for number in 1..=20 {
+        let token = take(&transport, &name, number).await;
+        assert!(last < token, "{last:?}, then {token:?}");
+        last = token;
+        let released = release(&transport, &name, number, 0).await;
+        assert_eq!(released, Ok(ReleaseReply::Freed));
+    }
+}
+
+async fn a_counter_keeps_all_its_digits() {
+    let server = Server::start();
+    let transport = open(&server);
+    let name = name("orders/42");
+    let largest = (1u64 << 53) - 2;
+    server.command::<()>(&["SET", &token_key(&name), &largest.to_string()]);
+    assert_eq!(take(&transport, &name, 1).await, Token(largest + 1));
+    let stored: String = server.command(&["GET", &token_key(&name)]);
+    assert_eq!(stored, "9007199254740991");
+}
+
+async fn a_counter_expires_unless_it_is_shared() {
+    let server = Server::start();
+    let transport = open(&server);
+    let (ours, shared) = (name("ours"), name("shared"));
+    take(&transport, &ours, 1).await;
+    let ttl: u64 = server.command(&["PTTL", &token_key(&ours)]);
+    let most = millis_of(RETENTION);
+    assert!(most - 10_000 < ttl && ttl <= most, "{ttl}");
+
+    let mut request = acquire(&shared, 1);
+    request.retention = Retention::Forever;
+    ask(&transport, request).await.unwrap();
+    let ttl: i64 = server.command(&["PTTL", &token_key(&shared)]);
+    assert_eq!(ttl, -1);
+}
+
+async fn a_renewal_stores_the_token_it_carries_if_it_is_larger() {
+    let server = Server::start();
+    let transport = open(&server);
+    let name = name("orders/42");
+    let token = take(&transport, &name, 1).await;
+    let stored = |token| Ok(vec![RenewReply::AlreadyYours { token }]);
+
+    let smaller = claim(&name, 1, Token(token.0 - 1));
+    assert_eq!(renew(&transport, vec![smaller]).await, stored(token));
+    let larger = Token(token.0 + 5);
+    let claim = claim(&name, 1, larger);
+    assert_eq!(renew(&transport, vec![claim]).await, stored(larger));
+    let again = ask(&transport, acquire(&name, 1)).await;
+    let freshness = Freshness::AlreadyYours;
+    let token = larger;
+    assert_eq!(again, Ok(AcquireReply::Granted { freshness, token }));
+}
