@@ -40,9 +40,9 @@ impl Confirming {
         Confirming { tally }
     }
 
-    /// Whether the member is asked.
+    /// Whether the member is asked and has not answered.
     #[must_use]
-    pub fn asks(&self, member: MemberId) -> bool {
+    pub fn is_unanswered(&self, member: MemberId) -> bool {
         self.tally.vote(member) == Vote::Pending
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let members = Arc::new(Members::new([Threshold::all(1)]));
         let mut release = Confirming::new(members.clone(), |_| true);
         let only = members.all().next().unwrap();
-        assert!(release.asks(only));
+        assert!(release.is_unanswered(only));
         release.handle_released(only, ReleaseReply::Kept);
         assert_eq!(release.outcome(), Confirmation::Confirmed);
     }

@@ -1,5 +1,6 @@
 //! Keeping a lock: what a hold is worth at each moment, and when to ask for more.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::lease::{Lease, Terms};
@@ -16,7 +17,22 @@ pub enum Lost {
     Taken,
     /// Its lease ran out while too many nodes did not answer its renewals.
     Unreachable,
+    /// The client that held it was closed.
+    Closed,
 }
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Lost::Expired => "the lock is lost: its lease ran out; renew it, or ask for a longer lease",
+            Lost::Taken => "the lock is lost: nodes say it is no longer ours (expired there, flushed or force-released)",
+            Lost::Unreachable => "the lock is lost: its lease ran out while too many nodes did not answer",
+            Lost::Closed => "the lock is lost: the client that held it was closed",
+        })
+    }
+}
+
+impl std::error::Error for Lost {}
 
 /// What a hold is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -268,6 +284,15 @@ impl Renewal {
         let status = self.status(now);
         if status == Status::Held {
             self.status = Status::Releasing;
+        }
+        status
+    }
+
+    /// The client is being closed. Returns what the hold was worth.
+    pub fn close(&mut self, now: Time) -> Status {
+        let status = self.status(now);
+        if status == Status::Held {
+            self.status = Status::Lost(Lost::Closed);
         }
         status
     }

@@ -304,6 +304,22 @@ impl Round {
         )
     }
 
+    /// Whether a member is to be asked now.
+    #[must_use]
+    pub fn has_more_to_ask(&self) -> bool {
+        let members = self.tally.members();
+        !self.timed_out
+            && members
+                .all()
+                .any(|m| self.tally.vote(m) == Vote::Unasked && self.is_in_stage(members, m))
+    }
+
+    /// Whether the member was asked and has not answered.
+    #[must_use]
+    pub fn is_unanswered(&self, member: MemberId) -> bool {
+        self.tally.vote(member) == Vote::Pending
+    }
+
     /// Whether the member granted.
     #[must_use]
     pub fn has_granted(&self, member: MemberId) -> bool {

@@ -1,1 +1,87 @@
-//! Distributed locks on Redis.
+//! Distributed locks on Redis: one node, many locks, a majority of nodes.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use quorlock::{EmbeddedNode, Locks};
+//!
+//! // With a server: Locks::connect("redis://127.0.0.1/").await?, or Locks::quorum([a, b, c]).await? for RedLock.
+//! let locks = Locks::on_node(EmbeddedNode::new())?;
+//!
+//! let guard = locks.lock("orders/42")?.acquire().await?;
+//! let token = guard.fencing_token(); // a store that compares it rejects whoever comes late
+//! guard.release().await?;            // dropping the guard releases too, without a report
+//! # let _ = token;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **What is promised.** While a guard says that it is held, no other client holds the lock, as long as a majority of
+//! the nodes keeps its data and no clock runs at a rate more than 1 % off. A guard stops saying so before a node gives
+//! the lock to somebody else, and [`Guard::while_held`] cancels work at that moment.
+//!
+//! **What is not.** A process that is stopped in the middle of a write does not notice that its time is over. Only a
+//! resource that compares [fencing tokens](Guard::fencing_token) stops that write. Asynchronous replication, a node
+//! that restarts without its data and a node whose clock is stepped can each give one lock to two holders.
+//!
+//! | to read | see |
+//! |---|---|
+//! | connecting, configuring | [`Locks`], [`LocksBuilder`] |
+//! | acquiring | [`Lock`], [`Owner`] |
+//! | holding, losing, releasing | [`Guard`], [`LostSignal`] |
+//! | what can go wrong | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`] |
+//! | trying it without a server | [`EmbeddedNode`] |
+//! | running it in a simulator | [`Runtime`], [`Transport`](transport::Transport) |
+
+mod acquire;
+mod attempt;
+mod calls;
+mod client;
+mod config;
+mod confirm;
+mod embedded;
+mod error;
+mod guard;
+mod hold;
+mod keeper;
+mod layout;
+mod listen;
+mod lock;
+mod locks;
+mod mutex;
+mod owner;
+mod queue;
+mod release;
+mod runtime;
+mod while_held;
+
+pub use config::LocksBuilder;
+pub use embedded::{EmbeddedNode, Persistence};
+pub use error::{AcquireError, ConfigError, ConfirmError, ConnectError, NodeReport, ReleaseError};
+pub use guard::{Guard, LostSignal};
+pub use lock::Lock;
+pub use locks::Locks;
+pub use owner::Owner;
+pub use quorlock_core::acquisition::RetryPolicy;
+pub use quorlock_core::fencing::Token;
+pub use quorlock_core::message::Mode;
+pub use quorlock_core::name::{Name, NameError};
+pub use quorlock_core::owner::OwnerId;
+pub use quorlock_core::renewal::Lost;
+pub use quorlock_core::time::{Time, WallMillis};
+pub use runtime::{Runtime, Task, Timer, TokioRuntime};
+pub use while_held::WhileHeld;
+
+/// The seam to a node: for transports of your own.
+pub mod transport {
+    pub use quorlock_core::message::{
+        Acquire, AcquireReply, Claim, Freshness, Release, ReleaseReply, Renew, RenewReply, Reply,
+        Request, Retention, Ttl, Wake,
+    };
+    pub use quorlock_core::node::{Applied, Held, Node};
+    pub use quorlock_core::transport::{
+        Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
+    };
+    #[cfg(feature = "redis")]
+    pub use quorlock_redis::{RedisConfig, RedisTransport};
+}

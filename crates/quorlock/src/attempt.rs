@@ -1,0 +1,439 @@
+//! Rounds until a lock is won: the future that drives an acquisition.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use quorlock_core::acquisition::{Acquisition, GiveUp, Patience, Step};
+use quorlock_core::lease::{Lease, drift};
+use quorlock_core::message::{Acquire, Mode, Request};
+use quorlock_core::owner::OwnerId;
+use quorlock_core::quorum::MemberId;
+use quorlock_core::renewal::{Renewal, Watchdog};
+use quorlock_core::round::{Loss, Order, Outcome, Round};
+use quorlock_core::time::Time;
+use quorlock_core::transport::TransportError;
+
+use crate::calls::Calls;
+use crate::client::Client;
+use crate::error::{AcquireError, NodeReport};
+use crate::hold::{Hold, Standing};
+use crate::keeper::{Late, Message, Orphaned, answer};
+use crate::layout::Layout;
+use crate::listen::Ears;
+use crate::runtime::Timer;
+
+mod raise;
+
+use raise::Raise;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) lease: Lease,
+    pub(crate) member_timeout: Duration,
+    pub(crate) is_watched: bool,
+    pub(crate) patience: Patience,
+}
+
+/// An acquisition under way. It can be handed from one caller to another at any time; dropping it gives back what it
+/// may have got.
+pub(crate) struct Attempt {
+    client: Arc<Client>,
+    wanted: Wanted,
+    machine: Acquisition,
+    running: Option<Running>,
+    ears: Option<Ears>,
+    timer: Box<dyn Timer>,
+    problems: Vec<NodeReport>,
+    was_refused: bool,
+    is_over: bool,
+}
+
+/// A round under way.
+struct Running {
+    began: Time,
+    owner: OwnerId,
+    round: Round,
+    calls: Calls<MemberId>,
+    errors: Vec<(MemberId, TransportError)>,
+    raise: Option<Raise>,
+}
+
+impl Attempt {
+    pub(crate) fn new(client: Arc<Client>, wanted: Wanted) -> Self {
+        let machine = Acquisition::new(
+            client.config.retry,
+            wanted.patience,
+            wanted.member_timeout,
+            wanted.layout.parts.len(),
+        );
+        Attempt {
+            timer: client.runtime.timer(),
+            client,
+            wanted,
+            machine,
+            running: None,
+            ears: None,
+            problems: Vec::new(),
+            was_refused: false,
+            is_over: false,
+        }
+    }
+
+    /// Goes on until won, given up, or `give_up_at`. It can be polled again, on behalf of the next caller: an attempt
+    /// that ran out of time goes on with what is in flight, one that was won or given up begins anew. The
+    /// subscriptions stay, so that no wake-up is missed in between.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        give_up_at: Time,
+    ) -> Poll<Result<Arc<Hold>, AcquireError>> {
+        if self.is_over {
+            self.is_over = false;
+            self.machine = self.machine.begin_again();
+            self.was_refused = false;
+            self.problems.clear();
+        }
+        let polled = self.poll_steps(cx, give_up_at);
+        if let Poll::Ready(result) = &polled {
+            self.is_over = result.is_ok() || matches!(self.machine.step(), Step::GiveUp(_));
+        }
+        polled
+    }
+
+    fn poll_steps(
+        &mut self,
+        cx: &mut Context<'_>,
+        give_up_at: Time,
+    ) -> Poll<Result<Arc<Hold>, AcquireError>> {
+        loop {
+            if self.client.is_closed() {
+                return Poll::Ready(Err(AcquireError::Closed));
+            }
+            if let Some(ears) = &self.ears {
+                for group in ears.take_woken(cx) {
+                    self.machine.handle_wake(group);
+                }
+                if ears.are_live() {
+                    self.machine.handle_live();
+                }
+            }
+            let at = match *self.machine.step() {
+                Step::Ask(order) => match self.poll_round(cx, order) {
+                    Poll::Ready(Some(hold)) => return Poll::Ready(Ok(hold)),
+                    Poll::Ready(None) => continue,
+                    Poll::Pending => self
+                        .running
+                        .as_ref()
+                        .map_or(Time::NEVER, Running::poll_timeout),
+                },
+                Step::Listen(at) => {
+                    if self.ears.is_none() {
+                        self.ears = Some(Ears::new(&self.wanted.layout));
+                        continue;
+                    }
+                    at
+                }
+                Step::Sleep(at) | Step::BackOff(at) => at,
+                Step::GiveUp(why) => return Poll::Ready(Err(self.error(why))),
+            };
+            if self.timer.poll_until(cx, at.min(give_up_at)).is_pending() {
+                return Poll::Pending;
+            }
+            let now = self.client.now();
+            if give_up_at <= now {
+                return Poll::Ready(Err(self.timed_out()));
+            }
+            self.machine.handle_timeout(now);
+            if let Some(running) = &mut self.running {
+                running.handle_timeout(now);
+            }
+        }
+    }
+
+    /// Ready with the hold when the round is won, with `None` when it is lost and the next step is due.
+    fn poll_round(&mut self, cx: &mut Context<'_>, order: Order) -> Poll<Option<Arc<Hold>>> {
+        let running = self
+            .running
+            .get_or_insert_with(|| Running::begin(&self.client, &self.wanted, order));
+        let outcome = running.poll(cx, &self.client, &self.wanted);
+        match outcome {
+            Outcome::Pending => Poll::Pending,
+            Outcome::Won => Poll::Ready(self.win()),
+            Outcome::Lost(loss) => {
+                self.lose(loss);
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn win(&mut self) -> Option<Arc<Hold>> {
+        let mut running = self.running.take()?;
+        let Client { config, .. } = &*self.client;
+        let now = self.client.now();
+        let until = config
+            .max_hold
+            .map_or(Time::NEVER, |max| running.began + max);
+        let lease = self.wanted.lease;
+        let watchdog = self.wanted.is_watched.then(|| Watchdog::for_lease(lease));
+        let renewal = Renewal::new(now, running.round.terms().clone(), lease, watchdog, until);
+        let mut standing: Vec<_> = self
+            .wanted
+            .layout
+            .members
+            .all()
+            .map(|member| {
+                if running.round.may_hold(member) {
+                    Standing::Claimed
+                } else {
+                    Standing::Absent
+                }
+            })
+            .collect();
+        let unanswered: Vec<_> = running.calls.drain().collect();
+        for (member, _) in &unanswered {
+            if let Some(place) = member.get_mut(&mut standing) {
+                *place = Standing::Unanswered;
+            }
+        }
+        let hold = Arc::new(Hold::new(
+            self.wanted.layout.clone(),
+            running.owner,
+            running.tokens(&self.wanted.layout),
+            config.retention,
+            renewal,
+            standing,
+        ));
+        self.client.keeper.keep(&hold);
+        if !unanswered.is_empty() {
+            let sent = |member| running.round.sent(member).unwrap_or(running.began);
+            self.client
+                .keeper
+                .leave(unanswered.into_iter().map(|(member, call)| {
+                    Message::Late(Late {
+                        hold: hold.clone(),
+                        member,
+                        sent: sent(member),
+                        call,
+                    })
+                }));
+        }
+        Some(hold)
+    }
+
+    fn lose(&mut self, loss: Loss) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        let now = self.client.now();
+        self.problems = running.problems(&self.wanted.layout);
+        self.was_refused |= matches!(loss, Loss::Refused { .. } | Loss::Postponed);
+        let began = running.began;
+        self.give_back(running, now, Send::Now);
+        let random = self.client.runtime.random();
+        self.machine.handle_loss(now, began, loss, random);
+    }
+
+    /// Stops where it is.
+    fn abandon(&mut self) {
+        if let Some(running) = self.running.take() {
+            let now = self.client.now();
+            self.give_back(running, now, Send::Later);
+        }
+    }
+
+    /// Releases every member that did not definitely refuse: silence is not refusal.
+    fn give_back(&self, mut running: Running, now: Time, send: Send) {
+        let lease = self.wanted.lease.length();
+        let gone = now + lease + drift(lease);
+        let mut unanswered: Vec<_> = running.calls.drain().collect();
+        let orphans = self
+            .wanted
+            .layout
+            .all()
+            .filter(|(m, _)| running.round.may_hold(*m));
+        let orphans = orphans.filter_map(|(member, place)| {
+            let call = unanswered.iter().position(|(m, _)| *m == member);
+            let call = call.map(|index| unanswered.swap_remove(index).1);
+            let mut orphan = Orphaned::new(place, running.owner, now, gone, call);
+            if send == Send::Now {
+                orphan.send_release(now);
+            }
+            (!orphan.machine.is_done(now)).then_some(Message::Orphan(orphan))
+        });
+        self.client.keeper.leave(orphans.collect::<Vec<_>>());
+    }
+
+    fn error(&mut self, why: GiveUp) -> AcquireError {
+        let names = self.wanted.layout.title();
+        match why {
+            GiveUp::Contended => AcquireError::Contended { names },
+            GiveUp::NoQuorum => AcquireError::NoQuorum {
+                names,
+                nodes: std::mem::take(&mut self.problems),
+            },
+            GiveUp::TooSlow => AcquireError::TooSlow {
+                names,
+                lease: self.wanted.lease.length(),
+            },
+            GiveUp::OtherMode(found) => AcquireError::OtherMode {
+                names,
+                asked: Mode::Plain,
+                found,
+            },
+        }
+    }
+
+    fn timed_out(&mut self) -> AcquireError {
+        if let Some(running) = &self.running {
+            self.problems = running.problems(&self.wanted.layout);
+        }
+        let why = if self.was_refused || self.problems.is_empty() {
+            GiveUp::Contended
+        } else {
+            GiveUp::NoQuorum
+        };
+        self.error(why)
+    }
+}
+
+/// When the releases of a lost round are sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Send {
+    /// Now, so that they precede the requests of the next round.
+    Now,
+    /// When the keeper gets to it.
+    Later,
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+impl Running {
+    fn begin(client: &Client, wanted: &Wanted, order: Order) -> Self {
+        let began = client.now();
+        let members = wanted.layout.members.clone();
+        Running {
+            began,
+            owner: client.next_owner(),
+            round: Round::new(began, members, wanted.lease, wanted.member_timeout, order),
+            calls: Calls::new(),
+            errors: Vec::new(),
+            raise: None,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, client: &Client, wanted: &Wanted) -> Outcome {
+        loop {
+            if let Some(raise) = &mut self.raise {
+                return raise.poll(cx, client, wanted, self.owner, &self.round);
+            }
+            self.send(client, wanted);
+            self.hear(cx, client);
+            let now = client.now();
+            let outcome = self.round.outcome(now);
+            match outcome {
+                Outcome::Won => {
+                    let tokens = self.round.tokens();
+                    if tokens.is_settled() {
+                        return Outcome::Won;
+                    }
+                    self.raise = Some(Raise::new(now, tokens, wanted));
+                }
+                Outcome::Pending if self.round.has_more_to_ask() => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Asks whoever is to be asked now.
+    fn send(&mut self, client: &Client, wanted: &Wanted) {
+        if !self.round.has_more_to_ask() {
+            return;
+        }
+        let fence = client.mint();
+        // Read before the first request leaves.
+        let now = client.now();
+        while let Some(member) = self.round.next_ask(now) {
+            let place = wanted.layout.place(member);
+            let request = Request::Acquire(Acquire {
+                name: place.name.clone(),
+                owner: self.owner,
+                count: 1,
+                lease: wanted.lease,
+                fence,
+                retention: client.config.retention,
+            });
+            self.calls.push(member, place.node.call(request));
+        }
+    }
+
+    fn hear(&mut self, cx: &mut Context<'_>, client: &Client) {
+        let Running {
+            calls,
+            round,
+            errors,
+            ..
+        } = self;
+        calls.poll(cx, |member, result| {
+            round.handle_answer(client.now(), member, answer(&result));
+            if let Err(error) = result {
+                errors.push((member, error));
+            }
+        });
+    }
+
+    fn poll_timeout(&self) -> Time {
+        match &self.raise {
+            Some(raise) => raise.poll_timeout(),
+            None => self.round.poll_timeout(),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        match &mut self.raise {
+            Some(raise) => raise.handle_timeout(now),
+            None => self.round.handle_timeout(now),
+        }
+    }
+
+    fn tokens(&self, layout: &Layout) -> Box<[quorlock_core::fencing::Token]> {
+        let tokens = match &self.raise {
+            Some(raise) => raise.tokens(),
+            None => &self.round.tokens(),
+        };
+        (0..layout.parts.len())
+            .map(|group| tokens.token(group))
+            .collect()
+    }
+
+    /// What was wrong with the members that did not answer.
+    fn problems(&self, layout: &Layout) -> Vec<NodeReport> {
+        layout
+            .all()
+            .filter_map(|(member, place)| {
+                let error = self.errors.iter().find(|(m, _)| *m == member);
+                let is_silent = self.round.is_unanswered(member);
+                (error.is_some() || is_silent).then(|| NodeReport {
+                    address: place.node.address().to_owned(),
+                    error: error.map(|(_, error)| error.clone()),
+                })
+            })
+            .collect()
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt")
+            .field("wanted", &self.wanted)
+            .field("machine", &self.machine)
+            .finish_non_exhaustive()
+    }
+}

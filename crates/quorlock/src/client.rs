@@ -1,0 +1,78 @@
+//! What all locks of one client share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use quorlock_core::fencing::Fence;
+use quorlock_core::owner::{ClientId, OwnerId};
+use quorlock_core::time::{Time, millis_of};
+
+use crate::config::Config;
+use crate::keeper::{self, Keeper};
+use crate::queue::Queues;
+use crate::runtime::Runtime;
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) config: Config,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) queues: Queues,
+    id: ClientId,
+    next_number: AtomicU64,
+    is_closed: AtomicBool,
+}
+
+impl Client {
+    /// A client with an identity of its own, and its keeper's task.
+    pub(crate) fn new(config: Config, runtime: Arc<dyn Runtime>) -> Self {
+        let bits = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
+        Client {
+            keeper: keeper::start(&config, &runtime),
+            config,
+            queues: Queues::default(),
+            id: ClientId::from_random(bits),
+            next_number: AtomicU64::new(1),
+            is_closed: AtomicBool::new(false),
+            runtime,
+        }
+    }
+
+    /// The owner of one round. A number for which a release may have been sent is never asked with again: a delayed
+    /// release of the lost round would land on the won one.
+    pub(crate) fn next_owner(&self) -> OwnerId {
+        OwnerId {
+            client: self.id,
+            number: self.next_number.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.runtime.now()
+    }
+
+    /// How the nodes choose the token of a new hold.
+    pub(crate) fn mint(&self) -> Fence {
+        Fence::Mint {
+            floor: self.runtime.wall_clock(),
+            slack_millis: millis_of(self.config.longest_lease) / 4,
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Ends every acquisition; what is held is the keeper's to give back.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.queues.wake_all();
+        self.keeper.close();
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.keeper.finish();
+    }
+}

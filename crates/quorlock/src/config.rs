@@ -1,0 +1,216 @@
+//! Settings, checked once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorlock_core::acquisition::RetryPolicy;
+use quorlock_core::lease::Lease;
+use quorlock_core::message::Retention;
+use quorlock_core::quorum::Threshold;
+use quorlock_core::transport::Transport;
+
+use crate::client::Client;
+use crate::error::ConfigError;
+use crate::layout::Node;
+use crate::locks::Locks;
+use crate::runtime::{Runtime, TokioRuntime};
+
+/// Settings that were checked against each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) watchdog_lease: Lease,
+    pub(crate) longest_lease: Duration,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) retention: Retention,
+    member_timeout: Option<Duration>,
+}
+
+impl Config {
+    /// A lease within the bounds.
+    pub(crate) fn lease(&self, length: Duration) -> Result<Lease, ConfigError> {
+        let lease = Lease::new(length)?;
+        if self.longest_lease < length {
+            return Err(ConfigError::LeaseTooLong {
+                lease: length,
+                longest: self.longest_lease,
+            });
+        }
+        if let Some(member_timeout) = self.member_timeout
+            && length <= member_timeout
+        {
+            return Err(ConfigError::MemberTimeout {
+                member_timeout,
+                lease: length,
+            });
+        }
+        if let Some(max_hold) = self.max_hold
+            && max_hold < length
+        {
+            return Err(ConfigError::MaxHold {
+                max_hold,
+                lease: length,
+            });
+        }
+        Ok(lease)
+    }
+
+    /// How long each member is given to answer: 5 % of the lease, but at least 10 ms if half of the lease allows it.
+    pub(crate) fn member_timeout(&self, lease: Lease) -> Duration {
+        let least = Duration::from_millis(10).min(lease.length() / 2);
+        self.member_timeout
+            .unwrap_or_else(|| (lease.length() / 20).max(least))
+    }
+}
+
+/// Settings for [`Locks`]. Every one has a safe default.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct LocksBuilder {
+    watchdog_lease: Duration,
+    longest_lease: Duration,
+    member_timeout: Option<Duration>,
+    max_hold: Option<Duration>,
+    retry: RetryPolicy,
+    token_retention: Option<Duration>,
+    runtime: Option<Arc<dyn Runtime>>,
+    #[cfg(feature = "redis")]
+    pub(crate) redis: quorlock_redis::RedisConfig,
+}
+
+impl Default for LocksBuilder {
+    fn default() -> Self {
+        LocksBuilder {
+            watchdog_lease: Duration::from_secs(30),
+            longest_lease: Duration::from_secs(60),
+            member_timeout: None,
+            max_hold: None,
+            retry: RetryPolicy::default(),
+            token_retention: Some(Duration::from_secs(24 * 60 * 60)),
+            runtime: None,
+            #[cfg(feature = "redis")]
+            redis: quorlock_redis::RedisConfig::default(),
+        }
+    }
+}
+
+impl LocksBuilder {
+    /// The lease of locks without an explicit one, renewed by the watchdog every third of it. Default 30 s.
+    ///
+    /// It is also how long a name stays locked when its holder dies.
+    pub fn watchdog_lease(mut self, lease: Duration) -> Self {
+        self.watchdog_lease = lease;
+        self
+    }
+
+    /// The longest lease that any client of the deployment asks for; the same for all of them. Default 60 s.
+    pub fn longest_lease(mut self, longest: Duration) -> Self {
+        self.longest_lease = longest;
+        self
+    }
+
+    /// How long each node is given to answer in a round. Default: 5 % of the lease.
+    pub fn member_timeout(mut self, timeout: Duration) -> Self {
+        self.member_timeout = Some(timeout);
+        self
+    }
+
+    /// No lock is held longer than this, whatever the watchdog does. Default: no limit.
+    pub fn max_hold(mut self, max: Duration) -> Self {
+        self.max_hold = Some(max);
+        self
+    }
+
+    /// When to try again after a lost or failed round.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// How long nodes keep the token counter of a name that nobody uses; `None` for ever, which is needed where
+    /// Redisson's fenced lock uses the same names. Default: one day.
+    ///
+    /// After it has expired, the order of tokens rests on the clients' wall clocks.
+    pub fn token_retention(mut self, retention: Option<Duration>) -> Self {
+        self.token_retention = retention;
+        self
+    }
+
+    /// Where time, timers, tasks and randomness come from. Default: [`TokioRuntime`].
+    pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
+    /// How connections to Redis are made and bounded.
+    #[cfg(feature = "redis")]
+    pub fn redis(mut self, config: quorlock_redis::RedisConfig) -> Self {
+        self.redis = config;
+        self
+    }
+
+    /// Locks on one node, by a transport of your own. Must be called inside a tokio runtime unless
+    /// [`LocksBuilder::runtime`] was.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for settings that do not fit together.
+    pub fn on_node(self, node: impl Transport) -> Result<Locks, ConfigError> {
+        self.build(vec![Arc::new(node)])
+    }
+
+    /// Locks on a majority of nodes, by transports of your own. An even number of nodes is allowed and buys nothing:
+    /// four tolerate one failure, as three do.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for no nodes, one node twice, or settings that do not fit together.
+    pub fn on_nodes<T: Transport>(
+        self,
+        nodes: impl IntoIterator<Item = T>,
+    ) -> Result<Locks, ConfigError> {
+        let nodes = nodes.into_iter().map(|node| Arc::new(node) as Node);
+        self.build(nodes.collect())
+    }
+
+    /// The settings, checked against each other.
+    pub(crate) fn check(&self) -> Result<Config, ConfigError> {
+        if let Some(retention) = self.token_retention
+            && retention <= self.longest_lease
+        {
+            return Err(ConfigError::TokenRetention {
+                retention,
+                longest: self.longest_lease,
+            });
+        }
+        let mut config = Config {
+            watchdog_lease: Lease::new(self.watchdog_lease)?,
+            longest_lease: self.longest_lease,
+            max_hold: self.max_hold,
+            retry: self.retry,
+            retention: self
+                .token_retention
+                .map_or(Retention::Forever, Retention::of),
+            member_timeout: self.member_timeout,
+        };
+        config.watchdog_lease = config.lease(self.watchdog_lease)?;
+        Ok(config)
+    }
+
+    pub(crate) fn build(self, mut nodes: Vec<Node>) -> Result<Locks, ConfigError> {
+        let config = self.check()?;
+        nodes.sort_by(|a, b| a.address().cmp(b.address()));
+        if nodes.is_empty() {
+            return Err(ConfigError::NoNodes);
+        }
+        let twice = nodes.iter().zip(nodes.iter().skip(1));
+        if let Some((node, _)) = twice.into_iter().find(|(a, b)| a.address() == b.address()) {
+            let address = node.address().to_owned();
+            return Err(ConfigError::SameNode { address });
+        }
+        let runtime = self
+            .runtime
+            .unwrap_or_else(|| Arc::new(TokioRuntime::new()));
+        let threshold = Threshold::majority(nodes.len());
+        let client = Arc::new(Client::new(config, runtime));
+        Ok(Locks::new(client, nodes.into(), threshold))
+    }
+}

@@ -1,0 +1,157 @@
+//! Asking the members of a hold whether it is still ours: re-entry and extension.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use quorlock_core::lease::Lease;
+use quorlock_core::message::{Renew, RenewReply, Reply, Request};
+use quorlock_core::quorum::MemberId;
+use quorlock_core::release::{Confirmation, Confirming};
+use quorlock_core::renewal::{Lost, Status};
+use quorlock_core::time::Time;
+use quorlock_core::transport::TransportError;
+
+use crate::calls::Calls;
+use crate::client::Client;
+use crate::error::{ConfirmError, NodeReport};
+use crate::hold::Hold;
+use crate::runtime::Timer;
+
+/// A question under way. Dropped early or failing, it takes back the entry that it made.
+pub(crate) struct Confirm {
+    client: Arc<Client>,
+    hold: Arc<Hold>,
+    entries: u32,
+    lease: Lease,
+    sent: Time,
+    confirming: Confirming,
+    calls: Calls<MemberId>,
+    failed: Vec<(MemberId, TransportError)>,
+    deadline: Time,
+    timer: Box<dyn Timer>,
+}
+
+impl Confirm {
+    /// Asks for the hold to be kept for `lease` (the one it has if that is longer or `None`), with `entries` more.
+    pub(crate) fn begin(
+        client: Arc<Client>,
+        hold: Arc<Hold>,
+        lease: Option<Lease>,
+        entries: u32,
+    ) -> Result<Self, ConfirmError> {
+        let sent = client.now();
+        if let Some(lost) = lost(hold.status(sent)) {
+            let names = hold.layout.title();
+            return Err(ConfirmError::Lost { names, lost });
+        }
+        let (count, lease) = hold.enter(lease, entries);
+        let members = hold.layout.members.clone();
+        let confirming = Confirming::new(members, |member| hold.counts(member));
+        let mut calls = Calls::new();
+        for (member, place) in hold.layout.all() {
+            if confirming.is_unanswered(member) {
+                let claims = vec![hold.claim(member, count, lease)];
+                let retention = hold.retention;
+                calls.push(
+                    member,
+                    place.node.call(Request::Renew(Renew { claims, retention })),
+                );
+            }
+        }
+        Ok(Confirm {
+            deadline: sent + client.config.member_timeout(lease),
+            timer: client.runtime.timer(),
+            client,
+            hold,
+            entries,
+            lease,
+            sent,
+            confirming,
+            calls,
+            failed: Vec::new(),
+        })
+    }
+
+    fn hear(&mut self, cx: &mut Context<'_>) {
+        let Confirm {
+            calls,
+            confirming,
+            failed,
+            hold,
+            client,
+            sent,
+            lease,
+            ..
+        } = self;
+        calls.poll(cx, |member, result| match result {
+            Ok(Reply::Renew(replies)) => {
+                let reply = replies.first().copied().unwrap_or(RenewReply::NotYours);
+                hold.renewed(client.now(), member, *sent, *lease, reply);
+                confirming.handle_renewed(member, reply);
+            }
+            Ok(_) => confirming.handle_failed(member),
+            Err(error) => {
+                confirming.handle_failed(member);
+                failed.push((member, error));
+            }
+        });
+    }
+
+    fn end(&mut self) -> Result<(), ConfirmError> {
+        self.client.keeper.reschedule(&self.hold);
+        let names = self.hold.layout.title();
+        if let Some(lost) = lost(self.hold.status(self.client.now())) {
+            return Err(ConfirmError::Lost { names, lost });
+        }
+        match self.confirming.outcome() {
+            Confirmation::Confirmed => {
+                self.entries = 0;
+                Ok(())
+            }
+            Confirmation::NotHeld | Confirmation::Unconfirmed | Confirmation::Pending => {
+                let report = |(member, place): (MemberId, &crate::layout::Place)| {
+                    let error = self.failed.iter().find(|(m, _)| *m == member);
+                    (error.is_some() || self.confirming.is_unanswered(member)).then(|| NodeReport {
+                        address: place.node.address().to_owned(),
+                        error: error.map(|(_, error)| error.clone()),
+                    })
+                };
+                let nodes = self.hold.layout.all().filter_map(report).collect();
+                Err(ConfirmError::Unconfirmed { names, nodes })
+            }
+        }
+    }
+}
+
+/// How a hold in this state was lost; one that is being released is as good as lost to whoever wants to enter it.
+fn lost(status: Status) -> Option<Lost> {
+    match status {
+        Status::Held => None,
+        Status::Releasing => Some(Lost::Closed),
+        Status::Lost(lost) => Some(lost),
+    }
+}
+
+impl Future for Confirm {
+    type Output = Result<(), ConfirmError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        this.hear(cx);
+        let is_pending = this.confirming.outcome() == Confirmation::Pending;
+        if is_pending && this.timer.poll_until(cx, this.deadline).is_pending() {
+            return Poll::Pending;
+        }
+        Poll::Ready(this.end())
+    }
+}
+
+impl Drop for Confirm {
+    fn drop(&mut self) {
+        if 0 < self.entries {
+            self.hold.leave();
+        }
+    }
+}

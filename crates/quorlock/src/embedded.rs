@@ -1,0 +1,376 @@
+//! A lock server inside the process.
+
+mod call;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quorlock_core::fencing::Token;
+use quorlock_core::message::{Reply, Request, Ttl, Wake};
+use quorlock_core::name::Name;
+use quorlock_core::node::{Held, Node};
+use quorlock_core::time::{Time, WallMillis, millis_of};
+use quorlock_core::transport::{
+    Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
+};
+
+use crate::mutex::Mutex;
+use crate::runtime::{Runtime, TokioRuntime};
+use call::{Slot, Waiting};
+
+/// An in-memory node run inside the process: the same keys, expiry and wake-ups as a Redis server has, without one.
+///
+/// For tests of your own and for trying things out. It can be killed, paused and restarted, and given a latency.
+/// Clones are the same node. It answers exactly as the Lua scripts on a real server do, which the conformance tests
+/// check.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use quorlock::{EmbeddedNode, Locks};
+///
+/// let nodes: Vec<_> = (0..5).map(|_| EmbeddedNode::new()).collect();
+/// let locks = Locks::on_nodes(nodes.clone())?;
+/// nodes[0].kill();
+/// nodes[1].pause();
+/// let guard = locks.lock("orders/42")?.acquire().await?; // three of five are enough
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct EmbeddedNode {
+    shared: Arc<Shared>,
+}
+
+/// What is left of an [`EmbeddedNode`]'s keys when it is restarted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Persistence {
+    /// Nothing: Redis without an append-only file.
+    Memory,
+    /// Everything: `appendfsync always`.
+    EveryWrite,
+}
+
+struct Shared {
+    address: String,
+    runtime: Arc<dyn Runtime>,
+    persistence: Persistence,
+    latency: Duration,
+    call_timeout: Duration,
+    began: Time,
+    began_wall: WallMillis,
+    state: Mutex<State>,
+}
+
+struct State {
+    node: Node,
+    running: Running,
+    queued: Vec<(Request, Arc<Slot>)>,
+    listeners: BTreeMap<u64, (Name, Arc<dyn Listener>)>,
+    next_listener: u64,
+    executed: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Running {
+    Up,
+    Paused,
+    Dead,
+}
+
+type Outcome = Result<Reply, TransportError>;
+
+impl EmbeddedNode {
+    /// An empty node without persistence or latency, on tokio's clock.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_runtime(Arc::new(TokioRuntime::new()))
+    }
+
+    /// An empty node on the clock of a runtime of your own.
+    #[must_use]
+    pub fn with_runtime(runtime: Arc<dyn Runtime>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let shared = Shared {
+            address: format!("embedded:{:04}", NEXT.fetch_add(1, Ordering::Relaxed)),
+            began: runtime.now(),
+            began_wall: runtime.wall_clock(),
+            runtime,
+            persistence: Persistence::Memory,
+            latency: Duration::ZERO,
+            call_timeout: Duration::from_secs(2),
+            state: Mutex::new(State {
+                node: Node::new(),
+                running: Running::Up,
+                queued: Vec::new(),
+                listeners: BTreeMap::new(),
+                next_listener: 0,
+                executed: 0,
+            }),
+        };
+        EmbeddedNode {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// The same with this persistence. Only for a node that has not been cloned.
+    #[must_use]
+    pub fn persistence(self, persistence: Persistence) -> Self {
+        self.changed(|shared| shared.persistence = persistence)
+    }
+
+    /// The same with this long a way to the node and back. Only for a node that has not been cloned.
+    ///
+    /// Requests then travel in tasks of their own: one whose caller has gone is executed all the same.
+    #[must_use]
+    pub fn latency(self, round_trip: Duration) -> Self {
+        self.changed(|shared| shared.latency = round_trip)
+    }
+
+    /// The same with this bound on a call (default 2 s). Only for a node that has not been cloned.
+    #[must_use]
+    pub fn call_timeout(self, timeout: Duration) -> Self {
+        self.changed(|shared| shared.call_timeout = timeout)
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Shared)) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            change(shared);
+        }
+        self
+    }
+
+    /// Kills the node: calls fail until it is restarted, and what it had not answered is lost.
+    pub fn kill(&self) {
+        let lost = {
+            let mut state = self.shared.state.lock();
+            state.running = Running::Dead;
+            std::mem::take(&mut state.queued)
+        };
+        for (_, slot) in lost {
+            slot.fill(Err(failed(
+                Execution::Indeterminate,
+                Cause::Closed,
+                "the node was killed",
+            )));
+        }
+    }
+
+    /// Stops the node where it is (SIGSTOP): it accepts requests, and executes them when it is resumed.
+    pub fn pause(&self) {
+        let mut state = self.shared.state.lock();
+        if state.running == Running::Up {
+            state.running = Running::Paused;
+        }
+    }
+
+    /// Lets a paused node go on. It executes what has come in, also what nobody waits for any more.
+    pub fn resume(&self) {
+        let queued = {
+            let mut state = self.shared.state.lock();
+            if state.running != Running::Paused {
+                return;
+            }
+            state.running = Running::Up;
+            std::mem::take(&mut state.queued)
+        };
+        for (request, slot) in queued {
+            slot.fill(self.shared.execute(&request));
+        }
+        self.shared.tell_live(None);
+    }
+
+    /// Starts a killed node again, with what its [`Persistence`] kept.
+    pub fn restart(&self) {
+        {
+            let mut state = self.shared.state.lock();
+            if state.running != Running::Dead {
+                return;
+            }
+            state.running = Running::Up;
+            if self.shared.persistence == Persistence::Memory {
+                state.node.flush();
+            }
+        }
+        self.shared.tell_live(None);
+    }
+
+    /// What stands under a name now, and what is left of it.
+    #[must_use]
+    pub fn held(&self, name: &Name) -> Option<(Held, Ttl)> {
+        let now = self.shared.clock();
+        self.shared.state.lock().node.held(now, name)
+    }
+
+    /// Every name under which something stands now.
+    #[must_use]
+    pub fn names(&self) -> Vec<Name> {
+        let now = self.shared.clock();
+        self.shared.state.lock().node.names(now).cloned().collect()
+    }
+
+    /// The token counter of a name.
+    #[must_use]
+    pub fn stored_token(&self, name: &Name) -> Option<Token> {
+        let now = self.shared.clock();
+        self.shared.state.lock().node.stored_token(now, name)
+    }
+
+    /// Puts something under the key of a name, as another program would; `None` for no expiry.
+    pub fn put(&self, name: &Name, held: Held, ttl: Option<Duration>) {
+        let now = self.shared.clock();
+        let expires = ttl.map(|ttl| now.plus(millis_of(ttl)));
+        self.shared.state.lock().node.put(name, held, expires);
+    }
+
+    /// Forgets everything, as `FLUSHALL` does.
+    pub fn flush(&self) {
+        self.shared.state.lock().node.flush();
+    }
+
+    /// How many requests the node has executed.
+    #[must_use]
+    pub fn executed(&self) -> u64 {
+        self.shared.state.lock().executed
+    }
+}
+
+impl Default for EmbeddedNode {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Shared {
+    /// The node's own wall clock.
+    fn clock(&self) -> WallMillis {
+        let since = self.runtime.now().since(self.began);
+        self.began_wall
+            .plus(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Takes a request: `None` when it is queued until the node is resumed.
+    fn take(&self, request: &Request, slot: &Arc<Slot>) -> Option<Outcome> {
+        {
+            let mut state = self.state.lock();
+            match state.running {
+                Running::Up => {}
+                Running::Paused => {
+                    state.queued.push((request.clone(), slot.clone()));
+                    return None;
+                }
+                Running::Dead => {
+                    return Some(Err(failed(
+                        Execution::Definite,
+                        Cause::Unreachable,
+                        "the node is down",
+                    )));
+                }
+            }
+        }
+        Some(self.execute(request))
+    }
+
+    fn execute(&self, request: &Request) -> Outcome {
+        let now = self.clock();
+        let (applied, listeners) = {
+            let mut state = self.state.lock();
+            state.executed += 1;
+            let applied = state.node.apply(now, request);
+            let listeners = match &applied.published {
+                Some((name, wake)) => state.listening_to(name, *wake),
+                None => Vec::new(),
+            };
+            (applied, listeners)
+        };
+        for (listener, wake) in listeners {
+            listener.wake(wake);
+        }
+        applied
+            .reply
+            .map_err(|cause| failed(Execution::Definite, cause, "the key is not a lock"))
+    }
+
+    /// Tells listeners (one, or all) that messages flow.
+    fn tell_live(&self, only: Option<u64>) {
+        let listeners: Vec<_> = {
+            let state = self.state.lock();
+            let told = state
+                .listeners
+                .iter()
+                .filter(|(id, _)| only.is_none_or(|only| **id == only));
+            told.map(|(_, (_, listener))| listener.clone()).collect()
+        };
+        for listener in listeners {
+            listener.live();
+        }
+    }
+}
+
+impl State {
+    fn listening_to(&self, name: &Name, wake: Wake) -> Vec<(Arc<dyn Listener>, Wake)> {
+        let listeners = self.listeners.values().filter(|(n, _)| n == name);
+        listeners
+            .map(|(_, listener)| (listener.clone(), wake))
+            .collect()
+    }
+}
+
+fn failed(execution: Execution, cause: Cause, detail: &str) -> TransportError {
+    TransportError {
+        execution,
+        cause,
+        detail: detail.to_owned(),
+    }
+}
+
+impl Transport for EmbeddedNode {
+    fn call(&self, request: Request) -> Call {
+        Box::pin(Waiting::new(self.shared.clone(), request))
+    }
+
+    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription {
+        let (id, is_up) = {
+            let mut state = self.shared.state.lock();
+            state.next_listener += 1;
+            let id = state.next_listener;
+            state.listeners.insert(id, (name.clone(), listener));
+            (id, state.running == Running::Up)
+        };
+        if is_up {
+            self.shared.tell_live(Some(id));
+        }
+        Subscription::new(Unsubscribe {
+            shared: self.shared.clone(),
+            id,
+        })
+    }
+
+    fn address(&self) -> &str {
+        &self.shared.address
+    }
+}
+
+struct Unsubscribe {
+    shared: Arc<Shared>,
+    id: u64,
+}
+
+impl Drop for Unsubscribe {
+    fn drop(&mut self) {
+        let listener = self.shared.state.lock().listeners.remove(&self.id);
+        drop(listener);
+    }
+}
+
+impl fmt::Debug for EmbeddedNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedNode")
+            .field("address", &self.shared.address)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,118 @@
+//! A request on its way to an embedded node.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use quorlock_core::message::Request;
+use quorlock_core::time::Time;
+use quorlock_core::transport::{Cause, Execution};
+
+use super::{Outcome, Shared, failed};
+use crate::mutex::Mutex;
+use crate::runtime::Timer;
+
+/// Where the outcome of a request is put.
+#[derive(Default)]
+pub(super) struct Slot(Mutex<(Option<Outcome>, Option<Waker>)>);
+
+impl Slot {
+    pub(super) fn fill(&self, outcome: Outcome) {
+        let waker = {
+            let mut slot = self.0.lock();
+            slot.0 = Some(outcome);
+            slot.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn poll(&self, cx: &Context<'_>) -> Poll<Outcome> {
+        let mut slot = self.0.lock();
+        match slot.0.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                slot.1 = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// A call: sent at its first poll, answered or timed out later.
+pub(super) struct Waiting {
+    shared: Arc<Shared>,
+    request: Option<Request>,
+    slot: Arc<Slot>,
+    deadline: Time,
+    timer: Option<Box<dyn Timer>>,
+}
+
+impl Waiting {
+    pub(super) fn new(shared: Arc<Shared>, request: Request) -> Self {
+        Waiting {
+            shared,
+            request: Some(request),
+            slot: Arc::default(),
+            deadline: Time::NEVER,
+            timer: None,
+        }
+    }
+
+    /// Sends the request; ready when the node is so near that it has answered.
+    fn send(&mut self, request: Request) -> Option<Outcome> {
+        self.deadline = self.shared.runtime.now() + self.shared.call_timeout;
+        if self.shared.latency.is_zero() {
+            return self.shared.take(&request, &self.slot);
+        }
+        let (shared, slot) = (self.shared.clone(), self.slot.clone());
+        self.shared.runtime.spawn(Box::pin(async move {
+            let one_way = shared.latency / 2;
+            pause(&shared, one_way).await;
+            let answered = Arc::new(Slot::default());
+            let outcome = match shared.take(&request, &answered) {
+                Some(outcome) => outcome,
+                None => poll_fn(|cx| answered.poll(cx)).await,
+            };
+            pause(&shared, one_way).await;
+            slot.fill(outcome);
+        }));
+        None
+    }
+}
+
+async fn pause(shared: &Shared, span: Duration) {
+    let at = shared.runtime.now() + span;
+    let mut timer = shared.runtime.timer();
+    poll_fn(|cx| timer.poll_until(cx, at)).await;
+}
+
+impl Future for Waiting {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let this = self.get_mut();
+        if let Some(request) = this.request.take()
+            && let Some(outcome) = this.send(request)
+        {
+            return Poll::Ready(outcome);
+        }
+        if let Poll::Ready(outcome) = this.slot.poll(cx) {
+            return Poll::Ready(outcome);
+        }
+        let timer = this
+            .timer
+            .get_or_insert_with(|| this.shared.runtime.timer());
+        match timer.poll_until(cx, this.deadline) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(()) => Poll::Ready(Err(failed(
+                Execution::Indeterminate,
+                Cause::TimedOut,
+                "no answer from the node",
+            ))),
+        }
+    }
+}

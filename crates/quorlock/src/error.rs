@@ -1,0 +1,233 @@
+//! What can go wrong, one enum an operation, each saying what to do.
+
+use std::fmt;
+use std::time::Duration;
+
+use quorlock_core::lease::LeaseTooShort;
+use quorlock_core::message::Mode;
+use quorlock_core::name::NameError;
+use quorlock_core::renewal::Lost;
+use quorlock_core::transport::TransportError;
+
+/// What one node had to say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeReport {
+    /// Which node, without credentials.
+    pub address: String,
+    /// Its error, or `None` if it did not answer in time.
+    pub error: Option<TransportError>,
+}
+
+impl fmt::Display for NodeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.error {
+            Some(error) => write!(f, "{}: {error}", self.address),
+            None => write!(f, "{}: no answer in time", self.address),
+        }
+    }
+}
+
+fn list(reports: &[NodeReport]) -> String {
+    let lines: Vec<_> = reports.iter().map(ToString::to_string).collect();
+    lines.join("; ")
+}
+
+/// Why a lock was not acquired. Nothing stays behind: what nodes granted is given back.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// Others held it all the time.
+    #[error("{names}: held by others; wait longer, or do something else")]
+    Contended {
+        /// What was to be locked.
+        names: String,
+    },
+    /// Too few nodes answered.
+    #[error("{names}: no quorum: {}", list(.nodes))]
+    NoQuorum {
+        /// What was to be locked.
+        names: String,
+        /// The nodes that did not answer, or with an error.
+        nodes: Vec<NodeReport>,
+    },
+    /// The nodes answered, but so slowly that nothing was left of the lease.
+    #[error("{names}: the nodes were too slow for a lease of {lease:?}; ask for a longer one")]
+    TooSlow {
+        /// What was to be locked.
+        names: String,
+        /// The lease that was asked for.
+        lease: Duration,
+    },
+    /// A lock of another mode stands under the name.
+    #[error(
+        "{names}: asked for a {asked}, but a {found} stands under the name; use one mode per name"
+    )]
+    OtherMode {
+        /// What was to be locked.
+        names: String,
+        /// What was asked for.
+        asked: Mode,
+        /// What is there.
+        found: Mode,
+    },
+    /// The owner holds some of the names already, by another lock, and would wait for itself.
+    #[error(
+        "{names}: the owner holds {held} already and would wait for itself; release that first"
+    )]
+    Overlap {
+        /// What was to be locked.
+        names: String,
+        /// What is held.
+        held: String,
+    },
+    /// The lease cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The client was closed.
+    #[error("the client was closed")]
+    Closed,
+}
+
+/// Why a release did not end as it should.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// The nodes say that it was not ours any more: the work under it may have overlapped with somebody else's. After
+    /// a release whose answer got lost it may also mean that the release was executed.
+    #[error(
+        "{names}: was not held any more when it was released; the work may have overlapped with another holder's"
+    )]
+    NotHeld {
+        /// What was locked.
+        names: String,
+    },
+    /// Too few nodes answered. The release goes on in the background; the lease ends what it cannot reach.
+    #[error("{names}: the release is not confirmed: {}", list(.nodes))]
+    Unconfirmed {
+        /// What was locked.
+        names: String,
+        /// The nodes that did not answer, or with an error.
+        nodes: Vec<NodeReport>,
+    },
+}
+
+/// Why a hold was not extended or entered again.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfirmError {
+    /// The lock is lost.
+    #[error("{names}: {lost}")]
+    Lost {
+        /// What was locked.
+        names: String,
+        /// How it was lost.
+        lost: Lost,
+    },
+    /// Too few nodes answered. The lock is held as before, for as long as it was.
+    #[error("{names}: not confirmed: {}", list(.nodes))]
+    Unconfirmed {
+        /// What is locked.
+        names: String,
+        /// The nodes that did not answer, or with an error.
+        nodes: Vec<NodeReport>,
+    },
+    /// The lease cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// Settings that cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The name cannot be one.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The lease is too short.
+    #[error("{0}")]
+    LeaseTooShort(LeaseTooShort),
+    /// The lease is longer than the longest lease.
+    #[error(
+        "a lease of {lease:?} is longer than longest_lease, {longest:?}; shorten the one or raise the other, for all clients"
+    )]
+    LeaseTooLong {
+        /// The lease.
+        lease: Duration,
+        /// The longest lease.
+        longest: Duration,
+    },
+    /// Time-outs that leave nothing of the lease.
+    #[error("member_timeout, {member_timeout:?}, must be less than the lease, {lease:?}")]
+    MemberTimeout {
+        /// The member time-out.
+        member_timeout: Duration,
+        /// The lease.
+        lease: Duration,
+    },
+    /// The longest hold is not even one lease.
+    #[error("max_hold, {max_hold:?}, must not be less than the lease, {lease:?}")]
+    MaxHold {
+        /// The longest hold.
+        max_hold: Duration,
+        /// The lease.
+        lease: Duration,
+    },
+    /// A token counter that expires before a hold could.
+    #[error("token_retention, {retention:?}, must be longer than longest_lease, {longest:?}")]
+    TokenRetention {
+        /// How long counters are kept.
+        retention: Duration,
+        /// The longest lease.
+        longest: Duration,
+    },
+    /// No nodes.
+    #[error("no nodes were given: a lock needs at least one")]
+    NoNodes,
+    /// No names.
+    #[error("no names were given: name at least one lock")]
+    NoNames,
+    /// One server twice in one quorum: its vote would count twice.
+    #[error("{address} was given twice: its vote would count twice")]
+    SameNode {
+        /// Which.
+        address: String,
+    },
+    /// More members than a lock can have.
+    #[error("{members} members (names x nodes) are too many: at most {most} are allowed")]
+    TooManyMembers {
+        /// How many there would be.
+        members: usize,
+        /// How many there can be.
+        most: usize,
+    },
+}
+
+impl From<LeaseTooShort> for ConfigError {
+    fn from(error: LeaseTooShort) -> Self {
+        ConfigError::LeaseTooShort(error)
+    }
+}
+
+/// Why a client could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The settings cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An address cannot be one.
+    #[error("{0}")]
+    Address(String),
+    /// Too few nodes can be used.
+    #[error("{reachable} of {of} nodes can be used, {needed} are needed: {}", .problems.join("; "))]
+    Nodes {
+        /// How many can be used.
+        reachable: usize,
+        /// How many are needed.
+        needed: usize,
+        /// How many there are.
+        of: usize,
+        /// What is wrong with the others, each with its address.
+        problems: Vec<String>,
+    },
+}

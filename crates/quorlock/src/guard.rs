@@ -1,0 +1,247 @@
+//! The value that holds a lock, and the signal of its loss.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use quorlock_core::fencing::Token;
+use quorlock_core::name::Name;
+use quorlock_core::owner::OwnerId;
+use quorlock_core::renewal::{Lost, Status};
+use quorlock_core::time::Time;
+
+use crate::client::Client;
+use crate::confirm::Confirm;
+use crate::error::{ConfirmError, ReleaseError};
+use crate::hold::Hold;
+use crate::release::Releasing;
+use crate::while_held::WhileHeld;
+
+/// Holds a lock.
+///
+/// Without an explicit lease the watchdog renews it for as long as the guard lives. [`Guard::release`] gives it back
+/// and says whether it had been held until then. Dropping the guard gives it back too, **in the background and without
+/// a report**: nothing is sent before the client's keeper has had its turn.
+///
+/// A guard belongs to one hold. When that is lost, the guard stays lost, whatever happens to the name afterwards.
+#[must_use = "dropping a guard releases the lock"]
+pub struct Guard {
+    client: Arc<Client>,
+    hold: Arc<Hold>,
+    is_dropped_by: DroppedBy,
+}
+
+/// What the drop of a guard has to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DroppedBy {
+    /// Release the lock.
+    User,
+    /// Nothing: it was released or leaked.
+    Us,
+}
+
+impl Guard {
+    pub(crate) fn new(client: Arc<Client>, hold: Arc<Hold>) -> Self {
+        client.keeper.reserve();
+        Guard {
+            client,
+            hold,
+            is_dropped_by: DroppedBy::User,
+        }
+    }
+
+    pub(crate) fn hold(&self) -> &Arc<Hold> {
+        &self.hold
+    }
+
+    /// The token of this hold, larger than that of every hold of the name that was won before this one was asked for.
+    ///
+    /// Give it to the resource with every write; a resource that rejects smaller tokens than it has seen is safe even
+    /// from a holder that was stopped and does not know that its time is over. Of several locks, this is the token of
+    /// the first name in canonical order; see [`Guard::fencing_token_of`].
+    #[must_use]
+    pub fn fencing_token(&self) -> Token {
+        self.hold.token(0)
+    }
+
+    /// The token for one of several names; `None` if the guard does not hold that name.
+    #[must_use]
+    pub fn fencing_token_of(&self, name: &str) -> Option<Token> {
+        let group = self.hold.layout.names().position(|n| n.as_str() == name)?;
+        Some(self.hold.token(group))
+    }
+
+    /// What is held, in canonical order.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.hold.layout.names()
+    }
+
+    /// Under which identity the nodes have it.
+    #[must_use]
+    pub fn owner_id(&self) -> OwnerId {
+        self.hold.owner
+    }
+
+    /// How many guards share this hold: 1, and one more for each re-entry.
+    #[must_use]
+    pub fn hold_count(&self) -> u32 {
+        self.hold.count()
+    }
+
+    /// For how long the lock may be relied upon from now on, if nothing else happens; zero when it is lost.
+    ///
+    /// This is the client's own reckoning, from the time before its requests were sent, less the drift allowance. No
+    /// node is asked.
+    #[must_use]
+    pub fn validity(&self) -> Duration {
+        let now = self.client.now();
+        match self.hold.status(now) {
+            Status::Held => self.hold.valid_until().since(now),
+            Status::Releasing | Status::Lost(_) => Duration::ZERO,
+        }
+    }
+
+    /// Whether the lock is held, by the same reckoning.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.hold.status(self.client.now()) == Status::Held
+    }
+
+    /// Ready when the lock is lost, and how; at latest when its validity ends, even if no node answers.
+    ///
+    /// The signal outlives the guard. It never comes when the lock is released on purpose.
+    pub fn lost(&self) -> LostSignal {
+        LostSignal {
+            client: self.client.clone(),
+            hold: self.hold.clone(),
+            key: 0,
+        }
+    }
+
+    /// Runs `work` while the lock is held, then releases it.
+    ///
+    /// Losing the lock drops `work` where it stands. The deadline is tested at every poll, before and after.
+    ///
+    /// # Errors
+    /// [`Lost`], and `work` was cancelled, or ended too late to have been protected.
+    pub fn while_held<F: Future>(self, work: F) -> WhileHeld<F> {
+        WhileHeld::new(self, work)
+    }
+
+    /// Enters the hold once more; the lock is free when every guard is gone.
+    ///
+    /// The nodes are asked, and a threshold of them must say that the lock is still ours; it is extended thereby.
+    ///
+    /// # Errors
+    /// [`ConfirmError::Lost`] when it is not; [`ConfirmError::Unconfirmed`] when too few nodes answered.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the hold is as it was.
+    pub async fn reenter(&self) -> Result<Guard, ConfirmError> {
+        Confirm::begin(self.client.clone(), self.hold.clone(), None, 1)?.await?;
+        Ok(Guard::new(self.client.clone(), self.hold.clone()))
+    }
+
+    /// Extends the lock to `lease` from now on; a shorter lease than it has changes nothing.
+    ///
+    /// # Errors
+    /// [`ConfirmError::Lost`] when the lock is not ours any more; [`ConfirmError::Unconfirmed`] when too few nodes
+    /// answered, and the lock is valid for as long as it was; [`ConfirmError::Config`] for an impossible lease.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the lock may or may not have been extended.
+    pub async fn extend(&self, lease: Duration) -> Result<(), ConfirmError> {
+        let lease = self.client.config.lease(lease)?;
+        Confirm::begin(self.client.clone(), self.hold.clone(), Some(lease), 0)?.await
+    }
+
+    /// Gives the lock back. Of several guards of one hold, the last one frees it.
+    ///
+    /// # Errors
+    /// [`ReleaseError::NotHeld`] when it had been lost before; [`ReleaseError::Unconfirmed`] when too few nodes
+    /// answered: the release goes on in the background.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the release goes on in the background.
+    pub async fn release(mut self) -> Result<(), ReleaseError> {
+        self.disarm();
+        let (client, hold) = (self.client.clone(), self.hold.clone());
+        match Releasing::begin(client, hold)? {
+            Some(releasing) => releasing.await,
+            None => Ok(()),
+        }
+    }
+
+    /// Lets go of the guard without releasing the lock: nobody renews it, and it ends with its lease.
+    ///
+    /// Useful to keep others out for a while after the work is done.
+    pub fn leak(mut self) {
+        self.disarm();
+        self.client.keeper.forget(&self.hold);
+    }
+
+    fn disarm(&mut self) {
+        self.is_dropped_by = DroppedBy::Us;
+        self.client.keeper.unreserve();
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.is_dropped_by == DroppedBy::User {
+            self.hold.leave();
+            self.client.keeper.dropped(self.hold.clone());
+        }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("names", &self.hold.layout)
+            .field("owner", &self.hold.owner)
+            .field("token", &self.fencing_token())
+            .field("validity", &self.validity())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A future that is ready when a lock is lost. See [`Guard::lost`].
+#[must_use = "futures do nothing unless polled"]
+pub struct LostSignal {
+    client: Arc<Client>,
+    hold: Arc<Hold>,
+    key: u64,
+}
+
+impl Future for LostSignal {
+    type Output = Lost;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Lost> {
+        let now: Time = self.client.now();
+        match self.hold.wait_for_loss(cx, now, self.key) {
+            Ok(key) => {
+                self.key = key;
+                Poll::Pending
+            }
+            Err(lost) => Poll::Ready(lost),
+        }
+    }
+}
+
+impl Drop for LostSignal {
+    fn drop(&mut self) {
+        self.hold.stop_waiting(self.key);
+    }
+}
+
+impl fmt::Debug for LostSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LostSignal")
+            .field("names", &self.hold.layout)
+            .finish_non_exhaustive()
+    }
+}

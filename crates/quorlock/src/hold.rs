@@ -1,0 +1,303 @@
+//! One hold: what the guards of it, its renewals and its release share.
+
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use quorlock_core::fencing::Fence;
+use quorlock_core::fencing::Token;
+use quorlock_core::lease::Lease;
+use quorlock_core::message::{Acquire, Claim, Release, RenewReply, Request, Retention};
+use quorlock_core::owner::OwnerId;
+use quorlock_core::quorum::MemberId;
+use quorlock_core::renewal::{Ask, Lost, Renewal, Status};
+use quorlock_core::round::Answer;
+use quorlock_core::time::Time;
+use quorlock_core::transport::Execution;
+
+use crate::layout::Layout;
+use crate::mutex::Mutex;
+
+#[derive(Debug)]
+pub(crate) struct Hold {
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) owner: OwnerId,
+    pub(crate) tokens: Box<[Token]>,
+    pub(crate) retention: Retention,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    renewal: Renewal,
+    count: u32,
+    standing: Vec<Standing>,
+    waiting: Vec<(u64, Waker)>,
+    next_waiting: u64,
+}
+
+/// What may stand on a member under the hold's owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// No claim.
+    Absent,
+    /// A claim, perhaps.
+    Claimed,
+    /// An acquire is under way.
+    Unanswered,
+}
+
+impl Hold {
+    pub(crate) fn new(
+        layout: Arc<Layout>,
+        owner: OwnerId,
+        tokens: Box<[Token]>,
+        retention: Retention,
+        renewal: Renewal,
+        standing: Vec<Standing>,
+    ) -> Self {
+        let state = State {
+            renewal,
+            count: 1,
+            standing,
+            waiting: Vec::new(),
+            next_waiting: 0,
+        };
+        Hold {
+            layout,
+            owner,
+            tokens,
+            retention,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// What the hold is worth now. Whoever finds out that it is lost tells the others.
+    pub(crate) fn status(&self, now: Time) -> Status {
+        self.change(|state| state.renewal.status(now))
+    }
+
+    /// Changes the state, then wakes whoever waits for a loss, outside the mutex, if that is what it came to.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock();
+        let result = change(&mut state);
+        let is_lost = matches!(state.renewal.status(Time::ZERO), Status::Lost(_));
+        let woken = if is_lost {
+            std::mem::take(&mut state.waiting)
+        } else {
+            Vec::new()
+        };
+        drop(state);
+        for (_, waker) in woken {
+            waker.wake();
+        }
+        result
+    }
+
+    pub(crate) fn valid_until(&self) -> Time {
+        self.state.lock().renewal.valid_until()
+    }
+
+    /// When the keeper is to look at this hold again. Renewals that have time are put off to the next tenth of a
+    /// second, so that many are sent together.
+    pub(crate) fn poll_timeout(&self) -> Time {
+        const TOGETHER: u64 = 100_000_000;
+        let state = self.state.lock();
+        let at = state.renewal.poll_timeout();
+        let slack = state.renewal.valid_until().since(at);
+        if slack < Duration::from_secs(1) || at == Time::NEVER {
+            return at;
+        }
+        Time::from_nanos(at.as_nanos().next_multiple_of(TOGETHER))
+    }
+
+    pub(crate) fn lease(&self) -> Lease {
+        self.state.lock().renewal.lease()
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.state.lock().count
+    }
+
+    /// Waits for the loss of the hold under `key` (0 for the first time); returns the key, or how it was lost.
+    pub(crate) fn wait_for_loss(&self, cx: &Context<'_>, now: Time, key: u64) -> Result<u64, Lost> {
+        self.change(|state| {
+            if let Status::Lost(lost) = state.renewal.status(now) {
+                return Err(lost);
+            }
+            if let Some((_, waker)) = state.waiting.iter_mut().find(|(k, _)| *k == key) {
+                waker.clone_from(cx.waker());
+                return Ok(key);
+            }
+            state.next_waiting += 1;
+            let key = state.next_waiting;
+            state.waiting.push((key, cx.waker().clone()));
+            Ok(key)
+        })
+    }
+
+    pub(crate) fn stop_waiting(&self, key: u64) {
+        self.state.lock().waiting.retain(|(k, _)| *k != key);
+    }
+
+    /// The next member to renew or re-acquire, with the request and the lease that it states.
+    pub(crate) fn next_ask(&self, now: Time) -> Option<(MemberId, Ask, Lease)> {
+        self.change(|state| {
+            let (member, ask) = state.renewal.next_ask(now)?;
+            if ask == Ask::Reacquire {
+                state.stand(member, Standing::Unanswered);
+            }
+            Some((member, ask, state.renewal.lease()))
+        })
+    }
+
+    pub(crate) fn end_ask(&self, member: MemberId) {
+        self.state.lock().renewal.handle_end(member);
+    }
+
+    pub(crate) fn renewed(
+        &self,
+        now: Time,
+        member: MemberId,
+        sent: Time,
+        lease: Lease,
+        reply: RenewReply,
+    ) {
+        self.change(|state| {
+            state
+                .renewal
+                .handle_renewed(now, member, sent, lease, reply);
+            if reply == RenewReply::NotYours {
+                state.stand(member, Standing::Absent);
+            }
+        });
+    }
+
+    pub(crate) fn failed(&self, now: Time, member: MemberId) {
+        self.change(|state| state.renewal.handle_failed(now, member));
+    }
+
+    /// A member answered an acquire late. Returns whether a claim stands there that is to be released.
+    pub(crate) fn answered(
+        &self,
+        now: Time,
+        member: MemberId,
+        sent: Time,
+        lease: Lease,
+        answer: Answer,
+    ) -> bool {
+        self.change(|state| {
+            let may_stand = match answer {
+                Answer::Granted(_) => {
+                    let is_ours = state.renewal.handle_granted(now, member, sent, lease);
+                    state.stand(member, Standing::Claimed);
+                    return !is_ours;
+                }
+                Answer::Failed(execution) => {
+                    state.renewal.handle_failed(now, member);
+                    execution == Execution::Indeterminate
+                }
+                Answer::Refused(_) | Answer::OtherMode(_) => false,
+            };
+            let standing = if may_stand {
+                Standing::Claimed
+            } else {
+                Standing::Absent
+            };
+            state.stand(member, standing);
+            may_stand && state.renewal.status(now) != Status::Held
+        })
+    }
+
+    pub(crate) fn gone_from(&self, member: MemberId) {
+        self.state.lock().stand(member, Standing::Absent);
+    }
+
+    /// Whether a renewal or re-entry is to be sent to the member.
+    pub(crate) fn counts(&self, member: MemberId) -> bool {
+        self.state.lock().renewal.counts(member)
+    }
+
+    /// Raises the stated lease and enters once more: the count and the lease to state.
+    pub(crate) fn enter(&self, lease: Option<Lease>, more: u32) -> (u32, Lease) {
+        self.change(|state| {
+            state.count = state.count.saturating_add(more);
+            let lease = lease.map_or(state.renewal.lease(), |l| state.renewal.raise_lease(l));
+            (state.count, lease)
+        })
+    }
+
+    /// One guard fewer: what is left of the count.
+    pub(crate) fn leave(&self) -> u32 {
+        self.change(|state| {
+            state.count = state.count.saturating_sub(1);
+            state.count
+        })
+    }
+
+    /// Begins the release; returns what the hold was worth.
+    pub(crate) fn begin_release(&self, now: Time) -> Status {
+        self.change(|state| state.renewal.begin_release(now))
+    }
+
+    /// The client is closed; returns what the hold was worth.
+    pub(crate) fn close(&self, now: Time) -> Status {
+        self.change(|state| state.renewal.close(now))
+    }
+
+    /// The members on which a claim may stand whose acquire is not under way any more.
+    pub(crate) fn claimed(&self) -> Vec<MemberId> {
+        let state = self.state.lock();
+        self.layout
+            .members
+            .all()
+            .filter(|m| m.get(&state.standing) == Some(&Standing::Claimed))
+            .collect()
+    }
+
+    /// "The count is `count` now", for one member.
+    pub(crate) fn release_request(&self, member: MemberId, count: u32) -> Request {
+        Request::Release(Release {
+            name: self.layout.place(member).name.clone(),
+            owner: self.owner,
+            count,
+        })
+    }
+
+    /// "The claim is still ours", for one member.
+    pub(crate) fn claim(&self, member: MemberId, count: u32, lease: Lease) -> Claim {
+        let place = self.layout.place(member);
+        Claim {
+            name: place.name.clone(),
+            owner: self.owner,
+            count,
+            lease,
+            token: self.token(place.group),
+        }
+    }
+
+    /// "The claim is ours", for one member that does not count.
+    pub(crate) fn reacquire_request(&self, member: MemberId, lease: Lease) -> Request {
+        let place = self.layout.place(member);
+        Request::Acquire(Acquire {
+            name: place.name.clone(),
+            owner: self.owner,
+            count: self.count().max(1),
+            lease,
+            fence: Fence::Carry(self.token(place.group)),
+            retention: self.retention,
+        })
+    }
+
+    pub(crate) fn token(&self, group: usize) -> Token {
+        self.tokens.get(group).copied().unwrap_or_default()
+    }
+}
+
+impl State {
+    fn stand(&mut self, member: MemberId, standing: Standing) {
+        if let Some(place) = member.get_mut(&mut self.standing) {
+            *place = standing;
+        }
+    }
+}

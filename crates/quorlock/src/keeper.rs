@@ -1,0 +1,301 @@
+//! The keeper: one task per client that renews holds, takes late answers and cleans up.
+//!
+//! It polls all of its calls concurrently. Because it owns whatever a dropped future leaves behind, dropping any
+//! future of this crate at any await leaves at most one owner-checked clean-up.
+
+mod task;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use quorlock_core::message::{Release, Reply, Request};
+use quorlock_core::name::Name;
+use quorlock_core::orphan::Orphan;
+use quorlock_core::owner::OwnerId;
+use quorlock_core::quorum::MemberId;
+use quorlock_core::round::Answer;
+use quorlock_core::time::Time;
+use quorlock_core::transport::{Call, TransportError};
+
+use crate::config::Config;
+use crate::hold::Hold;
+use crate::layout::{Node, Place};
+use crate::mutex::Mutex;
+use crate::runtime::Runtime;
+
+/// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
+/// machine was suspended, the clock does.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the keeper's task and the client share.
+#[derive(Debug, Default)]
+pub(crate) struct Keeper(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// By owner number, which no two holds of a client share.
+    holds: BTreeMap<u64, Kept>,
+    due: BTreeSet<(Time, u64)>,
+    inbox: Vec<Message>,
+    /// Guards that are out: each has its place in the inbox, so that dropping one never allocates.
+    guards: usize,
+    waker: Option<Waker>,
+    wakes_at: Time,
+    is_closing: bool,
+    is_finishing: bool,
+    is_idle: bool,
+    waiting_for_idle: Vec<Waker>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    hold: Arc<Hold>,
+    due: Time,
+}
+
+/// What others leave to the keeper.
+pub(crate) enum Message {
+    /// A claim that may stand for an owner that has given up.
+    Orphan(Orphaned),
+    /// An acquire of a hold that has been won without its answer.
+    Late(Late),
+    /// A guard was dropped.
+    Dropped(Arc<Hold>),
+}
+
+pub(crate) struct Late {
+    pub(crate) hold: Arc<Hold>,
+    pub(crate) member: MemberId,
+    pub(crate) sent: Time,
+    pub(crate) call: Call,
+}
+
+/// A claim that may stand on a node for an owner that has given up.
+pub(crate) struct Orphaned {
+    pub(crate) machine: Orphan,
+    node: Node,
+    name: Name,
+    owner: OwnerId,
+    acquire: Option<Call>,
+    release: Option<Call>,
+}
+
+impl Orphaned {
+    /// The claim of `owner` on a member, perhaps with its acquire under way. By `gone` its lease has run out.
+    pub(crate) fn new(
+        place: &Place,
+        owner: OwnerId,
+        now: Time,
+        gone: Time,
+        acquire: Option<Call>,
+    ) -> Self {
+        let machine = match acquire {
+            Some(_) => Orphan::unanswered(now, gone),
+            None => Orphan::new(now, gone),
+        };
+        Orphaned {
+            machine,
+            node: place.node.clone(),
+            name: place.name.clone(),
+            owner,
+            acquire,
+            release: None,
+        }
+    }
+
+    /// The same with its release under way already.
+    pub(crate) fn with_release(mut self, now: Time, call: Call) -> Self {
+        self.machine.next_release(now);
+        self.release = Some(call);
+        self
+    }
+
+    /// Sends the release now, so that it precedes whatever the caller sends next.
+    pub(crate) fn send_release(&mut self, now: Time) {
+        if self.machine.next_release(now) {
+            let mut call = self.node.call(self.release_request());
+            let mut cx = std::task::Context::from_waker(Waker::noop());
+            match call.as_mut().poll(&mut cx) {
+                std::task::Poll::Pending => self.release = Some(call),
+                std::task::Poll::Ready(result) => self.released(now, &result),
+            }
+        }
+    }
+
+    fn release_request(&self) -> Request {
+        Request::Release(Release {
+            name: self.name.clone(),
+            owner: self.owner,
+            count: 0,
+        })
+    }
+
+    fn released(&mut self, now: Time, result: &Result<Reply, TransportError>) {
+        match result {
+            Ok(Reply::Release(reply)) => self.machine.handle_release(now, *reply),
+            _ => self.machine.handle_failed(now),
+        }
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Message::Orphan(_) => "Orphan",
+            Message::Late(_) => "Late",
+            Message::Dropped(_) => "Dropped",
+        })
+    }
+}
+
+/// What a result says, as the answer to an acquire.
+pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
+    match result {
+        Ok(Reply::Acquire(reply)) => Answer::from(*reply),
+        Ok(_) => Answer::Failed(quorlock_core::transport::Execution::Indeterminate),
+        Err(error) => Answer::Failed(error.execution),
+    }
+}
+
+/// Starts the keeper's task.
+pub(crate) fn start(config: &Config, runtime: &Arc<dyn Runtime>) -> Arc<Keeper> {
+    let keeper = Arc::new(Keeper::default());
+    keeper.0.lock().wakes_at = Time::NEVER;
+    let task = task::KeeperTask::new(keeper.clone(), runtime.clone(), config.retention);
+    runtime.spawn(Box::pin(task));
+    keeper
+}
+
+impl Keeper {
+    /// Keeps a hold from now on. The keeper is woken only if it would sleep too long.
+    pub(crate) fn keep(&self, hold: &Arc<Hold>) {
+        let due = hold.poll_timeout();
+        self.with(|inner| {
+            inner.schedule(hold, due);
+            due < inner.wakes_at
+        });
+    }
+
+    /// A hold has changed in a way that may make it due earlier.
+    pub(crate) fn reschedule(&self, hold: &Arc<Hold>) {
+        let due = hold.poll_timeout();
+        self.with(|inner| {
+            if inner.holds.contains_key(&hold.owner.number) {
+                inner.schedule(hold, due);
+            }
+            due < inner.wakes_at
+        });
+    }
+
+    /// Does not keep a hold any more.
+    pub(crate) fn forget(&self, hold: &Hold) {
+        self.with(|inner| {
+            inner.forget(hold.owner.number);
+            false
+        });
+    }
+
+    /// Reserves a place in the inbox for the drop of one more guard.
+    pub(crate) fn reserve(&self) {
+        self.with(|inner| {
+            inner.guards += 1;
+            inner.inbox.reserve(inner.guards);
+            false
+        });
+    }
+
+    /// A guard ended by being released: its place is not needed.
+    pub(crate) fn unreserve(&self) {
+        self.with(|inner| {
+            inner.guards = inner.guards.saturating_sub(1);
+            false
+        });
+    }
+
+    /// A guard was dropped: the message goes into its place.
+    pub(crate) fn dropped(&self, hold: Arc<Hold>) {
+        self.with(|inner| {
+            inner.guards = inner.guards.saturating_sub(1);
+            inner.inbox.push(Message::Dropped(hold));
+            true
+        });
+    }
+
+    /// Leaves something to the keeper.
+    pub(crate) fn leave(&self, messages: impl IntoIterator<Item = Message>) {
+        self.with(|inner| {
+            let before = inner.inbox.len();
+            inner.inbox.extend(messages);
+            before < inner.inbox.len()
+        });
+    }
+
+    /// Gives everything back that is held.
+    pub(crate) fn close(&self) {
+        self.with(|inner| {
+            inner.is_closing = true;
+            true
+        });
+    }
+
+    /// The client is gone: ends the task when nothing is left to do.
+    pub(crate) fn finish(&self) {
+        self.with(|inner| {
+            inner.is_finishing = true;
+            true
+        });
+    }
+
+    /// Whether nothing is under way; if something is, the task of `waker` is woken when that changes.
+    pub(crate) fn is_idle(&self, waker: &Waker) -> bool {
+        let mut inner = self.0.lock();
+        let is_idle = inner.is_idle && inner.inbox.is_empty() && inner.holds.is_empty();
+        if !is_idle {
+            inner.waiting_for_idle.push(waker.clone());
+        }
+        is_idle
+    }
+
+    /// How many holds are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().holds.len()
+    }
+
+    /// Changes what is shared, then wakes the task outside the mutex, if the change says so.
+    fn with(&self, change: impl FnOnce(&mut Inner) -> bool) {
+        let mut inner = self.0.lock();
+        let waker = if change(&mut inner) {
+            inner.is_idle = false;
+            inner.waker.take()
+        } else {
+            None
+        };
+        drop(inner);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Inner {
+    fn schedule(&mut self, hold: &Arc<Hold>, due: Time) {
+        let number = hold.owner.number;
+        let kept = Kept {
+            hold: hold.clone(),
+            due,
+        };
+        if let Some(before) = self.holds.insert(number, kept) {
+            self.due.remove(&(before.due, number));
+        }
+        self.due.insert((due, number));
+    }
+
+    fn forget(&mut self, number: u64) {
+        if let Some(kept) = self.holds.remove(&number) {
+            self.due.remove(&(kept.due, number));
+        }
+    }
+}

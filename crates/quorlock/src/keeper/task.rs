@@ -1,0 +1,430 @@
+//! The keeper's task.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, Stream};
+use quorlock_core::lease::{Lease, drift};
+use quorlock_core::message::{Claim, Renew, Reply, Request, Retention};
+use quorlock_core::quorum::MemberId;
+use quorlock_core::renewal::{Ask, Lost, Status};
+use quorlock_core::time::Time;
+use quorlock_core::transport::{Call, TransportError};
+
+use super::{Inner, Keeper, Late, Message, Orphaned, TICK, answer};
+use crate::hold::Hold;
+use crate::layout::Node;
+use crate::runtime::{Runtime, Timer};
+
+/// How many claims go into one renewal: few enough not to hold up a server, which runs one script at a time.
+const BATCH: usize = 100;
+
+pub(super) struct KeeperTask {
+    keeper: Arc<Keeper>,
+    runtime: Arc<dyn Runtime>,
+    retention: Retention,
+    timer: Box<dyn Timer>,
+    calls: FuturesUnordered<BoxFuture<'static, Ended>>,
+    orphans: BTreeMap<u64, Orphaned>,
+    orphans_due: BTreeSet<(Time, u64)>,
+    next_orphan: u64,
+}
+
+/// A call that ended, and what it was for.
+struct Ended {
+    of: Of,
+    result: Result<Reply, TransportError>,
+}
+
+enum Of {
+    /// A renewal of these claims.
+    Renewal(Vec<Renewing>),
+    /// A re-acquire that the watchdog sent.
+    Reacquire(Asked),
+    /// An acquire of the round that won.
+    Late(Asked),
+    /// The acquire of an orphan.
+    OrphanAcquire(u64),
+    /// The release of an orphan.
+    OrphanRelease(u64),
+    /// Something whose answer changes nothing.
+    Nothing,
+}
+
+struct Renewing {
+    hold: Arc<Hold>,
+    member: MemberId,
+    lease: Lease,
+    sent: Time,
+}
+
+struct Asked {
+    hold: Arc<Hold>,
+    member: MemberId,
+    lease: Lease,
+    sent: Time,
+}
+
+/// The renewals that are due, node by node.
+#[derive(Default)]
+struct Batches {
+    nodes: Vec<(Node, Vec<(Claim, Renewing)>)>,
+}
+
+impl Batches {
+    fn add(&mut self, node: &Node, claim: Claim, renewing: Renewing) {
+        let known = self.nodes.iter_mut().find(|(n, _)| Arc::ptr_eq(n, node));
+        match known {
+            Some((_, claims)) => claims.push((claim, renewing)),
+            None => self.nodes.push((node.clone(), vec![(claim, renewing)])),
+        }
+    }
+}
+
+impl KeeperTask {
+    pub(super) fn new(
+        keeper: Arc<Keeper>,
+        runtime: Arc<dyn Runtime>,
+        retention: Retention,
+    ) -> Self {
+        KeeperTask {
+            keeper,
+            timer: runtime.timer(),
+            runtime,
+            retention,
+            calls: FuturesUnordered::new(),
+            orphans: BTreeMap::new(),
+            orphans_due: BTreeSet::new(),
+            next_orphan: 0,
+        }
+    }
+
+    fn call(&mut self, of: Of, call: Call) {
+        self.calls.push(Box::pin(async move {
+            let result = call.await;
+            Ended { of, result }
+        }));
+    }
+
+    fn take_messages(&mut self, now: Time) -> bool {
+        let (messages, closing) = {
+            let mut inner = self.keeper.0.lock();
+            let mut messages = Vec::new();
+            if !inner.inbox.is_empty() {
+                messages.reserve(inner.guards + inner.inbox.len());
+                std::mem::swap(&mut messages, &mut inner.inbox);
+            }
+            let closing: Vec<_> = if inner.is_closing {
+                inner.is_closing = false;
+                let holds = inner.holds.values().map(|kept| kept.hold.clone());
+                holds.collect()
+            } else {
+                Vec::new()
+            };
+            (messages, closing)
+        };
+        let any = !messages.is_empty() || !closing.is_empty();
+        for message in messages {
+            match message {
+                Message::Orphan(orphan) => self.adopt(orphan, now),
+                Message::Late(late) => self.expect(late),
+                Message::Dropped(hold) => self.dropped(&hold, now),
+            }
+        }
+        for hold in closing {
+            if hold.close(now) == Status::Held {
+                self.give_back(&hold, now);
+            }
+        }
+        any
+    }
+
+    fn expect(&mut self, late: Late) {
+        let asked = Asked {
+            lease: late.hold.lease(),
+            hold: late.hold,
+            member: late.member,
+            sent: late.sent,
+        };
+        self.call(Of::Late(asked), late.call);
+    }
+
+    fn dropped(&mut self, hold: &Arc<Hold>, now: Time) {
+        let count = hold.count();
+        if count == 0 {
+            if hold.begin_release(now) == Status::Held {
+                self.give_back(hold, now);
+            }
+            return;
+        }
+        for member in hold.claimed() {
+            let call = hold
+                .layout
+                .place(member)
+                .node
+                .call(hold.release_request(member, count));
+            self.call(Of::Nothing, call);
+        }
+    }
+
+    /// Releases the claims of a hold that has ended.
+    fn give_back(&mut self, hold: &Arc<Hold>, now: Time) {
+        self.keeper.forget(hold);
+        for member in hold.claimed() {
+            self.orphan(hold, member, now);
+        }
+    }
+
+    fn orphan(&mut self, hold: &Hold, member: MemberId, now: Time) {
+        hold.gone_from(member);
+        let gone = now + hold.lease().length() + drift(hold.lease().length());
+        let orphan = Orphaned::new(hold.layout.place(member), hold.owner, now, gone, None);
+        self.adopt(orphan, now);
+    }
+
+    fn adopt(&mut self, mut orphan: Orphaned, now: Time) {
+        let id = self.next_orphan;
+        self.next_orphan += 1;
+        if let Some(call) = orphan.acquire.take() {
+            self.call(Of::OrphanAcquire(id), call);
+        }
+        if let Some(call) = orphan.release.take() {
+            self.call(Of::OrphanRelease(id), call);
+        }
+        self.orphans.insert(id, orphan);
+        self.attend(id, now);
+    }
+
+    /// Sends what an orphan needs now, and forgets it when it needs nothing more.
+    fn attend(&mut self, id: u64, now: Time) {
+        let Some(orphan) = self.orphans.get_mut(&id) else {
+            return;
+        };
+        if orphan.machine.next_release(now) {
+            let call = orphan.node.call(orphan.release_request());
+            self.call(Of::OrphanRelease(id), call);
+        } else if orphan.machine.is_done(now) {
+            self.orphans.remove(&id);
+        } else {
+            let at = orphan.machine.poll_timeout();
+            if at != Time::NEVER {
+                self.orphans_due.insert((at, id));
+            }
+        }
+    }
+
+    fn attend_due(&mut self, now: Time) {
+        while let Some((at, id)) = self.orphans_due.first().copied()
+            && at <= now
+        {
+            self.orphans_due.pop_first();
+            self.attend(id, now);
+        }
+    }
+
+    /// Renews what is due, and ends what is over.
+    fn keep_due(&mut self, now: Time) {
+        let mut batches = Batches::default();
+        loop {
+            let hold = {
+                let inner = self.keeper.0.lock();
+                let due = inner.due.first().filter(|(at, _)| *at <= now);
+                due.and_then(|(_, number)| inner.holds.get(number))
+                    .map(|kept| kept.hold.clone())
+            };
+            let Some(hold) = hold else { break };
+            match hold.status(now) {
+                Status::Held => {
+                    self.ask(&hold, now, &mut batches);
+                    self.keeper.reschedule(&hold);
+                }
+                Status::Lost(_) => self.give_back(&hold, now),
+                Status::Releasing => self.keeper.forget(&hold),
+            }
+        }
+        for (node, claims) in batches.nodes {
+            self.renew(&node, claims);
+        }
+    }
+
+    fn ask(&mut self, hold: &Arc<Hold>, now: Time, batches: &mut Batches) {
+        while let Some((member, ask, lease)) = hold.next_ask(now) {
+            let node = &hold.layout.place(member).node;
+            let hold = hold.clone();
+            match ask {
+                Ask::Renew => {
+                    let claim = hold.claim(member, hold.count().max(1), lease);
+                    let renewing = Renewing {
+                        hold: hold.clone(),
+                        member,
+                        lease,
+                        sent: now,
+                    };
+                    batches.add(node, claim, renewing);
+                }
+                Ask::Reacquire => {
+                    let call = node.call(hold.reacquire_request(member, lease));
+                    let asked = Asked {
+                        hold: hold.clone(),
+                        member,
+                        lease,
+                        sent: now,
+                    };
+                    self.call(Of::Reacquire(asked), call);
+                }
+            }
+        }
+    }
+
+    fn renew(&mut self, node: &Node, claims: Vec<(Claim, Renewing)>) {
+        let mut claims = claims.into_iter().peekable();
+        while claims.peek().is_some() {
+            let (claims, renewing) = claims.by_ref().take(BATCH).unzip();
+            let retention = self.retention;
+            let call = node.call(Request::Renew(Renew { claims, retention }));
+            self.call(Of::Renewal(renewing), call);
+        }
+    }
+
+    fn handle(&mut self, ended: Ended, now: Time) {
+        let Ended { of, result } = ended;
+        match of {
+            Of::Renewal(renewing) => self.renewed(renewing, &result, now),
+            Of::Reacquire(asked) => {
+                asked.hold.end_ask(asked.member);
+                self.answered(&asked, &result, now);
+            }
+            Of::Late(asked) => self.answered(&asked, &result, now),
+            Of::OrphanAcquire(id) => {
+                if let Some(orphan) = self.orphans.get_mut(&id) {
+                    orphan.machine.handle_acquire(now, answer(&result));
+                }
+                self.attend(id, now);
+            }
+            Of::OrphanRelease(id) => {
+                if let Some(orphan) = self.orphans.get_mut(&id) {
+                    orphan.released(now, &result);
+                }
+                self.attend(id, now);
+            }
+            Of::Nothing => {}
+        }
+    }
+
+    fn renewed(
+        &mut self,
+        renewing: Vec<Renewing>,
+        result: &Result<Reply, TransportError>,
+        now: Time,
+    ) {
+        let replies = match result {
+            Ok(Reply::Renew(replies)) => replies.as_slice(),
+            _ => &[],
+        };
+        let mut replies = replies.iter();
+        for Renewing {
+            hold,
+            member,
+            lease,
+            sent,
+        } in renewing
+        {
+            hold.end_ask(member);
+            match replies.next() {
+                Some(reply) => hold.renewed(now, member, sent, lease, *reply),
+                None => hold.failed(now, member),
+            }
+            self.after(&hold, now);
+        }
+    }
+
+    fn answered(&mut self, asked: &Asked, result: &Result<Reply, TransportError>, now: Time) {
+        let Asked {
+            hold,
+            member,
+            lease,
+            sent,
+        } = asked;
+        if hold.answered(now, *member, *sent, *lease, answer(result)) {
+            self.orphan(hold, *member, now);
+        }
+        self.after(hold, now);
+    }
+
+    /// A hold has changed.
+    fn after(&mut self, hold: &Arc<Hold>, now: Time) {
+        match hold.status(now) {
+            Status::Held => self.keeper.reschedule(hold),
+            Status::Lost(Lost::Closed) | Status::Releasing => {}
+            Status::Lost(_) => self.give_back(hold, now),
+        }
+    }
+
+    /// Registers for the next wake-up and says when it is due; `None` when there is nothing to do ever again.
+    fn next_wake(&mut self, cx: &Context<'_>, now: Time) -> Option<Time> {
+        let mut inner = self.keeper.0.lock();
+        match &mut inner.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        let orphans = self.orphans_due.first().map_or(Time::NEVER, |(at, _)| *at);
+        let holds = match inner.due.first() {
+            Some((due, _)) => (*due).min(now + TICK),
+            None => Time::NEVER,
+        };
+        let has_mail = !inner.inbox.is_empty() || inner.is_closing;
+        let at = if has_mail { now } else { orphans.min(holds) };
+        inner.wakes_at = at;
+        let is_idle = self.calls.is_empty() && self.orphans.is_empty() && inner.inbox.is_empty();
+        inner.is_idle = is_idle;
+        let waiting = if is_idle && inner.holds.is_empty() {
+            std::mem::take(&mut inner.waiting_for_idle)
+        } else {
+            Vec::new()
+        };
+        let is_over = is_idle && inner.is_finishing && Inner::is_empty(&inner);
+        drop(inner);
+        for waker in waiting {
+            waker.wake();
+        }
+        (!is_over).then_some(at)
+    }
+}
+
+impl Inner {
+    fn is_empty(&self) -> bool {
+        self.holds.is_empty() && self.inbox.is_empty()
+    }
+}
+
+impl Future for KeeperTask {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let task = self.get_mut();
+        loop {
+            let now = task.runtime.now();
+            let mut is_busy = task.take_messages(now);
+            task.attend_due(now);
+            task.keep_due(now);
+            while let Poll::Ready(Some(ended)) = Pin::new(&mut task.calls).poll_next(cx) {
+                let now = task.runtime.now();
+                task.handle(ended, now);
+                is_busy = true;
+            }
+            if is_busy {
+                continue;
+            }
+            let Some(at) = task.next_wake(cx, now) else {
+                return Poll::Ready(());
+            };
+            if now < at && task.timer.poll_until(cx, at).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Which names on which nodes a lock consists of.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quorlock_core::name::Name;
+use quorlock_core::quorum::{MemberId, Members, Threshold};
+use quorlock_core::transport::Transport;
+
+/// The way to one node.
+pub(crate) type Node = Arc<dyn Transport>;
+
+/// A lock's members, in canonical order: by the addresses of their nodes, then by name.
+pub(crate) struct Layout {
+    pub(crate) members: Arc<Members>,
+    places: Box<[Place]>,
+    pub(crate) parts: Box<[Part]>,
+    /// Equal for equal locks of one client.
+    pub(crate) key: Arc<str>,
+}
+
+/// One member: a name on a node.
+pub(crate) struct Place {
+    pub(crate) node: Node,
+    pub(crate) name: Name,
+    pub(crate) group: usize,
+}
+
+/// One name over the nodes that keep it: one group of members.
+#[derive(Clone)]
+pub(crate) struct Part {
+    pub(crate) name: Name,
+    pub(crate) nodes: Arc<[Node]>,
+    pub(crate) threshold: Threshold,
+}
+
+impl Part {
+    fn addresses(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|node| node.address())
+    }
+
+    fn order(&self, other: &Part) -> std::cmp::Ordering {
+        let nodes = self.addresses().cmp(other.addresses());
+        nodes.then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+impl Layout {
+    /// A lock of these parts, which need not be in order or distinct.
+    pub(crate) fn new(mut parts: Vec<Part>) -> Self {
+        if 1 < parts.len() {
+            parts.sort_by(Part::order);
+            parts.dedup_by(|a, b| a.order(b).is_eq());
+        }
+        let key = match parts.as_slice() {
+            [only] => only.name.as_str().into(),
+            _ => joined(&parts).into(),
+        };
+        let places = parts
+            .iter()
+            .enumerate()
+            .flat_map(|(group, part)| {
+                part.nodes.iter().map(move |node| Place {
+                    node: node.clone(),
+                    name: part.name.clone(),
+                    group,
+                })
+            })
+            .collect();
+        Layout {
+            members: Arc::new(Members::new(parts.iter().map(|part| part.threshold))),
+            places,
+            parts: parts.into(),
+            key,
+        }
+    }
+
+    pub(crate) fn place(&self, member: MemberId) -> &Place {
+        member
+            .get(&self.places)
+            .expect("BUG: a member of another layout")
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = (MemberId, &Place)> {
+        self.members.all().zip(self.places.iter())
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.parts.iter().map(|part| &part.name)
+    }
+
+    /// The names, as they appear in errors.
+    pub(crate) fn title(&self) -> String {
+        let names: Vec<_> = self.names().map(Name::as_str).collect();
+        names.join(", ")
+    }
+}
+
+/// A NUL cannot be in a name, so different lists of names have different keys.
+fn joined(parts: &[Part]) -> String {
+    let mut key = String::new();
+    for part in parts {
+        key.push_str(part.name.as_str());
+        for address in part.addresses() {
+            key.push('\0');
+            key.push_str(address);
+        }
+        key.push_str("\0\0");
+    }
+    key
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}

@@ -1,0 +1,114 @@
+//! Wake-ups for one acquisition, from all members of its lock.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use quorlock_core::message::Wake;
+use quorlock_core::quorum::MemberId;
+use quorlock_core::transport::{Listener, Subscription};
+
+use crate::layout::Layout;
+use crate::mutex::Mutex;
+
+/// Subscriptions to every member, and what they brought.
+pub(crate) struct Ears {
+    heard: Arc<Heard>,
+    _subscriptions: Vec<Subscription>,
+}
+
+#[derive(Default)]
+struct Heard(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    live: Vec<bool>,
+    woken: Vec<usize>,
+    waker: Option<Waker>,
+}
+
+struct Ear {
+    heard: Arc<Heard>,
+    member: MemberId,
+    group: usize,
+}
+
+impl Ears {
+    pub(crate) fn new(layout: &Layout) -> Self {
+        let heard = Arc::new(Heard::default());
+        heard.0.lock().live = vec![false; layout.members.len()];
+        let subscriptions = layout
+            .all()
+            .map(|(member, place)| {
+                let ear = Ear {
+                    heard: heard.clone(),
+                    member,
+                    group: place.group,
+                };
+                place.node.subscribe(&place.name, Arc::new(ear))
+            })
+            .collect();
+        Ears {
+            heard,
+            _subscriptions: subscriptions,
+        }
+    }
+
+    /// Whether every subscription has been live.
+    pub(crate) fn are_live(&self) -> bool {
+        self.heard.0.lock().live.iter().all(|live| *live)
+    }
+
+    /// The groups that were woken since the last call; the task is woken at the next change.
+    pub(crate) fn take_woken(&self, cx: &Context<'_>) -> Vec<usize> {
+        let mut state = self.heard.0.lock();
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        std::mem::take(&mut state.woken)
+    }
+}
+
+impl Ear {
+    fn hear(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.heard.0.lock();
+        change(&mut state);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn woken(&self, state: &mut State) {
+        if !state.woken.contains(&self.group) {
+            state.woken.push(self.group);
+        }
+    }
+}
+
+impl Listener for Ear {
+    fn live(&self) {
+        self.hear(|state| {
+            let was_live = self
+                .member
+                .get_mut(&mut state.live)
+                .is_some_and(|live| std::mem::replace(live, true));
+            if was_live {
+                // There was a gap: a wake-up may have been missed.
+                self.woken(state);
+            }
+        });
+    }
+
+    fn wake(&self, _: Wake) {
+        self.hear(|state| self.woken(state));
+    }
+}
+
+impl fmt::Debug for Ears {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ears")
+    }
+}

@@ -1,0 +1,148 @@
+//! A lock that can be acquired.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorlock_core::acquisition::Patience;
+use quorlock_core::time::Time;
+
+use crate::acquire::Acquiring;
+use crate::attempt::Wanted;
+use crate::client::Client;
+use crate::error::{AcquireError, ConfigError};
+use crate::guard::Guard;
+use crate::layout::{Layout, Part};
+use crate::locks::layout;
+use crate::owner::Owner;
+
+/// One lock, or several taken together. Cheap to clone, to be acquired any number of times.
+///
+/// Two acquisitions exclude each other, also through the same `Lock`, unless both go through one [`Owner`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Lock {
+    client: Arc<Client>,
+    layout: Arc<Layout>,
+    owner: Option<Owner>,
+    lease: Option<Duration>,
+    wait: Option<Duration>,
+}
+
+impl Lock {
+    pub(crate) fn new(client: Arc<Client>, layout: Layout, owner: Option<Owner>) -> Self {
+        Lock {
+            client,
+            layout: Arc::new(layout),
+            owner,
+            lease: None,
+            wait: None,
+        }
+    }
+
+    /// Locks of several clients taken together: all of them or none. Lease, wait, owner and retry policy are those of
+    /// the first.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoNames`] without locks.
+    pub fn all(locks: impl IntoIterator<Item = Lock>) -> Result<Lock, ConfigError> {
+        let locks: Vec<Lock> = locks.into_iter().collect();
+        let parts = locks.iter().flat_map(|lock| lock.layout.parts.iter());
+        let layout = layout(parts.cloned().collect::<Vec<Part>>())?;
+        let first = locks.into_iter().next().ok_or(ConfigError::NoNames)?;
+        Ok(Lock {
+            layout: Arc::new(layout),
+            ..first
+        })
+    }
+
+    /// Holds the lock for this long and no longer: without the watchdog. [`Guard::extend`] prolongs it.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// Waits for at most this long; without it, for as long as it takes.
+    pub fn wait(mut self, at_most: Duration) -> Self {
+        self.wait = Some(at_most);
+        self
+    }
+
+    /// Waits until the lock is ours.
+    ///
+    /// # Errors
+    /// [`AcquireError::Contended`] when others held it all the time, [`AcquireError::NoQuorum`] and
+    /// [`AcquireError::TooSlow`] when the nodes did not answer well enough several times in a row. Nothing stays
+    /// behind.
+    ///
+    /// # Cancel safety
+    /// Dropped early, it leaves at most one clean-up to the background; a grant in flight passes to the next waiter of
+    /// the process.
+    pub async fn acquire(&self) -> Result<Guard, AcquireError> {
+        match &self.owner {
+            None => self.acquire_anew().await,
+            Some(owner) => owner.acquire(self).await,
+        }
+    }
+
+    /// Tries once. `None` says that others hold the lock: contention is an answer, not an error.
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`], after one round.
+    ///
+    /// # Cancel safety
+    /// Dropped early, it leaves at most one clean-up to the background.
+    pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
+        let guard = match &self.owner {
+            None => self.try_anew().await,
+            Some(owner) => owner.try_acquire(self).await,
+        };
+        match guard {
+            Ok(guard) => Ok(Some(guard)),
+            Err(AcquireError::Contended { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    pub(crate) async fn acquire_anew(&self) -> Result<Guard, AcquireError> {
+        match self.wait {
+            Some(Duration::ZERO) => self.try_anew().await,
+            Some(wait) => {
+                let give_up_at = self.client.now() + wait;
+                self.hold(Patience::Wait, give_up_at).await
+            }
+            None => self.hold(Patience::Wait, Time::NEVER).await,
+        }
+    }
+
+    pub(crate) async fn try_anew(&self) -> Result<Guard, AcquireError> {
+        self.hold(Patience::Try, Time::NEVER).await
+    }
+
+    async fn hold(&self, patience: Patience, give_up_at: Time) -> Result<Guard, AcquireError> {
+        if self.client.is_closed() {
+            return Err(AcquireError::Closed);
+        }
+        let config = &self.client.config;
+        let lease = match self.lease {
+            Some(length) => config.lease(length)?,
+            None => config.watchdog_lease,
+        };
+        let wanted = Wanted {
+            layout: self.layout.clone(),
+            lease,
+            member_timeout: config.member_timeout(lease),
+            is_watched: self.lease.is_none(),
+            patience,
+        };
+        let hold = Acquiring::new(self.client.clone(), wanted, give_up_at).await?;
+        Ok(Guard::new(self.client.clone(), hold))
+    }
+}

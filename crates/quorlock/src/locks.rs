@@ -1,0 +1,137 @@
+//! A client: where locks come from.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use quorlock_core::name::Name;
+use quorlock_core::quorum::{Members, Threshold};
+use quorlock_core::transport::Transport;
+
+use crate::client::Client;
+use crate::config::LocksBuilder;
+use crate::error::ConfigError;
+use crate::layout::{Layout, Node, Part};
+use crate::lock::Lock;
+use crate::owner::Owner;
+
+/// A client of one node, or of a majority of several. Cheap to clone; clones are the same client.
+#[derive(Clone, Debug)]
+pub struct Locks {
+    client: Arc<Client>,
+    nodes: Arc<[Node]>,
+    threshold: Threshold,
+}
+
+impl Locks {
+    pub(crate) fn new(client: Arc<Client>, nodes: Arc<[Node]>, threshold: Threshold) -> Self {
+        Locks {
+            client,
+            nodes,
+            threshold,
+        }
+    }
+
+    /// Settings to begin with.
+    pub fn builder() -> LocksBuilder {
+        LocksBuilder::default()
+    }
+
+    /// Locks on one node, by a transport of your own, for example an [`EmbeddedNode`](crate::EmbeddedNode). Must be
+    /// called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// None with the default settings; the type is that of [`LocksBuilder::on_node`].
+    pub fn on_node(node: impl Transport) -> Result<Self, ConfigError> {
+        Self::builder().on_node(node)
+    }
+
+    /// Locks on a majority of nodes (RedLock), by transports of your own. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for no nodes, or one node twice.
+    pub fn on_nodes<T: Transport>(nodes: impl IntoIterator<Item = T>) -> Result<Self, ConfigError> {
+        Self::builder().on_nodes(nodes)
+    }
+
+    /// A lock of this name. Nothing is sent.
+    ///
+    /// # Errors
+    /// [`ConfigError::Name`] for a name that cannot be one.
+    pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock, ConfigError> {
+        self.all([name])
+    }
+
+    /// Several locks taken together (MultiLock): all of them or none. Duplicates are merged, and the order does not
+    /// matter: callers that name the same locks in different orders do not block each other for ever.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for no names, or one that cannot be one.
+    pub fn all<N: AsRef<str>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+    ) -> Result<Lock, ConfigError> {
+        self.lock_of(names, None)
+    }
+
+    pub(crate) fn lock_of<N: AsRef<str>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        owner: Option<Owner>,
+    ) -> Result<Lock, ConfigError> {
+        let parts = names
+            .into_iter()
+            .map(|name| {
+                Ok(Part {
+                    name: Name::new(name)?,
+                    nodes: self.nodes.clone(),
+                    threshold: self.threshold,
+                })
+            })
+            .collect::<Result<Vec<_>, ConfigError>>()?;
+        Ok(Lock::new(self.client.clone(), layout(parts)?, owner))
+    }
+
+    /// An identity that can enter its own locks again: acquiring a name through the same owner re-enters its hold.
+    /// (A task is no identity: it has no name, and it moves between threads.)
+    pub fn owner(&self) -> Owner {
+        Owner::new(self.clone())
+    }
+
+    /// How many holds this client has.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.client.keeper.len()
+    }
+
+    /// Gives back everything that is held, ends every acquisition with [`Closed`](crate::AcquireError::Closed), and
+    /// waits until nothing is under way any more. Guards that are still out are lost.
+    ///
+    /// It is bounded by the nodes' call time-outs and a few repetitions.
+    ///
+    /// # Cancel safety
+    /// Dropped early, closing goes on in the background.
+    pub async fn close(&self) {
+        self.client.close();
+        poll_fn(|cx| {
+            if self.client.keeper.is_idle(cx.waker()) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
+
+pub(crate) fn layout(parts: Vec<Part>) -> Result<Layout, ConfigError> {
+    if parts.is_empty() {
+        return Err(ConfigError::NoNames);
+    }
+    let members = parts.iter().map(|part| part.nodes.len()).sum();
+    let most = Members::MOST;
+    if most < members {
+        return Err(ConfigError::TooManyMembers { members, most });
+    }
+    Ok(Layout::new(parts))
+}

@@ -1,0 +1,180 @@
+//! Releasing a hold, with a report.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use quorlock_core::lease::drift;
+use quorlock_core::message::{ReleaseReply, Reply};
+use quorlock_core::quorum::MemberId;
+use quorlock_core::release::{Confirmation, Confirming};
+use quorlock_core::renewal::{Lost, Status};
+use quorlock_core::time::Time;
+use quorlock_core::transport::TransportError;
+
+use crate::calls::Calls;
+use crate::client::Client;
+use crate::error::{NodeReport, ReleaseError};
+use crate::hold::Hold;
+use crate::keeper::{Message, Orphaned};
+use crate::runtime::Timer;
+
+/// A release under way. Dropped early, it goes on in the keeper.
+pub(crate) struct Releasing {
+    client: Arc<Client>,
+    hold: Arc<Hold>,
+    count: u32,
+    confirming: Confirming,
+    calls: Calls<MemberId>,
+    failed: Vec<(MemberId, TransportError)>,
+    deadline: Time,
+    timer: Box<dyn Timer>,
+}
+
+impl Releasing {
+    /// Gives up one guard of a hold: the last one frees it.
+    ///
+    /// # Errors
+    /// [`ReleaseError::NotHeld`] when the hold is known to be lost already. Nothing is sent then: the keeper does
+    /// what is left to do.
+    pub(crate) fn begin(
+        client: Arc<Client>,
+        hold: Arc<Hold>,
+    ) -> Result<Option<Self>, ReleaseError> {
+        let now = client.now();
+        let count = hold.leave();
+        let status = if count == 0 {
+            let status = hold.begin_release(now);
+            if status == Status::Held {
+                client.keeper.forget(&hold);
+            }
+            status
+        } else {
+            hold.status(now)
+        };
+        match status {
+            Status::Held => {}
+            Status::Lost(Lost::Closed) | Status::Releasing => return Ok(None),
+            Status::Lost(_) => {
+                let names = hold.layout.title();
+                return Err(ReleaseError::NotHeld { names });
+            }
+        }
+        let claimed = hold.claimed();
+        let mut calls = Calls::new();
+        for member in &claimed {
+            let call = hold
+                .layout
+                .place(*member)
+                .node
+                .call(hold.release_request(*member, count));
+            calls.push(*member, call);
+        }
+        Ok(Some(Releasing {
+            confirming: Confirming::new(hold.layout.members.clone(), |m| claimed.contains(&m)),
+            calls,
+            failed: Vec::new(),
+            deadline: now + client.config.member_timeout(hold.lease()),
+            timer: client.runtime.timer(),
+            client,
+            hold,
+            count,
+        }))
+    }
+
+    fn hear(&mut self, cx: &mut Context<'_>) {
+        let Releasing {
+            calls,
+            confirming,
+            failed,
+            hold,
+            count,
+            ..
+        } = self;
+        calls.poll(cx, |member, result| match result {
+            Ok(Reply::Release(reply)) => {
+                confirming.handle_released(member, reply);
+                if *count == 0 || reply == ReleaseReply::NotYours {
+                    hold.gone_from(member);
+                }
+            }
+            Ok(_) => confirming.handle_failed(member),
+            Err(error) => {
+                confirming.handle_failed(member);
+                failed.push((member, error));
+            }
+        });
+    }
+
+    fn end(&mut self) -> Result<(), ReleaseError> {
+        let names = self.hold.layout.title();
+        match self.confirming.outcome() {
+            Confirmation::Confirmed => Ok(()),
+            Confirmation::NotHeld => Err(ReleaseError::NotHeld { names }),
+            Confirmation::Unconfirmed | Confirmation::Pending => {
+                let nodes = self.problems();
+                Err(ReleaseError::Unconfirmed { names, nodes })
+            }
+        }
+    }
+
+    fn problems(&self) -> Vec<NodeReport> {
+        let problem = |(member, place): (MemberId, &crate::layout::Place)| {
+            let error = self.failed.iter().find(|(m, _)| *m == member);
+            (error.is_some() || self.confirming.is_unanswered(member)).then(|| NodeReport {
+                address: place.node.address().to_owned(),
+                error: error.map(|(_, error)| error.clone()),
+            })
+        };
+        self.hold.layout.all().filter_map(problem).collect()
+    }
+
+    /// Leaves what is not confirmed to the keeper.
+    fn hand_over(&mut self) {
+        if self.count != 0 {
+            return;
+        }
+        let now = self.client.now();
+        let lease = self.hold.lease().length();
+        let gone = now + lease + drift(lease);
+        let orphan = |member| {
+            let place = self.hold.layout.place(member);
+            self.hold.gone_from(member);
+            Orphaned::new(place, self.hold.owner, now, gone, None)
+        };
+        let mut messages: Vec<_> = self
+            .failed
+            .drain(..)
+            .map(|(member, _)| Message::Orphan(orphan(member)))
+            .collect();
+        for (member, call) in self.calls.drain() {
+            messages.push(Message::Orphan(orphan(member).with_release(now, call)));
+        }
+        self.client.keeper.leave(messages);
+    }
+}
+
+impl Future for Releasing {
+    type Output = Result<(), ReleaseError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        this.hear(cx);
+        if this.confirming.outcome() == Confirmation::Pending {
+            if this.timer.poll_until(cx, this.deadline).is_pending() {
+                return Poll::Pending;
+            }
+            let result = this.end();
+            this.confirming.handle_timeout();
+            return Poll::Ready(result);
+        }
+        Poll::Ready(this.end())
+    }
+}
+
+impl Drop for Releasing {
+    fn drop(&mut self) {
+        self.hand_over();
+    }
+}
