@@ -25,11 +25,18 @@ fn reply(code: &str, detail: &str) -> TransportError {
     TransportError {
         execution,
         cause,
-        detail: if detail.is_empty() {
-            code.to_owned()
-        } else {
-            format!("{code} {detail}")
+        detail: match without_place(detail) {
+            "" => code.to_owned(),
+            words => format!("{code} {words}"),
         },
+    }
+}
+
+/// The place in the script is of no use to whoever reads the error.
+fn without_place(detail: &str) -> &str {
+    match detail.rsplit_once(" script: ") {
+        Some((words, place)) if place.contains("@user_script") => words,
+        _ => detail,
     }
 }
 
@@ -63,9 +70,16 @@ fn judge(code: &str, detail: &str) -> (Cause, Execution) {
         "NOSCRIPT" => (Cause::Server, Definite),
         // The whole call (the command, one of its keys), or one command inside the script, perhaps after another
         // has written.
-        "NOPERM" if !detail.contains("script") => (Cause::NoPermission, Definite),
-        "NOPERM" => (Cause::NoPermission, Indeterminate),
-        "ERR" if detail.contains("ACL failure in script") => (Cause::NoPermission, Indeterminate),
+        "NOPERM" if detail.contains("script") => (Cause::NoPermission, Indeterminate),
+        "NOPERM" => (Cause::NoPermission, Definite),
+        "ERR"
+            if detail.contains("The user executing the script can't")
+                || detail.contains("ACL failure in script") =>
+        {
+            (Cause::NoPermission, Indeterminate)
+        }
+        // A server that wants a password does not read more than ten words from one who gave none. (Seen on 7.0.15.)
+        "ERR" if detail.starts_with("Protocol error: unauthenticated") => (Cause::NoAuth, Definite),
         _ => (Cause::Server, Indeterminate),
     }
 }
@@ -79,7 +93,7 @@ pub(crate) fn broken(error: &RedisError) -> TransportError {
     TransportError {
         execution: Execution::Indeterminate,
         cause,
-        detail: error.to_string(),
+        detail: one_line(error),
     }
 }
 
@@ -97,8 +111,17 @@ pub(crate) fn not_connected(error: &RedisError, password: Option<&str>) -> Trans
     TransportError {
         execution: Execution::Definite,
         cause,
-        detail: redacted(error.to_string(), password),
+        detail: match cause {
+            Cause::NoAuth => "the server refused the login".to_owned(),
+            _ => redacted(one_line(error), password),
+        },
     }
+}
+
+/// Parse errors come in several lines.
+fn one_line(error: &RedisError) -> String {
+    let text = error.to_string();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A server to which `AUTH` is unknown (a proxy, a renamed command) repeats its arguments in the error.
@@ -167,5 +190,167 @@ pub(crate) fn strange_mode(mode: &[u8]) -> TransportError {
         execution: Execution::Definite,
         cause: Cause::WrongType,
         detail: format!("the key is a hash with the unknown mode {mode:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(line: &str) -> (Cause, Execution) {
+        let (code, detail) = line.split_once(' ').unwrap();
+        let error = reply(code, detail);
+        assert_eq!(error.detail, without_place(line));
+        (error.cause, error.execution)
+    }
+
+    #[test]
+    fn errors_before_the_first_write_are_definite() {
+        for (line, cause) in [
+            (
+                "OOM command not allowed when used memory > 'maxmemory'. script: 6a1, on @user_script:1.",
+                Cause::OutOfMemory,
+            ),
+            (
+                "READONLY You can't write against a read only replica. script: 6a1, on @user_script:1.",
+                Cause::ReadOnly,
+            ),
+            (
+                "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+                Cause::ReadOnly,
+            ),
+            (
+                "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+                Cause::Misconfigured,
+            ),
+            (
+                "NOREPLICAS Not enough good replicas to write.",
+                Cause::NoReplicas,
+            ),
+            (
+                "WRONGTYPE Operation against a key holding the wrong kind of value",
+                Cause::WrongType,
+            ),
+            (
+                "LOADING Redis is loading the dataset in memory",
+                Cause::Loading,
+            ),
+            ("BUSY Redis is busy running a script.", Cause::Busy),
+            ("NOAUTH Authentication required.", Cause::NoAuth),
+            (
+                "WRONGPASS invalid username-password pair or user is disabled.",
+                Cause::NoAuth,
+            ),
+            (
+                "NOPERM this user has no permissions to run the 'evalsha' command",
+                Cause::NoPermission,
+            ),
+            (
+                "ERR Protocol error: unauthenticated multibulk length",
+                Cause::NoAuth,
+            ),
+            ("MOVED 3999 127.0.0.1:6381", Cause::Cluster),
+            ("ASK 3999 127.0.0.1:6381", Cause::Cluster),
+            (
+                "TRYAGAIN Multiple keys request during rehashing of slot",
+                Cause::Cluster,
+            ),
+            ("CLUSTERDOWN Hash slot not served", Cause::Cluster),
+            (
+                "CROSSSLOT Keys in request don't hash to the same slot",
+                Cause::Cluster,
+            ),
+        ] {
+            assert_eq!(judged(line), (cause, Execution::Definite), "{line}");
+        }
+    }
+
+    #[test]
+    fn errors_that_may_follow_a_write_are_indeterminate() {
+        for (line, cause) in [
+            ("ERR something new", Cause::Server),
+            ("ODD something newer", Cause::Server),
+            (
+                "ERR ACL failure in script: User bob has no permissions to run the 'publish' command",
+                Cause::NoPermission,
+            ),
+            (
+                "NOPERM ACL failure in script: User bob has no permissions to run the 'publish' command",
+                Cause::NoPermission,
+            ),
+            (
+                "ERR Error running script (call to f_6a1): @user_script:9: Script killed by user with SCRIPT KILL...",
+                Cause::Server,
+            ),
+            (
+                "ERR The user executing the script can't run this command or subcommand script: 6a1, on @user_script:22.",
+                Cause::NoPermission,
+            ),
+            (
+                "NOPERM User bob may not publish script: 6a1, on @user_script:22.",
+                Cause::NoPermission,
+            ),
+        ] {
+            assert_eq!(judged(line), (cause, Execution::Indeterminate), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_wording_of_redis_5_and_6_is_understood() {
+        for (line, cause) in [
+            (
+                "ERR Error running script (call to f_6a1): @user_script:9: WRONGTYPE Operation against a key",
+                Cause::WrongType,
+            ),
+            (
+                "ERR Error running script (call to f_6a1): @user_script:9: @user_script: 9: -OOM command not allowed when used memory > 'maxmemory'.",
+                Cause::OutOfMemory,
+            ),
+            (
+                "ERR Error running script (call to f_6a1): @user_script:9: @user_script: 9: -READONLY You can't write against a read only replica.",
+                Cause::ReadOnly,
+            ),
+        ] {
+            assert_eq!(judged(line), (cause, Execution::Definite), "{line}");
+        }
+        let denied = "ERR Error running script (call to f_6a1): @user_script:9: @user_script: 9: -NOPERM The user executing the script can't run this command or subcommand";
+        assert_eq!(
+            judged(denied),
+            (Cause::NoPermission, Execution::Indeterminate)
+        );
+    }
+
+    #[test]
+    fn a_connection_that_breaks_during_a_call_leaves_it_open_what_was_done() {
+        let reset = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+        let parse = RedisError::from((ErrorKind::Parse, "broken"));
+        for (error, cause) in [(reset, Cause::Closed), (parse, Cause::Protocol)] {
+            let error = broken(&error);
+            assert_eq!(
+                (error.cause, error.execution),
+                (cause, Execution::Indeterminate)
+            );
+        }
+    }
+
+    #[test]
+    fn a_failed_login_is_definite_and_does_not_repeat_the_password() {
+        let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        let login = RedisError::from((
+            ErrorKind::Client,
+            "failed",
+            "unknown command 'AUTH', with args beginning with: 'hunter2'".to_owned(),
+        ));
+        for (error, cause) in [(refused, Cause::Unreachable), (login, Cause::Protocol)] {
+            let error = not_connected(&error, Some("hunter2"));
+            assert_eq!((error.cause, error.execution), (cause, Execution::Definite));
+            assert!(!format!("{error} {error:?}").contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_quoted_in_part() {
+        let error = nonsense(&Value::BulkString(vec![b'x'; 10_000]));
+        assert!(error.detail.len() < 300, "{}", error.detail.len());
     }
 }

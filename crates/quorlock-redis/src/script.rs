@@ -211,3 +211,230 @@ fn decode_release(answer: &Value) -> Option<ReleaseReply> {
 fn token(value: i64) -> Option<Token> {
     u64::try_from(value).ok().map(Token)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use quorlock_core::lease::Lease;
+    use quorlock_core::message::Claim;
+    use quorlock_core::name::Name;
+    use quorlock_core::owner::{ClientId, OwnerId};
+    use quorlock_core::time::WallMillis;
+    use quorlock_core::transport::{Cause, Execution};
+
+    use super::*;
+
+    const OWNER: &str = "00000000-0000-4000-8000-000000000000:7";
+
+    fn owner() -> OwnerId {
+        OwnerId {
+            client: ClientId::from_random(0),
+            number: 7,
+        }
+    }
+
+    fn lease() -> Lease {
+        Lease::new(Duration::from_secs(30)).unwrap()
+    }
+
+    fn acquire(fence: Fence, retention: Retention) -> Request {
+        Request::Acquire(Acquire {
+            name: Name::new("n").unwrap(),
+            owner: owner(),
+            count: 2,
+            lease: lease(),
+            fence,
+            retention,
+        })
+    }
+
+    fn renew(names: &[&str]) -> Request {
+        let claim = |name: &&str| Claim {
+            name: Name::new(name).unwrap(),
+            owner: owner(),
+            count: 1,
+            lease: lease(),
+            token: Token(9),
+        };
+        Request::Renew(Renew {
+            claims: names.iter().map(claim).collect(),
+            retention: Retention::Forever,
+        })
+    }
+
+    fn release() -> Request {
+        Request::Release(Release {
+            name: Name::new("{n").unwrap(),
+            owner: owner(),
+            count: 0,
+        })
+    }
+
+    /// The arguments after the script.
+    fn words(request: &Request) -> Vec<String> {
+        let cmd = encode(request, By::Digest);
+        let packed = String::from_utf8(cmd.get_packed_command()).unwrap();
+        let words = packed.split("\r\n").skip(2).step_by(2);
+        words.skip(2).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_acquire_is_written_as_the_script_reads_it() {
+        let fence = Fence::Mint {
+            floor: WallMillis(u64::MAX),
+            slack_millis: 15,
+        };
+        let most = "9007199254740991";
+        assert_eq!(
+            words(&acquire(fence, Retention::Millis(0))),
+            [
+                "2",
+                "n",
+                "redisson_lock_token:{n}",
+                OWNER,
+                "2",
+                "30000",
+                "1",
+                most,
+                "15"
+            ]
+        );
+        assert_eq!(
+            words(&acquire(Fence::Carry(Token(5)), Retention::Forever)),
+            [
+                "2",
+                "n",
+                "redisson_lock_token:{n}",
+                OWNER,
+                "2",
+                "30000",
+                "0",
+                "5"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_renewal_names_all_keys_before_all_arguments() {
+        assert_eq!(
+            words(&renew(&["a", "b"])),
+            [
+                "4",
+                "a",
+                "redisson_lock_token:{a}",
+                "b",
+                "redisson_lock_token:{b}",
+                "0",
+                OWNER,
+                "1",
+                "30000",
+                "9",
+                OWNER,
+                "1",
+                "30000",
+                "9"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_release_names_the_channel() {
+        assert_eq!(
+            words(&release()),
+            ["1", "{n", OWNER, "0", "redisson_lock__channel:{n"]
+        );
+    }
+
+    #[test]
+    fn a_script_is_called_by_its_digest_or_by_its_text() {
+        let digest = encode(&release(), By::Digest).get_packed_command();
+        let text = encode(&release(), By::Text).get_packed_command();
+        assert!(digest.starts_with(b"*7\r\n$7\r\nEVALSHA\r\n$40\r\n"));
+        assert!(text.starts_with(b"*7\r\n$4\r\nEVAL\r\n"));
+        assert!(String::from_utf8(text).unwrap().contains("PUBLISH"));
+    }
+
+    fn ints(values: &[i64]) -> Value {
+        Value::Array(values.iter().copied().map(Value::Int).collect())
+    }
+
+    #[test]
+    fn every_answer_of_acquire_is_understood() {
+        let request = acquire(Fence::Carry(Token(1)), Retention::Forever);
+        let reply = |answer| match decode(&request, &answer) {
+            Ok(Reply::Acquire(reply)) => reply,
+            other => panic!("{other:?}"),
+        };
+        let granted = |freshness| AcquireReply::Granted {
+            freshness,
+            token: Token(1_700_000_000_000),
+        };
+        assert_eq!(
+            reply(ints(&[1, 1_700_000_000_000])),
+            granted(Freshness::Anew)
+        );
+        assert_eq!(
+            reply(ints(&[2, 1_700_000_000_000])),
+            granted(Freshness::AlreadyYours)
+        );
+        let refused = |ttl| AcquireReply::Refused { ttl };
+        assert_eq!(reply(Value::Int(0)), refused(Ttl::Millis(0)));
+        assert_eq!(reply(Value::Int(-1)), refused(Ttl::Unbounded));
+        let mode = |mode: &str| reply(Value::BulkString(mode.into()));
+        assert_eq!(mode("read"), AcquireReply::OtherMode(Mode::Read));
+        assert_eq!(mode("write"), AcquireReply::OtherMode(Mode::Write));
+        let error = decode(&request, &Value::BulkString(b"else".to_vec())).unwrap_err();
+        assert_eq!(
+            (error.cause, error.execution),
+            (Cause::WrongType, Execution::Definite)
+        );
+    }
+
+    #[test]
+    fn every_answer_of_renew_and_release_is_understood() {
+        let replies = vec![
+            RenewReply::NotYours,
+            RenewReply::AlreadyYours { token: Token(0) },
+        ];
+        assert_eq!(
+            decode(&renew(&["a", "b"]), &ints(&[-1, 0])),
+            Ok(Reply::Renew(replies))
+        );
+        for (answer, reply) in [
+            (0, ReleaseReply::NotYours),
+            (1, ReleaseReply::Freed),
+            (2, ReleaseReply::Kept),
+        ] {
+            assert_eq!(
+                decode(&release(), &Value::Int(answer)),
+                Ok(Reply::Release(reply))
+            );
+        }
+    }
+
+    #[test]
+    fn nonsense_is_an_indeterminate_protocol_error() {
+        let carry = acquire(Fence::Carry(Token(1)), Retention::Forever);
+        let answers = [
+            Value::Nil,
+            Value::Okay,
+            Value::Int(-2),
+            ints(&[3, 1]),
+            ints(&[1, -1]),
+            ints(&[1]),
+            ints(&[-2, 1, 1]),
+        ];
+        for answer in &answers {
+            for request in [&carry, &renew(&["a", "b", "c"]), &release()] {
+                let Err(error) = decode(request, answer) else {
+                    panic!("{request:?} takes {answer:?}");
+                };
+                assert_eq!(
+                    (error.cause, error.execution),
+                    (Cause::Protocol, Execution::Indeterminate)
+                );
+            }
+        }
+    }
+}
