@@ -16,19 +16,20 @@
 -- independent of each other: what is wrong with one of them does not keep the rest from being renewed.
 local call, attempt = redis.call, redis.pcall
 
--- Whether the key is something else. Any other error concerns the whole call, and is raised.
-local function strange(reply)
-  local err = type(reply) == 'table' and reply.err
-  if not err then return false end
-  if string.find(err, 'WRONGTYPE', 1, true) then return true end
-  error(reply)
+-- The reply of a command that reads, or nil when the key is something else. Any other error concerns the whole call:
+-- it is raised by trying again.
+local function look(...)
+  local reply = attempt(...)
+  if type(reply) ~= 'table' or not reply.err then return reply end
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return nil end
+  return call(...)
 end
 
 local function renew(claim, counter, owner, count, lease, token)
-  local held = attempt('HMGET', claim, 'mode', owner)
-  if strange(held) or held[1] or not held[2] then return -1 end
-  local stored = attempt('GET', counter)
-  if strange(stored) then return -1 end
+  local held = look('HMGET', claim, 'mode', owner)
+  if not held or held[1] or not held[2] then return -1 end
+  local stored = look('GET', counter)
+  if stored == nil then return -1 end
   token = tonumber(token)
   if stored then
     stored = tonumber(stored)

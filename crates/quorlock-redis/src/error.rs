@@ -97,7 +97,7 @@ pub(crate) fn broken(error: &RedisError) -> TransportError {
     }
 }
 
-/// The crate's error while a connection was made: nothing was sent but the login.
+/// The crate's error while a connection was made: nothing was sent but the login and the scripts.
 pub(crate) fn not_connected(error: &RedisError, password: Option<&str>) -> TransportError {
     let cause = match error.kind() {
         ErrorKind::Io => Cause::Unreachable,

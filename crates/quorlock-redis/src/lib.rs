@@ -18,7 +18,7 @@
 //!
 //! # What the user needs on the server
 //! Commands `EVALSHA`, `EVAL`, `PTTL`, `HMGET`, `HSET`, `PEXPIRE`, `GET`, `SET`, `DEL`, `TIME`, `PUBLISH`, `SUBSCRIBE`,
-//! `UNSUBSCRIBE` and `PING` (and `INFO` for a check); the keys `<name>` and `redisson_lock_token:*`; the channels
+//! `UNSUBSCRIBE` and `PING` (also `SCRIPT LOAD` and `INFO`, which may be denied); the keys `<name>` and `redisson_lock_token:*`; the channels
 //! `redisson_lock__channel:*`.
 
 mod address;

@@ -7,16 +7,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quorlock_core::transport::TransportError;
+use futures_util::future::join_all;
+use quorlock_core::transport::{Cause, TransportError};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Value};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::AbortHandle;
 
 use crate::connect::ByteStream;
-use crate::error;
 use crate::target::Target;
 use crate::timer::{self, Instant};
+use crate::{error, script};
 
 /// How many requests may wait for the driver of a connection. A call that finds room is on its way at its first poll.
 const QUEUE: usize = 1024;
@@ -31,7 +32,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects, and logs in. The caller bounds it in time.
+    /// Connects, logs in and loads the scripts. The caller bounds it in time.
     pub(crate) async fn open(target: &Target) -> Result<Link, TransportError> {
         let stream = target.stream().await?;
         let health = Arc::new(Health::new(timer::now()));
@@ -58,16 +59,30 @@ impl Link {
             health,
             driver: driver.abort_handle(),
         };
-        if target.login().skip_set_lib_name() {
-            // Then the handshake may have sent nothing at all, and a server that is stopped, or a proxy without a
-            // server behind it, accepts connections too. Any answer will do.
-            link.connection
-                .clone()
-                .send_packed_command(&redis::cmd("PING"))
-                .await
-                .map_err(|error| target.not_connected(&error))?;
-        }
+        link.greet(target).await?;
         Ok(link)
+    }
+
+    /// Loads the scripts, so that calls find them and are done with one message.
+    ///
+    /// It also proves that a server is there: one that is stopped, or a proxy without a server behind it, accepts
+    /// connections too. Any answer will do, except that the login is missing: a user who may not load scripts may be
+    /// allowed to run them, and a busy server will not be busy for ever.
+    async fn greet(&self, target: &Target) -> Result<(), TransportError> {
+        let answers = join_all(script::load().map(|cmd| {
+            let mut connection = self.connection.clone();
+            async move { connection.send_packed_command(&cmd).await }
+        }));
+        for answer in answers.await {
+            let answer = answer.map_err(|error| target.not_connected(&error))?;
+            if let Value::ServerError(refusal) = answer {
+                let refusal = error::server(&refusal);
+                if refusal.cause == Cause::NoAuth {
+                    return Err(refusal);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Sends a command and waits for the answer, which may be an error reply.

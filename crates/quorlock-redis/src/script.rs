@@ -78,6 +78,15 @@ fn command(script: &Script, by: By, keys: usize, args: usize, bytes: usize) -> C
     cmd
 }
 
+/// The commands that make the scripts known to a server.
+pub(crate) fn load() -> impl Iterator<Item = Cmd> {
+    [&ACQUIRE, &RENEW, &RELEASE].into_iter().map(|script| {
+        let mut cmd = redis::cmd("SCRIPT");
+        cmd.arg("LOAD").arg(script.text);
+        cmd
+    })
+}
+
 /// Room for an owner and the numbers of one claim.
 const CLAIM_BYTES: usize = 160;
 

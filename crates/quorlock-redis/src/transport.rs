@@ -105,7 +105,7 @@ impl Inner {
         if let Value::ServerError(error) = &answer
             && error.kind() == Some(ServerErrorKind::NoScript)
         {
-            // The server restarted, or its scripts were flushed: it has executed nothing.
+            // Its scripts were flushed since the connection was made: it has executed nothing.
             let cmd = script::encode(request, By::Text);
             answer = self.send(&link, &cmd, timer::now(), deadline).await?;
         }
