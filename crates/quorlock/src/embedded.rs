@@ -36,7 +36,7 @@ use call::{Slot, Waiting};
 /// let locks = Locks::on_nodes(nodes.clone())?;
 /// nodes[0].kill();
 /// nodes[1].pause();
-/// let guard = locks.lock("orders/42")?.acquire().await?; // three of five are enough
+/// let guard = locks.lock("orders/42").acquire().await?; // three of five are enough
 /// guard.release().await?;
 /// # Ok(())
 /// # }

@@ -8,7 +8,7 @@
 //! // With a server: Locks::connect("redis://127.0.0.1/").await?, or Locks::quorum([a, b, c]).await? for RedLock.
 //! let locks = Locks::on_node(EmbeddedNode::new())?;
 //!
-//! let guard = locks.lock("orders/42")?.acquire().await?;
+//! let guard = locks.lock("orders/42").acquire().await?;
 //! let token = guard.fencing_token(); // a store that compares it rejects whoever comes late
 //! guard.release().await?;            // dropping the guard releases too, without a report
 //! # let _ = token;
@@ -39,6 +39,8 @@ mod calls;
 mod client;
 mod config;
 mod confirm;
+#[cfg(feature = "redis")]
+mod connect;
 mod embedded;
 mod error;
 mod guard;

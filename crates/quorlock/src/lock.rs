@@ -11,7 +11,7 @@ use crate::attempt::Wanted;
 use crate::client::Client;
 use crate::error::{AcquireError, ConfigError};
 use crate::guard::Guard;
-use crate::layout::{Layout, Part};
+use crate::layout::Layout;
 use crate::locks::layout;
 use crate::owner::Owner;
 
@@ -22,17 +22,21 @@ use crate::owner::Owner;
 #[must_use]
 pub struct Lock {
     client: Arc<Client>,
-    layout: Arc<Layout>,
+    layout: Result<Arc<Layout>, ConfigError>,
     owner: Option<Owner>,
     lease: Option<Duration>,
     wait: Option<Duration>,
 }
 
 impl Lock {
-    pub(crate) fn new(client: Arc<Client>, layout: Layout, owner: Option<Owner>) -> Self {
+    pub(crate) fn new(
+        client: Arc<Client>,
+        layout: Result<Arc<Layout>, ConfigError>,
+        owner: Option<Owner>,
+    ) -> Self {
         Lock {
             client,
-            layout: Arc::new(layout),
+            layout,
             owner,
             lease: None,
             wait: None,
@@ -43,14 +47,17 @@ impl Lock {
     /// the first.
     ///
     /// # Errors
-    /// [`ConfigError::NoNames`] without locks.
+    /// [`ConfigError::NoNames`] without locks, [`ConfigError::Name`] for a name that cannot be one.
     pub fn all(locks: impl IntoIterator<Item = Lock>) -> Result<Lock, ConfigError> {
         let locks: Vec<Lock> = locks.into_iter().collect();
-        let parts = locks.iter().flat_map(|lock| lock.layout.parts.iter());
-        let layout = layout(parts.cloned().collect::<Vec<Part>>())?;
+        let mut parts = Vec::new();
+        for lock in &locks {
+            let layout = lock.layout.as_ref().map_err(ConfigError::clone)?;
+            parts.extend(layout.parts.iter().cloned());
+        }
         let first = locks.into_iter().next().ok_or(ConfigError::NoNames)?;
         Ok(Lock {
-            layout: Arc::new(layout),
+            layout: Ok(layout(parts)?),
             ..first
         })
     }
@@ -103,8 +110,8 @@ impl Lock {
         }
     }
 
-    pub(crate) fn layout(&self) -> &Arc<Layout> {
-        &self.layout
+    pub(crate) fn layout(&self) -> Result<&Arc<Layout>, ConfigError> {
+        self.layout.as_ref().map_err(ConfigError::clone)
     }
 
     pub(crate) fn client(&self) -> &Arc<Client> {
@@ -136,7 +143,7 @@ impl Lock {
             None => config.watchdog_lease,
         };
         let wanted = Wanted {
-            layout: self.layout.clone(),
+            layout: self.layout()?.clone(),
             lease,
             member_timeout: config.member_timeout(lease),
             is_watched: self.lease.is_none(),

@@ -54,12 +54,10 @@ impl Locks {
         Self::builder().on_nodes(nodes)
     }
 
-    /// A lock of this name. Nothing is sent.
-    ///
-    /// # Errors
-    /// [`ConfigError::Name`] for a name that cannot be one.
-    pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock, ConfigError> {
-        self.all([name])
+    /// A lock of this name. Nothing is sent; a name that cannot be one is an error when the lock is acquired.
+    pub fn lock(&self, name: impl AsRef<str>) -> Lock {
+        let layout = self.layout([name]);
+        Lock::new(self.client.clone(), layout, None)
     }
 
     /// Several locks taken together (MultiLock): all of them or none. Duplicates are merged, and the order does not
@@ -71,14 +69,14 @@ impl Locks {
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {
-        self.lock_of(names, None)
+        let layout = Ok(self.layout(names)?);
+        Ok(Lock::new(self.client.clone(), layout, None))
     }
 
-    pub(crate) fn lock_of<N: AsRef<str>>(
+    pub(crate) fn layout<N: AsRef<str>>(
         &self,
         names: impl IntoIterator<Item = N>,
-        owner: Option<Owner>,
-    ) -> Result<Lock, ConfigError> {
+    ) -> Result<Arc<Layout>, ConfigError> {
         let parts = names
             .into_iter()
             .map(|name| {
@@ -89,7 +87,11 @@ impl Locks {
                 })
             })
             .collect::<Result<Vec<_>, ConfigError>>()?;
-        Ok(Lock::new(self.client.clone(), layout(parts)?, owner))
+        layout(parts)
+    }
+
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
     }
 
     /// An identity that can enter its own locks again: acquiring a name through the same owner re-enters its hold.
@@ -124,7 +126,8 @@ impl Locks {
     }
 }
 
-pub(crate) fn layout(parts: Vec<Part>) -> Result<Layout, ConfigError> {
+/// The layout of a lock of these parts.
+pub(crate) fn layout(parts: Vec<Part>) -> Result<Arc<Layout>, ConfigError> {
     if parts.is_empty() {
         return Err(ConfigError::NoNames);
     }
@@ -133,5 +136,5 @@ pub(crate) fn layout(parts: Vec<Part>) -> Result<Layout, ConfigError> {
     if most < members {
         return Err(ConfigError::TooManyMembers { members, most });
     }
-    Ok(Layout::new(parts))
+    Ok(Arc::new(Layout::new(parts)))
 }

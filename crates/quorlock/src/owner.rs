@@ -43,11 +43,9 @@ impl Owner {
     }
 
     /// A lock of this name, to be acquired by this owner.
-    ///
-    /// # Errors
-    /// As [`Locks::lock`].
-    pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock, ConfigError> {
-        self.all([name])
+    pub fn lock(&self, name: impl AsRef<str>) -> Lock {
+        let layout = self.locks.layout([name]);
+        Lock::new(self.locks.client().clone(), layout, Some(self.clone()))
     }
 
     /// Several locks taken together, to be acquired by this owner.
@@ -58,33 +56,40 @@ impl Owner {
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {
-        self.locks.lock_of(names, Some(self.clone()))
+        let layout = Ok(self.locks.layout(names)?);
+        Ok(Lock::new(
+            self.locks.client().clone(),
+            layout,
+            Some(self.clone()),
+        ))
     }
 
     pub(crate) async fn acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
-        let slot = self.slot(lock.layout())?;
+        let layout = lock.layout()?;
+        let slot = self.slot(layout)?;
         let mut held = slot.lock().await;
         match reenter(&held, lock.client()).await? {
             Some(guard) => Ok(guard),
             None => {
                 let guard = lock.acquire_anew().await?;
-                held.remember(&guard, lock.layout());
+                held.remember(&guard, layout);
                 Ok(guard)
             }
         }
     }
 
     pub(crate) async fn try_acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
-        let slot = self.slot(lock.layout())?;
+        let layout = lock.layout()?;
+        let slot = self.slot(layout)?;
         let Ok(mut held) = slot.try_lock() else {
-            let names = lock.layout().title();
+            let names = layout.title();
             return Err(AcquireError::Contended { names });
         };
         match reenter(&held, lock.client()).await? {
             Some(guard) => Ok(guard),
             None => {
                 let guard = lock.try_anew().await?;
-                held.remember(&guard, lock.layout());
+                held.remember(&guard, layout);
                 Ok(guard)
             }
         }

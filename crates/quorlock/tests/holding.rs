@@ -26,7 +26,7 @@ async fn settle() {
 async fn a_lock_excludes_others_until_it_is_released() {
     let node = EmbeddedNode::new();
     let locks = Locks::on_node(node.clone()).unwrap();
-    let lock = locks.lock("a").unwrap();
+    let lock = locks.lock("a");
     let guard = lock.acquire().await.unwrap();
     assert!(lock.try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
@@ -38,15 +38,24 @@ async fn a_lock_excludes_others_until_it_is_released() {
 #[tokio::test(start_paused = true)]
 async fn a_majority_is_enough_and_a_minority_is_not() {
     let (nodes, locks) = five();
-    let lock = locks.lock("a").unwrap();
+    let lock = locks.lock("a");
     nodes[0].kill();
     nodes[1].pause();
     let guard = lock.acquire().await.unwrap();
-    assert!(lock.clone().wait(Duration::from_secs(1)).acquire().await.is_err());
+    assert!(
+        lock.clone()
+            .wait(Duration::from_secs(1))
+            .acquire()
+            .await
+            .is_err()
+    );
     guard.release().await.unwrap();
     nodes[2].kill();
     let error = lock.acquire().await.unwrap_err();
-    assert!(matches!(&error, AcquireError::NoQuorum { nodes, .. } if nodes.len() == 3), "{error}");
+    assert!(
+        matches!(&error, AcquireError::NoQuorum { nodes, .. } if nodes.len() == 3),
+        "{error}"
+    );
     settle().await;
     assert!(nodes[3].names().is_empty() && nodes[4].names().is_empty());
 }
@@ -54,7 +63,7 @@ async fn a_majority_is_enough_and_a_minority_is_not() {
 #[tokio::test(start_paused = true)]
 async fn the_watchdog_keeps_a_lock_for_as_long_as_the_guard_lives() {
     let (nodes, locks) = five();
-    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
     for _ in 0..300 {
         advance(Duration::from_secs(1)).await;
         settle().await;
@@ -71,7 +80,7 @@ async fn the_watchdog_keeps_a_lock_for_as_long_as_the_guard_lives() {
 #[tokio::test(start_paused = true)]
 async fn an_explicit_lease_ends_by_itself_and_the_holder_is_told() {
     let (_, locks) = five();
-    let lock = locks.lock("a").unwrap().lease(Duration::from_secs(10));
+    let lock = locks.lock("a").lease(Duration::from_secs(10));
     let guard = lock.acquire().await.unwrap();
     let began = tokio::time::Instant::now();
     assert_eq!(guard.lost().await, Lost::Expired);
@@ -84,7 +93,7 @@ async fn an_explicit_lease_ends_by_itself_and_the_holder_is_told() {
 #[tokio::test(start_paused = true)]
 async fn work_is_cancelled_when_the_nodes_go_away() {
     let (nodes, locks) = five();
-    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
     let work = async {
         for node in &nodes {
             node.pause();
@@ -100,7 +109,7 @@ async fn work_is_cancelled_when_the_nodes_go_away() {
 async fn waiters_of_one_process_take_turns() {
     let node = EmbeddedNode::new();
     let locks = Locks::on_node(node.clone()).unwrap();
-    let lock = locks.lock("a").unwrap();
+    let lock = locks.lock("a");
     let counter = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
     let mut tasks = Vec::new();
     for _ in 0..50 {
@@ -146,15 +155,15 @@ async fn several_locks_in_different_orders_make_progress() {
 async fn an_owner_enters_its_own_lock_again() {
     let (nodes, locks) = five();
     let owner = locks.owner();
-    let outer = owner.lock("a").unwrap().acquire().await.unwrap();
-    let inner = owner.lock("a").unwrap().acquire().await.unwrap();
+    let outer = owner.lock("a").acquire().await.unwrap();
+    let inner = owner.lock("a").acquire().await.unwrap();
     assert_eq!(inner.hold_count(), 2);
     assert_eq!(inner.fencing_token(), outer.fencing_token());
-    assert!(locks.lock("a").unwrap().try_acquire().await.unwrap().is_none());
+    assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
     inner.release().await.unwrap();
-    assert!(locks.lock("a").unwrap().try_acquire().await.unwrap().is_none());
+    assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
     outer.release().await.unwrap();
-    assert!(locks.lock("a").unwrap().try_acquire().await.unwrap().is_some());
+    assert!(locks.lock("a").try_acquire().await.unwrap().is_some());
     assert!(nodes[0].stored_token(&name("a")).is_some());
 }
 
@@ -164,8 +173,11 @@ async fn tokens_grow_from_hold_to_hold() {
     let mut last = None;
     for round in 0..40usize {
         nodes[round % 5].kill();
-        let guard = locks.lock("a").unwrap().acquire().await.unwrap();
-        assert!(last < Some(guard.fencing_token()), "{last:?} then {guard:?}");
+        let guard = locks.lock("a").acquire().await.unwrap();
+        assert!(
+            last < Some(guard.fencing_token()),
+            "{last:?} then {guard:?}"
+        );
         last = Some(guard.fencing_token());
         guard.release().await.unwrap();
         settle().await;
@@ -177,9 +189,9 @@ async fn tokens_grow_from_hold_to_hold() {
 #[tokio::test(start_paused = true)]
 async fn closing_gives_everything_back_and_ends_every_wait() {
     let (nodes, locks) = five();
-    let held = locks.lock("a").unwrap().acquire().await.unwrap();
+    let held = locks.lock("a").acquire().await.unwrap();
     let waiting = {
-        let lock = locks.lock("a").unwrap();
+        let lock = locks.lock("a");
         tokio::spawn(async move { lock.acquire().await.map(drop) })
     };
     settle().await;

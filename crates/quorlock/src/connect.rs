@@ -1,0 +1,98 @@
+//! Clients of real Redis servers.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use quorlock_core::quorum::Threshold;
+use quorlock_redis::{ConnectError as NodeError, RedisTransport};
+
+use crate::config::LocksBuilder;
+use crate::error::ConnectError;
+use crate::layout::Node;
+use crate::locks::Locks;
+
+impl Locks {
+    /// Locks on one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
+    ///
+    /// # Errors
+    /// [`ConnectError`] when the server cannot be used, and why.
+    pub async fn connect(address: impl AsRef<str>) -> Result<Self, ConnectError> {
+        Self::builder().connect(address).await
+    }
+
+    /// Locks on a majority of independent Redis servers (RedLock). The servers must not replicate each other.
+    ///
+    /// A minority may be down at the moment; it is used when it comes up.
+    ///
+    /// # Errors
+    /// [`ConnectError`] when too few servers can be used, or one of them is no primary Redis server that lets us in.
+    pub async fn quorum<A: AsRef<str>>(
+        addresses: impl IntoIterator<Item = A>,
+    ) -> Result<Self, ConnectError> {
+        Self::builder().quorum(addresses).await
+    }
+}
+
+impl LocksBuilder {
+    /// As [`Locks::connect`], with these settings.
+    ///
+    /// # Errors
+    /// As [`Locks::connect`], and [`ConnectError::Config`].
+    pub async fn connect(self, address: impl AsRef<str>) -> Result<Locks, ConnectError> {
+        self.quorum([address]).await
+    }
+
+    /// As [`Locks::quorum`], with these settings.
+    ///
+    /// # Errors
+    /// As [`Locks::quorum`], and [`ConnectError::Config`].
+    pub async fn quorum<A: AsRef<str>>(
+        self,
+        addresses: impl IntoIterator<Item = A>,
+    ) -> Result<Locks, ConnectError> {
+        self.check()?;
+        let nodes = addresses
+            .into_iter()
+            .map(|address| {
+                RedisTransport::open(address.as_ref(), self.redis.clone())
+                    .map_err(|error| ConnectError::Address(error.to_string()))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let checks = join_all(nodes.iter().map(RedisTransport::check)).await;
+        let needed = Threshold::majority(nodes.len()).needed();
+        let of = nodes.len();
+        let problems: Vec<NodeError> = checks.into_iter().filter_map(Result::err).collect();
+        let reachable = of - problems.len();
+        if problems.iter().any(is_final) || (reachable < needed && 0 < of) {
+            return Err(ConnectError::Nodes {
+                reachable,
+                needed,
+                of,
+                problems: problems.iter().map(ToString::to_string).collect(),
+            });
+        }
+        let nodes = nodes.into_iter().map(|node| Arc::new(node) as Node);
+        Ok(self.build(nodes.collect())?)
+    }
+
+    /// Locks on one server by a client of your own.
+    ///
+    /// The client's addresses, credentials and database are used, over connections of Quorlock's own: a lock must not
+    /// wait behind other commands, nor be sent again by itself. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ConnectError`] for an address that is not supported, or settings that do not fit together.
+    pub fn from_redis_client(self, client: &redis::Client) -> Result<Locks, ConnectError> {
+        let node = RedisTransport::from_client(client, self.redis.clone())
+            .map_err(|error| ConnectError::Address(error.to_string()))?;
+        Ok(self.build(vec![Arc::new(node)])?)
+    }
+}
+
+/// Whether waiting for the server will not help.
+fn is_final(problem: &NodeError) -> bool {
+    !matches!(
+        problem,
+        NodeError::Unreachable { .. } | NodeError::TimedOut { .. } | NodeError::Refused { .. }
+    )
+}
