@@ -20,6 +20,7 @@ pub struct Proxy {
 
 #[derive(Debug, Default)]
 struct Wire {
+    opened: AtomicUsize,
     sent: AtomicUsize,
     loses_replies: AtomicBool,
     pumps: Mutex<Vec<AbortHandle>>,
@@ -46,6 +47,12 @@ impl Proxy {
     #[must_use]
     pub fn address(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// How many connections clients have made so far.
+    #[must_use]
+    pub fn opened(&self) -> usize {
+        self.wire.opened.load(Ordering::SeqCst)
     }
 
     /// How many bytes clients have sent so far.
@@ -87,6 +94,7 @@ impl Wire {
 
 async fn accept(listener: TcpListener, server: u16, wire: Arc<Wire>) {
     while let Ok((client, _)) = listener.accept().await {
+        wire.opened.fetch_add(1, Ordering::SeqCst);
         let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else {
             continue;
         };

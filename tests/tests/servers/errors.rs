@@ -1,0 +1,302 @@
+//! Every refusal of a server by its name, and that nothing was executed.
+
+use std::path::Path;
+
+use quorlock_core::message::{ReleaseReply, RenewReply};
+use quorlock_core::transport::{Cause, Execution, TransportError};
+use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_tests::requests::{acquire, ask, claim, name, release, renew, take};
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::wait_until;
+
+server_tests![
+    a_replica_is_named_as_such,
+    a_full_server_takes_no_new_lock,
+    a_full_server_renews_and_releases,
+    a_server_busy_with_a_script_is_named_as_such,
+    a_missing_password_is_named_as_such,
+    a_wrong_password_is_named_as_such,
+    a_password_that_is_asked_for_later_is_named_as_such,
+    a_user_without_scripts_has_no_permission,
+    a_user_without_the_key_has_no_permission,
+    a_user_without_the_channel_keeps_the_lock,
+    a_user_who_may_not_let_keys_expire_leaves_no_key_behind,
+    a_key_that_is_no_lock_is_named_as_such,
+    a_token_counter_that_is_no_number_is_named_as_such,
+    a_server_that_cannot_save_is_named_as_such,
+    a_loading_server_is_named_as_such,
+    a_server_without_its_replicas_is_named_as_such,
+    a_cluster_that_is_down_is_named_as_such,
+    flushed_scripts_are_nobody_s_business,
+];
+
+fn open(server: &Server) -> RedisTransport {
+    open_as(server, "")
+}
+
+/// With credentials: `user:password@`.
+fn open_as(server: &Server, credentials: &str) -> RedisTransport {
+    let address = server
+        .address()
+        .replace("redis://", &format!("redis://{credentials}"));
+    RedisTransport::open(&address, RedisConfig::default()).unwrap()
+}
+
+/// The error with which an acquisition fails, of which nothing must have been executed.
+async fn definite(transport: &RedisTransport) -> Cause {
+    let error = failure(transport).await;
+    assert_eq!(error.execution, Execution::Definite, "{error:?}");
+    error.cause
+}
+
+async fn failure(transport: &RedisTransport) -> TransportError {
+    let asked = ask(transport, acquire(&name("orders/42"), 1)).await;
+    asked.expect_err("the server was to refuse")
+}
+
+fn assert_is_empty(server: &Server) {
+    let keys: Vec<String> = server.command(&["KEYS", "*"]);
+    assert_eq!(keys, Vec::<String>::new());
+}
+
+async fn a_replica_is_named_as_such() {
+    let server = Server::start();
+    let transport = open(&server);
+    // Of a primary that is not there.
+    server.command::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert_eq!(definite(&transport).await, Cause::ReadOnly);
+    assert_is_empty(&server);
+    server.command::<()>(&["REPLICAOF", "NO", "ONE"]);
+    take(&transport, &name("orders/42"), 1).await;
+}
+
+async fn a_full_server_takes_no_new_lock() {
+    let server = Server::start();
+    let transport = open(&server);
+    server.command::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert_eq!(definite(&transport).await, Cause::OutOfMemory);
+    assert_is_empty(&server);
+    server.command::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
+    take(&transport, &name("orders/42"), 1).await;
+}
+
+async fn a_full_server_renews_and_releases() {
+    let server = Server::start();
+    let (transport, name) = (open(&server), name("orders/42"));
+    let token = take(&transport, &name, 1).await;
+    server.command::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    // As after some time: only then is there something to extend.
+    server.command::<()>(&["PEXPIRE", "orders/42", "5000"]);
+    let renewed = renew(&transport, vec![claim(&name, 1, token)]).await;
+    assert_eq!(renewed, Ok(vec![RenewReply::AlreadyYours { token }]));
+    let ttl: u64 = server.command(&["PTTL", "orders/42"]);
+    assert!(5_000 < ttl, "{ttl}");
+    let released = release(&transport, &name, 1, 0).await;
+    assert_eq!(released, Ok(ReleaseReply::Freed));
+}
+
+async fn a_server_busy_with_a_script_is_named_as_such() {
+    let server = Server::start_with(&["--lua-time-limit", "1"]);
+    let transport = open(&server);
+    take(&transport, &name("another"), 1).await;
+    let mut looping = server.connect().unwrap();
+    let script = redis::cmd("EVAL")
+        .arg("while true do end")
+        .arg(0)
+        .get_packed_command();
+    looping.send_packed_command(&script).unwrap();
+    wait_until("the server is busy", || {
+        let answer = server.try_command::<String>(&["PING"]);
+        answer.is_err_and(|error| error.code() == Some("BUSY"))
+    });
+    assert_eq!(definite(&transport).await, Cause::Busy);
+    server.command::<()>(&["SCRIPT", "KILL"]);
+    wait_until("the server is free", || {
+        server.try_command::<String>(&["PING"]).is_ok()
+    });
+    take(&transport, &name("orders/42"), 1).await;
+}
+
+async fn a_missing_password_is_named_as_such() {
+    let server = Server::start();
+    server.command::<()>(&["CONFIG", "SET", "requirepass", "correct"]);
+    assert_eq!(definite(&open(&server)).await, Cause::NoAuth);
+    take(&open_as(&server, ":correct@"), &name("orders/42"), 1).await;
+}
+
+async fn a_wrong_password_is_named_as_such() {
+    let server = Server::start();
+    server.command::<()>(&["CONFIG", "SET", "requirepass", "correct"]);
+    assert_eq!(definite(&open_as(&server, ":wrong@")).await, Cause::NoAuth);
+    let stranger = open_as(&server, "stranger:correct@");
+    assert_eq!(definite(&stranger).await, Cause::NoAuth);
+    take(&open_as(&server, "default:correct@"), &name("orders/42"), 1).await;
+}
+
+async fn a_password_that_is_asked_for_later_is_named_as_such() {
+    let server = Server::start();
+    let transport = open(&server);
+    take(&transport, &name("another"), 1).await;
+    server.command::<()>(&["CONFIG", "SET", "requirepass", "correct"]);
+    // Connections that are there stay logged in: end them, but not the test's own.
+    server.command::<u32>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    wait_until("the connection is gone", || {
+        let clients: String = server.command(&["CLIENT", "LIST"]);
+        clients.lines().count() == 1
+    });
+    let mut cause = failure(&transport).await.cause;
+    if cause == Cause::Closed {
+        cause = definite(&transport).await;
+    }
+    assert_eq!(cause, Cause::NoAuth);
+}
+
+fn make_user(server: &Server, rules: &[&str]) -> RedisTransport {
+    let mut words = vec![
+        "ACL",
+        "SETUSER",
+        "limited",
+        "on",
+        ">correct",
+        "resetchannels",
+    ];
+    words.extend(rules);
+    server.command::<()>(&words);
+    open_as(server, "limited:correct@")
+}
+
+async fn a_user_without_scripts_has_no_permission() {
+    let server = Server::start();
+    let transport = make_user(&server, &["~*", "&*", "+@all", "-@scripting"]);
+    assert_eq!(definite(&transport).await, Cause::NoPermission);
+    assert_is_empty(&server);
+}
+
+async fn a_user_without_the_key_has_no_permission() {
+    let server = Server::start();
+    let transport = make_user(&server, &["~other", "&*", "+@all"]);
+    assert_eq!(definite(&transport).await, Cause::NoPermission);
+    assert_is_empty(&server);
+}
+
+async fn a_user_without_the_channel_keeps_the_lock() {
+    let server = Server::start();
+    let transport = make_user(&server, &["~*", "+@all"]);
+    let name = name("orders/42");
+    take(&transport, &name, 1).await;
+    let error = release(&transport, &name, 1, 0).await.unwrap_err();
+    assert_eq!(error.cause, Cause::NoPermission, "{error:?}");
+    assert_eq!(server.command::<u32>(&["EXISTS", "orders/42"]), 1);
+}
+
+async fn a_user_who_may_not_let_keys_expire_leaves_no_key_behind() {
+    let server = Server::start();
+    let transport = make_user(&server, &["~*", "&*", "+@all", "-pexpire"]);
+    let error = failure(&transport).await;
+    assert_eq!(error.cause, Cause::NoPermission, "{error:?}");
+    assert_eq!(server.command::<u32>(&["EXISTS", "orders/42"]), 0);
+}
+
+async fn a_key_that_is_no_lock_is_named_as_such() {
+    let server = Server::start();
+    let (transport, name) = (open(&server), name("orders/42"));
+    server.command::<()>(&["SET", "orders/42", "something else"]);
+    assert_eq!(definite(&transport).await, Cause::WrongType);
+    let error = release(&transport, &name, 1, 0).await.unwrap_err();
+    assert_eq!(error.cause, Cause::WrongType);
+    assert_eq!(error.execution, Execution::Definite);
+    let value: String = server.command(&["GET", "orders/42"]);
+    assert_eq!(value, "something else");
+}
+
+async fn a_token_counter_that_is_no_number_is_named_as_such() {
+    let server = Server::start();
+    let transport = open(&server);
+    let key = "redisson_lock_token:{orders/42}";
+    for text in ["not a number", "nan", "inf", "9007199254740993"] {
+        server.command::<()>(&["SET", key, text]);
+        assert_eq!(definite(&transport).await, Cause::WrongType, "{text}");
+        assert_eq!(server.command::<u32>(&["EXISTS", "orders/42"]), 0);
+    }
+    server.command::<()>(&["DEL", key]);
+    server.command::<()>(&["LPUSH", key, "1"]);
+    assert_eq!(definite(&transport).await, Cause::WrongType);
+    assert_eq!(server.command::<u32>(&["EXISTS", "orders/42"]), 0);
+}
+
+async fn a_server_that_cannot_save_is_named_as_such() {
+    let server = Server::start_with(&["--save", "3600 1"]);
+    let transport = open(&server);
+    let snapshot = server.dir().join("dump.rdb");
+    fail_to_save(&server, &snapshot);
+    assert_eq!(definite(&transport).await, Cause::Misconfigured);
+    assert_is_empty(&server);
+    std::fs::remove_dir(snapshot).unwrap();
+    save(&server, "ok");
+    take(&transport, &name("orders/42"), 1).await;
+}
+
+/// A folder stands where the snapshot is to be.
+fn fail_to_save(server: &Server, snapshot: &Path) {
+    std::fs::create_dir(snapshot).unwrap();
+    save(server, "err");
+}
+
+fn save(server: &Server, status: &str) {
+    server.command::<()>(&["BGSAVE"]);
+    wait_until("the snapshot has ended", || {
+        let info: String = server.command(&["INFO", "persistence"]);
+        info.contains("rdb_bgsave_in_progress:0")
+            && info.contains(&format!("rdb_last_bgsave_status:{status}"))
+    });
+}
+
+async fn a_loading_server_is_named_as_such() {
+    let mut server = Server::start();
+    let fill = "for i = 1, 20000 do redis.call('set', 'key' .. i, 'value') end";
+    server.command::<()>(&["EVAL", fill, "0"]);
+    server.command::<()>(&["SAVE"]);
+    // A thousandth of a second for each key: it would take twenty seconds.
+    server.relaunch_with(&[
+        "--key-load-delay",
+        "1000",
+        "--loading-process-events-interval-bytes",
+        "1024",
+    ]);
+    assert_eq!(definite(&open(&server)).await, Cause::Loading);
+    server.command::<()>(&["CONFIG", "SET", "key-load-delay", "0"]);
+    server.wait_until_ready();
+    take(&open(&server), &name("orders/42"), 1).await;
+}
+
+async fn a_server_without_its_replicas_is_named_as_such() {
+    let server = Server::start();
+    let transport = open(&server);
+    server.command::<()>(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    assert_eq!(definite(&transport).await, Cause::NoReplicas);
+    assert_is_empty(&server);
+    server.command::<()>(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    take(&transport, &name("orders/42"), 1).await;
+}
+
+async fn a_cluster_that_is_down_is_named_as_such() {
+    // It serves no slot yet.
+    let server = Server::start_with(&["--cluster-enabled", "yes"]);
+    assert_eq!(definite(&open(&server)).await, Cause::Cluster);
+}
+
+async fn flushed_scripts_are_nobody_s_business() {
+    let server = Server::start();
+    let (transport, name) = (open(&server), name("orders/42"));
+    for number in 1..=3 {
+        server.command::<()>(&["SCRIPT", "FLUSH"]);
+        let token = take(&transport, &name, number).await;
+        server.command::<()>(&["SCRIPT", "FLUSH"]);
+        let renewed = renew(&transport, vec![claim(&name, number, token)]).await;
+        assert_eq!(renewed, Ok(vec![RenewReply::AlreadyYours { token }]));
+        server.command::<()>(&["SCRIPT", "FLUSH"]);
+        let released = release(&transport, &name, number, 0).await;
+        assert_eq!(released, Ok(ReleaseReply::Freed));
+    }
+}
