@@ -1,5 +1,11 @@
 //! Taking, holding and losing locks on embedded nodes, in virtual time.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
+)]
+
 use std::time::Duration;
 
 use quorlock::{AcquireError, EmbeddedNode, Locks, Lost, Name};
