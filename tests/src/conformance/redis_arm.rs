@@ -44,6 +44,9 @@ return looks";
 /// What other programs write into a key that is no lock.
 const TEXT: &str = "not a lock";
 
+/// Who holds a planted lock of another mode: an owner of the sequences, who must not take it for its plain lock.
+const READER: &str = "00000000-0000-4000-8000-000000000001:1";
+
 /// After each request a message on this channel says that there are no more of before.
 const MARKER: &str = "marker";
 
@@ -101,18 +104,17 @@ impl RedisArm {
     fn plant_key(&self, name: &Name, held: Held, ttl: Option<Duration>) {
         let key = wire::claim_key(name);
         self.server.command::<()>(&["DEL", &key]);
-        let (stranger, count) = ("11111111-2222-4333-8444-555555555555:1", "1");
-        let writer = format!("{stranger}:write");
+        let (reader, writer) = (READER, format!("{READER}:write"));
         match held {
             Held::Plain { owner, count } => {
                 let (owner, count) = (owner.to_string(), count.to_string());
                 self.write(&["HSET", &key, &owner, &count], &key, ttl);
             }
             Held::Mode(Mode::Read) => {
-                self.write(&["HSET", &key, "mode", "read", stranger, count], &key, ttl);
+                self.write(&["HSET", &key, "mode", "read", reader, "1"], &key, ttl);
             }
             Held::Mode(Mode::Write) => {
-                self.write(&["HSET", &key, "mode", "write", &writer, count], &key, ttl);
+                self.write(&["HSET", &key, "mode", "write", &writer, "1"], &key, ttl);
             }
             Held::Mode(Mode::Plain) => unreachable!("a plain lock shows no mode"),
             Held::NotALock => self.write(&["SET", &key, TEXT], &key, ttl),
