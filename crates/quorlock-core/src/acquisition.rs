@@ -88,7 +88,7 @@ pub struct Acquisition {
     failed_rounds: u32,
     is_listening: bool,
     refused_groups: Vec<usize>,
-    woken: bool,
+    woken_groups: Vec<usize>,
 }
 
 impl Acquisition {
@@ -113,7 +113,7 @@ impl Acquisition {
             failed_rounds: 0,
             is_listening: false,
             refused_groups: Vec::new(),
-            woken: false,
+            woken_groups: Vec::new(),
         }
     }
 
@@ -178,7 +178,7 @@ impl Acquisition {
         if !self.is_listening {
             self.is_listening = true;
             Step::Listen(now + self.member_timeout)
-        } else if self.woken {
+        } else if self.refused_groups.iter().any(|g| self.woken_groups.contains(g)) {
             self.ask()
         } else {
             // A claim exists until its TTL has passed, so one millisecond more finds it gone.
@@ -188,7 +188,7 @@ impl Acquisition {
     }
 
     fn ask(&mut self) -> Step {
-        self.woken = false;
+        self.woken_groups.clear();
         let order = if 1 < self.groups {
             if 2 <= self.lost_rounds {
                 Order::Canonical
@@ -218,8 +218,9 @@ impl Acquisition {
     pub fn handle_wake(&mut self, group: usize) {
         match self.step {
             Step::Sleep(_) if self.refused_groups.contains(&group) => self.step = self.ask(),
-            Step::Ask(_) if self.is_listening && self.refused_groups.contains(&group) => {
-                self.woken = true;
+            // Which groups this round is refused by is not known before it has ended.
+            Step::Ask(_) if self.is_listening && !self.woken_groups.contains(&group) => {
+                self.woken_groups.push(group);
             }
             _ => {}
         }
