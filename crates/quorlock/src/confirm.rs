@@ -17,6 +17,7 @@ use crate::calls::Calls;
 use crate::client::Client;
 use crate::error::{ConfirmError, NodeReport};
 use crate::hold::Hold;
+use crate::keeper::Message;
 use crate::runtime::Timer;
 
 /// A question under way. Dropped early or failing, it takes back the entry that it made.
@@ -150,8 +151,10 @@ impl Future for Confirm {
 
 impl Drop for Confirm {
     fn drop(&mut self) {
-        if 0 < self.entries {
-            self.hold.leave();
+        // The guards may have gone meanwhile: then this was the last entry, and the hold ends with it.
+        if 0 < self.entries && self.hold.leave() == 0 {
+            let last = Message::Dropped(self.hold.clone());
+            self.client.keeper.leave([last]);
         }
     }
 }
