@@ -1,0 +1,20 @@
+//! How locks behave when things go wrong, on embedded nodes in virtual time.
+//!
+//! A test called `story_NN_..` is one of the ways in which lock libraries have failed their users.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "a test has a clock and tasks of its own"
+)]
+
+mod acquiring;
+mod believing;
+mod cancellation;
+mod owner;
+mod passing_on;
+mod releasing;
+mod renewing;
+mod several;
+mod support;
+mod unreliable;
+mod waiting;

@@ -1,0 +1,161 @@
+//! Renewals that fail, and renewals that must not be.
+
+use quorlock::transport::{Cause, Request};
+use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost};
+use tokio::time::{Instant, sleep};
+
+use crate::support::{
+    LATENCY, assert_empty, client, foreign, is_claimed_by, millis, name, nodes, poll_times, secs,
+    settle,
+};
+use crate::unreliable::{Fate, Unreliable};
+
+/// The watchdog was armed again by a renewal that came back after the unlock, and renewed a lock that nobody held for
+/// as long as the process lived. Here the release is cut off at every step, before, during and after a renewal, and
+/// nothing is sent to any node once it is through.
+#[tokio::test(start_paused = true)]
+async fn story_02_no_renewal_outlives_the_release() {
+    for many in [1, 3] {
+        for when in (0..12).map(|step| secs(10) - millis(4) + millis(2) * step) {
+            for polls in 0..6 {
+                let nodes = nodes(many);
+                let locks = client(&nodes);
+                let guard = locks.lock("a").acquire().await.unwrap();
+                sleep(when).await;
+                let mut releasing = Box::pin(guard.release());
+                let ended = poll_times(&mut releasing, polls).await;
+                drop(releasing);
+                settle().await;
+                assert_empty(&nodes);
+                assert_eq!(locks.held(), 0);
+                let executed: Vec<_> = nodes.iter().map(EmbeddedNode::executed).collect();
+                sleep(secs(60)).await;
+                let later: Vec<_> = nodes.iter().map(EmbeddedNode::executed).collect();
+                assert_eq!(executed, later, "{when:?}, {polls} polls, {ended:?}");
+            }
+        }
+    }
+}
+
+/// One renewal that failed ended the watchdog, and the lock was lost in silence a lease later. Here whatever error a
+/// renewal brings, or none, the next one follows within the lease.
+#[tokio::test(start_paused = true)]
+async fn story_03_the_renewal_after_a_failed_one_is_sent() {
+    let failures = [
+        Fate::Refused(Cause::Busy),
+        Fate::Refused(Cause::Loading),
+        Fate::Refused(Cause::Cluster),
+        Fate::Lost,
+        Fate::ReplyLost,
+        Fate::ArrivesLate(secs(3)),
+    ];
+    for failure in failures {
+        let node = EmbeddedNode::new();
+        let way = Unreliable::to(&node);
+        let mut turn = 0;
+        let fate = failure.clone();
+        way.decide(move |request| {
+            let is_renewal = matches!(request, Request::Renew(_));
+            turn += u32::from(is_renewal);
+            // Every other renewal fails.
+            if is_renewal && turn % 2 == 1 {
+                fate.clone()
+            } else {
+                Fate::Arrives
+            }
+        });
+        let locks = Locks::on_node(way.clone()).unwrap();
+        let guard = locks.lock("a").acquire().await.unwrap();
+        sleep(secs(200)).await;
+        assert!(guard.is_held(), "after {failure:?}");
+        assert!(secs(10) < guard.validity(), "after {failure:?}");
+        assert!(is_claimed_by(&node, "a", &guard, 1));
+        assert!(12 < way.take_sent().len());
+    }
+}
+
+/// An extension that found no key, or somebody else's, made one or took it over. An extension here never makes a
+/// claim: it says that the lock is lost.
+#[tokio::test(start_paused = true)]
+async fn story_16_an_extension_makes_no_claim_and_takes_none_over() {
+    for found in [None, Some(foreign())] {
+        let nodes = nodes(3);
+        let locks = client(&nodes);
+        let guard = locks.lock("a").lease(secs(10)).acquire().await.unwrap();
+        settle().await;
+        for node in &nodes {
+            node.flush();
+            if let Some(held) = found {
+                node.put(&name("a"), held, Some(secs(5)));
+            }
+        }
+        let error = guard.extend(secs(30)).await.unwrap_err();
+        let lost = Lost::Taken;
+        let names = "a".to_owned();
+        assert_eq!(error, ConfirmError::Lost { names, lost });
+        assert!(!guard.is_held());
+        assert!(guard.reenter().await.is_err());
+        drop(guard);
+        settle().await;
+        for node in &nodes {
+            assert_eq!(node.held(&name("a")).map(|(held, _)| held), found);
+        }
+        sleep(secs(6)).await;
+        assert_empty(&nodes);
+    }
+}
+
+/// A renewal that failed deleted the lock: work went on without it. A failure here neither extends nor ends anything:
+/// nothing but renewals is sent, and the claim stands as it stood.
+#[tokio::test(start_paused = true)]
+async fn story_18_a_failed_renewal_leaves_the_claim_alone() {
+    for failure in [
+        Fate::Refused(Cause::Misconfigured),
+        Fate::Lost,
+        Fate::ReplyLost,
+    ] {
+        let node = EmbeddedNode::new().latency(LATENCY);
+        let way = Unreliable::to(&node);
+        let locks = Locks::on_node(way.clone()).unwrap();
+        let guard = locks.lock("a").acquire().await.unwrap();
+        way.take_sent();
+        let fate = failure.clone();
+        way.decide(move |_| fate.clone());
+        assert!(guard.extend(secs(40)).await.is_err());
+        assert!(guard.reenter().await.is_err());
+        sleep(secs(18)).await;
+        assert!(guard.is_held());
+        assert!(is_claimed_by(&node, "a", &guard, 1) || matches!(failure, Fate::ReplyLost));
+        let sent = way.take_sent();
+        assert!(3 < sent.len());
+        let only_renewals = sent.iter().all(|r| matches!(r, Request::Renew(_)));
+        assert!(only_renewals, "{sent:?}");
+        way.heal();
+        sleep(secs(60)).await;
+        assert!(guard.is_held());
+        assert!(is_claimed_by(&node, "a", &guard, 1));
+    }
+}
+
+/// A holder that was stuck for ever was renewed for ever. With a longest hold the watchdog stops, and the holder is
+/// told in time.
+#[tokio::test(start_paused = true)]
+async fn story_27_no_hold_is_renewed_beyond_the_longest() {
+    let nodes = nodes(3);
+    let builder = Locks::builder().max_hold(secs(100));
+    let locks = builder.on_nodes(nodes.clone()).unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let began = Instant::now();
+    let other = client(&nodes).lock("a");
+    let waiting = tokio::spawn(async move {
+        let _guard = other.acquire().await.unwrap();
+        Instant::now()
+    });
+    let wedged = std::future::pending::<()>();
+    assert_eq!(guard.while_held(wedged).await, Err(Lost::Expired));
+    let told = began.elapsed();
+    assert!(secs(99) < told && told <= secs(100), "{told:?}");
+    // Its keys are given back at once: nobody waits for the rest of the lease.
+    let entered = waiting.await.unwrap() - began;
+    assert!(told < entered && entered < secs(102), "{entered:?}");
+}

@@ -1,0 +1,141 @@
+//! What the tests here have in common.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use quorlock::transport::Held;
+use quorlock::{EmbeddedNode, Guard, Locks, Name};
+use tokio::time::{Instant, sleep, timeout};
+
+/// A way to a node and back that takes some time.
+pub(crate) const LATENCY: Duration = Duration::from_millis(4);
+
+pub(crate) fn name(name: &str) -> Name {
+    Name::new(name).unwrap()
+}
+
+pub(crate) fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+pub(crate) fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// So many nodes, with [`LATENCY`].
+pub(crate) fn nodes(many: usize) -> Vec<EmbeddedNode> {
+    let node = || EmbeddedNode::new().latency(LATENCY);
+    std::iter::repeat_with(node).take(many).collect()
+}
+
+/// A client of its own on these nodes.
+pub(crate) fn client(nodes: &[EmbeddedNode]) -> Locks {
+    Locks::on_nodes(nodes.to_vec()).unwrap()
+}
+
+/// Lets requests that are under way arrive, and their answers come back.
+pub(crate) async fn settle() {
+    sleep(millis(50)).await;
+}
+
+/// What comes at once, which is long before any lease runs out.
+#[track_caller]
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
+    let caller = std::panic::Location::caller();
+    async move {
+        match timeout(secs(2), future).await {
+            Ok(output) => output,
+            Err(_) => panic!("{caller}: nothing came within two seconds"),
+        }
+    }
+}
+
+/// Nothing stands on any of the nodes.
+#[track_caller]
+pub(crate) fn assert_empty(nodes: &[EmbeddedNode]) {
+    for node in nodes {
+        let names = node.names();
+        assert!(names.is_empty(), "{node:?} still has {names:?}");
+    }
+}
+
+/// The claim of somebody else, who is no client of the test.
+pub(crate) fn foreign() -> Held {
+    let owner = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31".parse().unwrap();
+    Held::Plain { owner, count: 1 }
+}
+
+/// Takes the claim away from whoever has it, as a forced unlock does; the token counter stays.
+pub(crate) fn take_away(node: &EmbeddedNode, text: &str) {
+    node.put(&name(text), foreign(), Some(Duration::ZERO));
+}
+
+/// Whose claim stands under the name, at which count.
+pub(crate) fn claim_on(node: &EmbeddedNode, text: &str) -> Option<(String, u32)> {
+    match node.held(&name(text))? {
+        (Held::Plain { owner, count }, _) => Some((owner.to_string(), count)),
+        other => panic!("{other:?} is no claim"),
+    }
+}
+
+/// Whether the claim under the name is this guard's, entered so many times.
+pub(crate) fn is_claimed_by(node: &EmbeddedNode, text: &str, guard: &Guard, count: u32) -> bool {
+    claim_on(node, text) == Some((guard.owner_id().to_string(), count))
+}
+
+/// Polls a future once.
+pub(crate) fn poll_once<F: Future + ?Sized>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
+    future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Drives a future as its task would, but only for `polls` polls; `None` when it has not ended by then.
+///
+/// Other tasks run and time passes between the polls, as they would.
+pub(crate) async fn poll_times<F: Future + ?Sized>(
+    future: &mut Pin<Box<F>>,
+    polls: usize,
+) -> Option<F::Output> {
+    let mut left = polls;
+    std::future::poll_fn(|cx| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        let polled = future.as_mut().poll(cx);
+        if polled.is_pending() && left == 0 {
+            return Poll::Ready(None);
+        }
+        polled.map(Some)
+    })
+    .await
+}
+
+/// Something that happened, and when.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Moment(Arc<Mutex<Option<Instant>>>);
+
+impl Moment {
+    pub(crate) fn is_now(&self) {
+        *self.0.lock().unwrap() = Some(Instant::now());
+    }
+
+    pub(crate) fn when(&self) -> Option<Instant> {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// Notes when a guard's loss is told.
+pub(crate) fn note_loss(guard: &Guard) -> Moment {
+    let moment = Moment::default();
+    let (lost, noted) = (guard.lost(), moment.clone());
+    tokio::spawn(async move {
+        lost.await;
+        noted.is_now();
+    });
+    moment
+}

@@ -1,0 +1,118 @@
+//! Wake-ups that are lost, doubled, or too early.
+
+use quorlock::{EmbeddedNode, Locks};
+use tokio::time::Instant;
+
+use crate::support::{at_once, client, foreign, millis, name, nodes, secs, settle};
+use crate::unreliable::{Unreliable, Wakes};
+
+/// The message of an unlock was missed, and the waiter slept until the lease of a lock that was free had run out.
+/// Nobody here sleeps for longer than the poll cap.
+#[tokio::test(start_paused = true)]
+async fn story_11_a_missed_wake_up_costs_a_look_and_not_a_lease() {
+    let node = EmbeddedNode::new();
+    let way = Unreliable::to(&node);
+    way.wakes(Wakes::Lost);
+    let holder = Locks::on_node(node).unwrap();
+    let held = holder.lock("a").lease(secs(60)).acquire().await.unwrap();
+    let lock = Locks::on_node(way).unwrap().lock("a");
+    let waiting = tokio::spawn(async move { lock.acquire().await });
+    settle().await;
+    held.release().await.unwrap();
+    let released = Instant::now();
+    drop(waiting.await.unwrap().unwrap());
+    assert!(released.elapsed() <= secs(6), "{:?}", released.elapsed());
+}
+
+/// The lock became free after it was refused and before the subscription: nobody would ever have woken the waiter. It
+/// tries again once it listens.
+#[tokio::test(start_paused = true)]
+async fn story_11_a_release_before_the_subscription_is_found() {
+    let node = EmbeddedNode::new();
+    node.put(&name("a"), foreign(), Some(secs(60)));
+    let way = Unreliable::to(&node);
+    let freed = node.clone();
+    way.before_subscription(move || freed.flush());
+    let began = Instant::now();
+    let lock = Locks::on_node(way).unwrap().lock("a");
+    lock.acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(began.elapsed(), secs(0));
+}
+
+/// A wake-up that comes twice wakes for nothing once, and lets nobody in.
+#[tokio::test(start_paused = true)]
+async fn story_11_a_doubled_wake_up_lets_one_in() {
+    let node = EmbeddedNode::new();
+    let way = Unreliable::to(&node);
+    way.wakes(Wakes::ArriveTwice);
+    let holder = Locks::on_node(node.clone()).unwrap();
+    let held = holder.lock("a").acquire().await.unwrap();
+    let waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let lock = Locks::on_node(way.clone()).unwrap().lock("a");
+            tokio::spawn(async move { lock.acquire().await.unwrap() })
+        })
+        .collect();
+    settle().await;
+    held.release().await.unwrap();
+    settle().await;
+    let ended = waiters.iter().filter(|waiter| waiter.is_finished()).count();
+    assert_eq!(ended, 1);
+    for waiter in waiters {
+        let guard = at_once(waiter).await.unwrap();
+        assert!(guard.is_held());
+        guard.release().await.unwrap();
+    }
+}
+
+/// A restart of the nodes took the subscriptions with it, and they were not restored. Whoever waits looks again after
+/// every gap.
+#[tokio::test(start_paused = true)]
+async fn story_11_a_gap_in_the_subscription_makes_waiters_look_again() {
+    let nodes = nodes(3);
+    let held = client(&nodes).lock("a").acquire().await.unwrap();
+    let lock = client(&nodes).lock("a");
+    let waiting = tokio::spawn(async move { lock.acquire().await });
+    settle().await;
+    for node in &nodes {
+        // It comes back without its keys, and without a word about that.
+        node.kill();
+        node.restart();
+    }
+    let guard = at_once(waiting).await.unwrap().unwrap();
+    assert!(guard.is_held());
+    drop(held);
+    settle().await;
+    assert!(guard.is_held());
+}
+
+/// A waiter of the process gets the lock and gives it back, while the next one's first question is on its way: the
+/// question is refused by a claim that is gone when the refusal arrives, and the wake-up has come before it.
+#[tokio::test(start_paused = true)]
+async fn story_11_a_wake_up_that_overtakes_a_refusal_is_not_forgotten() {
+    for many in [1, 3] {
+        for held_for in (0..12).map(millis) {
+            let nodes = nodes(many);
+            let lock = client(&nodes).lock("a");
+            let first = client(&nodes).lock("a").acquire().await.unwrap();
+            let tasks: Vec<_> = (0..3)
+                .map(|_| {
+                    let lock = lock.clone();
+                    tokio::spawn(async move {
+                        let guard = lock.acquire().await.unwrap();
+                        tokio::time::sleep(held_for).await;
+                        guard.release().await.unwrap();
+                    })
+                })
+                .collect();
+            settle().await;
+            first.release().await.unwrap();
+            let released = Instant::now();
+            for task in tasks {
+                task.await.unwrap();
+            }
+            let took = released.elapsed();
+            assert!(took < secs(1), "{took:?} for three holds of {held_for:?}");
+        }
+    }
+}
