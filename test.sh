@@ -75,6 +75,6 @@ step "cargo doc"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 
 step "cargo test"
-cargo test --workspace
+cargo test --workspace --no-fail-fast
 
 step "all is well"
