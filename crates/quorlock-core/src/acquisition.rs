@@ -175,10 +175,11 @@ impl Acquisition {
     }
 
     fn after_refusal(&mut self, now: Time, free_after: Option<Duration>) -> Step {
+        let is_woken = |group| self.woken_groups.contains(group);
         if !self.is_listening {
             self.is_listening = true;
             Step::Listen(now + self.member_timeout)
-        } else if self.refused_groups.iter().any(|g| self.woken_groups.contains(g)) {
+        } else if self.refused_groups.iter().any(is_woken) {
             self.ask()
         } else {
             // A claim exists until its TTL has passed, so one millisecond more finds it gone.
