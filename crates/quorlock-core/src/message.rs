@@ -21,6 +21,10 @@ pub enum Request {
     Renew(Renew),
     /// Lower the count of a claim, or end it.
     Release(Release),
+    /// Say what stands under a name; changes nothing.
+    Inspect(Inspect),
+    /// Free a name, whoever holds it.
+    ForceRelease(ForceRelease),
 }
 
 /// "The owner holds the name at this count for this lease."
@@ -78,6 +82,23 @@ pub struct Release {
     pub count: u32,
 }
 
+/// "Who holds the name?"
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Inspect {
+    /// What may be locked.
+    pub name: Name,
+}
+
+/// "The name is free from now on, whoever holds it."
+///
+/// For operators. It is the one request that is not owner-checked: the holder learns of it at its next renewal. The
+/// token counter stays, so that the next hold gets a larger token.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ForceRelease {
+    /// What is to be free.
+    pub name: Name,
+}
+
 /// How long a node keeps the token counter of a name that nobody uses.
 ///
 /// A counter shared with Redisson's fenced lock must not expire: Redisson would start again at 1.
@@ -106,6 +127,10 @@ pub enum Reply {
     Renew(Vec<RenewReply>),
     /// To [`Request::Release`].
     Release(ReleaseReply),
+    /// To [`Request::Inspect`].
+    Inspect(InspectReply),
+    /// To [`Request::ForceRelease`].
+    ForceRelease(ForceReleaseReply),
 }
 
 /// The answer to [`Acquire`].
@@ -187,6 +212,52 @@ pub enum ReleaseReply {
     Kept,
     /// It was not the owner's: never was, expired, or released before.
     NotYours,
+}
+
+/// The answer to [`Inspect`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct InspectReply {
+    /// What stands under the name.
+    pub found: Found,
+    /// The token stored for the name, if there is one.
+    pub token: Option<Token>,
+}
+
+/// What stands under a name, for people to read.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Found {
+    /// Nothing: the name is free.
+    Nothing,
+    /// A plain lock.
+    Plain {
+        /// Whose, as it is written there. A client of other make may write what is no
+        /// [`OwnerId`].
+        owner: String,
+        /// At which hold count.
+        count: u64,
+        /// What is left of it.
+        ttl: Ttl,
+    },
+    /// A lock of another mode.
+    OtherMode {
+        /// Which.
+        mode: Mode,
+        /// What is left of it.
+        ttl: Ttl,
+    },
+    /// A key that is no lock at all.
+    NotALock,
+}
+
+/// The answer to [`ForceRelease`]. A key that is no lock at all is an error, and stays.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ForceReleaseReply {
+    /// A claim was ended, and a waiter was woken.
+    Freed,
+    /// Nobody held the name.
+    WasFree,
+    /// The key is a lock of another mode; it stays.
+    OtherMode(Mode),
 }
 
 /// What a node publishes about a name.

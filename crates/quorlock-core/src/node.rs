@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::fencing::{Fence, Token, mint};
 use crate::message::{
-    Acquire, AcquireReply, Claim, Freshness, Mode, Release, ReleaseReply, Renew, RenewReply, Reply,
-    Request, Retention, Ttl, Wake,
+    Acquire, AcquireReply, Claim, ForceRelease, ForceReleaseReply, Found, Freshness, Inspect,
+    InspectReply, Mode, Release, ReleaseReply, Renew, RenewReply, Reply, Request, Retention, Ttl,
+    Wake,
 };
 use crate::name::Name;
 use crate::owner::OwnerId;
@@ -92,6 +93,13 @@ impl Node {
                     published = Some((release.name.clone(), Wake::Unlocked));
                 }
                 Reply::Release(reply)
+            }),
+            Request::Inspect(inspect) => Ok(Reply::Inspect(self.inspect(now, inspect))),
+            Request::ForceRelease(force) => self.force_release(now, force).map(|reply| {
+                if reply == ForceReleaseReply::Freed {
+                    published = Some((force.name.clone(), Wake::Unlocked));
+                }
+                Reply::ForceRelease(reply)
             }),
         };
         Applied { reply, published }
@@ -180,6 +188,37 @@ impl Node {
                 }
             }
             Held::Plain { .. } | Held::Mode(_) => Ok(ReleaseReply::NotYours),
+        }
+    }
+
+    fn inspect(&self, now: WallMillis, ask: &Inspect) -> InspectReply {
+        let found = match self.held(now, &ask.name) {
+            None => Found::Nothing,
+            Some((Held::Plain { owner, count }, ttl)) => Found::Plain {
+                owner: owner.to_string(),
+                count: count.into(),
+                ttl,
+            },
+            Some((Held::Mode(mode), ttl)) => Found::OtherMode { mode, ttl },
+            Some((Held::NotALock, _)) => Found::NotALock,
+        };
+        let token = self.token(now, &ask.name);
+        InspectReply { found, token }
+    }
+
+    fn force_release(
+        &mut self,
+        now: WallMillis,
+        ask: &ForceRelease,
+    ) -> Result<ForceReleaseReply, Cause> {
+        match self.held(now, &ask.name) {
+            None => Ok(ForceReleaseReply::WasFree),
+            Some((Held::Plain { .. }, _)) => {
+                self.claims.remove(&ask.name);
+                Ok(ForceReleaseReply::Freed)
+            }
+            Some((Held::Mode(mode), _)) => Ok(ForceReleaseReply::OtherMode(mode)),
+            Some((Held::NotALock, _)) => Err(Cause::WrongType),
         }
     }
 
@@ -480,6 +519,86 @@ mod tests {
         let ttl = Ttl::Unbounded;
         let reply = node.apply(at(0), &acquire(1, 1)).reply;
         assert_eq!(reply, Ok(Reply::Acquire(AcquireReply::Refused { ttl })));
+    }
+
+    fn inspect(node: &mut Node, millis: u64) -> InspectReply {
+        let request = Request::Inspect(Inspect { name: name() });
+        let before = node.clone();
+        let applied = node.apply(at(millis), &request);
+        assert_eq!((&before, applied.published), (&*node, None));
+        match applied.reply {
+            Ok(Reply::Inspect(reply)) => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_look_says_what_stands_there_and_changes_nothing() {
+        let mut node = Node::new();
+        let nothing = InspectReply {
+            found: Found::Nothing,
+            token: None,
+        };
+        assert_eq!(inspect(&mut node, 0), nothing);
+        node.apply(at(0), &acquire(1, 3));
+        let held = InspectReply {
+            found: Found::Plain {
+                owner: owner(1).to_string(),
+                count: 3,
+                ttl: Ttl::Millis(6_000),
+            },
+            token: Some(Token(START)),
+        };
+        assert_eq!(inspect(&mut node, 4_000), held);
+        let expired = InspectReply {
+            token: Some(Token(START)),
+            ..nothing
+        };
+        assert_eq!(inspect(&mut node, 10_001), expired);
+        node.put(&name(), Held::Mode(Mode::Write), None);
+        let found = Found::OtherMode {
+            mode: Mode::Write,
+            ttl: Ttl::Unbounded,
+        };
+        assert_eq!(inspect(&mut node, 0).found, found);
+        node.put(&name(), Held::NotALock, None);
+        assert_eq!(inspect(&mut node, 0).found, Found::NotALock);
+    }
+
+    #[test]
+    fn force_ends_a_plain_lock_whoever_holds_it_and_wakes_once() {
+        let mut node = Node::new();
+        node.apply(at(0), &acquire(1, 2));
+        let force = Request::ForceRelease(ForceRelease { name: name() });
+        let reply = |reply| Ok(Reply::ForceRelease(reply));
+        let freed = node.apply(at(0), &force);
+        assert_eq!(freed.reply, reply(ForceReleaseReply::Freed));
+        assert_eq!(freed.published, Some((name(), Wake::Unlocked)));
+        let again = node.apply(at(0), &force);
+        assert_eq!(again.reply, reply(ForceReleaseReply::WasFree));
+        assert_eq!(again.published, None);
+        // The counter stays: the next hold's token is larger.
+        let next = node.apply(at(0), &acquire(2, 1)).reply;
+        assert_eq!(next, granted(Freshness::Anew, START + 1));
+    }
+
+    #[test]
+    fn force_ends_nothing_that_is_not_a_plain_lock() {
+        let mut node = Node::new();
+        let force = Request::ForceRelease(ForceRelease { name: name() });
+        let other = Ok(Reply::ForceRelease(ForceReleaseReply::OtherMode(
+            Mode::Read,
+        )));
+        for (held, reply) in [
+            (Held::Mode(Mode::Read), other),
+            (Held::NotALock, Err(Cause::WrongType)),
+        ] {
+            node.put(&name(), held, None);
+            let before = node.clone();
+            let applied = node.apply(at(0), &force);
+            assert_eq!((applied.reply, applied.published), (reply, None));
+            assert_eq!(node, before);
+        }
     }
 
     #[test]

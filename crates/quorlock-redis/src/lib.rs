@@ -18,8 +18,9 @@
 //!
 //! # What the user needs on the server
 //! Commands `EVALSHA`, `EVAL`, `PTTL`, `HMGET`, `HSET`, `PEXPIRE`, `GET`, `SET`, `DEL`, `TIME`, `PUBLISH`, `SUBSCRIBE`,
-//! `UNSUBSCRIBE` and `PING` (also `SCRIPT LOAD` and `INFO`, which may be denied); the keys `<name>` and `redisson_lock_token:*`; the channels
-//! `redisson_lock__channel:*`.
+//! `UNSUBSCRIBE` and `PING` (also `SCRIPT LOAD` and `INFO`, which may be denied); the keys `<name>` and
+//! `redisson_lock_token:*`; the channels `redisson_lock__channel:*`. Who inspects and force-releases locks needs
+//! `HLEN`, `HGET` and `HGETALL` besides.
 
 mod address;
 mod check;

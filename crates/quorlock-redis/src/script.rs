@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::message::{
-    Acquire, AcquireReply, Freshness, Mode, Release, ReleaseReply, Renew, RenewReply, Reply,
-    Request, Retention, Ttl,
+    Acquire, AcquireReply, ForceRelease, ForceReleaseReply, Found, Freshness, Inspect,
+    InspectReply, Mode, Release, ReleaseReply, Renew, RenewReply, Reply, Request, Retention, Ttl,
 };
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, Value};
@@ -32,6 +32,10 @@ static ACQUIRE: LazyLock<Script> =
 static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/renew.lua")));
 static RELEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("../lua/release.lua")));
+static INSPECT: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../lua/inspect.lua")));
+static FORCE_RELEASE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../lua/force_release.lua")));
 
 /// How a call names its script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +68,8 @@ pub(crate) fn encode(request: &Request, by: By) -> Cmd {
         Request::Acquire(acquire) => encode_acquire(acquire, by),
         Request::Renew(renew) => encode_renew(renew, by),
         Request::Release(release) => encode_release(release, by),
+        Request::Inspect(inspect) => encode_inspect(inspect, by),
+        Request::ForceRelease(force) => encode_force_release(force, by),
     }
 }
 
@@ -78,7 +84,8 @@ fn command(script: &Script, by: By, keys: usize, args: usize, bytes: usize) -> C
     cmd
 }
 
-/// The commands that make the scripts known to a server.
+/// The commands that make the scripts known to a server: those that every client needs. The operators' become known
+/// when they are first used.
 pub(crate) fn load() -> impl Iterator<Item = Cmd> {
     [&ACQUIRE, &RENEW, &RELEASE].into_iter().map(|script| {
         let mut cmd = redis::cmd("SCRIPT");
@@ -139,6 +146,20 @@ fn encode_release(ask: &Release, by: By) -> Cmd {
     cmd
 }
 
+fn encode_inspect(ask: &Inspect, by: By) -> Cmd {
+    let name = ask.name.as_str();
+    let mut cmd = command(&INSPECT, by, 2, 0, 2 * name.len() + CLAIM_BYTES);
+    cmd.arg(name).arg(key::token(name));
+    cmd
+}
+
+fn encode_force_release(ask: &ForceRelease, by: By) -> Cmd {
+    let name = ask.name.as_str();
+    let mut cmd = command(&FORCE_RELEASE, by, 1, 1, 2 * name.len() + CLAIM_BYTES);
+    cmd.arg(name).arg(key::channel(name));
+    cmd
+}
+
 fn owner(cmd: &mut Cmd, owner: quorlock_core::owner::OwnerId) {
     use redis::RedisWrite as _;
     cmd.write_arg_fmt(owner);
@@ -154,25 +175,18 @@ pub(crate) fn decode(request: &Request, answer: &Value) -> Result<Reply, Transpo
         Request::Acquire(_) => decode_acquire(answer).map(|reply| reply.map(Reply::Acquire)),
         Request::Renew(ask) => Ok(decode_renew(answer, ask.claims.len()).map(Reply::Renew)),
         Request::Release(_) => Ok(decode_release(answer).map(Reply::Release)),
+        Request::Inspect(_) => Ok(decode_inspect(answer).map(Reply::Inspect)),
+        Request::ForceRelease(_) => Ok(decode_force_release(answer).map(Reply::ForceRelease)),
     }?
     .ok_or_else(|| error::nonsense(answer))
 }
 
 fn decode_acquire(answer: &Value) -> Result<Option<AcquireReply>, TransportError> {
     Ok(match answer {
-        Value::Int(left) => match (left, u64::try_from(*left)) {
-            (-1, _) => Some(AcquireReply::Refused {
-                ttl: Ttl::Unbounded,
-            }),
-            (_, Ok(left)) => Some(AcquireReply::Refused {
-                ttl: Ttl::Millis(left),
-            }),
-            _ => None,
-        },
-        Value::BulkString(mode) => match mode.as_slice() {
-            b"read" => Some(AcquireReply::OtherMode(Mode::Read)),
-            b"write" => Some(AcquireReply::OtherMode(Mode::Write)),
-            _ => return Err(error::strange_mode(mode)),
+        Value::Int(left) => ttl(*left).map(|ttl| AcquireReply::Refused { ttl }),
+        Value::BulkString(text) => match mode(text) {
+            Some(mode) => Some(AcquireReply::OtherMode(mode)),
+            None => return Err(error::strange_mode(text)),
         },
         Value::Array(parts) => match parts.as_slice() {
             [Value::Int(freshness), Value::Int(value)] => {
@@ -213,6 +227,61 @@ fn decode_release(answer: &Value) -> Option<ReleaseReply> {
         Value::Int(0) => Some(ReleaseReply::NotYours),
         Value::Int(1) => Some(ReleaseReply::Freed),
         Value::Int(2) => Some(ReleaseReply::Kept),
+        _ => None,
+    }
+}
+
+fn decode_inspect(answer: &Value) -> Option<InspectReply> {
+    let Value::Array(parts) = answer else {
+        return None;
+    };
+    let (stored, found) = parts.split_first()?;
+    let token = match stored {
+        Value::Nil => None,
+        Value::Int(value) => Some(token(*value)?),
+        _ => return None,
+    };
+    let found = match found {
+        [] => Found::Nothing,
+        [Value::Int(left)] => ttl(*left).map(|_| Found::NotALock)?,
+        [Value::Int(left), Value::BulkString(text)] => Found::OtherMode {
+            mode: mode(text)?,
+            ttl: ttl(*left)?,
+        },
+        [
+            Value::Int(left),
+            Value::BulkString(owner),
+            Value::Int(count),
+        ] => Found::Plain {
+            owner: String::from_utf8_lossy(owner).into_owned(),
+            count: u64::try_from(*count).ok()?,
+            ttl: ttl(*left)?,
+        },
+        _ => return None,
+    };
+    Some(InspectReply { found, token })
+}
+
+fn decode_force_release(answer: &Value) -> Option<ForceReleaseReply> {
+    match answer {
+        Value::Int(0) => Some(ForceReleaseReply::WasFree),
+        Value::Int(1) => Some(ForceReleaseReply::Freed),
+        Value::BulkString(text) => mode(text).map(ForceReleaseReply::OtherMode),
+        _ => None,
+    }
+}
+
+fn ttl(left: i64) -> Option<Ttl> {
+    match left {
+        -1 => Some(Ttl::Unbounded),
+        left => u64::try_from(left).ok().map(Ttl::Millis),
+    }
+}
+
+fn mode(text: &[u8]) -> Option<Mode> {
+    match text {
+        b"read" => Some(Mode::Read),
+        b"write" => Some(Mode::Write),
         _ => None,
     }
 }
@@ -422,6 +491,78 @@ mod tests {
         }
     }
 
+    fn inspect() -> Request {
+        let name = Name::new("n").unwrap();
+        Request::Inspect(Inspect { name })
+    }
+
+    fn force_release() -> Request {
+        let name = Name::new("n").unwrap();
+        Request::ForceRelease(ForceRelease { name })
+    }
+
+    #[test]
+    fn what_operators_ask_is_written_as_the_scripts_read_it() {
+        assert_eq!(words(&inspect()), ["2", "n", "redisson_lock_token:{n}"]);
+        assert_eq!(
+            words(&force_release()),
+            ["1", "n", "redisson_lock__channel:{n}"]
+        );
+    }
+
+    #[test]
+    fn every_answer_of_inspect_is_understood() {
+        let text = |text: &str| Value::BulkString(text.into());
+        let plain = |owner: &str, count, ttl| Found::Plain {
+            owner: owner.into(),
+            count,
+            ttl,
+        };
+        let write = Found::OtherMode {
+            mode: Mode::Write,
+            ttl: Ttl::Unbounded,
+        };
+        for (parts, found) in [
+            (vec![], Found::Nothing),
+            (vec![Value::Int(9)], Found::NotALock),
+            (vec![Value::Int(-1), text("write")], write),
+            (
+                vec![Value::Int(9), text("somebody"), Value::Int(2)],
+                plain("somebody", 2, Ttl::Millis(9)),
+            ),
+        ] {
+            for (stored, token) in [(Value::Nil, None), (Value::Int(7), Some(Token(7)))] {
+                let mut answer = vec![stored];
+                answer.extend(parts.clone());
+                let reply = InspectReply {
+                    found: found.clone(),
+                    token,
+                };
+                assert_eq!(
+                    decode(&inspect(), &Value::Array(answer)),
+                    Ok(Reply::Inspect(reply))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_answer_of_force_release_is_understood() {
+        for (answer, reply) in [
+            (Value::Int(0), ForceReleaseReply::WasFree),
+            (Value::Int(1), ForceReleaseReply::Freed),
+            (
+                Value::BulkString(b"read".to_vec()),
+                ForceReleaseReply::OtherMode(Mode::Read),
+            ),
+        ] {
+            assert_eq!(
+                decode(&force_release(), &answer),
+                Ok(Reply::ForceRelease(reply))
+            );
+        }
+    }
+
     #[test]
     fn nonsense_is_an_indeterminate_protocol_error() {
         let carry = acquire(Fence::Carry(Token(1)), Retention::Forever);
@@ -435,7 +576,12 @@ mod tests {
             ints(&[-2, 1, 1]),
         ];
         for answer in &answers {
-            for request in [&carry, &renew(&["a", "b", "c"]), &release()] {
+            for request in [
+                &carry,
+                &renew(&["a", "b", "c"]),
+                &release(),
+                &force_release(),
+            ] {
                 let Err(error) = decode(request, answer) else {
                     panic!("{request:?} takes {answer:?}");
                 };
@@ -444,6 +590,19 @@ mod tests {
                     (Cause::Protocol, Execution::Indeterminate)
                 );
             }
+        }
+        let text = || Value::BulkString(b"strange".to_vec());
+        for answer in [
+            Value::Nil,
+            Value::Int(0),
+            ints(&[]),
+            ints(&[-1]),
+            ints(&[1, -2]),
+            ints(&[1, 2, 3]),
+            Value::Array(vec![Value::Nil, Value::Int(1), text()]),
+            Value::Array(vec![Value::Nil, Value::Int(1), text(), Value::Int(-1)]),
+        ] {
+            assert!(decode(&inspect(), &answer).is_err(), "{answer:?}");
         }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-use quorlock_core::message::{AcquireReply, Freshness, ReleaseReply, RenewReply, Reply, Ttl};
+use quorlock_core::message::{
+    AcquireReply, ForceReleaseReply, Found, Freshness, ReleaseReply, RenewReply, Reply, Ttl,
+};
 use quorlock_core::name::Name;
 use quorlock_core::time::millis_of;
 use quorlock_core::transport::Cause;
@@ -86,7 +88,33 @@ fn is_same_reply(
             Ok(Reply::Acquire(AcquireReply::Refused { ttl: expected })),
             Ok(Reply::Acquire(AcquireReply::Refused { ttl: said })),
         ) => is_same_ttl(*expected, *said, passed),
+        (Ok(Reply::Inspect(expected)), Ok(Reply::Inspect(said))) => {
+            expected.token == said.token && is_same_found(&expected.found, &said.found, passed)
+        }
         _ => expected == said,
+    }
+}
+
+fn is_same_found(expected: &Found, said: &Found, passed: Duration) -> bool {
+    let with_ttl = |found: &Found, new: Ttl| {
+        let mut found = found.clone();
+        if let Found::Plain { ttl, .. } | Found::OtherMode { ttl, .. } = &mut found {
+            *ttl = new;
+        }
+        found
+    };
+    match (ttl_of(expected), ttl_of(said)) {
+        (Some(expected_ttl), Some(said_ttl)) => {
+            is_same_ttl(expected_ttl, said_ttl, passed) && *expected == with_ttl(said, expected_ttl)
+        }
+        _ => expected == said,
+    }
+}
+
+fn ttl_of(found: &Found) -> Option<Ttl> {
+    match found {
+        Found::Plain { ttl, .. } | Found::OtherMode { ttl, .. } => Some(*ttl),
+        Found::Nothing | Found::NotALock => None,
     }
 }
 
@@ -123,7 +151,7 @@ fn is_same_ttl(expected: Ttl, said: Ttl, passed: Duration) -> bool {
 pub struct Coverage(BTreeMap<&'static str, usize>);
 
 impl Coverage {
-    const KINDS: [&str; 12] = [
+    const KINDS: [&str; 19] = [
         "granted anew",
         "granted again",
         "refused for a time",
@@ -136,6 +164,13 @@ impl Coverage {
         "not released",
         "wrong type",
         "two or more renewals at once",
+        "seen free",
+        "seen held",
+        "seen in another mode",
+        "seen to be no lock",
+        "force-released",
+        "force-released when free",
+        "not force-released",
     ];
 
     fn count(&mut self, reply: &Result<Reply, Cause>) {
@@ -167,6 +202,17 @@ impl Coverage {
                 ReleaseReply::Freed => "freed",
                 ReleaseReply::Kept => "kept",
                 ReleaseReply::NotYours => "not released",
+            }),
+            Ok(Reply::Inspect(reply)) => add(match reply.found {
+                Found::Nothing => "seen free",
+                Found::Plain { .. } => "seen held",
+                Found::OtherMode { .. } => "seen in another mode",
+                Found::NotALock => "seen to be no lock",
+            }),
+            Ok(Reply::ForceRelease(reply)) => add(match reply {
+                ForceReleaseReply::Freed => "force-released",
+                ForceReleaseReply::WasFree => "force-released when free",
+                ForceReleaseReply::OtherMode(_) => "not force-released",
             }),
             Err(Cause::WrongType) => add("wrong type"),
             Err(_) => add("another error"),

@@ -9,7 +9,9 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
-use quorlock_core::message::{Acquire, Claim, Mode, Release, Renew, Request, Retention};
+use quorlock_core::message::{
+    Acquire, Claim, ForceRelease, Inspect, Mode, Release, Renew, Request, Retention,
+};
 use quorlock_core::name::Name;
 use quorlock_core::node::Held;
 use quorlock_core::owner::{ClientId, OwnerId};
@@ -97,6 +99,8 @@ fn step(names: Vec<Name>, now: WallMillis) -> impl Strategy<Value = Step> {
         8 => acquire(names(), now).prop_map(Step::Ask),
         4 => renew(names(), now).prop_map(Step::Ask),
         5 => release(names()).prop_map(Step::Ask),
+        3 => names().prop_map(|name| Step::Ask(Request::Inspect(Inspect { name }))),
+        2 => names().prop_map(|name| Step::Ask(Request::ForceRelease(ForceRelease { name }))),
         3 => Just(Step::AskAgain),
         2 => (1..=3u32).prop_map(|steps| Step::Pass(steps * STEP)),
         2 => plant_key(names()).prop_map(Step::Plant),
