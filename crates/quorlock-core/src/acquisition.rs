@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::message::Mode;
+use crate::quorum::MemberId;
 use crate::round::{Loss, Order};
 use crate::time::Time;
 
@@ -87,8 +88,8 @@ pub struct Acquisition {
     last_order: Order,
     failed_rounds: u32,
     is_listening: bool,
-    refused_groups: Vec<usize>,
-    woken_groups: Vec<usize>,
+    refused: Vec<MemberId>,
+    woken: Vec<MemberId>,
 }
 
 impl Acquisition {
@@ -112,8 +113,8 @@ impl Acquisition {
             last_order: Order::Parallel,
             failed_rounds: 0,
             is_listening: false,
-            refused_groups: Vec::new(),
-            woken_groups: Vec::new(),
+            refused: Vec::new(),
+            woken: Vec::new(),
         }
     }
 
@@ -163,23 +164,25 @@ impl Acquisition {
                 pause(&mut self.backoff)
             }
             Loss::Refused {
-                free_after, groups, ..
+                free_after,
+                refused,
+                ..
             } => {
                 self.failed_rounds = 0;
                 self.split_rounds = 0;
                 self.backoff.reset();
-                self.refused_groups = groups;
+                self.refused = refused;
                 self.after_refusal(now, free_after)
             }
         };
     }
 
     fn after_refusal(&mut self, now: Time, free_after: Option<Duration>) -> Step {
-        let is_woken = |group| self.woken_groups.contains(group);
+        let is_woken = |member| self.woken.contains(member);
         if !self.is_listening {
             self.is_listening = true;
             Step::Listen(now + self.member_timeout)
-        } else if self.refused_groups.iter().any(is_woken) {
+        } else if self.refused.iter().any(is_woken) {
             self.ask()
         } else {
             // A claim exists until its TTL has passed, so one millisecond more finds it gone.
@@ -189,7 +192,7 @@ impl Acquisition {
     }
 
     fn ask(&mut self) -> Step {
-        self.woken_groups.clear();
+        self.woken.clear();
         let order = if 1 < self.groups {
             if 2 <= self.lost_rounds {
                 Order::Canonical
@@ -213,15 +216,16 @@ impl Acquisition {
         }
     }
 
-    /// A member of `group` published that the name is free, or its subscription had a gap.
+    /// A member published that the name is free, or its subscription had a gap.
     ///
-    /// What other groups publish is mostly our own giving back of what we got; it wakes nobody here.
-    pub fn handle_wake(&mut self, group: usize) {
+    /// Only what a member publishes that refused us can be the end of a claim in the way. What the others publish is
+    /// mostly our own giving back of what we got there: it wakes nobody here.
+    pub fn handle_wake(&mut self, member: MemberId) {
         match self.step {
-            Step::Sleep(_) if self.refused_groups.contains(&group) => self.step = self.ask(),
-            // Which groups this round is refused by is not known before it has ended.
-            Step::Ask(_) if self.is_listening && !self.woken_groups.contains(&group) => {
-                self.woken_groups.push(group);
+            Step::Sleep(_) if self.refused.contains(&member) => self.step = self.ask(),
+            // Which members refuse this round is not known before it has ended.
+            Step::Ask(_) if self.is_listening && !self.woken.contains(&member) => {
+                self.woken.push(member);
             }
             _ => {}
         }
@@ -258,9 +262,21 @@ fn give_up(loss: &Loss) -> GiveUp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quorum::{Members, Threshold};
 
     fn ms(millis: u64) -> Time {
         Time::from_millis(millis)
+    }
+
+    fn member(index: usize) -> Vec<MemberId> {
+        let members = Members::new([Threshold::all(2)]);
+        members.all().skip(index).take(1).collect()
+    }
+
+    fn wake(a: &mut Acquisition, index: usize) {
+        for member in member(index) {
+            a.handle_wake(member);
+        }
     }
 
     fn waiting(groups: usize) -> Acquisition {
@@ -276,7 +292,7 @@ mod tests {
         Loss::Refused {
             free_after: free_after.map(Duration::from_millis),
             split: false,
-            groups: vec![0],
+            refused: member(0),
         }
     }
 
@@ -284,7 +300,7 @@ mod tests {
         Loss::Refused {
             free_after: None,
             split: true,
-            groups: vec![0],
+            refused: member(0),
         }
     }
 
@@ -298,7 +314,7 @@ mod tests {
         assert_eq!(*a.step(), Step::Ask(Order::Parallel));
         a.handle_loss(ms(10), ms(9), refused(Some(900)), 1);
         assert_eq!(*a.step(), Step::Sleep(ms(911)));
-        a.handle_wake(0);
+        wake(&mut a, 0);
         assert_eq!(*a.step(), Step::Ask(Order::Parallel));
     }
 
@@ -317,7 +333,7 @@ mod tests {
         let mut a = waiting(1);
         a.handle_loss(ms(0), ms(0), refused(None), 1);
         a.handle_live();
-        a.handle_wake(0);
+        wake(&mut a, 0);
         a.handle_loss(ms(1), ms(0), refused(None), 1);
         assert_eq!(*a.step(), Step::Ask(Order::Parallel));
         a.handle_loss(ms(1), ms(0), refused(None), 1);
@@ -329,7 +345,7 @@ mod tests {
         let mut a = waiting(1);
         a.handle_loss(ms(0), ms(0), split(), u64::MAX);
         assert_eq!(*a.step(), Step::BackOff(ms(10)));
-        a.handle_wake(0);
+        wake(&mut a, 0);
         assert_eq!(*a.step(), Step::BackOff(ms(10)));
         a.handle_timeout(ms(10));
         assert_eq!(*a.step(), Step::Ask(Order::Parallel));
@@ -377,14 +393,14 @@ mod tests {
         let loss = Loss::Refused {
             free_after: None,
             split: false,
-            groups: vec![1],
+            refused: member(1),
         };
         a.handle_loss(ms(0), ms(0), loss.clone(), 0);
         a.handle_live();
         a.handle_loss(ms(0), ms(0), loss, 0);
-        a.handle_wake(0);
+        wake(&mut a, 0);
         assert!(matches!(a.step(), Step::Sleep(_)));
-        a.handle_wake(1);
+        wake(&mut a, 1);
         assert!(matches!(a.step(), Step::Ask(_)));
     }
 

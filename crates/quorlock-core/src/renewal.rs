@@ -8,7 +8,7 @@ use crate::message::RenewReply;
 use crate::quorum::{Group, MemberId};
 use crate::time::Time;
 
-/// Why a hold ended without being released.
+/// How a hold ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Lost {
     /// Its lease ran out: it was not renewed, or not for longer than the longest hold.
@@ -19,6 +19,8 @@ pub enum Lost {
     Unreachable,
     /// The client that held it was closed.
     Closed,
+    /// It was released, on purpose.
+    Released,
 }
 
 impl fmt::Display for Lost {
@@ -28,6 +30,7 @@ impl fmt::Display for Lost {
             Lost::Taken => "the lock is lost: nodes say it is no longer ours (expired there, flushed or force-released)",
             Lost::Unreachable => "the lock is lost: its lease ran out while too many nodes did not answer",
             Lost::Closed => "the lock is lost: the client that held it was closed",
+            Lost::Released => "the lock was released",
         })
     }
 }
@@ -63,6 +66,15 @@ impl Watchdog {
             retry: lease.length() / 15,
         }
     }
+}
+
+/// Whether an answer was taken into account.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Heeded {
+    /// It was.
+    Yes,
+    /// It came too late, or from a member that did not count.
+    No,
 }
 
 /// What to send to a member.
@@ -205,7 +217,8 @@ impl Renewal {
         }
     }
 
-    /// A member answered a renewal or re-entry that was sent at `sent` and stated `lease`.
+    /// A member answered a renewal or re-entry that was sent at `sent` and stated `lease`. Returns whether that
+    /// changed anything.
     pub fn handle_renewed(
         &mut self,
         now: Time,
@@ -213,9 +226,9 @@ impl Renewal {
         sent: Time,
         lease: Lease,
         reply: RenewReply,
-    ) {
-        if self.status(now) != Status::Held || !self.counts(member) {
-            return;
+    ) -> Heeded {
+        if self.status(now) != Status::Held || !self.counts(member) || self.is_old(member, sent) {
+            return Heeded::No;
         }
         match reply {
             RenewReply::AlreadyYours { .. } => {
@@ -224,6 +237,13 @@ impl Renewal {
             }
             RenewReply::NotYours => self.leave(now, member),
         }
+        Heeded::Yes
+    }
+
+    /// Whether a request was sent before the member left: its answer tells nothing of what stands there now.
+    fn is_old(&self, member: MemberId, sent: Time) -> bool {
+        let left = member.get(&self.members).and_then(|kept| kept.left);
+        left.is_some_and(|left| sent <= left)
     }
 
     fn hear(&mut self, member: MemberId) {
@@ -258,8 +278,7 @@ impl Renewal {
         if self.status(now) != Status::Held {
             return false;
         }
-        let left = member.get(&self.members).and_then(|kept| kept.left);
-        if left.is_some_and(|left| sent <= left) {
+        if self.is_old(member, sent) {
             // It was asked before it said "not yours", and what it grants now may be gone again.
             return true;
         }
@@ -288,6 +307,17 @@ impl Renewal {
         status
     }
 
+    /// Renews nothing from now on: the hold ends with its lease.
+    pub fn stop_renewing(&mut self) {
+        self.watchdog = None;
+    }
+
+    /// Whether it is known to be lost. The clock is not looked at.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.status != Status::Held
+    }
+
     /// The client is being closed. Returns what the hold was worth.
     pub fn close(&mut self, now: Time) -> Status {
         let status = self.status(now);
@@ -300,8 +330,11 @@ impl Renewal {
     /// When to look at [`Renewal::status`] and [`Renewal::next_ask`] again.
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
-        if self.status != Status::Held {
-            return Time::NEVER;
+        match self.status {
+            Status::Held => {}
+            Status::Releasing => return Time::NEVER,
+            // Its claims are to be given back at once.
+            Status::Lost(_) => return Time::ZERO,
         }
         let end = self.valid_until();
         if self.watchdog.is_none() || self.is_capped() {
@@ -396,7 +429,7 @@ mod tests {
         let (mut hold, _) = hold(3, 3, Time::NEVER);
         assert_eq!(hold.status(ms(29_698)), Status::Lost(Lost::Expired));
         assert_eq!(hold.next_ask(ms(29_699)), None);
-        assert_eq!(hold.poll_timeout(), Time::NEVER);
+        assert_eq!(hold.poll_timeout(), Time::ZERO, "its claims are given back");
     }
 
     #[test]

@@ -88,8 +88,8 @@ pub enum Loss {
         free_after: Option<Duration>,
         /// Whether members of a group that was lost granted, so that nobody may have won it.
         split: bool,
-        /// The groups that were refused.
-        groups: Vec<usize>,
+        /// The members that refused: only what they publish can be the end of a claim in the way.
+        refused: Vec<MemberId>,
     },
     /// The first member, asked alone, refused.
     Postponed,
@@ -222,9 +222,6 @@ impl Round {
     /// What the round has come to by now.
     #[must_use]
     pub fn outcome(&self, now: Time) -> Outcome {
-        if let Some(mode) = self.other_mode() {
-            return Outcome::Lost(Loss::OtherMode(mode));
-        }
         match self.tally.verdict() {
             Verdict::Won if now < self.terms.valid_until() => Outcome::Won,
             Verdict::Won => Outcome::Lost(Loss::TooSlow),
@@ -250,11 +247,14 @@ impl Round {
     }
 
     fn loss(&self) -> Loss {
+        if let Some(mode) = self.other_mode() {
+            return Loss::OtherMode(mode);
+        }
         let refused: Vec<Group> = self
             .tally
             .members()
             .groups()
-            .filter(|g| g.threshold().spare() < self.tally.count(g, Vote::Refused))
+            .filter(|g| self.is_contended(g))
             .collect();
         if refused.is_empty() {
             return Loss::NoQuorum;
@@ -268,8 +268,22 @@ impl Round {
             split: refused
                 .iter()
                 .any(|group| 0 < self.tally.count(group, Vote::Granted)),
-            groups: refused.iter().map(Group::index).collect(),
+            refused: refused
+                .iter()
+                .flat_map(Group::members)
+                .filter(|m| self.tally.vote(*m) == Vote::Refused)
+                .collect(),
         }
+    }
+
+    /// Whether others are in the way: they hold so much that no threshold is left, or enough members answered and they
+    /// disagree.
+    fn is_contended(&self, group: &Group) -> bool {
+        let refused = self.tally.count(group, Vote::Refused);
+        let granted = self.tally.count(group, Vote::Granted);
+        let needed = group.threshold().needed();
+        group.threshold().spare() < refused
+            || (0 < refused && granted < needed && needed <= granted + refused)
     }
 
     /// The threshold-th smallest of what is left of the claims in the way; a member that granted is free.
@@ -421,10 +435,10 @@ mod tests {
             match round.outcome(ms(500)) {
                 Outcome::Won => assert!(2 <= grants),
                 Outcome::Lost(Loss::Refused { split, .. }) => {
-                    assert!(2 <= refusals);
+                    assert!(2 <= refusals || (0 < refusals && 2 <= refusals + grants));
                     assert_eq!(split, 0 < grants);
                 }
-                Outcome::Lost(Loss::NoQuorum) => assert!(grants < 2 && refusals < 2),
+                Outcome::Lost(Loss::NoQuorum) => assert!(grants + refusals < 2 || refusals == 0),
                 other => panic!("{other:?} {given:?} {failures}"),
             }
             for (id, answer) in ids.iter().zip(given) {
@@ -456,7 +470,7 @@ mod tests {
             Outcome::Lost(Loss::Refused {
                 free_after: Some(Duration::from_millis(100)),
                 split: true,
-                groups: vec![0],
+                refused: vec![ids[1], ids[2], ids[3]],
             })
         );
     }
@@ -471,7 +485,7 @@ mod tests {
             Outcome::Lost(Loss::Refused {
                 free_after: None,
                 split: false,
-                groups: vec![0],
+                refused: ids,
             })
         );
     }
@@ -516,15 +530,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_another_mode_ends_the_round() {
-        let mut round = round(&[Threshold::majority(3)], Order::Parallel);
-        let ids = ask_all(&mut round, ms(0));
-        round.handle_answer(ms(1), ids[0], granted());
-        round.handle_answer(ms(1), ids[1], Answer::OtherMode(Mode::Write));
-        assert_eq!(
-            round.outcome(ms(1)),
-            Outcome::Lost(Loss::OtherMode(Mode::Write))
-        );
-        assert!(round.may_hold(ids[0]) && !round.may_hold(ids[1]));
+    fn a_lock_of_another_mode_is_named_if_it_is_in_the_way() {
+        for third in [granted(), refused(5)] {
+            let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+            let ids = ask_all(&mut round, ms(0));
+            round.handle_answer(ms(1), ids[0], granted());
+            round.handle_answer(ms(1), ids[1], Answer::OtherMode(Mode::Write));
+            round.handle_answer(ms(1), ids[2], third);
+            let expected = if third == granted() {
+                Outcome::Won
+            } else {
+                Outcome::Lost(Loss::OtherMode(Mode::Write))
+            };
+            assert_eq!(round.outcome(ms(1)), expected);
+            assert!(round.may_hold(ids[0]) && !round.may_hold(ids[1]));
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::calls::Calls;
 use crate::client::Client;
 use crate::error::{AcquireError, NodeReport};
 use crate::hold::{Hold, Standing};
-use crate::keeper::{Late, Message, Orphaned, answer};
+use crate::keeper::{Asked, Message, Orphaned, answer};
 use crate::layout::Layout;
 use crate::listen::Ears;
 use crate::runtime::Timer;
@@ -114,10 +114,10 @@ impl Attempt {
                 return Poll::Ready(Err(AcquireError::Closed));
             }
             if let Some(ears) = &self.ears {
-                for group in ears.take_woken(cx) {
-                    self.machine.handle_wake(group);
+                for member in ears.take_woken(cx) {
+                    self.machine.handle_wake(member);
                 }
-                if ears.are_live() {
+                if ears.are_live(&self.wanted.layout) {
                     self.machine.handle_live();
                 }
             }
@@ -207,18 +207,21 @@ impl Attempt {
             renewal,
             standing,
         ));
-        self.client.keeper.keep(&hold);
+        self.client.keeper.keep(now, &hold);
         if !unanswered.is_empty() {
             let sent = |member| running.round.sent(member).unwrap_or(running.began);
             self.client
                 .keeper
                 .leave(unanswered.into_iter().map(|(member, call)| {
-                    Message::Late(Late {
-                        hold: hold.clone(),
-                        member,
-                        sent: sent(member),
+                    Message::Late(
+                        Asked {
+                            hold: hold.clone(),
+                            member,
+                            sent: sent(member),
+                            lease,
+                        },
                         call,
-                    })
+                    )
                 }));
         }
         Some(hold)
@@ -415,17 +418,7 @@ impl Running {
 
     /// What was wrong with the members that did not answer.
     fn problems(&self, layout: &Layout) -> Vec<NodeReport> {
-        layout
-            .all()
-            .filter_map(|(member, place)| {
-                let error = self.errors.iter().find(|(m, _)| *m == member);
-                let is_silent = self.round.is_unanswered(member);
-                (error.is_some() || is_silent).then(|| NodeReport {
-                    address: place.node.address().to_owned(),
-                    error: error.map(|(_, error)| error.clone()),
-                })
-            })
-            .collect()
+        layout.reports(&self.errors, |member| self.round.is_unanswered(member))
     }
 }
 

@@ -15,16 +15,14 @@ use quorlock_core::transport::TransportError;
 
 use crate::calls::Calls;
 use crate::client::Client;
-use crate::error::{ConfirmError, NodeReport};
+use crate::error::ConfirmError;
 use crate::hold::Hold;
-use crate::keeper::Message;
 use crate::runtime::Timer;
 
-/// A question under way. Dropped early or failing, it takes back the entry that it made.
+/// A question under way.
 pub(crate) struct Confirm {
     client: Arc<Client>,
     hold: Arc<Hold>,
-    entries: u32,
     lease: Lease,
     sent: Time,
     confirming: Confirming,
@@ -35,19 +33,18 @@ pub(crate) struct Confirm {
 }
 
 impl Confirm {
-    /// Asks for the hold to be kept for `lease` (the one it has if that is longer or `None`), with `entries` more.
+    /// Asks for the hold to be kept at its count for `lease` (the one it has if that is longer or `None`).
     pub(crate) fn begin(
         client: Arc<Client>,
         hold: Arc<Hold>,
         lease: Option<Lease>,
-        entries: u32,
     ) -> Result<Self, ConfirmError> {
         let sent = client.now();
         if let Some(lost) = lost(hold.status(sent)) {
             let names = hold.layout.title();
             return Err(ConfirmError::Lost { names, lost });
         }
-        let (count, lease) = hold.enter(lease, entries);
+        let (count, lease) = (hold.count().max(1), hold.raise_lease(lease));
         let members = hold.layout.members.clone();
         let confirming = Confirming::new(members, |member| hold.counts(member));
         let mut calls = Calls::new();
@@ -66,7 +63,6 @@ impl Confirm {
             timer: client.runtime.timer(),
             client,
             hold,
-            entries,
             lease,
             sent,
             confirming,
@@ -101,36 +97,26 @@ impl Confirm {
     }
 
     fn end(&mut self) -> Result<(), ConfirmError> {
-        self.client.keeper.reschedule(&self.hold);
         let names = self.hold.layout.title();
         if let Some(lost) = lost(self.hold.status(self.client.now())) {
             return Err(ConfirmError::Lost { names, lost });
         }
         match self.confirming.outcome() {
-            Confirmation::Confirmed => {
-                self.entries = 0;
-                Ok(())
-            }
+            Confirmation::Confirmed => Ok(()),
             Confirmation::NotHeld | Confirmation::Unconfirmed | Confirmation::Pending => {
-                let report = |(member, place): (MemberId, &crate::layout::Place)| {
-                    let error = self.failed.iter().find(|(m, _)| *m == member);
-                    (error.is_some() || self.confirming.is_unanswered(member)).then(|| NodeReport {
-                        address: place.node.address().to_owned(),
-                        error: error.map(|(_, error)| error.clone()),
-                    })
-                };
-                let nodes = self.hold.layout.all().filter_map(report).collect();
+                let is_unanswered = |member| self.confirming.is_unanswered(member);
+                let nodes = self.hold.layout.reports(&self.failed, is_unanswered);
                 Err(ConfirmError::Unconfirmed { names, nodes })
             }
         }
     }
 }
 
-/// How a hold in this state was lost; one that is being released is as good as lost to whoever wants to enter it.
+/// How a hold in this state ended.
 fn lost(status: Status) -> Option<Lost> {
     match status {
         Status::Held => None,
-        Status::Releasing => Some(Lost::Closed),
+        Status::Releasing => Some(Lost::Released),
         Status::Lost(lost) => Some(lost),
     }
 }
@@ -151,10 +137,7 @@ impl Future for Confirm {
 
 impl Drop for Confirm {
     fn drop(&mut self) {
-        // The guards may have gone meanwhile: then this was the last entry, and the hold ends with it.
-        if 0 < self.entries && self.hold.leave() == 0 {
-            let last = Message::Dropped(self.hold.clone());
-            self.client.keeper.leave([last]);
-        }
+        // What was heard may have shortened the hold.
+        self.client.keeper.reschedule(&self.hold);
     }
 }

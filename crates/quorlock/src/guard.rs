@@ -44,6 +44,7 @@ enum DroppedBy {
 }
 
 impl Guard {
+    /// Takes over one entry of the hold's count.
     pub(crate) fn new(client: Arc<Client>, hold: Arc<Hold>) -> Self {
         client.keeper.reserve();
         Guard {
@@ -112,7 +113,7 @@ impl Guard {
 
     /// Ready when the lock is lost, and how; at latest when its validity ends, even if no node answers.
     ///
-    /// The signal outlives the guard. It never comes when the lock is released on purpose.
+    /// The signal outlives the guard; when the last guard is released on purpose it says [`Lost::Released`].
     pub fn lost(&self) -> LostSignal {
         LostSignal {
             client: self.client.clone(),
@@ -141,11 +142,27 @@ impl Guard {
     /// # Cancel safety
     /// Dropped early, the hold is as it was.
     pub async fn reenter(&self) -> Result<Guard, ConfirmError> {
-        Confirm::begin(self.client.clone(), self.hold.clone(), None, 1)?.await?;
-        Ok(Guard::new(self.client.clone(), self.hold.clone()))
+        Guard::enter(&self.client, &self.hold).await
     }
 
-    /// Extends the lock to `lease` from now on; a shorter lease than it has changes nothing.
+    /// Enters a hold once more.
+    pub(crate) async fn enter(
+        client: &Arc<Client>,
+        hold: &Arc<Hold>,
+    ) -> Result<Guard, ConfirmError> {
+        let names = || hold.layout.title();
+        hold.enter(client.now())
+            .map_err(|lost| ConfirmError::Lost {
+                names: names(),
+                lost,
+            })?;
+        // From here on dropping the guard takes the entry back, whatever becomes of the hold's other guards.
+        let guard = Guard::new(client.clone(), hold.clone());
+        Confirm::begin(client.clone(), hold.clone(), None)?.await?;
+        Ok(guard)
+    }
+
+    /// Extends the lock to `lease` from now on, or to the lease that it has if that is longer.
     ///
     /// # Errors
     /// [`ConfirmError::Lost`] when the lock is not ours any more; [`ConfirmError::Unconfirmed`] when too few nodes
@@ -155,7 +172,7 @@ impl Guard {
     /// Dropped early, the lock may or may not have been extended.
     pub async fn extend(&self, lease: Duration) -> Result<(), ConfirmError> {
         let lease = self.client.config.lease(lease)?;
-        Confirm::begin(self.client.clone(), self.hold.clone(), Some(lease), 0)?.await
+        Confirm::begin(self.client.clone(), self.hold.clone(), Some(lease))?.await
     }
 
     /// Gives the lock back. Of several guards of one hold, the last one frees it.
@@ -177,10 +194,11 @@ impl Guard {
 
     /// Lets go of the guard without releasing the lock: nobody renews it, and it ends with its lease.
     ///
-    /// Useful to keep others out for a while after the work is done.
+    /// Useful to keep others out for a while after the work is done. Other guards of the same hold end with it.
     pub fn leak(mut self) {
         self.disarm();
-        self.client.keeper.forget(&self.hold);
+        self.hold.leak();
+        self.client.keeper.reschedule(&self.hold);
     }
 
     fn disarm(&mut self) {
@@ -192,8 +210,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.is_dropped_by == DroppedBy::User {
-            self.hold.leave();
-            self.client.keeper.dropped(self.hold.clone());
+            let (count, status) = self.hold.leave(self.client.now());
+            self.client.keeper.dropped(&self.hold, count, status);
         }
     }
 }

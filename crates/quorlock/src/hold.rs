@@ -10,7 +10,7 @@ use quorlock_core::lease::Lease;
 use quorlock_core::message::{Acquire, Claim, Release, RenewReply, Request, Retention};
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
-use quorlock_core::renewal::{Ask, Lost, Renewal, Status};
+use quorlock_core::renewal::{Ask, Heeded, Lost, Renewal, Status};
 use quorlock_core::round::Answer;
 use quorlock_core::time::Time;
 use quorlock_core::transport::Execution;
@@ -31,6 +31,7 @@ pub(crate) struct Hold {
 struct State {
     renewal: Renewal,
     count: u32,
+    is_leaked: bool,
     standing: Vec<Standing>,
     waiting: Vec<(u64, Waker)>,
     next_waiting: u64,
@@ -59,6 +60,7 @@ impl Hold {
         let state = State {
             renewal,
             count: 1,
+            is_leaked: false,
             standing,
             waiting: Vec::new(),
             next_waiting: 0,
@@ -77,12 +79,11 @@ impl Hold {
         self.change(|state| state.renewal.status(now))
     }
 
-    /// Changes the state, then wakes whoever waits for a loss, outside the mutex, if that is what it came to.
+    /// Changes the state, then wakes whoever waits for its end, outside the mutex, if that is what it came to.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
         let result = change(&mut state);
-        let is_lost = matches!(state.renewal.status(Time::ZERO), Status::Lost(_));
-        let woken = if is_lost {
+        let woken = if state.renewal.is_over() {
             std::mem::take(&mut state.waiting)
         } else {
             Vec::new()
@@ -122,8 +123,10 @@ impl Hold {
     /// Waits for the loss of the hold under `key` (0 for the first time); returns the key, or how it was lost.
     pub(crate) fn wait_for_loss(&self, cx: &Context<'_>, now: Time, key: u64) -> Result<u64, Lost> {
         self.change(|state| {
-            if let Status::Lost(lost) = state.renewal.status(now) {
-                return Err(lost);
+            match state.renewal.status(now) {
+                Status::Held => {}
+                Status::Releasing => return Err(Lost::Released),
+                Status::Lost(lost) => return Err(lost),
             }
             if let Some((_, waker)) = state.waiting.iter_mut().find(|(k, _)| *k == key) {
                 waker.clone_from(cx.waker());
@@ -164,13 +167,19 @@ impl Hold {
         reply: RenewReply,
     ) {
         self.change(|state| {
-            state
+            let heeded = state
                 .renewal
                 .handle_renewed(now, member, sent, lease, reply);
-            if reply == RenewReply::NotYours {
+            if reply == RenewReply::NotYours && heeded == Heeded::Yes {
                 state.stand(member, Standing::Absent);
             }
         });
+    }
+
+    /// A member said so to a release that left some of the count.
+    pub(crate) fn not_yours(&self, now: Time, member: MemberId) {
+        let lease = self.lease();
+        self.renewed(now, member, now, lease, RenewReply::NotYours);
     }
 
     pub(crate) fn failed(&self, now: Time, member: MemberId) {
@@ -218,26 +227,45 @@ impl Hold {
         self.state.lock().renewal.counts(member)
     }
 
-    /// Raises the stated lease and enters once more: the count and the lease to state.
-    pub(crate) fn enter(&self, lease: Option<Lease>, more: u32) -> (u32, Lease) {
-        self.change(|state| {
-            state.count = state.count.saturating_add(more);
-            let lease = lease.map_or(state.renewal.lease(), |l| state.renewal.raise_lease(l));
-            (state.count, lease)
+    /// Enters once more: the count is now so much. Refused unless it is held, by somebody who did not leak it.
+    pub(crate) fn enter(&self, now: Time) -> Result<u32, Lost> {
+        self.change(|state| match state.renewal.status(now) {
+            Status::Held if 0 < state.count && !state.is_leaked => {
+                state.count = state.count.saturating_add(1);
+                Ok(state.count)
+            }
+            Status::Held | Status::Releasing => Err(Lost::Released),
+            Status::Lost(lost) => Err(lost),
         })
     }
 
-    /// One guard fewer: what is left of the count.
-    pub(crate) fn leave(&self) -> u32 {
+    /// The lease to state from now on: the longer of the one it has and this one.
+    pub(crate) fn raise_lease(&self, lease: Option<Lease>) -> Lease {
+        self.change(|state| match lease {
+            Some(lease) => state.renewal.raise_lease(lease),
+            None => state.renewal.lease(),
+        })
+    }
+
+    /// One guard fewer: what is left of the count, and what the hold was worth. With the last one the release begins.
+    pub(crate) fn leave(&self, now: Time) -> (u32, Status) {
         self.change(|state| {
             state.count = state.count.saturating_sub(1);
-            state.count
+            let status = if state.count == 0 {
+                state.renewal.begin_release(now)
+            } else {
+                state.renewal.status(now)
+            };
+            (state.count, status)
         })
     }
 
-    /// Begins the release; returns what the hold was worth.
-    pub(crate) fn begin_release(&self, now: Time) -> Status {
-        self.change(|state| state.renewal.begin_release(now))
+    /// Nobody renews it from now on, and nobody gives it back.
+    pub(crate) fn leak(&self) {
+        self.change(|state| {
+            state.is_leaked = true;
+            state.renewal.stop_renewing();
+        });
     }
 
     /// The client is closed; returns what the hold was worth.
@@ -245,9 +273,12 @@ impl Hold {
         self.change(|state| state.renewal.close(now))
     }
 
-    /// The members on which a claim may stand whose acquire is not under way any more.
+    /// The members on which a claim may stand whose acquire is not under way any more; none of a leaked hold.
     pub(crate) fn claimed(&self) -> Vec<MemberId> {
         let state = self.state.lock();
+        if state.is_leaked {
+            return Vec::new();
+        }
         self.layout
             .members
             .all()

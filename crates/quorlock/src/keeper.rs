@@ -11,11 +11,13 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use quorlock_core::lease::Lease;
 use quorlock_core::message::{Release, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::orphan::Orphan;
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
+use quorlock_core::renewal::Status;
 use quorlock_core::round::Answer;
 use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
@@ -44,7 +46,10 @@ struct Inner {
     guards: usize,
     waker: Option<Waker>,
     wakes_at: Time,
+    /// What is held now is to be given back.
     is_closing: bool,
+    /// So is whatever comes later.
+    is_closed: bool,
     is_finishing: bool,
     is_idle: bool,
     waiting_for_idle: Vec<Waker>,
@@ -61,16 +66,18 @@ pub(crate) enum Message {
     /// A claim that may stand for an owner that has given up.
     Orphan(Orphaned),
     /// An acquire of a hold that has been won without its answer.
-    Late(Late),
-    /// A guard was dropped.
-    Dropped(Arc<Hold>),
+    Late(Asked, Call),
+    /// A guard was dropped, and this is the count that it left.
+    Dropped(Arc<Hold>, u32),
 }
 
-pub(crate) struct Late {
+/// What a member of a hold was asked for.
+pub(crate) struct Asked {
     pub(crate) hold: Arc<Hold>,
     pub(crate) member: MemberId,
+    /// What the request stated; the hold may state more by now.
+    pub(crate) lease: Lease,
     pub(crate) sent: Time,
-    pub(crate) call: Call,
 }
 
 /// A claim that may stand on a node for an owner that has given up.
@@ -145,8 +152,8 @@ impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Message::Orphan(_) => "Orphan",
-            Message::Late(_) => "Late",
-            Message::Dropped(_) => "Dropped",
+            Message::Late(..) => "Late",
+            Message::Dropped(..) => "Dropped",
         })
     }
 }
@@ -171,22 +178,19 @@ pub(crate) fn start(config: &Config, runtime: &Arc<dyn Runtime>) -> Arc<Keeper> 
 
 impl Keeper {
     /// Keeps a hold from now on. The keeper is woken only if it would sleep too long.
-    pub(crate) fn keep(&self, hold: &Arc<Hold>) {
-        let due = hold.poll_timeout();
+    pub(crate) fn keep(&self, now: Time, hold: &Arc<Hold>) {
         self.with(|inner| {
-            inner.schedule(hold, due);
-            due < inner.wakes_at
+            let due = inner.schedule(hold);
+            inner.is_closing |= inner.is_closed;
+            inner.is_closing || due.min(now + TICK) < inner.wakes_at
         });
     }
 
     /// A hold has changed in a way that may make it due earlier.
     pub(crate) fn reschedule(&self, hold: &Arc<Hold>) {
-        let due = hold.poll_timeout();
         self.with(|inner| {
-            if inner.holds.contains_key(&hold.owner.number) {
-                inner.schedule(hold, due);
-            }
-            due < inner.wakes_at
+            let is_kept = inner.holds.contains_key(&hold.owner.number);
+            is_kept && inner.schedule(hold) < inner.wakes_at
         });
     }
 
@@ -215,12 +219,15 @@ impl Keeper {
         });
     }
 
-    /// A guard was dropped: the message goes into its place.
-    pub(crate) fn dropped(&self, hold: Arc<Hold>) {
+    /// A guard was dropped: the message goes into its place. A hold that was lost before is taken care of already.
+    pub(crate) fn dropped(&self, hold: &Arc<Hold>, count: u32, status: Status) {
         self.with(|inner| {
             inner.guards = inner.guards.saturating_sub(1);
-            inner.inbox.push(Message::Dropped(hold));
-            true
+            let is_news = status == Status::Held;
+            if is_news {
+                inner.inbox.push(Message::Dropped(hold.clone(), count));
+            }
+            is_news
         });
     }
 
@@ -229,6 +236,8 @@ impl Keeper {
         self.with(|inner| {
             let before = inner.inbox.len();
             inner.inbox.extend(messages);
+            let guards = inner.guards;
+            inner.inbox.reserve(guards);
             before < inner.inbox.len()
         });
     }
@@ -237,6 +246,7 @@ impl Keeper {
     pub(crate) fn close(&self) {
         self.with(|inner| {
             inner.is_closing = true;
+            inner.is_closed = true;
             true
         });
     }
@@ -253,7 +263,7 @@ impl Keeper {
     pub(crate) fn is_idle(&self, waker: &Waker) -> bool {
         let mut inner = self.0.lock();
         let is_idle = inner.is_idle && inner.inbox.is_empty() && inner.holds.is_empty();
-        if !is_idle {
+        if !is_idle && !inner.waiting_for_idle.iter().any(|w| w.will_wake(waker)) {
             inner.waiting_for_idle.push(waker.clone());
         }
         is_idle
@@ -281,7 +291,10 @@ impl Keeper {
 }
 
 impl Inner {
-    fn schedule(&mut self, hold: &Arc<Hold>, due: Time) {
+    /// Files a hold under the time at which it is due. The hold is asked here, under the mutex, so that an older
+    /// answer never takes the place of a newer one.
+    fn schedule(&mut self, hold: &Arc<Hold>) -> Time {
+        let due = hold.poll_timeout();
         let number = hold.owner.number;
         let kept = Kept {
             hold: hold.clone(),
@@ -291,6 +304,7 @@ impl Inner {
             self.due.remove(&(before.due, number));
         }
         self.due.insert((due, number));
+        due
     }
 
     fn forget(&mut self, number: u64) {

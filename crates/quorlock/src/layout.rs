@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use quorlock_core::name::Name;
 use quorlock_core::quorum::{MemberId, Members, Threshold};
-use quorlock_core::transport::Transport;
+use quorlock_core::transport::{Transport, TransportError};
+
+use crate::error::NodeReport;
 
 /// The way to one node.
 pub(crate) type Node = Arc<dyn Transport>;
@@ -87,6 +89,23 @@ impl Layout {
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
         self.parts.iter().map(|part| &part.name)
+    }
+
+    /// What was wrong with the members that failed or did not answer.
+    pub(crate) fn reports(
+        &self,
+        errors: &[(MemberId, TransportError)],
+        is_unanswered: impl Fn(MemberId) -> bool,
+    ) -> Vec<NodeReport> {
+        self.all()
+            .filter_map(|(member, place)| {
+                let error = errors.iter().find(|(m, _)| *m == member);
+                (error.is_some() || is_unanswered(member)).then(|| NodeReport {
+                    address: place.node.address().to_owned(),
+                    error: error.map(|(_, error)| error.clone()),
+                })
+            })
+            .collect()
     }
 
     /// The names, as they appear in errors.

@@ -23,14 +23,13 @@ struct Heard(Mutex<State>);
 #[derive(Default)]
 struct State {
     live: Vec<bool>,
-    woken: Vec<usize>,
+    woken: Vec<MemberId>,
     waker: Option<Waker>,
 }
 
 struct Ear {
     heard: Arc<Heard>,
     member: MemberId,
-    group: usize,
 }
 
 impl Ears {
@@ -43,7 +42,6 @@ impl Ears {
                 let ear = Ear {
                     heard: heard.clone(),
                     member,
-                    group: place.group,
                 };
                 place.node.subscribe(&place.name, Arc::new(ear))
             })
@@ -55,12 +53,16 @@ impl Ears {
     }
 
     /// Whether every subscription has been live.
-    pub(crate) fn are_live(&self) -> bool {
-        self.heard.0.lock().live.iter().all(|live| *live)
+    pub(crate) fn are_live(&self, layout: &Layout) -> bool {
+        let state = self.heard.0.lock();
+        layout.members.groups().all(|group| {
+            let live = group.slice(&state.live).iter().filter(|live| **live);
+            group.threshold().needed() <= live.count()
+        })
     }
 
     /// The groups that were woken since the last call; the task is woken at the next change.
-    pub(crate) fn take_woken(&self, cx: &Context<'_>) -> Vec<usize> {
+    pub(crate) fn take_woken(&self, cx: &Context<'_>) -> Vec<MemberId> {
         let mut state = self.heard.0.lock();
         match &mut state.waker {
             Some(waker) => waker.clone_from(cx.waker()),
@@ -82,8 +84,8 @@ impl Ear {
     }
 
     fn woken(&self, state: &mut State) {
-        if !state.woken.contains(&self.group) {
-            state.woken.push(self.group);
+        if !state.woken.contains(&self.member) {
+            state.woken.push(self.member);
         }
     }
 }
@@ -91,14 +93,11 @@ impl Ear {
 impl Listener for Ear {
     fn live(&self) {
         self.hear(|state| {
-            let was_live = self
-                .member
-                .get_mut(&mut state.live)
-                .is_some_and(|live| std::mem::replace(live, true));
-            if was_live {
-                // There was a gap: a wake-up may have been missed.
-                self.woken(state);
+            if let Some(live) = self.member.get_mut(&mut state.live) {
+                *live = true;
             }
+            // Until now a wake-up may have been missed.
+            self.woken(state);
         });
     }
 

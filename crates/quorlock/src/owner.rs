@@ -6,7 +6,6 @@ use std::sync::{Arc, Weak};
 use quorlock_core::renewal::Status;
 
 use crate::client::Client;
-use crate::confirm::Confirm;
 use crate::error::{AcquireError, ConfigError, ConfirmError};
 use crate::guard::Guard;
 use crate::hold::Hold;
@@ -144,13 +143,8 @@ async fn reenter(held: &Held, client: &Arc<Client>) -> Result<Option<Guard>, Acq
     if hold.count() == 0 || hold.status(client.now()) != Status::Held {
         return Ok(None);
     }
-    let confirm = Confirm::begin(client.clone(), hold.clone(), None, 1);
-    let confirmed = match confirm {
-        Ok(confirm) => confirm.await,
-        Err(error) => Err(error),
-    };
-    match confirmed {
-        Ok(()) => Ok(Some(Guard::new(client.clone(), hold))),
+    match Guard::enter(client, &hold).await {
+        Ok(guard) => Ok(Some(guard)),
         // The owner starts a new hold.
         Err(ConfirmError::Lost { .. } | ConfirmError::Config(_)) => Ok(None),
         Err(ConfirmError::Unconfirmed { names, nodes }) => {

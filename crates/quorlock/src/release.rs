@@ -15,7 +15,7 @@ use quorlock_core::transport::TransportError;
 
 use crate::calls::Calls;
 use crate::client::Client;
-use crate::error::{NodeReport, ReleaseError};
+use crate::error::ReleaseError;
 use crate::hold::Hold;
 use crate::keeper::{Message, Orphaned};
 use crate::runtime::Timer;
@@ -43,16 +43,10 @@ impl Releasing {
         hold: Arc<Hold>,
     ) -> Result<Option<Self>, ReleaseError> {
         let now = client.now();
-        let count = hold.leave();
-        let status = if count == 0 {
-            let status = hold.begin_release(now);
-            if status == Status::Held {
-                client.keeper.forget(&hold);
-            }
-            status
-        } else {
-            hold.status(now)
-        };
+        let (count, status) = hold.leave(now);
+        if count == 0 && status == Status::Held {
+            client.keeper.forget(&hold);
+        }
         match status {
             Status::Held => {}
             Status::Lost(Lost::Closed) | Status::Releasing => return Ok(None),
@@ -90,13 +84,17 @@ impl Releasing {
             failed,
             hold,
             count,
+            client,
             ..
         } = self;
         calls.poll(cx, |member, result| match result {
             Ok(Reply::Release(reply)) => {
                 confirming.handle_released(member, reply);
-                if *count == 0 || reply == ReleaseReply::NotYours {
+                if *count == 0 {
                     hold.gone_from(member);
+                } else if reply == ReleaseReply::NotYours {
+                    hold.not_yours(client.now(), member);
+                    client.keeper.reschedule(hold);
                 }
             }
             Ok(_) => confirming.handle_failed(member),
@@ -113,21 +111,11 @@ impl Releasing {
             Confirmation::Confirmed => Ok(()),
             Confirmation::NotHeld => Err(ReleaseError::NotHeld { names }),
             Confirmation::Unconfirmed | Confirmation::Pending => {
-                let nodes = self.problems();
+                let is_unanswered = |member| self.confirming.is_unanswered(member);
+                let nodes = self.hold.layout.reports(&self.failed, is_unanswered);
                 Err(ReleaseError::Unconfirmed { names, nodes })
             }
         }
-    }
-
-    fn problems(&self) -> Vec<NodeReport> {
-        let problem = |(member, place): (MemberId, &crate::layout::Place)| {
-            let error = self.failed.iter().find(|(m, _)| *m == member);
-            (error.is_some() || self.confirming.is_unanswered(member)).then(|| NodeReport {
-                address: place.node.address().to_owned(),
-                error: error.map(|(_, error)| error.clone()),
-            })
-        };
-        self.hold.layout.all().filter_map(problem).collect()
     }
 
     /// Leaves what is not confirmed to the keeper.

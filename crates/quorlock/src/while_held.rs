@@ -53,7 +53,8 @@ impl<F: Future> Future for WhileHeld<F> {
         let this = self.get_mut();
         loop {
             match std::mem::replace(&mut this.stage, Stage::Done) {
-                Stage::Working { mut work, guard } => {
+                // Bound in this order, so that the work is dropped before the guard whatever happens.
+                Stage::Working { guard, mut work } => {
                     if let Poll::Ready(lost) = Pin::new(&mut this.lost).poll(cx) {
                         return Poll::Ready(Err(lost));
                     }

@@ -21,6 +21,8 @@ const PROPOSALS: u8 = 3;
 /// and a threshold must take it. A proposal is a renewal that carries it.
 pub(super) struct Raise {
     tokens: Tokens,
+    /// As the proposal under way states them.
+    proposed: Tokens,
     confirming: Option<Confirming>,
     calls: Calls<MemberId>,
     deadline: Time,
@@ -30,6 +32,7 @@ pub(super) struct Raise {
 impl Raise {
     pub(super) fn new(now: Time, tokens: Tokens, wanted: &Wanted) -> Self {
         Raise {
+            proposed: tokens.clone(),
             tokens,
             confirming: None,
             calls: Calls::new(),
@@ -52,13 +55,13 @@ impl Raise {
                 None if self.proposals == PROPOSALS => return Outcome::Lost(Loss::NoQuorum),
                 None => self.propose(client, wanted, owner, round),
             };
-            let tokens = &mut self.tokens;
+            let (tokens, proposed) = (&mut self.tokens, &self.proposed);
             self.calls.poll(cx, |member, result| match result {
                 Ok(Reply::Renew(replies)) => {
                     let group = wanted.layout.place(member).group;
                     match replies.first() {
                         Some(RenewReply::AlreadyYours { token })
-                            if !took_proposal(*token, tokens.token(group)) =>
+                            if !took_proposal(*token, proposed.token(group)) =>
                         {
                             tokens.outbid(group, *token);
                             confirming.handle_failed(member);
@@ -75,6 +78,7 @@ impl Raise {
                     return Outcome::Pending;
                 }
                 Confirmation::Confirmed => {
+                    self.tokens = self.proposed.clone();
                     for group in 0..wanted.layout.parts.len() {
                         self.tokens.settle(group);
                     }
@@ -95,6 +99,7 @@ impl Raise {
         round: &Round,
     ) -> Confirming {
         self.proposals += 1;
+        self.proposed = self.tokens.clone();
         self.calls = Calls::new();
         self.deadline = client.now() + wanted.member_timeout;
         let members = wanted.layout.members.clone();

@@ -8,14 +8,14 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, Stream};
-use quorlock_core::lease::{Lease, drift};
-use quorlock_core::message::{Claim, Renew, Reply, Request, Retention};
+use quorlock_core::lease::drift;
+use quorlock_core::message::{Claim, ReleaseReply, Renew, Reply, Request, Retention};
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Lost, Status};
 use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
 
-use super::{Inner, Keeper, Late, Message, Orphaned, TICK, answer};
+use super::{Asked, Inner, Keeper, Message, Orphaned, TICK, answer};
 use crate::hold::Hold;
 use crate::layout::Node;
 use crate::runtime::{Runtime, Timer};
@@ -42,7 +42,7 @@ struct Ended {
 
 enum Of {
     /// A renewal of these claims.
-    Renewal(Vec<Renewing>),
+    Renewal(Vec<Asked>),
     /// A re-acquire that the watchdog sent.
     Reacquire(Asked),
     /// An acquire of the round that won.
@@ -51,36 +51,22 @@ enum Of {
     OrphanAcquire(u64),
     /// The release of an orphan.
     OrphanRelease(u64),
-    /// Something whose answer changes nothing.
-    Nothing,
-}
-
-struct Renewing {
-    hold: Arc<Hold>,
-    member: MemberId,
-    lease: Lease,
-    sent: Time,
-}
-
-struct Asked {
-    hold: Arc<Hold>,
-    member: MemberId,
-    lease: Lease,
-    sent: Time,
+    /// A release that leaves some of the count.
+    Lowering(Asked),
 }
 
 /// The renewals that are due, node by node.
 #[derive(Default)]
 struct Batches {
-    nodes: Vec<(Node, Vec<(Claim, Renewing)>)>,
+    nodes: Vec<(Node, Vec<(Claim, Asked)>)>,
 }
 
 impl Batches {
-    fn add(&mut self, node: &Node, claim: Claim, renewing: Renewing) {
+    fn add(&mut self, node: &Node, claim: Claim, asked: Asked) {
         let known = self.nodes.iter_mut().find(|(n, _)| Arc::ptr_eq(n, node));
         match known {
-            Some((_, claims)) => claims.push((claim, renewing)),
-            None => self.nodes.push((node.clone(), vec![(claim, renewing)])),
+            Some((_, claims)) => claims.push((claim, asked)),
+            None => self.nodes.push((node.clone(), vec![(claim, asked)])),
         }
     }
 }
@@ -131,8 +117,8 @@ impl KeeperTask {
         for message in messages {
             match message {
                 Message::Orphan(orphan) => self.adopt(orphan, now),
-                Message::Late(late) => self.expect(late),
-                Message::Dropped(hold) => self.dropped(&hold, now),
+                Message::Late(asked, call) => self.call(Of::Late(asked), call),
+                Message::Dropped(hold, count) => self.dropped(&hold, count, now),
             }
         }
         for hold in closing {
@@ -143,31 +129,21 @@ impl KeeperTask {
         any
     }
 
-    fn expect(&mut self, late: Late) {
-        let asked = Asked {
-            lease: late.hold.lease(),
-            hold: late.hold,
-            member: late.member,
-            sent: late.sent,
-        };
-        self.call(Of::Late(asked), late.call);
-    }
-
-    fn dropped(&mut self, hold: &Arc<Hold>, now: Time) {
-        let count = hold.count();
+    fn dropped(&mut self, hold: &Arc<Hold>, count: u32, now: Time) {
         if count == 0 {
-            if hold.begin_release(now) == Status::Held {
-                self.give_back(hold, now);
-            }
+            self.give_back(hold, now);
             return;
         }
         for member in hold.claimed() {
-            let call = hold
-                .layout
-                .place(member)
-                .node
-                .call(hold.release_request(member, count));
-            self.call(Of::Nothing, call);
+            let asked = Asked {
+                hold: hold.clone(),
+                member,
+                lease: hold.lease(),
+                sent: now,
+            };
+            let node = &hold.layout.place(member).node;
+            let call = node.call(hold.release_request(member, count));
+            self.call(Of::Lowering(asked), call);
         }
     }
 
@@ -254,33 +230,26 @@ impl KeeperTask {
     fn ask(&mut self, hold: &Arc<Hold>, now: Time, batches: &mut Batches) {
         while let Some((member, ask, lease)) = hold.next_ask(now) {
             let node = &hold.layout.place(member).node;
-            let hold = hold.clone();
+            let asked = Asked {
+                hold: hold.clone(),
+                member,
+                lease,
+                sent: now,
+            };
             match ask {
                 Ask::Renew => {
-                    let claim = hold.claim(member, hold.count().max(1), lease);
-                    let renewing = Renewing {
-                        hold: hold.clone(),
-                        member,
-                        lease,
-                        sent: now,
-                    };
-                    batches.add(node, claim, renewing);
+                    let claim = asked.hold.claim(member, hold.count().max(1), lease);
+                    batches.add(node, claim, asked);
                 }
                 Ask::Reacquire => {
                     let call = node.call(hold.reacquire_request(member, lease));
-                    let asked = Asked {
-                        hold: hold.clone(),
-                        member,
-                        lease,
-                        sent: now,
-                    };
                     self.call(Of::Reacquire(asked), call);
                 }
             }
         }
     }
 
-    fn renew(&mut self, node: &Node, claims: Vec<(Claim, Renewing)>) {
+    fn renew(&mut self, node: &Node, claims: Vec<(Claim, Asked)>) {
         let mut claims = claims.into_iter().peekable();
         while claims.peek().is_some() {
             let (claims, renewing) = claims.by_ref().take(BATCH).unzip();
@@ -311,22 +280,22 @@ impl KeeperTask {
                 }
                 self.attend(id, now);
             }
-            Of::Nothing => {}
+            Of::Lowering(asked) => {
+                if let Ok(Reply::Release(ReleaseReply::NotYours)) = result {
+                    asked.hold.not_yours(now, asked.member);
+                    self.after(&asked.hold, now);
+                }
+            }
         }
     }
 
-    fn renewed(
-        &mut self,
-        renewing: Vec<Renewing>,
-        result: &Result<Reply, TransportError>,
-        now: Time,
-    ) {
+    fn renewed(&mut self, renewing: Vec<Asked>, result: &Result<Reply, TransportError>, now: Time) {
         let replies = match result {
             Ok(Reply::Renew(replies)) => replies.as_slice(),
             _ => &[],
         };
         let mut replies = replies.iter();
-        for Renewing {
+        for Asked {
             hold,
             member,
             lease,
