@@ -74,6 +74,10 @@ pub use quorlock_core::time::{Time, WallMillis};
 pub use runtime::{Runtime, Task, Timer, TokioRuntime};
 pub use while_held::WhileHeld;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 /// The seam to a node: for transports of your own.
 pub mod transport {
     pub use quorlock_core::message::{
