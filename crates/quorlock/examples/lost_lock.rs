@@ -46,8 +46,8 @@ fn settings() -> LocksBuilder {
 
 async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
     // Bob reaches every node; Alice reaches them by cables that can be cut.
-    let nodes: Vec<_> = (0..5).map(|_| EmbeddedNode::new()).collect();
-    let cables: Vec<_> = nodes.iter().cloned().map(Cable::new).collect();
+    let nodes: [_; 5] = std::array::from_fn(|_| EmbeddedNode::new());
+    let cables = nodes.clone().map(Cable::new);
     let alice = settings().on_nodes(cables.clone())?;
     let bob = settings().on_nodes(nodes)?;
     story.say(

@@ -44,7 +44,7 @@ fn settings() -> LocksBuilder {
 }
 
 async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
-    let nodes: Vec<_> = (0..5).map(|_| EmbeddedNode::new()).collect();
+    let nodes: [_; 5] = std::array::from_fn(|_| EmbeddedNode::new());
     let (alice, bob) = (
         settings().on_nodes(nodes.clone())?,
         settings().on_nodes(nodes.clone())?,
