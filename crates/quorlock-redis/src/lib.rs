@@ -41,4 +41,6 @@ pub use address::AddressError;
 pub use check::ConnectError;
 pub use config::RedisConfig;
 pub use connect::{ByteStream, Connect, Connecting, Endpoint, Network};
+/// The client library whose [`redis::Client`] can be brought along.
+pub use redis;
 pub use transport::RedisTransport;

@@ -79,6 +79,9 @@ impl Acquiring {
         mut timer: Option<Box<dyn Timer>>,
     ) -> Step {
         place.waiter.register(cx);
+        if let Some(error) = place.waiter.failure() {
+            return Step::End(Err(error));
+        }
         if let Some(parked) = self.client.queues.lead(&place.key, &place.waiter) {
             let attempt = parked.unwrap_or_else(|| self.attempt());
             self.state = State::Leading(place, attempt);
@@ -113,6 +116,15 @@ impl Acquiring {
                 Step::Wait
             }
             Poll::Ready(result) => {
+                if let Err(
+                    error @ (AcquireError::NoQuorum { .. }
+                    | AcquireError::TooSlow { .. }
+                    | AcquireError::OtherMode { .. }),
+                ) = &result
+                    && attempt.has_given_up()
+                {
+                    self.client.queues.fail(&place.key, &place.waiter, error);
+                }
                 self.leave(&place, Some(attempt));
                 Step::End(result)
             }

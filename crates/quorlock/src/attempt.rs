@@ -64,6 +64,7 @@ struct Running {
 
 impl Attempt {
     pub(crate) fn new(client: Arc<Client>, wanted: Wanted) -> Self {
+        client.begin_attempt();
         let machine = Acquisition::new(
             client.config.retry,
             wanted.patience,
@@ -102,6 +103,11 @@ impl Attempt {
             self.is_over = result.is_ok() || matches!(self.machine.step(), Step::GiveUp(_));
         }
         polled
+    }
+
+    /// Whether it has ended by itself, without the lock; it has not if its caller ran out of time.
+    pub(crate) fn has_given_up(&self) -> bool {
+        matches!(self.machine.step(), Step::GiveUp(_))
     }
 
     fn poll_steps(
@@ -315,6 +321,7 @@ enum Send {
 impl Drop for Attempt {
     fn drop(&mut self) {
         self.abandon();
+        self.client.end_attempt();
     }
 }
 

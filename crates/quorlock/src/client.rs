@@ -1,7 +1,7 @@
 //! What all locks of one client share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use quorlock_core::fencing::Fence;
 use quorlock_core::owner::{ClientId, OwnerId};
@@ -21,6 +21,7 @@ pub(crate) struct Client {
     id: ClientId,
     next_number: AtomicU64,
     is_closed: AtomicBool,
+    attempts: AtomicUsize,
 }
 
 impl Client {
@@ -34,6 +35,7 @@ impl Client {
             id: ClientId::from_random(bits),
             next_number: AtomicU64::new(1),
             is_closed: AtomicBool::new(false),
+            attempts: AtomicUsize::new(0),
             runtime,
         }
     }
@@ -60,7 +62,25 @@ impl Client {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
+        self.is_closed.load(Ordering::Acquire) || self.keeper.is_dead()
+    }
+
+    /// An acquisition has begun.
+    pub(crate) fn begin_attempt(&self) {
+        self.attempts.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// An acquisition has ended, and what it left behind is with the keeper.
+    pub(crate) fn end_attempt(&self) {
+        self.attempts.fetch_sub(1, Ordering::AcqRel);
+        if self.is_closed() {
+            self.keeper.wake();
+        }
+    }
+
+    /// Whether an acquisition is under way.
+    pub(crate) fn has_attempts(&self) -> bool {
+        0 < self.attempts.load(Ordering::Acquire)
     }
 
     /// Ends every acquisition; what is held is the keeper's to give back.

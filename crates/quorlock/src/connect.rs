@@ -82,7 +82,10 @@ impl LocksBuilder {
     ///
     /// # Errors
     /// [`ConnectError`] for an address that is not supported, or settings that do not fit together.
-    pub fn from_redis_client(self, client: &redis::Client) -> Result<Locks, ConnectError> {
+    pub fn from_redis_client(
+        self,
+        client: &quorlock_redis::redis::Client,
+    ) -> Result<Locks, ConnectError> {
         let node = RedisTransport::from_client(client, self.redis.clone())
             .map_err(|error| ConnectError::Address(error.to_string()))?;
         Ok(self.build(vec![Arc::new(node)])?)

@@ -83,8 +83,8 @@ pub enum AcquireError {
     /// The lease cannot be.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The client was closed.
-    #[error("the client was closed")]
+    /// The client was closed, or the runtime that it was made on has ended.
+    #[error("the client was closed, or the runtime that it was made on has ended: make a new one")]
     Closed,
 }
 

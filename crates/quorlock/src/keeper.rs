@@ -51,6 +51,8 @@ struct Inner {
     /// So is whatever comes later.
     is_closed: bool,
     is_finishing: bool,
+    /// The task has ended before its time, together with the runtime that it ran on.
+    is_dead: bool,
     is_idle: bool,
     waiting_for_idle: Vec<Waker>,
 }
@@ -242,6 +244,31 @@ impl Keeper {
         });
     }
 
+    /// Wakes the task, to look again whether it is idle.
+    pub(crate) fn wake(&self) {
+        self.with(|_| true);
+    }
+
+    /// Whether nobody renews and cleans up any more.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.0.lock().is_dead
+    }
+
+    /// The task ends. If there is still something to keep, it is lost now.
+    fn die(&self, now: Time) {
+        let holds: Vec<_> = {
+            let mut inner = self.0.lock();
+            inner.is_dead = true;
+            inner.is_idle = true;
+            inner.due.clear();
+            let holds = std::mem::take(&mut inner.holds);
+            holds.into_values().map(|kept| kept.hold).collect()
+        };
+        for hold in holds {
+            hold.close(now);
+        }
+    }
+
     /// Gives everything back that is held.
     pub(crate) fn close(&self) {
         self.with(|inner| {
@@ -262,7 +289,8 @@ impl Keeper {
     /// Whether nothing is under way; if something is, the task of `waker` is woken when that changes.
     pub(crate) fn is_idle(&self, waker: &Waker) -> bool {
         let mut inner = self.0.lock();
-        let is_idle = inner.is_idle && inner.inbox.is_empty() && inner.holds.is_empty();
+        let is_idle =
+            inner.is_dead || (inner.is_idle && inner.inbox.is_empty() && inner.holds.is_empty());
         if !is_idle && !inner.waiting_for_idle.iter().any(|w| w.will_wake(waker)) {
             inner.waiting_for_idle.push(waker.clone());
         }

@@ -91,6 +91,12 @@ impl Layout {
         self.parts.iter().map(|part| &part.name)
     }
 
+    /// A name that both locks have.
+    pub(crate) fn common_name(&self, other: &Layout) -> Option<&Name> {
+        self.names()
+            .find(|name| other.names().any(|other| other == *name))
+    }
+
     /// What was wrong with the members that failed or did not answer.
     pub(crate) fn reports(
         &self,

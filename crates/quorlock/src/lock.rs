@@ -83,10 +83,11 @@ impl Lock {
     ///
     /// # Cancel safety
     /// Dropped early, it leaves at most one clean-up to the background; a grant in flight passes to the next waiter of
-    /// the process.
+    /// the process. Keep polling it: of several waiters of the process one asks the nodes on behalf of all, and while
+    /// its future is neither polled nor dropped the others wait for it.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         match &self.owner {
-            None => self.acquire_anew().await,
+            None => self.acquire_anew(self.give_up_at()).await,
             Some(owner) => owner.acquire(self).await,
         }
     }
@@ -118,15 +119,17 @@ impl Lock {
         &self.client
     }
 
-    pub(crate) async fn acquire_anew(&self) -> Result<Guard, AcquireError> {
-        match self.wait {
-            Some(Duration::ZERO) => self.try_anew().await,
-            Some(wait) => {
-                let give_up_at = self.client.now() + wait;
-                self.hold(Patience::Wait, give_up_at).await
-            }
-            None => self.hold(Patience::Wait, Time::NEVER).await,
+    /// When an acquisition that begins now is to give up.
+    pub(crate) fn give_up_at(&self) -> Time {
+        self.wait
+            .map_or(Time::NEVER, |wait| self.client.now() + wait)
+    }
+
+    pub(crate) async fn acquire_anew(&self, give_up_at: Time) -> Result<Guard, AcquireError> {
+        if self.wait == Some(Duration::ZERO) {
+            return self.try_anew().await;
         }
+        self.hold(Patience::Wait, give_up_at).await
     }
 
     pub(crate) async fn try_anew(&self) -> Result<Guard, AcquireError> {

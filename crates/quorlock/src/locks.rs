@@ -109,14 +109,21 @@ impl Locks {
     /// Gives back everything that is held, ends every acquisition with [`Closed`](crate::AcquireError::Closed), and
     /// waits until nothing is under way any more. Guards that are still out are lost.
     ///
-    /// It is bounded by the nodes' call time-outs and a few repetitions.
+    /// It is bounded by the nodes' call time-outs and a few repetitions. An acquisition whose future is neither polled
+    /// nor dropped is waited for no longer than its nodes are given to answer.
     ///
     /// # Cancel safety
     /// Dropped early, closing goes on in the background.
     pub async fn close(&self) {
-        self.client.close();
+        let client = &self.client;
+        client.close();
+        let patience = client.config.member_timeout(client.config.watchdog_lease);
+        let patience = client.now() + patience;
+        let mut timer = client.runtime.timer();
         poll_fn(|cx| {
-            if self.client.keeper.is_idle(cx.waker()) {
+            let is_idle = client.keeper.is_idle(cx.waker());
+            let is_over = !client.has_attempts() || timer.poll_until(cx, patience).is_ready();
+            if is_idle && is_over {
                 Poll::Ready(())
             } else {
                 Poll::Pending

@@ -1,9 +1,13 @@
 //! An identity that can enter its own locks again.
 
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
+use std::task::Poll;
 
-use quorlock_core::renewal::Status;
+use quorlock_core::time::Time;
+use tokio::sync::MutexGuard;
 
 use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, ConfirmError};
@@ -17,20 +21,19 @@ use crate::mutex::Mutex;
 /// An identity: acquiring a name again through it re-enters the hold it has, instead of waiting for itself.
 ///
 /// Clones are the same identity. An owner whose hold was lost starts a new hold, with a new token; guards of the lost
-/// one stay lost.
+/// one stay lost. Entering again keeps the lease and the watchdog of the hold, whatever the lock says that is entered.
 #[derive(Clone, Debug)]
 pub struct Owner {
     locks: Locks,
-    holds: Arc<Mutex<BTreeMap<Arc<str>, Slot>>>,
+    holds: Arc<Mutex<BTreeMap<Arc<str>, Arc<Slot>>>>,
 }
 
-/// The hold of one lock. Acquisitions of it through one owner take turns.
-type Slot = Arc<tokio::sync::Mutex<Held>>;
-
+/// What one owner has of one lock.
 #[derive(Debug, Default)]
-struct Held {
-    hold: Weak<Hold>,
-    layout: Option<Arc<Layout>>,
+struct Slot {
+    /// Acquisitions of the lock through the owner take turns.
+    turn: tokio::sync::Mutex<()>,
+    hold: Mutex<Weak<Hold>>,
 }
 
 impl Owner {
@@ -66,89 +69,81 @@ impl Owner {
     pub(crate) async fn acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
         let layout = lock.layout()?;
         let slot = self.slot(layout)?;
-        let mut held = slot.lock().await;
-        match reenter(&held, lock.client()).await? {
+        let give_up_at = lock.give_up_at();
+        let Some(_turn) = slot.turn(lock.client(), give_up_at).await else {
+            let names = layout.title();
+            return Err(AcquireError::Contended { names });
+        };
+        match slot.reenter(lock.client()).await? {
             Some(guard) => Ok(guard),
-            None => {
-                let guard = lock.acquire_anew().await?;
-                held.remember(&guard, layout);
-                Ok(guard)
-            }
+            None => Ok(slot.remember(lock.acquire_anew(give_up_at).await?)),
         }
     }
 
     pub(crate) async fn try_acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
         let layout = lock.layout()?;
         let slot = self.slot(layout)?;
-        let Ok(mut held) = slot.try_lock() else {
+        let Ok(_turn) = slot.turn.try_lock() else {
             let names = layout.title();
             return Err(AcquireError::Contended { names });
         };
-        match reenter(&held, lock.client()).await? {
+        match slot.reenter(lock.client()).await? {
             Some(guard) => Ok(guard),
-            None => {
-                let guard = lock.try_anew().await?;
-                held.remember(&guard, layout);
-                Ok(guard)
-            }
+            None => Ok(slot.remember(lock.try_anew().await?)),
         }
     }
 
     /// The slot of a lock. Slots that are not in use are forgotten on the way.
-    fn slot(&self, layout: &Layout) -> Result<Slot, AcquireError> {
+    fn slot(&self, layout: &Layout) -> Result<Arc<Slot>, AcquireError> {
         let mut slots = self.holds.lock();
-        slots.retain(|_, slot| {
-            1 < Arc::strong_count(slot) || slot.try_lock().is_ok_and(|held| held.is_live())
-        });
-        for (key, slot) in slots.iter() {
-            if *key != layout.key
-                && let Ok(held) = slot.try_lock()
-                && let Some(name) = held.overlap(layout)
+        slots.retain(|_, slot| 1 < Arc::strong_count(slot) || slot.live().is_some());
+        for (_, slot) in slots.iter().filter(|(key, _)| **key != layout.key) {
+            if let Some(hold) = slot.live()
+                && let Some(name) = hold.layout.common_name(layout)
             {
-                return Err(AcquireError::Overlap {
-                    names: layout.title(),
-                    held: name,
-                });
+                let (names, held) = (layout.title(), name.to_string());
+                return Err(AcquireError::Overlap { names, held });
             }
         }
         Ok(slots.entry(layout.key.clone()).or_default().clone())
     }
 }
 
-impl Held {
-    fn is_live(&self) -> bool {
-        self.hold.upgrade().is_some_and(|hold| 0 < hold.count())
+impl Slot {
+    /// The hold, as long as it has guards.
+    fn live(&self) -> Option<Arc<Hold>> {
+        let hold = self.hold.lock().upgrade()?;
+        (0 < hold.count()).then_some(hold)
     }
 
-    fn remember(&mut self, guard: &Guard, layout: &Arc<Layout>) {
-        self.hold = Arc::downgrade(guard.hold());
-        self.layout = Some(layout.clone());
+    fn remember(&self, guard: Guard) -> Guard {
+        *self.hold.lock() = Arc::downgrade(guard.hold());
+        guard
     }
 
-    /// A name that both this hold and another lock have.
-    fn overlap(&self, other: &Layout) -> Option<String> {
-        let layout = self.layout.as_ref().filter(|_| self.is_live())?;
-        let common = layout
-            .names()
-            .find(|name| other.names().any(|n| n == *name))?;
-        Some(common.to_string())
+    /// Waits for the other acquisitions of the lock through the owner, until `give_up_at`.
+    async fn turn(&self, client: &Client, give_up_at: Time) -> Option<MutexGuard<'_, ()>> {
+        let mut turn = pin!(self.turn.lock());
+        let mut timer = client.runtime.timer();
+        poll_fn(|cx| match turn.as_mut().poll(cx) {
+            Poll::Ready(turn) => Poll::Ready(Some(turn)),
+            Poll::Pending => timer.poll_until(cx, give_up_at).map(|()| None),
+        })
+        .await
     }
-}
 
-/// Enters the hold once more, if it is still held.
-async fn reenter(held: &Held, client: &Arc<Client>) -> Result<Option<Guard>, AcquireError> {
-    let Some(hold) = held.hold.upgrade() else {
-        return Ok(None);
-    };
-    if hold.count() == 0 || hold.status(client.now()) != Status::Held {
-        return Ok(None);
-    }
-    match Guard::enter(client, &hold).await {
-        Ok(guard) => Ok(Some(guard)),
-        // The owner starts a new hold.
-        Err(ConfirmError::Lost { .. } | ConfirmError::Config(_)) => Ok(None),
-        Err(ConfirmError::Unconfirmed { names, nodes }) => {
-            Err(AcquireError::NoQuorum { names, nodes })
+    /// Enters the hold once more, if it is still held.
+    async fn reenter(&self, client: &Arc<Client>) -> Result<Option<Guard>, AcquireError> {
+        let Some(hold) = self.live() else {
+            return Ok(None);
+        };
+        match Guard::enter(client, &hold).await {
+            Ok(guard) => Ok(Some(guard)),
+            // The owner starts a new hold.
+            Err(ConfirmError::Lost { .. } | ConfirmError::Config(_)) => Ok(None),
+            Err(ConfirmError::Unconfirmed { names, nodes }) => {
+                Err(AcquireError::NoQuorum { names, nodes })
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use std::task::{Context, Waker};
 use quorlock_core::lease::Lease;
 
 use crate::attempt::Attempt;
+use crate::error::AcquireError;
 use crate::mutex::Mutex;
 
 /// What waiters must have in common to share a leader: the lock, the lease, and whether it is watched.
@@ -27,6 +28,7 @@ struct Queue {
 #[derive(Debug, Default)]
 pub(crate) struct Waiter {
     waker: Mutex<Option<Waker>>,
+    failure: Mutex<Option<AcquireError>>,
 }
 
 impl Waiter {
@@ -37,6 +39,11 @@ impl Waiter {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
+    }
+
+    /// How the leader has failed, on behalf of all.
+    pub(crate) fn failure(&self) -> Option<AcquireError> {
+        self.failure.lock().take()
     }
 
     fn wake(&self) {
@@ -100,6 +107,24 @@ impl Queues {
             None => {
                 queues.remove(key);
                 attempt
+            }
+        }
+    }
+
+    /// The leader has failed in a way that its followers would repeat, each for as long: they fail with it.
+    pub(crate) fn fail(&self, key: &Key, leader: &Arc<Waiter>, error: &AcquireError) {
+        let queue = {
+            let mut queues = self.0.lock();
+            let is_leader = queues
+                .get(key)
+                .and_then(|queue| queue.waiters.front())
+                .is_some_and(|first| Arc::ptr_eq(first, leader));
+            if is_leader { queues.remove(key) } else { None }
+        };
+        for waiter in queue.into_iter().flat_map(|queue| queue.waiters) {
+            if !Arc::ptr_eq(&waiter, leader) {
+                *waiter.failure.lock() = Some(error.clone());
+                waiter.wake();
             }
         }
     }

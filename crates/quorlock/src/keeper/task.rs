@@ -370,6 +370,12 @@ impl Inner {
     }
 }
 
+impl Drop for KeeperTask {
+    fn drop(&mut self) {
+        self.keeper.die(self.runtime.now());
+    }
+}
+
 impl Future for KeeperTask {
     type Output = ();
 
