@@ -276,14 +276,18 @@ impl Round {
         }
     }
 
-    /// Whether others are in the way: they hold so much that no threshold is left, or enough members answered and they
-    /// disagree.
+    /// Whether others are in the way: they hold so much that no threshold is left, or enough members answered, or still
+    /// may, and they disagree.
     fn is_contended(&self, group: &Group) -> bool {
         let refused = self.tally.count(group, Vote::Refused);
         let granted = self.tally.count(group, Vote::Granted);
+        let pending = match self.timed_out {
+            true => 0,
+            false => self.tally.count(group, Vote::Pending),
+        };
         let needed = group.threshold().needed();
         group.threshold().spare() < refused
-            || (0 < refused && granted < needed && needed <= granted + refused)
+            || (0 < refused && granted < needed && needed <= granted + refused + pending)
     }
 
     /// The threshold-th smallest of what is left of the claims in the way; a member that granted is free.
@@ -395,6 +399,24 @@ mod tests {
         assert_eq!(round.outcome(ms(1)), Outcome::Won);
         assert_eq!(round.terms().valid_until(), ms(9_898));
         assert!(round.may_hold(ids[4]));
+    }
+
+    /// Two nodes are down and say so at once, and the first of the others refuses: the lock is held, and whoever wants
+    /// it waits for it.
+    #[test]
+    fn a_refusal_beside_a_dead_minority_is_contention() {
+        let mut round = round(&[Threshold::majority(5)], Order::Parallel);
+        let ids = ask_all(&mut round, ms(0));
+        for id in ids.iter().take(2) {
+            round.handle_answer(ms(0), *id, Answer::Failed(Execution::Definite));
+        }
+        assert_eq!(round.outcome(ms(0)), Outcome::Pending);
+        round.handle_answer(ms(1), ids[4], refused(9_000));
+        let outcome = round.outcome(ms(1));
+        assert!(
+            matches!(&outcome, Outcome::Lost(Loss::Refused { refused, .. }) if *refused == [ids[4]]),
+            "{outcome:?}"
+        );
     }
 
     #[test]
