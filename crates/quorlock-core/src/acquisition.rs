@@ -33,6 +33,36 @@ impl Default for RetryPolicy {
     }
 }
 
+impl RetryPolicy {
+    /// The same with this bound on the first pause.
+    #[must_use]
+    pub const fn backoff(mut self, first: Duration) -> Self {
+        self.backoff = first;
+        self
+    }
+
+    /// The same with this bound on every pause.
+    #[must_use]
+    pub const fn backoff_cap(mut self, cap: Duration) -> Self {
+        self.backoff_cap = cap;
+        self
+    }
+
+    /// The same with so many failed rounds in a row before the acquisition fails; at least 1.
+    #[must_use]
+    pub const fn failed_rounds(mut self, rounds: u32) -> Self {
+        self.failed_rounds = rounds;
+        self
+    }
+
+    /// The same with a look after this time, even if nothing wakes the waiter.
+    #[must_use]
+    pub const fn poll_cap(mut self, cap: Duration) -> Self {
+        self.poll_cap = cap;
+        self
+    }
+}
+
 /// Whether a refusal is waited out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Patience {

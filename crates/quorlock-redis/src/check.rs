@@ -23,13 +23,13 @@ impl RedisTransport {
         Ok(transport)
     }
 
-    /// Checks that the server answers, is a primary, and is not older than version 5.
+    /// Checks that the server answers, is a primary, and is not older than version 5; says which process it is.
     ///
-    /// A user who may not ask (`INFO`) is believed.
+    /// A user who may not ask (`INFO`) is believed, and gets `None`.
     ///
     /// # Errors
     /// [`ConnectError`] says what is in the way, and what to do.
-    pub async fn check(&self) -> Result<(), ConnectError> {
+    pub async fn check(&self) -> Result<Option<RunId>, ConnectError> {
         let mut info = String::new();
         for section in ["server", "replication"] {
             match self.command(redis::cmd("INFO").arg(section)).await {
@@ -37,14 +37,14 @@ impl RedisTransport {
                 Ok(Value::SimpleString(text)) => info.push_str(&text),
                 Ok(Value::VerbatimString { text, .. }) => info.push_str(&text),
                 Ok(_) => return Err(self.not_redis("INFO was answered with no text".into())),
-                Err(error) if error.cause == Cause::NoPermission => return Ok(()),
+                Err(error) if error.cause == Cause::NoPermission => return Ok(None),
                 Err(error) => return Err(self.refused(error)),
             }
         }
         self.judge(&info)
     }
 
-    fn judge(&self, info: &str) -> Result<(), ConnectError> {
+    fn judge(&self, info: &str) -> Result<Option<RunId>, ConnectError> {
         let field = |name: &str| {
             info.lines()
                 .filter_map(|line| line.trim_end().split_once(':'))
@@ -63,7 +63,7 @@ impl RedisTransport {
         }
         match field("role").as_deref() {
             Some("slave" | "replica") => Err(ConnectError::Replica { address }),
-            _ => Ok(()),
+            _ => Ok(field("run_id").filter(|id| !id.is_empty()).map(RunId)),
         }
     }
 
@@ -88,6 +88,10 @@ impl RedisTransport {
         }
     }
 }
+
+/// Which process a server is: a random id that it draws when it starts. Two addresses with one id are one server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunId(String);
 
 /// Why a server cannot be used. Holds no secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]

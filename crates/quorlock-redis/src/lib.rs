@@ -38,7 +38,7 @@ mod timer;
 mod transport;
 
 pub use address::AddressError;
-pub use check::ConnectError;
+pub use check::{ConnectError, RunId};
 pub use config::RedisConfig;
 pub use connect::{ByteStream, Connect, Connecting, Endpoint, Network};
 /// The client library whose [`redis::Client`] can be brought along.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use quorlock_core::acquisition::RetryPolicy;
 use quorlock_core::lease::Lease;
 use quorlock_core::message::Retention;
+use quorlock_core::name::{Name, NameError};
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
 
@@ -23,6 +24,7 @@ pub(crate) struct Config {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) retry: RetryPolicy,
     pub(crate) retention: Retention,
+    key_prefix: Box<str>,
     member_timeout: Option<Duration>,
 }
 
@@ -55,6 +57,15 @@ impl Config {
         Ok(lease)
     }
 
+    /// The key under which nodes have a name. An empty name stays an error, whatever the prefix.
+    pub(crate) fn key(&self, name: &Name) -> Result<Name, NameError> {
+        if self.key_prefix.is_empty() {
+            Ok(name.clone())
+        } else {
+            Name::new(format!("{}{name}", self.key_prefix))
+        }
+    }
+
     /// How long each member is given to answer: 5 % of the lease, but at least 10 ms if half of the lease allows it.
     pub(crate) fn member_timeout(&self, lease: Lease) -> Duration {
         let least = Duration::from_millis(10).min(lease.length() / 2);
@@ -73,6 +84,7 @@ pub struct LocksBuilder {
     max_hold: Option<Duration>,
     retry: RetryPolicy,
     token_retention: Option<Duration>,
+    key_prefix: Box<str>,
     runtime: Option<Arc<dyn Runtime>>,
     #[cfg(feature = "redis")]
     pub(crate) redis: quorlock_redis::RedisConfig,
@@ -87,6 +99,7 @@ impl Default for LocksBuilder {
             max_hold: None,
             retry: RetryPolicy::default(),
             token_retention: Some(Duration::from_secs(24 * 60 * 60)),
+            key_prefix: "".into(),
             runtime: None,
             #[cfg(feature = "redis")]
             redis: quorlock_redis::RedisConfig::default(),
@@ -122,6 +135,14 @@ impl LocksBuilder {
     }
 
     /// When to try again after a lost or failed round.
+    ///
+    /// ```
+    /// use quorlock::{Locks, RetryPolicy};
+    /// use std::time::Duration;
+    ///
+    /// let patient = RetryPolicy::default().failed_rounds(20).backoff_cap(Duration::from_secs(5));
+    /// let builder = Locks::builder().retry(patient);
+    /// ```
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
@@ -133,6 +154,16 @@ impl LocksBuilder {
     /// After it has expired, the order of tokens rests on the clients' wall clocks.
     pub fn token_retention(mut self, retention: Option<Duration>) -> Self {
         self.token_retention = retention;
+        self
+    }
+
+    /// Puts this before every name: `"app:"` locks `orders/42` under the key `app:orders/42`. Default: nothing.
+    ///
+    /// It comes before everything else, so the key must not be longer than a name may be, and a `{` in the prefix
+    /// counts like one in the name. [`Guard::names`](crate::Guard::names) gives names as they were asked for; errors,
+    /// events and inspections show keys, which is what an operator finds on the nodes.
+    pub fn key_prefix(mut self, prefix: impl AsRef<str>) -> Self {
+        self.key_prefix = prefix.as_ref().into();
         self
     }
 
@@ -181,6 +212,10 @@ impl LocksBuilder {
                 longest: self.longest_lease,
             });
         }
+        if !self.key_prefix.is_empty() {
+            Name::new(&self.key_prefix).map_err(ConfigError::KeyPrefix)?;
+        }
+        self.check_retry()?;
         let mut config = Config {
             watchdog_lease: Lease::new(self.watchdog_lease)?,
             longest_lease: self.longest_lease,
@@ -189,28 +224,66 @@ impl LocksBuilder {
             retention: self
                 .token_retention
                 .map_or(Retention::Forever, Retention::of),
+            key_prefix: self.key_prefix.clone(),
             member_timeout: self.member_timeout,
         };
         config.watchdog_lease = config.lease(self.watchdog_lease)?;
         Ok(config)
     }
 
+    fn check_retry(&self) -> Result<(), ConfigError> {
+        let RetryPolicy {
+            backoff,
+            backoff_cap,
+            failed_rounds,
+            poll_cap,
+        } = self.retry;
+        let zeros = [
+            (
+                "member_timeout",
+                self.member_timeout == Some(Duration::ZERO),
+            ),
+            ("retry.backoff", backoff.is_zero()),
+            ("retry.failed_rounds", failed_rounds == 0),
+            ("retry.poll_cap", poll_cap.is_zero()),
+        ];
+        if let Some((field, _)) = zeros.into_iter().find(|(_, is_zero)| *is_zero) {
+            return Err(ConfigError::Zero { field });
+        }
+        if backoff_cap < backoff {
+            return Err(ConfigError::Backoff {
+                backoff,
+                cap: backoff_cap,
+            });
+        }
+        Ok(())
+    }
+
     pub(crate) fn build(self, mut nodes: Vec<Node>) -> Result<Locks, ConfigError> {
         let config = self.check()?;
         nodes.sort_by(|a, b| a.address().cmp(b.address()));
-        if nodes.is_empty() {
-            return Err(ConfigError::NoNodes);
-        }
-        let twice = nodes.iter().zip(nodes.iter().skip(1));
-        if let Some((node, _)) = twice.into_iter().find(|(a, b)| a.address() == b.address()) {
-            let address = node.address().to_owned();
-            return Err(ConfigError::SameNode { address });
-        }
+        distinct(nodes.iter().map(|node| node.address()))?;
         let runtime = self
             .runtime
             .unwrap_or_else(|| Arc::new(TokioRuntime::new()));
         let threshold = Threshold::majority(nodes.len());
         let client = Arc::new(Client::new(config, runtime));
         Ok(Locks::new(client, nodes.into(), threshold))
+    }
+}
+
+/// Checks that there are nodes, and none twice. The addresses come in order.
+pub(crate) fn distinct<'a>(
+    addresses: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), ConfigError> {
+    if addresses.clone().next().is_none() {
+        return Err(ConfigError::NoNodes);
+    }
+    let mut twice = addresses.clone().zip(addresses.skip(1));
+    match twice.find(|(a, b)| a == b) {
+        None => Ok(()),
+        Some((address, _)) => Err(ConfigError::SameNode {
+            address: address.to_owned(),
+        }),
     }
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use quorlock_core::quorum::Threshold;
-use quorlock_redis::{ConnectError as NodeError, RedisTransport};
+use quorlock_core::transport::Transport as _;
+use quorlock_redis::{ConnectError as NodeError, RedisTransport, RunId};
 
-use crate::config::LocksBuilder;
-use crate::error::ConnectError;
+use crate::config::{LocksBuilder, distinct};
+use crate::error::{ConfigError, ConnectError};
 use crate::layout::Node;
 use crate::locks::Locks;
 
@@ -22,10 +23,13 @@ impl Locks {
 
     /// Locks on a majority of independent Redis servers (RedLock). The servers must not replicate each other.
     ///
-    /// A minority may be down at the moment; it is used when it comes up.
+    /// A minority may be down at the moment; it is used when it comes up. An even number is allowed and buys nothing:
+    /// four tolerate one failure, as three do.
     ///
     /// # Errors
-    /// [`ConnectError`] when too few servers can be used, or one of them is no primary Redis server that lets us in.
+    /// [`ConnectError`] when too few servers can be used, one of them is no primary Redis server that lets us in, or
+    /// two addresses lead to the same server. (The servers that answer are compared; a server that is down, and one
+    /// whose user may not ask `INFO`, cannot be.)
     pub async fn quorum<A: AsRef<str>>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Self, ConnectError> {
@@ -51,24 +55,24 @@ impl LocksBuilder {
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Locks, ConnectError> {
         self.check()?;
-        let nodes = addresses
+        let mut nodes = addresses
             .into_iter()
-            .map(|address| {
-                RedisTransport::open(address.as_ref(), self.redis.clone())
-                    .map_err(|error| ConnectError::Address(error.to_string()))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+            .map(|address| Ok(RedisTransport::open(address.as_ref(), self.redis.clone())?))
+            .collect::<Result<Vec<_>, ConnectError>>()?;
+        nodes.sort_by(|a, b| a.address().cmp(b.address()));
+        distinct(nodes.iter().map(|node| node.address()))?;
         let checks = join_all(nodes.iter().map(RedisTransport::check)).await;
         let needed = Threshold::majority(nodes.len()).needed();
         let of = nodes.len();
+        different(&nodes, &checks)?;
         let problems: Vec<NodeError> = checks.into_iter().filter_map(Result::err).collect();
         let reachable = of - problems.len();
-        if problems.iter().any(is_final) || (reachable < needed && 0 < of) {
+        if problems.iter().any(is_final) || reachable < needed {
             return Err(ConnectError::Nodes {
                 reachable,
                 needed,
                 of,
-                problems: problems.iter().map(ToString::to_string).collect(),
+                problems,
             });
         }
         let nodes = nodes.into_iter().map(|node| Arc::new(node) as Node);
@@ -86,10 +90,31 @@ impl LocksBuilder {
         self,
         client: &quorlock_redis::redis::Client,
     ) -> Result<Locks, ConnectError> {
-        let node = RedisTransport::from_client(client, self.redis.clone())
-            .map_err(|error| ConnectError::Address(error.to_string()))?;
+        let node = RedisTransport::from_client(client, self.redis.clone())?;
         Ok(self.build(vec![Arc::new(node)])?)
     }
+}
+
+/// Checks that no two addresses lead to one server.
+fn different(
+    nodes: &[RedisTransport],
+    checks: &[Result<Option<RunId>, NodeError>],
+) -> Result<(), ConfigError> {
+    let ids: Vec<_> = nodes
+        .iter()
+        .zip(checks)
+        .filter_map(|(node, check)| Some((check.as_ref().ok()?.as_ref()?, node)))
+        .collect();
+    for (index, (id, node)) in ids.iter().enumerate() {
+        let before = ids.iter().take(index).find(|(other, _)| other == id);
+        if let Some((_, other)) = before {
+            return Err(ConfigError::SameServer {
+                address: other.address().to_owned(),
+                other: node.address().to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Whether waiting for the server will not help.

@@ -143,6 +143,23 @@ pub enum ConfigError {
     /// The name cannot be one.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The key prefix cannot be one.
+    #[error("key_prefix: {0}")]
+    KeyPrefix(NameError),
+    /// A setting that must not be zero.
+    #[error("{field} is zero: it must be more than that, leave it out for the default")]
+    Zero {
+        /// Which.
+        field: &'static str,
+    },
+    /// A first pause that is longer than the longest.
+    #[error("retry.backoff, {backoff:?}, must not be more than retry.backoff_cap, {cap:?}")]
+    Backoff {
+        /// The bound on the first pause.
+        backoff: Duration,
+        /// The bound on every pause.
+        cap: Duration,
+    },
     /// The lease is too short.
     #[error("{0}")]
     LeaseTooShort(LeaseTooShort),
@@ -192,6 +209,16 @@ pub enum ConfigError {
         /// Which.
         address: String,
     },
+    /// One server under two addresses in one quorum: its vote would count twice.
+    #[error(
+        "{address} and {other} are the same server (one run_id): its vote would count twice, give one address of it"
+    )]
+    SameServer {
+        /// One address.
+        address: String,
+        /// The other.
+        other: String,
+    },
     /// More members than a lock can have.
     #[error("{members} members (names x nodes) are too many: at most {most} are allowed")]
     TooManyMembers {
@@ -216,10 +243,12 @@ pub enum ConnectError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// An address cannot be one.
-    #[error("{0}")]
-    Address(String),
-    /// Too few nodes can be used.
-    #[error("{reachable} of {of} nodes can be used, {needed} are needed: {}", .problems.join("; "))]
+    #[cfg(feature = "redis")]
+    #[error(transparent)]
+    Address(#[from] quorlock_redis::AddressError),
+    /// Too few nodes can be used, or one of them never will be.
+    #[cfg(feature = "redis")]
+    #[error("{reachable} of {of} nodes can be used, {needed} are needed: {}", join(.problems))]
     Nodes {
         /// How many can be used.
         reachable: usize,
@@ -228,6 +257,12 @@ pub enum ConnectError {
         /// How many there are.
         of: usize,
         /// What is wrong with the others, each with its address.
-        problems: Vec<String>,
+        problems: Vec<quorlock_redis::ConnectError>,
     },
+}
+
+#[cfg(feature = "redis")]
+fn join(problems: &[quorlock_redis::ConnectError]) -> String {
+    let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    lines.join("; ")
 }

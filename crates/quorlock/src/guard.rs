@@ -68,16 +68,19 @@ impl Guard {
         self.hold.token(0)
     }
 
-    /// The token for one of several names; `None` if the guard does not hold that name.
+    /// The token for one of several names, as it was asked for or with its key prefix; `None` if the guard does not
+    /// hold that name.
     #[must_use]
     pub fn fencing_token_of(&self, name: &str) -> Option<Token> {
-        let group = self.hold.layout.names().position(|n| n.as_str() == name)?;
+        let layout = &self.hold.layout;
+        let key = layout.names().position(|n| n.as_str() == name);
+        let group = key.or_else(|| layout.given().position(|n| n.as_str() == name))?;
         Some(self.hold.token(group))
     }
 
-    /// What is held, in canonical order.
+    /// What is held, as it was asked for (without the key prefix), in canonical order.
     pub fn names(&self) -> impl Iterator<Item = &Name> {
-        self.hold.layout.names()
+        self.hold.layout.given()
     }
 
     /// Under which identity the nodes have it.

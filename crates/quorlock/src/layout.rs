@@ -31,7 +31,10 @@ pub(crate) struct Place {
 /// One name over the nodes that keep it: one group of members.
 #[derive(Clone)]
 pub(crate) struct Part {
+    /// The key on the nodes.
     pub(crate) name: Name,
+    /// The same without the key prefix.
+    pub(crate) given: Name,
     pub(crate) nodes: Arc<[Node]>,
     pub(crate) threshold: Threshold,
 }
@@ -87,6 +90,7 @@ impl Layout {
         self.members.all().zip(self.places.iter())
     }
 
+    /// The keys on the nodes.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
         self.parts.iter().map(|part| &part.name)
     }
@@ -114,7 +118,12 @@ impl Layout {
             .collect()
     }
 
-    /// The names, as they appear in errors.
+    /// The names as they were asked for.
+    pub(crate) fn given(&self) -> impl Iterator<Item = &Name> {
+        self.parts.iter().map(|part| &part.given)
+    }
+
+    /// The keys, as they appear in errors.
     pub(crate) fn title(&self) -> String {
         let names: Vec<_> = self.names().map(Name::as_str).collect();
         names.join(", ")

@@ -30,6 +30,7 @@
 //! | acquiring | [`Lock`], [`Owner`] |
 //! | holding, losing, releasing | [`Guard`], [`LostSignal`] |
 //! | what can go wrong | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`] |
+//! | who holds it, and freeing it by force | [`Locks::inspect`], [`Locks::force_release`] |
 //! | trying it without a server | [`EmbeddedNode`] |
 //! | running it in a simulator | [`Runtime`], [`Transport`](transport::Transport) |
 
@@ -51,6 +52,7 @@ mod listen;
 mod lock;
 mod locks;
 mod mutex;
+mod operate;
 mod owner;
 mod queue;
 mod release;
@@ -63,10 +65,13 @@ pub use error::{AcquireError, ConfigError, ConfirmError, ConnectError, NodeRepor
 pub use guard::{Guard, LostSignal};
 pub use lock::Lock;
 pub use locks::Locks;
+pub use operate::{
+    ForceReleaseError, ForceReleased, Inspection, NodeForceRelease, NodeInspection, Summary,
+};
 pub use owner::Owner;
 pub use quorlock_core::acquisition::RetryPolicy;
 pub use quorlock_core::fencing::Token;
-pub use quorlock_core::message::Mode;
+pub use quorlock_core::message::{ForceReleaseReply, Found, InspectReply, Mode, Ttl};
 pub use quorlock_core::name::{Name, NameError};
 pub use quorlock_core::owner::OwnerId;
 pub use quorlock_core::renewal::Lost;
@@ -81,13 +86,16 @@ struct Readme;
 /// The seam to a node: for transports of your own.
 pub mod transport {
     pub use quorlock_core::message::{
-        Acquire, AcquireReply, Claim, Freshness, Release, ReleaseReply, Renew, RenewReply, Reply,
-        Request, Retention, Ttl, Wake,
+        Acquire, AcquireReply, Claim, ForceRelease, ForceReleaseReply, Found, Freshness, Inspect,
+        InspectReply, Release, ReleaseReply, Renew, RenewReply, Reply, Request, Retention, Ttl,
+        Wake,
     };
     pub use quorlock_core::node::{Applied, Held, Node};
     pub use quorlock_core::transport::{
         Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
     };
     #[cfg(feature = "redis")]
-    pub use quorlock_redis::{RedisConfig, RedisTransport};
+    pub use quorlock_redis::{
+        AddressError, ConnectError as NodeConnectError, RedisConfig, RedisTransport, RunId,
+    };
 }

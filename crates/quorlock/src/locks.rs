@@ -80,14 +80,24 @@ impl Locks {
         let parts = names
             .into_iter()
             .map(|name| {
+                let given = Name::new(name)?;
                 Ok(Part {
-                    name: Name::new(name)?,
+                    name: self.client.config.key(&given)?,
+                    given,
                     nodes: self.nodes.clone(),
                     threshold: self.threshold,
                 })
             })
             .collect::<Result<Vec<_>, ConfigError>>()?;
         layout(parts)
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub(crate) fn threshold(&self) -> Threshold {
+        self.threshold
     }
 
     pub(crate) fn client(&self) -> &Arc<Client> {

@@ -1,0 +1,100 @@
+//! What operators ask: who holds a name, and freeing it by force.
+
+mod ask;
+mod force;
+mod inspect;
+
+pub use force::{ForceReleaseError, ForceReleased, NodeForceRelease};
+pub use inspect::{Inspection, NodeInspection, Summary};
+
+use quorlock_core::message::{ForceRelease, Inspect, Reply, Request};
+use quorlock_core::name::Name;
+
+use crate::error::ConfigError;
+use crate::locks::Locks;
+
+impl Locks {
+    /// Looks who holds a name: node by node, and what that amounts to. Changes nothing.
+    ///
+    /// For people and their tools. It is a picture of the past: do not decide by it whether to work, acquire the lock
+    /// for that. A node that cannot be read is part of the answer, not an error of it. Each is given as long as it is
+    /// given in a round of a lock with the watchdog's lease.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks, Summary};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("orders/42").acquire().await?;
+    /// let inspection = locks.inspect("orders/42").await?;
+    /// println!("{inspection}");
+    /// let owner = guard.owner_id().to_string();
+    /// assert_eq!(inspection.summary(), Summary::Held { owner, nodes: 1 });
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ConfigError::Name`] for a name that cannot be one.
+    pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Inspection, ConfigError> {
+        let name = self.key(name)?;
+        let request = Request::Inspect(Inspect { name: name.clone() });
+        let nodes = ask::all(self, &request, |reply| match reply {
+            Reply::Inspect(reply) => Some(reply),
+            _ => None,
+        });
+        let nodes = nodes.await.into_iter();
+        Ok(Inspection {
+            name,
+            needed: self.threshold().needed(),
+            nodes: nodes
+                .map(|(address, found)| NodeInspection { address, found })
+                .collect(),
+        })
+    }
+
+    /// Frees a name by force, whoever holds it: for a holder that is known to be gone, or to be stopped for good.
+    ///
+    /// **The holder is not asked, and is not told.** Its watchdog learns of it at its next renewal, within a third of
+    /// its lease, and its guards are then lost ([`Lost::Taken`](crate::Lost::Taken)); a holder with an explicit lease
+    /// asks nobody and learns nothing. Until then two may work at once, unless the resource compares
+    /// [fencing tokens](crate::Guard::fencing_token): those keep growing, the counter stays.
+    ///
+    /// Only plain locks are freed. A lock of another mode and a key that is no lock stay as they are.
+    ///
+    /// # Errors
+    /// [`ForceReleaseError::Unconfirmed`] when fewer nodes than a lock needs say that the name is free now: whoever
+    /// held it may hold it still. It has the same report.
+    ///
+    /// # Cancel safety
+    /// Dropped early, any of the nodes may or may not have freed the name.
+    pub async fn force_release(
+        &self,
+        name: impl AsRef<str>,
+    ) -> Result<ForceReleased, ForceReleaseError> {
+        let name = self.key(name)?;
+        let request = Request::ForceRelease(ForceRelease { name: name.clone() });
+        let nodes = ask::all(self, &request, |reply| match reply {
+            Reply::ForceRelease(reply) => Some(reply),
+            _ => None,
+        });
+        let nodes = nodes.await.into_iter();
+        let report = ForceReleased {
+            name,
+            needed: self.threshold().needed(),
+            nodes: nodes
+                .map(|(address, result)| NodeForceRelease { address, result })
+                .collect(),
+        };
+        if report.is_free() {
+            Ok(report)
+        } else {
+            Err(ForceReleaseError::Unconfirmed(report))
+        }
+    }
+
+    fn key(&self, name: impl AsRef<str>) -> Result<Name, ConfigError> {
+        let given = Name::new(name)?;
+        Ok(self.client().config.key(&given)?)
+    }
+}

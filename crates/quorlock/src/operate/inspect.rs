@@ -1,0 +1,248 @@
+//! Who holds a name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use quorlock_core::message::{Found, InspectReply, Ttl};
+use quorlock_core::name::Name;
+use quorlock_core::transport::TransportError;
+
+/// What the nodes show under a name. See [`Locks::inspect`](crate::Locks::inspect).
+///
+/// As text it has a line for the whole, and one for each node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// The key, with the key prefix.
+    pub name: Name,
+    /// How many nodes an owner needs.
+    pub needed: usize,
+    /// Each node, in canonical order.
+    pub nodes: Vec<NodeInspection>,
+}
+
+/// What one node shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct NodeInspection {
+    /// Which node, without credentials.
+    pub address: String,
+    /// What stands there and the stored token, or why the node is not counted.
+    pub found: Result<InspectReply, TransportError>,
+}
+
+/// What the nodes' answers amount to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Summary {
+    /// Enough nodes show this owner: it holds the name.
+    Held {
+        /// The owner, as the nodes have it.
+        owner: String,
+        /// How many nodes show it.
+        nodes: usize,
+    },
+    /// Enough nodes are free for somebody to acquire the name.
+    Free,
+    /// A lock of another mode, or keys that are no locks, keep everybody from acquiring the name as a plain lock.
+    Obstructed,
+    /// Enough nodes answered, but no owner has enough of them, nor are enough free: votes are split, or somebody left
+    /// claims behind. This passes; look again.
+    Undecided,
+    /// Too few nodes answered to say.
+    Unknown,
+}
+
+impl Inspection {
+    /// What the nodes' answers amount to.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let mut owners: BTreeMap<&str, usize> = BTreeMap::new();
+        let (mut free, mut modes, mut strange) = (0, 0, 0);
+        let found: Vec<_> = self.found().collect();
+        for found in &found {
+            match found {
+                Found::Plain { owner, .. } => *owners.entry(owner).or_default() += 1,
+                Found::Nothing => free += 1,
+                Found::OtherMode { .. } => modes += 1,
+                Found::NotALock => strange += 1,
+            }
+        }
+        let most = owners.into_iter().max_by_key(|(_, nodes)| *nodes);
+        let spare = self.nodes.len().saturating_sub(self.needed);
+        match most {
+            Some((owner, nodes)) if self.needed <= nodes => Summary::Held {
+                owner: owner.to_owned(),
+                nodes,
+            },
+            _ if 0 < modes || spare < strange => Summary::Obstructed,
+            _ if self.needed <= free => Summary::Free,
+            _ if found.len() < self.needed => Summary::Unknown,
+            _ => Summary::Undecided,
+        }
+    }
+
+    fn found(&self) -> impl Iterator<Item = &Found> {
+        let answered = self
+            .nodes
+            .iter()
+            .filter_map(|node| node.found.as_ref().ok());
+        answered.map(|reply| &reply.found)
+    }
+}
+
+impl fmt::Display for Inspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (of, needed) = (self.nodes.len(), self.needed);
+        let count = |is: fn(&Found) -> bool| self.found().filter(|found| is(found)).count();
+        write!(f, "{}: ", self.name)?;
+        match self.summary() {
+            Summary::Held { owner, nodes } => write!(f, "held by {owner} on {nodes} of {of} nodes"),
+            Summary::Free => {
+                let free = count(|found| *found == Found::Nothing);
+                write!(f, "free on {free} of {of} nodes")
+            }
+            Summary::Obstructed => {
+                let keys = count(|f| matches!(f, Found::OtherMode { .. } | Found::NotALock));
+                write!(
+                    f,
+                    "something that is no plain lock is in the way on {keys} of {of} nodes"
+                )
+            }
+            Summary::Undecided => write!(f, "nobody is seen on a quorum of the {of} nodes"),
+            Summary::Unknown => {
+                write!(
+                    f,
+                    "unknown: {} of {of} nodes answered",
+                    self.found().count()
+                )
+            }
+        }?;
+        write!(f, " ({needed} needed)")?;
+        self.nodes
+            .iter()
+            .try_for_each(|node| write!(f, "\n  {node}"))
+    }
+}
+
+impl fmt::Display for NodeInspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.address)?;
+        let InspectReply { found, token } = match &self.found {
+            Ok(reply) => reply,
+            Err(error) => return write!(f, "not counted: {error}"),
+        };
+        match found {
+            Found::Nothing => f.write_str("free"),
+            Found::Plain { owner, count, ttl } => {
+                write!(f, "held by {owner}, count {count}, {}", Left(*ttl))
+            }
+            Found::OtherMode { mode, ttl } => write!(f, "a {mode}, {}", Left(*ttl)),
+            Found::NotALock => f.write_str("a key that is no lock"),
+        }?;
+        match token {
+            Some(token) => write!(f, ", token {token}"),
+            None => f.write_str(", no token"),
+        }
+    }
+}
+
+struct Left(Ttl);
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Ttl::Millis(millis) => write!(f, "{}.{:03} s left", millis / 1_000, millis % 1_000),
+            Ttl::Unbounded => f.write_str("without expiry"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorlock_core::fencing::Token;
+    use quorlock_core::message::Mode;
+    use quorlock_core::transport::{Cause, Execution};
+
+    fn plain(owner: &str) -> Option<Found> {
+        Some(Found::Plain {
+            owner: owner.into(),
+            count: 1,
+            ttl: Ttl::Millis(27_300),
+        })
+    }
+
+    const FREE: Option<Found> = Some(Found::Nothing);
+    const MODE: Option<Found> = Some(Found::OtherMode {
+        mode: Mode::Read,
+        ttl: Ttl::Unbounded,
+    });
+
+    fn inspection(found: impl IntoIterator<Item = Option<Found>>) -> Inspection {
+        let found = found.into_iter().map(|found| {
+            let token = Some(Token(7));
+            found
+                .map(|found| InspectReply { found, token })
+                .ok_or_else(|| TransportError {
+                    execution: Execution::Indeterminate,
+                    cause: Cause::TimedOut,
+                    detail: "no answer within 1.5s".into(),
+                })
+        });
+        let nodes: Vec<_> = found
+            .zip('a'..)
+            .map(|(found, letter)| NodeInspection {
+                address: letter.into(),
+                found,
+            })
+            .collect();
+        Inspection {
+            name: Name::new("n").unwrap(),
+            needed: nodes.len() / 2 + 1,
+            nodes,
+        }
+    }
+
+    #[test]
+    fn the_summary_names_whoever_has_a_quorum_and_nobody_else() {
+        let (x, y, dead) = (|| plain("x"), || plain("y"), || None);
+        let held = |nodes| Summary::Held {
+            owner: "x".into(),
+            nodes,
+        };
+        for (nodes, summary) in [
+            ([x(), x(), x(), y(), FREE], held(3)),
+            ([x(), x(), x(), dead(), MODE], held(3)),
+            ([x(), x(), y(), y(), FREE], Summary::Undecided),
+            ([x(), x(), FREE, dead(), dead()], Summary::Undecided),
+            ([x(), x(), dead(), dead(), dead()], Summary::Unknown),
+            ([FREE, FREE, FREE, x(), dead()], Summary::Free),
+            ([FREE, FREE, FREE, FREE, MODE], Summary::Obstructed),
+            (
+                [FREE, FREE, FREE, Some(Found::NotALock), None],
+                Summary::Free,
+            ),
+        ] {
+            assert_eq!(inspection(nodes.clone()).summary(), summary, "{nodes:?}");
+        }
+        let strange = inspection([Some(Found::NotALock)]);
+        assert_eq!(strange.summary(), Summary::Obstructed);
+    }
+
+    #[test]
+    fn it_reads_well_in_a_terminal() {
+        let text = inspection([plain("x"), plain("x"), FREE, None, MODE]).to_string();
+        assert_eq!(
+            text,
+            "n: something that is no plain lock is in the way on 1 of 5 nodes (3 needed)
+  a: held by x, count 1, 27.300 s left, token 7
+  b: held by x, count 1, 27.300 s left, token 7
+  c: free, token 7
+  d: not counted: the server or the network is slow or stopped: no answer within 1.5s
+  e: a read lock, without expiry, token 7"
+        );
+        let text = inspection([plain("x")]).to_string();
+        assert!(text.starts_with("n: held by x on 1 of 1 nodes (1 needed)\n"));
+    }
+}
