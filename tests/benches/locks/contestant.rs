@@ -1,0 +1,228 @@
+//! Who takes part.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::future::join_all;
+use quorlock::{Guard, Locks};
+use quorlock_tests::server::Server;
+use rand::seq::SliceRandom;
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, Value};
+use rslock::LockManager;
+
+/// The lease of all contestants.
+const LEASE: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Who {
+    Ours,
+    /// The same scripts without a client around them, twice: the second one tells the noise.
+    Bare,
+    BareAgain,
+    Rslock,
+}
+
+impl Who {
+    pub(crate) const ALL: [Who; 4] = [Who::Ours, Who::Bare, Who::BareAgain, Who::Rslock];
+
+    /// All of them in random order.
+    pub(crate) fn shuffled() -> [Who; 4] {
+        let mut all = Who::ALL;
+        all.shuffle(&mut rand::rng());
+        all
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Who::Ours => "ours",
+            Who::Bare => "bare",
+            Who::BareAgain => "bare again",
+            Who::Rslock => "rslock",
+        })
+    }
+}
+
+/// One value for each contestant.
+#[derive(Clone, Default)]
+pub(crate) struct Each<T>([T; 4]);
+
+impl<T> Each<T> {
+    pub(crate) fn of(&self, who: Who) -> &T {
+        &self.0[who as usize]
+    }
+
+    pub(crate) fn of_mut(&mut self, who: Who) -> &mut T {
+        &mut self.0[who as usize]
+    }
+}
+
+/// The contestants, all connected to the same servers.
+#[derive(Clone)]
+pub(crate) struct Contestants {
+    pub(crate) ours: Locks,
+    bare: Bare,
+    bare_again: Bare,
+    rslock: LockManager,
+    /// A connection to each server that belongs to nobody.
+    neutral: Vec<MultiplexedConnection>,
+}
+
+/// A lock that is held.
+pub(crate) enum Held {
+    Ours(Guard),
+    Bare(String),
+    Rslock(rslock::Lock),
+}
+
+impl Contestants {
+    pub(crate) async fn connect(servers: &[Server]) -> Contestants {
+        let addresses: Vec<_> = servers.iter().map(Server::address).collect();
+        let ours = Locks::builder().watchdog_lease(LEASE);
+        Contestants {
+            ours: ours.quorum(&addresses).await.expect("servers are there"),
+            bare: Bare::connect(&addresses, 1).await,
+            bare_again: Bare::connect(&addresses, 2).await,
+            rslock: LockManager::new(addresses.clone()),
+            neutral: connections(&addresses).await,
+        }
+    }
+
+    pub(crate) async fn acquire(&self, who: Who, name: &str) -> Held {
+        match who {
+            Who::Ours => {
+                let guard = self.ours.lock(name).acquire().await;
+                Held::Ours(guard.expect("nobody else wants it"))
+            }
+            Who::Bare => Held::Bare(self.bare.acquire(name).await),
+            Who::BareAgain => Held::Bare(self.bare_again.acquire(name).await),
+            Who::Rslock => {
+                let lock = self.rslock.lock(name.as_bytes(), LEASE).await;
+                Held::Rslock(lock.expect("nobody else wants it"))
+            }
+        }
+    }
+
+    pub(crate) async fn release(&self, who: Who, name: &str, held: Held) {
+        match (who, held) {
+            (_, Held::Ours(guard)) => guard.release().await.expect("it was held"),
+            (_, Held::Rslock(lock)) => self.rslock.unlock(&lock).await,
+            (Who::BareAgain, Held::Bare(owner)) => self.bare_again.release(name, &owner).await,
+            (_, Held::Bare(owner)) => self.bare.release(name, &owner).await,
+        }
+    }
+
+    /// Waits until what the one before left behind has been done, so that it is not charged to the next one: a
+    /// request of nobody's goes to every server and back.
+    pub(crate) async fn settle(&self) {
+        for _ in 0..2 {
+            let pings = self.neutral.iter().map(|connection| {
+                let mut connection = connection.clone();
+                async move { connection.send_packed_command(&redis::cmd("PING")).await }
+            });
+            for pong in join_all(pings).await {
+                pong.expect("the server answers");
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Multiplexed connections as the `redis` crate makes them by default.
+async fn connections(addresses: &[String]) -> Vec<MultiplexedConnection> {
+    let connections = addresses.iter().map(|address| async move {
+        let client = redis::Client::open(address.as_str()).expect("an address");
+        client.get_multiplexed_async_connection().await
+    });
+    let connections = join_all(connections).await.into_iter();
+    connections.map(|c| c.expect("a connection")).collect()
+}
+
+/// The same scripts, called by hand: one multiplexed connection to each server, and every reply is waited for.
+#[derive(Clone)]
+pub(crate) struct Bare {
+    connections: Vec<MultiplexedConnection>,
+    acquire: Arc<redis::Script>,
+    release: Arc<redis::Script>,
+    client: u32,
+    next: Arc<AtomicU64>,
+}
+
+impl Bare {
+    async fn connect(addresses: &[String], client: u32) -> Bare {
+        let bare = Bare {
+            connections: connections(addresses).await,
+            acquire: Arc::new(redis::Script::new(include_str!(
+                "../../../crates/quorlock-redis/lua/acquire.lua"
+            ))),
+            release: Arc::new(redis::Script::new(include_str!(
+                "../../../crates/quorlock-redis/lua/release.lua"
+            ))),
+            client,
+            next: Arc::default(),
+        };
+        for connection in &bare.connections {
+            for script in [&bare.acquire, &bare.release] {
+                let loaded = script.load_async(&mut connection.clone()).await;
+                loaded.expect("the script loads");
+            }
+        }
+        bare
+    }
+
+    /// Sends one command to all servers and waits for all replies.
+    async fn send(&self, cmd: Cmd) -> Vec<Value> {
+        if let [only] = self.connections.as_slice() {
+            let answer = only.clone().send_packed_command(&cmd).await;
+            return vec![answer.expect("the server answers")];
+        }
+        let cmd = &cmd;
+        let calls = self.connections.iter().map(|connection| {
+            let mut connection = connection.clone();
+            async move { connection.send_packed_command(cmd).await }
+        });
+        let answers = join_all(calls).await.into_iter();
+        answers
+            .map(|answer| answer.expect("the server answers"))
+            .collect()
+    }
+
+    async fn acquire(&self, name: &str) -> String {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let owner = format!("00000000-0000-4000-8000-{:012x}:{number}", self.client);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = u64::try_from(now.expect("a date").as_millis()).expect("a date");
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(self.acquire.get_hash())
+            .arg(2)
+            .arg(name)
+            .arg(format!("redisson_lock_token:{{{name}}}"))
+            .arg(&owner)
+            .arg(1)
+            .arg(30_000)
+            .arg(86_400_000)
+            .arg(now)
+            .arg(15_000);
+        for answer in self.send(cmd).await {
+            assert!(matches!(answer, Value::Array(_)), "granted: {answer:?}");
+        }
+        owner
+    }
+
+    async fn release(&self, name: &str, owner: &str) {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(self.release.get_hash())
+            .arg(1)
+            .arg(name)
+            .arg(owner)
+            .arg(0)
+            .arg(format!("redisson_lock__channel:{{{name}}}"));
+        for answer in self.send(cmd).await {
+            assert_eq!(answer, Value::Int(1), "freed");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The locks on real Redis servers, beside the bare scripts and the crate `rslock`.
+//!
+//! All figures are ratios, or counts, from one run: the contestants take turns in random order in one loop, so that
+//! whatever else the machine does hits all of them alike. The noise floor is the ratio of two identical bare runs.
+
+mod callers;
+mod contestant;
+mod handover;
+mod herd;
+mod keeping;
+mod options;
+mod process;
+mod progress;
+mod report;
+mod uncontended;
+mod waiters;
+
+use std::process::ExitCode;
+
+use options::{Command, Options};
+use quorlock_tests::server;
+use report::{Figure, Report};
+
+/// One group of figures.
+struct Case {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Options) -> Vec<Figure>,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        name: "uncontended",
+        about: "one caller acquires and releases a free lock",
+        run: uncontended::run,
+    },
+    Case {
+        name: "callers",
+        about: "64 callers on 64 names",
+        run: callers::run,
+    },
+    Case {
+        name: "handover",
+        about: "two clients in turn, holds of 5 ms",
+        run: handover::run,
+    },
+    Case {
+        name: "waiters",
+        about: "50 waiters of one process on one name",
+        run: waiters::run,
+    },
+    Case {
+        name: "herd",
+        about: "50 waiting processes on one name",
+        run: herd::run,
+    },
+    Case {
+        name: "keeping",
+        about: "10,000 locks held by one client for five minutes",
+        run: keeping::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(code) = process::run_as_child(&arguments) {
+        return code;
+    }
+    let options = match Options::parse(&arguments) {
+        Ok(Command::Run(options)) => options,
+        Ok(Command::Help) => {
+            println!("{}", options::HELP);
+            return ExitCode::SUCCESS;
+        }
+        Ok(Command::List) => {
+            for case in CASES {
+                println!("{:12} {}", case.name, case.about);
+            }
+            return ExitCode::SUCCESS;
+        }
+        Err(problem) => {
+            eprintln!("{problem}\nSee --help.");
+            return ExitCode::from(2);
+        }
+    };
+    if !server::is_installed() {
+        eprintln!(
+            "There is no redis-server on the PATH, and these figures are about real servers.\n\
+             Install it (apt-get install redis-server) and run again; \
+             `cargo bench -p quorlock-tests --bench core` needs none."
+        );
+        return ExitCode::FAILURE;
+    }
+    let mut report = Report::new(&options);
+    let chosen: Vec<_> = CASES.iter().filter(|c| options.wants(c.name)).collect();
+    if chosen.is_empty() {
+        eprintln!("No case has {:?} in its name. See --list.", options.filters);
+        return ExitCode::from(2);
+    }
+    for case in chosen {
+        eprintln!("{}: {}", case.name, case.about);
+        report.extend((case.run)(&options));
+    }
+    report.print();
+    match report.write_json() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("{problem}");
+            ExitCode::FAILURE
+        }
+    }
+}

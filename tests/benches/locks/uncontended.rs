@@ -1,0 +1,91 @@
+//! One caller, one free lock: what a client costs on top of its round trip.
+
+use std::time::Instant;
+
+use quorlock_tests::server::Server;
+
+use crate::contestant::{Contestants, Each, Who};
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::report::{Figure, Spread, Target};
+
+/// The times of one contestant, in microseconds.
+#[derive(Clone, Default)]
+struct Times {
+    acquire: Vec<f64>,
+    release: Vec<f64>,
+    pair: Vec<f64>,
+}
+
+pub(crate) fn run(options: &Options) -> Vec<Figure> {
+    [1, 5]
+        .into_iter()
+        .flat_map(|nodes| measure(options, nodes))
+        .collect()
+}
+
+fn measure(options: &Options, nodes: usize) -> Vec<Figure> {
+    let servers: Vec<_> = (0..nodes).map(|_| Server::start()).collect();
+    let turns: u64 = options.pick(6000, 600);
+    let times = options.block_on(async move {
+        let all = Contestants::connect(&servers).await;
+        turns_of_all(&all, turns / 10, None).await;
+        let mut progress = Progress::new(format!("n = {nodes}"), turns);
+        turns_of_all(&all, turns, Some(&mut progress)).await
+    });
+    let figure = |what: &str, of: fn(&Times) -> &Vec<f64>, target: Option<Target>| {
+        let spread = |who| Spread::of(of(times.of(who)));
+        let (ours, bare) = (spread(Who::Ours), spread(Who::Bare));
+        Figure {
+            case: "uncontended",
+            what: format!("{what}, ours / bare"),
+            nodes,
+            value: ours.median / bare.median,
+            target,
+            noise: Some(spread(Who::BareAgain).median / bare.median),
+            unit: "us",
+            ours: Some(ours),
+            bare: Some(bare),
+            rslock: Some(spread(Who::Rslock)),
+            ..Figure::default()
+        }
+    };
+    let target = Some(Target::AtMost(if nodes == 1 { 1.10 } else { 1.00 }));
+    vec![
+        figure("acquire", |t| &t.acquire, target),
+        figure("release", |t| &t.release, target),
+        figure("acquire and release at once", |t| &t.pair, None),
+    ]
+}
+
+/// What one leaves behind is waited for before the next begins, and between the acquire and the release.
+async fn turns_of_all(
+    all: &Contestants,
+    turns: u64,
+    mut progress: Option<&mut Progress>,
+) -> Each<Times> {
+    let mut times = Each::<Times>::default();
+    let micros = |since: Instant| since.elapsed().as_secs_f64() * 1e6;
+    for turn in 0..turns {
+        if let Some(progress) = &mut progress {
+            progress.at(turn + 1);
+        }
+        for who in Who::shuffled() {
+            let name = format!("orders/{turn}");
+            all.settle().await;
+            let began = Instant::now();
+            let held = all.acquire(who, &name).await;
+            times.of_mut(who).acquire.push(micros(began));
+            all.settle().await;
+            let began = Instant::now();
+            all.release(who, &name, held).await;
+            times.of_mut(who).release.push(micros(began));
+            all.settle().await;
+            let began = Instant::now();
+            let held = all.acquire(who, &name).await;
+            all.release(who, &name, held).await;
+            times.of_mut(who).pair.push(micros(began));
+        }
+    }
+    times
+}

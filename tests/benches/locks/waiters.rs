@@ -1,0 +1,101 @@
+//! 50 waiters of one process on one name: what a hand-over costs the servers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use quorlock::Locks;
+use quorlock::Name;
+use quorlock::transport::{
+    Call, Listener, RedisConfig, RedisTransport, Request, Subscription, Transport,
+};
+use quorlock_tests::server::Server;
+
+use crate::options::Options;
+use crate::report::{Figure, Target};
+
+const WAITERS: u64 = 50;
+
+pub(crate) fn run(options: &Options) -> Vec<Figure> {
+    [1, 5]
+        .into_iter()
+        .map(|nodes| measure(options, nodes))
+        .collect()
+}
+
+/// A way to a server that counts what goes through it.
+#[derive(Clone, Debug)]
+struct Counting {
+    inner: RedisTransport,
+    sent: Arc<AtomicU64>,
+}
+
+impl Transport for Counting {
+    fn call(&self, request: Request) -> Call {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        self.inner.call(request)
+    }
+
+    /// Counts twice: it will be ended, too.
+    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription {
+        self.sent.fetch_add(2, Ordering::Relaxed);
+        self.inner.subscribe(name, listener)
+    }
+
+    fn address(&self) -> &str {
+        self.inner.address()
+    }
+}
+
+fn measure(options: &Options, nodes: usize) -> Figure {
+    let servers: Vec<_> = (0..nodes).map(|_| Server::start()).collect();
+    let holds_each: u64 = options.pick(40, 8);
+    let transports = servers.iter().map(|server| {
+        RedisTransport::open(&server.address(), RedisConfig::default()).expect("an address")
+    });
+    let transports: Vec<_> = transports.collect();
+    let (sent, elapsed) = options.block_on(async move {
+        let sent = Arc::new(AtomicU64::new(0));
+        let transports = transports.into_iter().map(|inner| Counting {
+            inner,
+            sent: sent.clone(),
+        });
+        let locks = Locks::on_nodes(transports).expect("different servers");
+        let began = Instant::now();
+        let waiters = (0..WAITERS).map(|_| {
+            let locks = locks.clone();
+            tokio::spawn(async move {
+                for _ in 0..holds_each {
+                    let guard = locks
+                        .lock("orders")
+                        .acquire()
+                        .await
+                        .expect("it becomes free");
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    guard.release().await.expect("it was held");
+                }
+            })
+        });
+        for waiter in join_all(waiters.collect::<Vec<_>>()).await {
+            waiter.expect("the waiter ends without a panic");
+        }
+        let elapsed = began.elapsed();
+        locks.close().await;
+        (sent.load(Ordering::Relaxed), elapsed)
+    });
+    drop(servers);
+    let handovers = (WAITERS * holds_each) as f64;
+    Figure {
+        case: "waiters",
+        what: "50 in one process, commands a hand-over".into(),
+        nodes,
+        value: sent as f64 / handovers,
+        target: (nodes == 1).then_some(Target::AtMost(4.0)),
+        note: format!(
+            "holds of 1 ms; a hand-over every {:.2} ms",
+            elapsed.as_secs_f64() * 1e3 / handovers
+        ),
+        ..Figure::default()
+    }
+}
