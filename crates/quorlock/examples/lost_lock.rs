@@ -68,10 +68,7 @@ async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
 async fn real(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
     let alice = settings().quorum(servers).await?;
     // By default a waiter gives up after five rounds in a row without a quorum. Bob waits through the outage.
-    let patient = RetryPolicy {
-        failed_rounds: u32::MAX,
-        ..RetryPolicy::default()
-    };
+    let patient = RetryPolicy::default().failed_rounds(u32::MAX);
     let bob = settings().retry(patient).quorum(servers).await?;
     let needed = servers.len() / 2 + 1;
     story.say(format_args!(
