@@ -22,6 +22,7 @@ async fn story_01_an_acquisition_that_arrives_twice_counts_once() {
     let guard = locks.lock("a").acquire().await.unwrap();
     settle().await;
     assert_eq!(node.executed(), 2);
+    assert_eq!(node.stored_token(&name("a")), Some(guard.fencing_token()));
     assert!(is_claimed_by(&node, "a", &guard, 1));
     guard.release().await.unwrap();
     assert_empty(&[node.clone()]);

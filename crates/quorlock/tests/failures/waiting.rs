@@ -1,10 +1,11 @@
 //! Wake-ups that are lost, doubled, or too early.
 
+use quorlock::transport::Cause;
 use quorlock::{EmbeddedNode, Locks};
 use tokio::time::Instant;
 
 use crate::support::{at_once, client, foreign, millis, name, nodes, secs, settle};
-use crate::unreliable::{Unreliable, Wakes};
+use crate::unreliable::{Fate, Unreliable, Wakes};
 
 /// The message of an unlock was missed, and the waiter slept until the lease of a lock that was free had run out.
 /// Nobody here sleeps for longer than the poll cap.
@@ -115,4 +116,25 @@ async fn story_11_a_wake_up_that_overtakes_a_refusal_is_not_forgotten() {
             assert!(took < secs(1), "{took:?} for three holds of {held_for:?}");
         }
     }
+}
+
+/// Two of five nodes are down and say so sooner than the others say that the lock is held: it is contended, which is an
+/// answer to a try, and waited for otherwise.
+#[tokio::test(start_paused = true)]
+async fn a_dead_minority_does_not_make_a_held_lock_an_error() {
+    // Their answers come one after the other.
+    let node = |place| EmbeddedNode::new().latency(millis(2 * place));
+    let nodes: Vec<_> = (1..=5).map(node).collect();
+    let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
+    for way in &ways[..2] {
+        way.decide(|_| Fate::Refused(Cause::Unreachable));
+    }
+    let held = client(&nodes).lock("a").acquire().await.unwrap();
+    let lock = Locks::on_nodes(ways).unwrap().lock("a");
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    let waiting = tokio::spawn(async move { lock.acquire().await });
+    tokio::time::sleep(secs(60)).await;
+    assert!(held.is_held() && !waiting.is_finished());
+    held.release().await.unwrap();
+    assert!(at_once(waiting).await.unwrap().unwrap().is_held());
 }
