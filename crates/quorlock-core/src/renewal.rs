@@ -159,8 +159,9 @@ impl Renewal {
     /// Whether so many members left their last renewal unanswered that a group has no quorum of others.
     fn is_unreachable(&self) -> bool {
         self.terms.members().groups().any(|group: Group| {
-            let silent = group.slice(&self.members).iter().filter(|m| m.is_silent);
-            group.threshold().spare() < silent.count()
+            let members = group.slice(&self.members).iter();
+            let silent = members.filter(|m| m.is_silent || m.is_asked).count();
+            group.threshold().spare() < silent
         })
     }
 
@@ -421,6 +422,13 @@ mod tests {
         hold.handle_end(ids[0]);
         hold.handle_failed(ms(10_500), ids[0]);
         assert_eq!(hold.status(ms(29_697)), Status::Held);
+        assert_eq!(hold.status(ms(29_698)), Status::Lost(Lost::Unreachable));
+    }
+
+    #[test]
+    fn a_renewal_that_is_never_answered_makes_it_unreachable() {
+        let (mut hold, _) = hold(1, 1, Time::NEVER);
+        asks(&mut hold, ms(10_000));
         assert_eq!(hold.status(ms(29_698)), Status::Lost(Lost::Unreachable));
     }
 

@@ -332,10 +332,10 @@ impl Round {
                 .any(|m| self.tally.vote(m) == Vote::Unasked && self.is_in_stage(members, m))
     }
 
-    /// Whether the member was asked and has not answered.
+    /// Whether the member did not answer in the time that it was given.
     #[must_use]
-    pub fn is_unanswered(&self, member: MemberId) -> bool {
-        self.tally.vote(member) == Vote::Pending
+    pub fn is_silent(&self, member: MemberId) -> bool {
+        self.timed_out && self.tally.vote(member) == Vote::Pending
     }
 
     /// Whether the member granted.

@@ -69,6 +69,28 @@ pub struct TransportError {
     pub detail: String,
 }
 
+impl TransportError {
+    /// The request was not executed, and will not be.
+    #[must_use]
+    pub fn definite(cause: Cause, detail: impl Into<String>) -> Self {
+        TransportError {
+            execution: Execution::Definite,
+            cause,
+            detail: detail.into(),
+        }
+    }
+
+    /// The request may have been executed, or may yet be.
+    #[must_use]
+    pub fn indeterminate(cause: Cause, detail: impl Into<String>) -> Self {
+        TransportError {
+            execution: Execution::Indeterminate,
+            cause,
+            detail: detail.into(),
+        }
+    }
+}
+
 /// Whether a request that brought no reply was executed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Execution {

@@ -425,7 +425,7 @@ impl Running {
 
     /// What was wrong with the members that did not answer.
     fn problems(&self, layout: &Layout) -> Vec<NodeReport> {
-        layout.reports(&self.errors, |member| self.round.is_unanswered(member))
+        layout.reports(&self.errors, |member| self.round.is_silent(member))
     }
 }
 

@@ -104,8 +104,9 @@ impl Confirm {
         match self.confirming.outcome() {
             Confirmation::Confirmed => Ok(()),
             Confirmation::NotHeld | Confirmation::Unconfirmed | Confirmation::Pending => {
-                let is_unanswered = |member| self.confirming.is_unanswered(member);
-                let nodes = self.hold.layout.reports(&self.failed, is_unanswered);
+                let is_late = self.deadline <= self.client.now();
+                let is_silent = |member| is_late && self.confirming.is_unanswered(member);
+                let nodes = self.hold.layout.reports(&self.failed, is_silent);
                 Err(ConfirmError::Unconfirmed { names, nodes })
             }
         }

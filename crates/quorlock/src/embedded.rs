@@ -13,9 +13,7 @@ use quorlock_core::message::{Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::node::{Held, Node};
 use quorlock_core::time::{Time, WallMillis, millis_of};
-use quorlock_core::transport::{
-    Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
-};
+use quorlock_core::transport::{Call, Cause, Listener, Subscription, Transport, TransportError};
 
 use crate::mutex::Mutex;
 use crate::runtime::{Runtime, TokioRuntime};
@@ -152,8 +150,7 @@ impl EmbeddedNode {
             std::mem::take(&mut state.queued)
         };
         for (_, slot) in lost {
-            slot.fill(Err(failed(
-                Execution::Indeterminate,
+            slot.fill(Err(TransportError::indeterminate(
                 Cause::Closed,
                 "the node was killed",
             )));
@@ -264,8 +261,7 @@ impl Shared {
                     return None;
                 }
                 Running::Dead => {
-                    return Some(Err(failed(
-                        Execution::Definite,
+                    return Some(Err(TransportError::definite(
                         Cause::Unreachable,
                         "the node is down",
                     )));
@@ -292,7 +288,7 @@ impl Shared {
         }
         applied
             .reply
-            .map_err(|cause| failed(Execution::Definite, cause, "the key is not a lock"))
+            .map_err(|cause| TransportError::definite(cause, "the key is not a lock"))
     }
 
     /// Tells listeners (one, or all) that messages flow.
@@ -317,14 +313,6 @@ impl State {
         listeners
             .map(|(_, listener)| (listener.clone(), wake))
             .collect()
-    }
-}
-
-fn failed(execution: Execution, cause: Cause, detail: &str) -> TransportError {
-    TransportError {
-        execution,
-        cause,
-        detail: detail.to_owned(),
     }
 }
 

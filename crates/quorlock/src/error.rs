@@ -248,7 +248,7 @@ pub enum ConnectError {
     Address(#[from] quorlock_redis::AddressError),
     /// Too few nodes can be used, or one of them never will be.
     #[cfg(feature = "redis")]
-    #[error("{reachable} of {of} nodes can be used, {needed} are needed: {}", join(.problems))]
+    #[error("{}{}", usable(*.reachable, *.needed, *.of), join(.problems))]
     Nodes {
         /// How many can be used.
         reachable: usize,
@@ -259,6 +259,16 @@ pub enum ConnectError {
         /// What is wrong with the others, each with its address.
         problems: Vec<quorlock_redis::ConnectError>,
     },
+}
+
+/// Of one node there is nothing to count.
+#[cfg(feature = "redis")]
+fn usable(reachable: usize, needed: usize, of: usize) -> String {
+    if of == 1 {
+        String::new()
+    } else {
+        format!("{reachable} of {of} nodes can be used, {needed} are needed: ")
+    }
 }
 
 #[cfg(feature = "redis")]

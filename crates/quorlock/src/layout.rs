@@ -101,16 +101,16 @@ impl Layout {
             .find(|name| other.names().any(|other| other == *name))
     }
 
-    /// What was wrong with the members that failed or did not answer.
+    /// What was wrong with the members that failed or did not answer in time.
     pub(crate) fn reports(
         &self,
         errors: &[(MemberId, TransportError)],
-        is_unanswered: impl Fn(MemberId) -> bool,
+        is_silent: impl Fn(MemberId) -> bool,
     ) -> Vec<NodeReport> {
         self.all()
             .filter_map(|(member, place)| {
                 let error = errors.iter().find(|(m, _)| *m == member);
-                (error.is_some() || is_unanswered(member)).then(|| NodeReport {
+                (error.is_some() || is_silent(member)).then(|| NodeReport {
                     address: place.node.address().to_owned(),
                     error: error.map(|(_, error)| error.clone()),
                 })

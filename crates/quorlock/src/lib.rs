@@ -16,13 +16,14 @@
 //! # }
 //! ```
 //!
-//! **What is promised.** While a guard says that it is held, no other client holds the lock, as long as a majority of
-//! the nodes keeps its data and no clock runs at a rate more than 1 % off. A guard stops saying so before a node gives
-//! the lock to somebody else, and [`Guard::while_held`] cancels work at that moment.
+//! **What is promised.** While a guard says that it is held, no other client holds the lock, as long as the nodes that
+//! granted it keep their data and no clock runs at a rate more than 1 % off. A guard stops saying so before a node
+//! gives the lock to somebody else, and [`Guard::while_held`] cancels work at that moment.
 //!
 //! **What is not.** A process that is stopped in the middle of a write does not notice that its time is over. Only a
 //! resource that compares [fencing tokens](Guard::fencing_token) stops that write. Asynchronous replication, a node
-//! that restarts without its data and a node whose clock is stepped can each give one lock to two holders.
+//! that restarts without its data, a node whose clock is stepped and a client whose machine is suspended can each give
+//! one lock to two holders.
 //!
 //! | to read | see |
 //! |---|---|

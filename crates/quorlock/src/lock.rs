@@ -68,7 +68,8 @@ impl Lock {
         self
     }
 
-    /// Waits for at most this long; without it, for as long as it takes.
+    /// Waits for at most this long; without it, for as long as it takes. Where too few nodes answer it ends earlier,
+    /// after [`RetryPolicy::failed_rounds`](crate::RetryPolicy::failed_rounds).
     pub fn wait(mut self, at_most: Duration) -> Self {
         self.wait = Some(at_most);
         self

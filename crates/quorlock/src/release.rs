@@ -111,8 +111,9 @@ impl Releasing {
             Confirmation::Confirmed => Ok(()),
             Confirmation::NotHeld => Err(ReleaseError::NotHeld { names }),
             Confirmation::Unconfirmed | Confirmation::Pending => {
-                let is_unanswered = |member| self.confirming.is_unanswered(member);
-                let nodes = self.hold.layout.reports(&self.failed, is_unanswered);
+                let is_late = self.deadline <= self.client.now();
+                let is_silent = |member| is_late && self.confirming.is_unanswered(member);
+                let nodes = self.hold.layout.reports(&self.failed, is_silent);
                 Err(ReleaseError::Unconfirmed { names, nodes })
             }
         }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use quorlock_core::message::Request;
 use quorlock_core::time::Time;
-use quorlock_core::transport::{Cause, Execution};
+use quorlock_core::transport::{Cause, TransportError};
 
-use super::{Outcome, Shared, failed};
+use super::{Outcome, Shared};
 use crate::mutex::Mutex;
 use crate::runtime::Timer;
 
@@ -108,8 +108,7 @@ impl Future for Waiting {
             .get_or_insert_with(|| this.shared.runtime.timer());
         match timer.poll_until(cx, this.deadline) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => Poll::Ready(Err(failed(
-                Execution::Indeterminate,
+            Poll::Ready(()) => Poll::Ready(Err(TransportError::indeterminate(
                 Cause::TimedOut,
                 "no answer from the node",
             ))),

@@ -123,7 +123,7 @@ async fn story_11_a_wake_up_that_overtakes_a_refusal_is_not_forgotten() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_minority_does_not_make_a_held_lock_an_error() {
     // Their answers come one after the other.
-    let node = |place| EmbeddedNode::new().latency(millis(2 * place));
+    let node = |place: u64| EmbeddedNode::new().latency(millis(2 * place));
     let nodes: Vec<_> = (1..=5).map(node).collect();
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
     for way in &ways[..2] {
