@@ -8,12 +8,16 @@
 //! | a network that loses replies and cuts connections | [`proxy`] |
 //! | requests, in few words | [`requests`] |
 //! | what Redisson keeps under which key | [`wire`] |
+//! | clients of the product, and what stands under a name | [`clients`] |
+//! | driving a future for some polls only | [`polls`] |
 //! | hearing the wake-ups of a transport | [`heard`] |
 //! | one sequence of requests through several lock servers | [`conformance`] |
 
+pub mod clients;
 pub mod conformance;
 mod guardian;
 pub mod heard;
+pub mod polls;
 pub mod proxy;
 pub mod requests;
 pub mod server;

@@ -2,23 +2,36 @@
 
 mod servers {
     pub(crate) mod calls;
+    pub(crate) mod cancellation;
+    pub(crate) mod clients;
     pub(crate) mod conformance;
     pub(crate) mod errors;
     pub(crate) mod harness;
+    pub(crate) mod redlock;
+    pub(crate) mod refusals;
     pub(crate) mod secrets;
+    pub(crate) mod several;
+    pub(crate) mod stories;
     pub(crate) mod subscriptions;
     pub(crate) mod tokens;
     pub(crate) mod wire;
 }
 
 fn main() {
+    servers::clients::hold_a_lock_if_asked();
     servers::harness::hold_a_server_if_asked();
     let trials = [
         servers::calls::trials(),
+        servers::cancellation::trials(),
+        servers::clients::trials(),
         servers::conformance::trials(),
         servers::errors::trials(),
         servers::harness::trials(),
+        servers::redlock::trials(),
+        servers::refusals::trials(),
         servers::secrets::trials(),
+        servers::several::trials(),
+        servers::stories::trials(),
         servers::subscriptions::trials(),
         servers::tokens::trials(),
         servers::wire::trials(),

@@ -1,0 +1,25 @@
+//! Driving a future for a number of polls only.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
+/// Drives a future as its task would, but only for `polls` polls; `None` when it has not ended by then.
+pub async fn poll_times<F: Future + ?Sized>(
+    future: &mut Pin<Box<F>>,
+    polls: usize,
+) -> Option<F::Output> {
+    let mut left = polls;
+    poll_fn(|cx| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        let polled = future.as_mut().poll(cx);
+        if polled.is_pending() && left == 0 {
+            return Poll::Ready(None);
+        }
+        polled.map(Some)
+    })
+    .await
+}

@@ -1,0 +1,284 @@
+//! Bug stories about Redis itself: connections, wake-ups, replies and the keys that stay.
+//!
+//! A test called `story_NN_..` is one of the ways in which lock libraries have failed their users.
+
+use std::time::Duration;
+
+use quorlock::{AcquireError, Guard, Locks, Mode, ReleaseError, RetryPolicy};
+use quorlock_tests::clients::{
+    acquire_at_last, claim_of, client, is_claimed_by, locks_on, settings,
+};
+use quorlock_tests::proxy::Proxy;
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::{BOUND, until};
+
+server_tests![
+    story_06_a_release_whose_reply_is_lost_is_not_called_not_held,
+    story_11_a_waiter_whose_subscription_is_killed_is_woken,
+    story_11_a_waiter_survives_a_restart_of_its_server,
+    story_12_waiting_leaves_no_subscriptions_and_no_connections,
+    story_15_a_lost_reply_sends_no_acquisition_twice_and_leaves_no_key,
+    story_25_every_key_has_an_expiry_at_every_moment,
+    story_25_a_claim_without_an_expiry_is_asked_for_again,
+    story_30_a_read_write_lock_under_the_name_is_named,
+];
+
+/// A lease that outlasts every test: whoever waits for it fails.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// An unlock whose reply was lost was sent again, and reported that the lock had not been held. It worked, and is
+/// reported as what it is: not confirmed.
+async fn story_06_a_release_whose_reply_is_lost_is_not_called_not_held() {
+    let server = Server::start();
+    let proxy = Proxy::to(&server).await;
+    let locks = client(&proxy.address()).await;
+    let guard = locks.lock("a").acquire().await.unwrap();
+    proxy.lose_replies();
+    let error = guard.release().await.unwrap_err();
+    let ReleaseError::Unconfirmed { nodes, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(nodes.len(), 1);
+    until("the release was executed", || {
+        claim_of(&server, "a").is_none()
+    })
+    .await;
+    proxy.carry_replies();
+    until("the client has found that out", || locks.held() == 0).await;
+}
+
+/// A client that does not look before it is woken, or has reason to.
+async fn patient(server: &Server) -> Locks {
+    let retry = RetryPolicy {
+        poll_cap: LEASE,
+        ..RetryPolicy::default()
+    };
+    let connected = settings().retry(retry).connect(server.address()).await;
+    connected.unwrap()
+}
+
+fn wait_in_background(locks: &Locks) -> tokio::task::JoinHandle<Guard> {
+    let lock = locks.lock("a");
+    tokio::spawn(async move { lock.acquire().await.unwrap() })
+}
+
+fn subscribers(server: &Server) -> u32 {
+    let channel = "redisson_lock__channel:{a}";
+    let (_, count): (String, u32) = server.command(&["PUBSUB", "NUMSUB", channel]);
+    count
+}
+
+/// The connection with the subscription was lost, the message of the unlock with it, and the waiter slept beside a
+/// free lock until the lease would have ended. It looks again whenever its subscription has come back.
+async fn story_11_a_waiter_whose_subscription_is_killed_is_woken() {
+    let server = Server::start();
+    let holder = locks_on(&server).await.lock("a").lease(LEASE);
+    let held = holder.acquire().await.unwrap();
+    let waiting = wait_in_background(&patient(&server).await);
+    until("somebody waits", || subscribers(&server) == 1).await;
+    // Both at once: nobody hears of the release.
+    let mut kill = redis::cmd("CLIENT");
+    kill.arg("KILL").arg("TYPE").arg("pubsub");
+    let mut both = redis::pipe();
+    both.atomic().add_command(kill).cmd("DEL").arg("a");
+    let answer: (u32, u32) = both.query(&mut server.connect().unwrap()).unwrap();
+    assert_eq!(answer, (1, 1));
+    let guard = tokio::time::timeout(BOUND, waiting).await.unwrap().unwrap();
+    assert!(is_claimed_by(&server, "a", &guard));
+    held.leak();
+}
+
+/// Subscriptions were not restored when a server came back from a restart. The lock that was forgotten there is taken
+/// at once.
+async fn story_11_a_waiter_survives_a_restart_of_its_server() {
+    let mut server = Server::start();
+    let held = locks_on(&server).await.lock("a").lease(LEASE);
+    let held = held.acquire().await.unwrap();
+    let waiting = wait_in_background(&patient(&server).await);
+    until("somebody waits", || subscribers(&server) == 1).await;
+    server.kill();
+    server.restart();
+    let guard = tokio::time::timeout(BOUND, waiting).await.unwrap().unwrap();
+    assert!(is_claimed_by(&server, "a", &guard));
+    drop(held);
+}
+
+/// Every wait cost a bit of the subscription resources, which some paths did not give back; in the end no lock could be
+/// waited for. After hundreds of waits, won, given up and dropped, there is as much as there was before.
+async fn story_12_waiting_leaves_no_subscriptions_and_no_connections() {
+    let server = Server::start();
+    let locks = locks_on(&server).await;
+    let other = locks_on(&server).await;
+    for turn in 0..60 {
+        let held = other.lock("a").acquire().await.unwrap();
+        let waits: Vec<_> = (0..6)
+            .map(|place| {
+                let lock = locks.lock("a");
+                let lock = if place % 2 == 0 {
+                    lock.wait(Duration::from_millis(1))
+                } else {
+                    lock
+                };
+                tokio::spawn(async move { lock.acquire().await.map(drop) })
+            })
+            .collect();
+        if turn % 3 == 0 {
+            until("somebody waits", || subscribers(&server) == 1).await;
+        }
+        waits[5].abort();
+        held.release().await.unwrap();
+        for wait in waits {
+            let _ = wait.await;
+        }
+    }
+    let channels = || server.command::<Vec<String>>(&["PUBSUB", "CHANNELS"]);
+    until("nobody listens any more", || channels().is_empty()).await;
+    let clients: String = server.command(&["CLIENT", "LIST"]);
+    // One for requests and one for wake-ups each, and the test's own.
+    assert!(clients.lines().count() <= 5, "{clients}");
+    until("everything is given back", || {
+        claim_of(&server, "a").is_none()
+    })
+    .await;
+}
+
+/// The scripts that the server has run for a name with this lease.
+fn acquisitions(server: &Server, name: &str, lease: Duration) -> usize {
+    type Entry = (i64, i64, i64, Vec<String>, String, String);
+    let log: Vec<Entry> = server.command(&["SLOWLOG", "GET", "100"]);
+    let lease = lease.as_millis().to_string();
+    let is_one = |(_, _, _, words, ..): &&Entry| {
+        let is_script = words[0].starts_with("EVAL");
+        is_script && words.iter().any(|word| word == name) && words.contains(&lease)
+    };
+    log.iter().filter(is_one).count()
+}
+
+/// A client library resent `SET NX` by itself after a lost reply: the first one had worked, the second one said that the
+/// name was taken, and the key stood for nobody. Nothing is resent here, and what may have been granted is released.
+async fn story_15_a_lost_reply_sends_no_acquisition_twice_and_leaves_no_key() {
+    let server = Server::start_with(&["--slowlog-log-slower-than", "0"]);
+    let proxy = Proxy::to(&server).await;
+    let locks = client(&proxy.address()).await;
+    drop(locks.lock("warm-up").acquire().await.unwrap());
+    until("the warm-up is over", || {
+        claim_of(&server, "warm-up").is_none()
+    })
+    .await;
+    proxy.lose_replies();
+    let lock = locks.lock("a").lease(LEASE);
+    let trying = tokio::spawn(async move { lock.try_acquire().await.map(drop) });
+    until("it was executed", || claim_of(&server, "a").is_some()).await;
+    let error = trying.await.unwrap().unwrap_err();
+    let AcquireError::NoQuorum { nodes, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(nodes.len(), 1);
+    proxy.carry_replies();
+    until("the claim is given back", || {
+        claim_of(&server, "a").is_none()
+    })
+    .await;
+    assert_eq!(acquisitions(&server, "a", LEASE), 1);
+    assert!(acquire_at_last(&locks.lock("a")).await.is_held());
+}
+
+/// What is left of each key: claims, counters, whatever is there.
+fn ttls(server: &Server) -> Vec<(String, i64)> {
+    let keys: Vec<String> = server.command(&["KEYS", "*"]);
+    let ttl = |key: String| {
+        let ttl = server.command(&["PTTL", &key]);
+        (key, ttl)
+    };
+    keys.into_iter().map(ttl).collect()
+}
+
+#[track_caller]
+fn assert_all_expire(server: &Server) {
+    for (key, ttl) in ttls(server) {
+        // -2: it was gone when it was asked for.
+        assert!(0 <= ttl || ttl == -2, "{key} never expires");
+    }
+}
+
+/// A lock without an expiry stayed for ever when its holder died between two commands, or by default. Every key has one
+/// here, whatever is done with the lock.
+async fn story_25_every_key_has_an_expiry_at_every_moment() {
+    let server = Server::start();
+    let locks = settings().watchdog_lease(Duration::from_secs(6));
+    let locks = locks.connect(server.address()).await.unwrap();
+    let both = locks.all(["a", "b"]).unwrap();
+    let guard = both.acquire().await.unwrap();
+    assert_all_expire(&server);
+    let inner = guard.reenter().await.unwrap();
+    assert_all_expire(&server);
+    guard.extend(Duration::from_secs(20)).await.unwrap();
+    assert_all_expire(&server);
+    inner.release().await.unwrap();
+    assert_all_expire(&server);
+    let ttl = || server.command::<i64>(&["PTTL", "a"]);
+    assert!(ttl() <= 20_000);
+    server.command::<()>(&["PEXPIRE", "a", "9000"]);
+    until("a renewal", || 9_000 < ttl()).await;
+    assert!(ttl() <= 20_000);
+    assert_all_expire(&server);
+    drop(guard);
+    until("the release", || claim_of(&server, "a").is_none()).await;
+    assert_all_expire(&server);
+    // A holder that goes without a word: its key ends by itself.
+    let lock = locks.lock("c").lease(Duration::from_millis(600));
+    lock.acquire().await.unwrap().leak();
+    until("the end of the lease", || claim_of(&server, "c").is_none()).await;
+    assert_all_expire(&server);
+}
+
+/// Another program's lock without an expiry is waited for as long as it is there, and no longer.
+async fn story_25_a_claim_without_an_expiry_is_asked_for_again() {
+    let server = Server::start();
+    let owner = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31";
+    server.command::<()>(&["HSET", "a", owner, "1"]);
+    let retry = RetryPolicy {
+        poll_cap: Duration::from_millis(100),
+        ..RetryPolicy::default()
+    };
+    let locks = settings().retry(retry).connect(server.address()).await;
+    let locks = locks.unwrap();
+    assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
+    let waiting = wait_in_background(&locks);
+    until("somebody waits", || subscribers(&server) == 1).await;
+    // Nothing is published, and nothing expires.
+    server.command::<()>(&["DEL", "a"]);
+    let guard = tokio::time::timeout(BOUND, waiting).await.unwrap().unwrap();
+    assert!(guard.is_held());
+    assert_all_expire(&server);
+}
+
+/// A plain lock and a read-write lock of one name, as a JVM client keeps it, did not exclude each other in one order.
+async fn story_30_a_read_write_lock_under_the_name_is_named() {
+    let server = Server::start();
+    let locks = locks_on(&server).await;
+    let reader = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31";
+    let writer = format!("{reader}:write");
+    for (mode, field, found) in [
+        ("read", reader, Mode::Read),
+        ("write", &writer, Mode::Write),
+    ] {
+        server.command::<()>(&["HSET", "a", "mode", mode, field, "1"]);
+        server.command::<()>(&["PEXPIRE", "a", "30000"]);
+        let error = locks.lock("a").acquire().await.unwrap_err();
+        let names = "a".to_owned();
+        let asked = Mode::Plain;
+        assert_eq!(
+            error,
+            AcquireError::OtherMode {
+                names,
+                asked,
+                found
+            }
+        );
+        assert_eq!(server.command::<u32>(&["HLEN", "a"]), 2);
+        server.command::<()>(&["DEL", "a"]);
+    }
+    assert!(locks.lock("a").acquire().await.unwrap().is_held());
+}
