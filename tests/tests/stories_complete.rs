@@ -1,0 +1,55 @@
+//! Every bug story has its test: a function whose name begins with the number of the story.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The stories of locks on one node and on several; the others belong to modes that are not there yet.
+fn stories() -> impl Iterator<Item = u32> {
+    (1..=9).chain(11..=19).chain(24..=28).chain([30])
+}
+
+#[test]
+fn every_bug_story_has_its_test() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut told = BTreeSet::new();
+    for folder in ["crates", "sim", "tests"] {
+        read_folder(&workspace.join(folder), &mut told);
+    }
+    let missing: Vec<u32> = stories().filter(|story| !told.contains(story)).collect();
+    assert!(missing.is_empty(), "stories without a test: {missing:?}");
+}
+
+fn read_folder(folder: &Path, told: &mut BTreeSet<u32>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            if path.file_name().is_some_and(|name| name != "target") {
+                read_folder(&path, told);
+            }
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let source = std::fs::read_to_string(&path).expect("a source file in UTF-8");
+            told.extend(source.lines().filter_map(story_of));
+        }
+    }
+}
+
+/// The number in a line like `async fn story_07_a_failed_round_leaves_no_keys() {`.
+fn story_of(line: &str) -> Option<u32> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
+    let line = line.strip_prefix("async ").unwrap_or(line);
+    let (number, name) = line.strip_prefix("fn story_")?.split_at_checked(2)?;
+    name.starts_with('_').then(|| number.parse().ok())?
+}
+
+#[test]
+fn a_story_is_told_by_a_function_and_not_by_a_mention() {
+    assert_eq!(story_of("    async fn story_07_no_keys_stay() {"), Some(7));
+    assert_eq!(story_of("fn story_30_modes_do_not_mix() {"), Some(30));
+    assert_eq!(story_of("// fn story_08_is_missing"), None);
+    assert_eq!(story_of("    story_08_is_listed,"), None);
+    assert_eq!(story_of("fn story_1_has_one_digit() {"), None);
+}
