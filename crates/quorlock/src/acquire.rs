@@ -14,6 +14,7 @@ use crate::error::AcquireError;
 use crate::hold::Hold;
 use crate::queue::{Key, Waiter};
 use crate::runtime::Timer;
+use crate::telemetry;
 
 /// A future that wins the lock. Dropped early, it leaves at most one clean-up to the keeper, or its whole attempt to
 /// the next waiter of the process.
@@ -21,6 +22,7 @@ pub(crate) struct Acquiring {
     client: Arc<Client>,
     wanted: Wanted,
     give_up_at: Time,
+    began: telemetry::Began,
     state: State,
 }
 
@@ -41,6 +43,7 @@ struct Place {
 impl Acquiring {
     pub(crate) fn new(client: Arc<Client>, wanted: Wanted, give_up_at: Time) -> Self {
         Acquiring {
+            began: telemetry::begin(&client),
             client,
             wanted,
             give_up_at,
@@ -163,7 +166,11 @@ impl Future for Acquiring {
             match step {
                 Step::Again => {}
                 Step::Wait => return Poll::Pending,
-                Step::End(result) => return Poll::Ready(result),
+                Step::End(result) => {
+                    let told = result.as_deref();
+                    telemetry::acquired(&this.client, this.began, &this.wanted.layout, told);
+                    return Poll::Ready(result);
+                }
             }
         }
     }

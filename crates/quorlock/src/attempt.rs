@@ -23,6 +23,7 @@ use crate::keeper::{Asked, Message, Orphaned, answer};
 use crate::layout::Layout;
 use crate::listen::Ears;
 use crate::runtime::Timer;
+use crate::telemetry;
 
 mod raise;
 
@@ -206,6 +207,7 @@ impl Attempt {
             }
         }
         let hold = Arc::new(Hold::new(
+            running.began,
             self.wanted.layout.clone(),
             running.owner,
             running.tokens(&self.wanted.layout),
@@ -239,6 +241,7 @@ impl Attempt {
         };
         let now = self.client.now();
         self.problems = running.problems(&self.wanted.layout);
+        telemetry::round_lost(&self.wanted.layout, &loss, &self.problems);
         self.was_refused |= matches!(loss, Loss::Refused { .. } | Loss::Postponed);
         let began = running.began;
         self.give_back(running, now, Send::Now);

@@ -17,6 +17,7 @@ use quorlock_core::transport::Execution;
 
 use crate::layout::Layout;
 use crate::mutex::Mutex;
+use crate::telemetry;
 
 #[derive(Debug)]
 pub(crate) struct Hold {
@@ -24,6 +25,8 @@ pub(crate) struct Hold {
     pub(crate) owner: OwnerId,
     pub(crate) tokens: Box<[Token]>,
     pub(crate) retention: Retention,
+    /// When the round that won it began.
+    began: Time,
     state: Mutex<State>,
 }
 
@@ -32,6 +35,8 @@ struct State {
     renewal: Renewal,
     count: u32,
     is_leaked: bool,
+    /// Its end was told to operators.
+    is_told: bool,
     standing: Vec<Standing>,
     waiting: Vec<(u64, Waker)>,
     next_waiting: u64,
@@ -50,6 +55,7 @@ pub(crate) enum Standing {
 
 impl Hold {
     pub(crate) fn new(
+        began: Time,
         layout: Arc<Layout>,
         owner: OwnerId,
         tokens: Box<[Token]>,
@@ -61,6 +67,7 @@ impl Hold {
             renewal,
             count: 1,
             is_leaked: false,
+            is_told: false,
             standing,
             waiting: Vec::new(),
             next_waiting: 0,
@@ -70,25 +77,34 @@ impl Hold {
             owner,
             tokens,
             retention,
+            began,
             state: Mutex::new(state),
         }
     }
 
     /// What the hold is worth now. Whoever finds out that it is lost tells the others.
     pub(crate) fn status(&self, now: Time) -> Status {
-        self.change(|state| state.renewal.status(now))
+        self.change(now, |state| state.renewal.status(now))
     }
 
     /// Changes the state, then wakes whoever waits for its end, outside the mutex, if that is what it came to.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, now: Time, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
         let result = change(&mut state);
+        let mut ended = None;
         let woken = if state.renewal.is_over() {
+            if !std::mem::replace(&mut state.is_told, true) {
+                ended = Some((state.renewal.status(now), state.is_leaked));
+            }
             std::mem::take(&mut state.waiting)
         } else {
             Vec::new()
         };
         drop(state);
+        // The end of a leaked hold is nobody's loss.
+        if let Some((status, false)) = ended {
+            telemetry::ended(self, now.since(self.began), status);
+        }
         for (_, waker) in woken {
             waker.wake();
         }
@@ -122,7 +138,7 @@ impl Hold {
 
     /// Waits for the loss of the hold under `key` (0 for the first time); returns the key, or how it was lost.
     pub(crate) fn wait_for_loss(&self, cx: &Context<'_>, now: Time, key: u64) -> Result<u64, Lost> {
-        self.change(|state| {
+        self.change(now, |state| {
             match state.renewal.status(now) {
                 Status::Held => {}
                 Status::Releasing => return Err(Lost::Released),
@@ -145,7 +161,7 @@ impl Hold {
 
     /// The next member to renew or re-acquire, with the request and the lease that it states.
     pub(crate) fn next_ask(&self, now: Time) -> Option<(MemberId, Ask, Lease)> {
-        self.change(|state| {
+        self.change(now, |state| {
             let (member, ask) = state.renewal.next_ask(now)?;
             if ask == Ask::Reacquire {
                 state.stand(member, Standing::Unanswered);
@@ -166,7 +182,7 @@ impl Hold {
         lease: Lease,
         reply: RenewReply,
     ) {
-        self.change(|state| {
+        self.change(now, |state| {
             let heeded = state
                 .renewal
                 .handle_renewed(now, member, sent, lease, reply);
@@ -183,7 +199,7 @@ impl Hold {
     }
 
     pub(crate) fn failed(&self, now: Time, member: MemberId) {
-        self.change(|state| state.renewal.handle_failed(now, member));
+        self.change(now, |state| state.renewal.handle_failed(now, member));
     }
 
     /// A member answered an acquire late. Returns whether a claim stands there that is to be released.
@@ -195,7 +211,7 @@ impl Hold {
         lease: Lease,
         answer: Answer,
     ) -> bool {
-        self.change(|state| {
+        self.change(now, |state| {
             let may_stand = match answer {
                 Answer::Granted(_) => {
                     let is_ours = state.renewal.handle_granted(now, member, sent, lease);
@@ -229,7 +245,7 @@ impl Hold {
 
     /// Enters once more: the count is now so much. Refused unless it is held, by somebody who did not leak it.
     pub(crate) fn enter(&self, now: Time) -> Result<u32, Lost> {
-        self.change(|state| match state.renewal.status(now) {
+        self.change(now, |state| match state.renewal.status(now) {
             Status::Held if 0 < state.count && !state.is_leaked => {
                 state.count = state.count.saturating_add(1);
                 Ok(state.count)
@@ -241,15 +257,16 @@ impl Hold {
 
     /// The lease to state from now on: the longer of the one it has and this one.
     pub(crate) fn raise_lease(&self, lease: Option<Lease>) -> Lease {
-        self.change(|state| match lease {
+        let mut state = self.state.lock();
+        match lease {
             Some(lease) => state.renewal.raise_lease(lease),
             None => state.renewal.lease(),
-        })
+        }
     }
 
     /// One guard fewer: what is left of the count, and what the hold was worth. With the last one the release begins.
     pub(crate) fn leave(&self, now: Time) -> (u32, Status) {
-        self.change(|state| {
+        self.change(now, |state| {
             state.count = state.count.saturating_sub(1);
             let status = if state.count == 0 {
                 state.renewal.begin_release(now)
@@ -262,15 +279,14 @@ impl Hold {
 
     /// Nobody renews it from now on, and nobody gives it back.
     pub(crate) fn leak(&self) {
-        self.change(|state| {
-            state.is_leaked = true;
-            state.renewal.stop_renewing();
-        });
+        let mut state = self.state.lock();
+        state.is_leaked = true;
+        state.renewal.stop_renewing();
     }
 
     /// The client is closed; returns what the hold was worth.
     pub(crate) fn close(&self, now: Time) -> Status {
-        self.change(|state| state.renewal.close(now))
+        self.change(now, |state| state.renewal.close(now))
     }
 
     /// The members on which a claim may stand whose acquire is not under way any more; none of a leaked hold.

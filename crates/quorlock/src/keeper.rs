@@ -27,6 +27,7 @@ use crate::hold::Hold;
 use crate::layout::{Node, Place};
 use crate::mutex::Mutex;
 use crate::runtime::Runtime;
+use crate::telemetry;
 
 /// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
 /// machine was suspended, the clock does.
@@ -132,6 +133,11 @@ impl Orphaned {
                 std::task::Poll::Ready(result) => self.released(now, &result),
             }
         }
+    }
+
+    /// Nothing is left to do.
+    fn tell_cleaned(&self) {
+        telemetry::orphan_cleaned(&self.name, self.owner, self.node.address());
     }
 
     fn release_request(&self) -> Request {

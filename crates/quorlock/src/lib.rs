@@ -32,6 +32,7 @@
 //! | holding, losing, releasing | [`Guard`], [`LostSignal`] |
 //! | what can go wrong | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`] |
 //! | who holds it, and freeing it by force | [`Locks::inspect`], [`Locks::force_release`] |
+//! | watching it run | `tracing` events of the target `quorlock`; with the feature `metrics`, the module `metrics` |
 //! | trying it without a server | [`EmbeddedNode`] |
 //! | running it in a simulator | [`Runtime`], [`Transport`](transport::Transport) |
 
@@ -52,12 +53,15 @@ mod layout;
 mod listen;
 mod lock;
 mod locks;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod mutex;
 mod operate;
 mod owner;
 mod queue;
 mod release;
 mod runtime;
+mod telemetry;
 mod while_held;
 
 pub use config::LocksBuilder;

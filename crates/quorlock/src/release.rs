@@ -19,6 +19,7 @@ use crate::error::ReleaseError;
 use crate::hold::Hold;
 use crate::keeper::{Message, Orphaned};
 use crate::runtime::Timer;
+use crate::telemetry;
 
 /// A release under way. Dropped early, it goes on in the keeper.
 pub(crate) struct Releasing {
@@ -114,6 +115,7 @@ impl Releasing {
                 let is_late = self.deadline <= self.client.now();
                 let is_silent = |member| is_late && self.confirming.is_unanswered(member);
                 let nodes = self.hold.layout.reports(&self.failed, is_silent);
+                telemetry::release_unconfirmed(&self.hold, &nodes);
                 Err(ReleaseError::Unconfirmed { names, nodes })
             }
         }

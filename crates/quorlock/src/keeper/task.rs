@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, Stream};
 use quorlock_core::lease::drift;
-use quorlock_core::message::{Claim, ReleaseReply, Renew, Reply, Request, Retention};
+use quorlock_core::message::{Claim, ReleaseReply, Renew, RenewReply, Reply, Request, Retention};
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Lost, Status};
 use quorlock_core::time::Time;
@@ -19,6 +19,7 @@ use super::{Asked, Inner, Keeper, Message, Orphaned, TICK, answer};
 use crate::hold::Hold;
 use crate::layout::Node;
 use crate::runtime::{Runtime, Timer};
+use crate::telemetry;
 
 /// How many claims go into one renewal: few enough not to hold up a server, which runs one script at a time.
 const BATCH: usize = 100;
@@ -184,6 +185,7 @@ impl KeeperTask {
             let call = orphan.node.call(orphan.release_request());
             self.call(Of::OrphanRelease(id), call);
         } else if orphan.machine.is_done(now) {
+            orphan.tell_cleaned();
             self.orphans.remove(&id);
         } else {
             let at = orphan.machine.poll_timeout();
@@ -292,7 +294,13 @@ impl KeeperTask {
     fn renewed(&mut self, renewing: Vec<Asked>, result: &Result<Reply, TransportError>, now: Time) {
         let replies = match result {
             Ok(Reply::Renew(replies)) => replies.as_slice(),
-            _ => &[],
+            _ => {
+                if let Some(asked) = renewing.first() {
+                    let error = result.as_ref().err();
+                    telemetry::renewal_failed(&asked.hold, asked.member, error, renewing.len());
+                }
+                &[]
+            }
         };
         let mut replies = replies.iter();
         for Asked {
@@ -304,7 +312,12 @@ impl KeeperTask {
         {
             hold.end_ask(member);
             match replies.next() {
-                Some(reply) => hold.renewed(now, member, sent, lease, *reply),
+                Some(reply) => {
+                    if *reply == RenewReply::NotYours && hold.status(now) == Status::Held {
+                        telemetry::claim_gone(&hold, member);
+                    }
+                    hold.renewed(now, member, sent, lease, *reply);
+                }
                 None => hold.failed(now, member),
             }
             self.after(&hold, now);
@@ -318,6 +331,9 @@ impl KeeperTask {
             lease,
             sent,
         } = asked;
+        if let Err(error) = result {
+            telemetry::node_missing(hold, *member, error);
+        }
         if hold.answered(now, *member, *sent, *lease, answer(result)) {
             self.orphan(hold, *member, now);
         }

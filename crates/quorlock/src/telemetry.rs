@@ -1,0 +1,208 @@
+//! What is told to operators while it happens: `tracing` events and metrics, each behind its feature.
+//!
+//! Without the features nothing of this is left. An uncontended acquisition asks once whether anybody listens, and so
+//! does its end. Events hold keys, owners, tokens and addresses without credentials.
+
+#![cfg_attr(
+    not(all(feature = "metrics", feature = "tracing")),
+    allow(
+        unused_variables,
+        unused_imports,
+        reason = "what no feature tells is not used"
+    )
+)]
+
+use std::time::Duration;
+
+use quorlock_core::name::Name;
+use quorlock_core::owner::OwnerId;
+use quorlock_core::quorum::MemberId;
+use quorlock_core::renewal::{Lost, Status};
+use quorlock_core::round::Loss;
+use quorlock_core::time::Time;
+use quorlock_core::transport::TransportError;
+
+use crate::client::Client;
+use crate::error::{AcquireError, NodeReport};
+use crate::hold::Hold;
+use crate::layout::Layout;
+
+/// Counts one, with a label if there is one.
+macro_rules! count {
+    ($name:ident $(, $label:literal => $value:expr)?) => {
+        #[cfg(feature = "metrics")]
+        ::metrics::counter!(crate::metrics::$name $(, $label => $value)?).increment(1);
+    };
+}
+
+/// Notes a span of time.
+macro_rules! note {
+    ($name:ident, $span:expr $(, $label:literal => $value:expr)?) => {
+        #[cfg(feature = "metrics")]
+        ::metrics::histogram!(crate::metrics::$name $(, $label => $value)?).record($span.as_secs_f64());
+    };
+}
+
+/// Tells an event.
+macro_rules! tell {
+    ($level:ident, $($rest:tt)+) => {
+        #[cfg(feature = "tracing")]
+        tracing::$level!(target: "quorlock", $($rest)+);
+    };
+}
+
+/// When an acquisition began, if anybody wants to know.
+#[derive(Clone, Copy)]
+pub(crate) struct Began(Option<Time>);
+
+/// An acquisition begins.
+pub(crate) fn begin(client: &Client) -> Began {
+    Began(is_wanted().then(|| client.now()))
+}
+
+fn is_wanted() -> bool {
+    #[cfg(feature = "tracing")]
+    if tracing::enabled!(target: "quorlock", tracing::Level::DEBUG) {
+        return true;
+    }
+    cfg!(feature = "metrics")
+}
+
+/// An acquisition has ended.
+pub(crate) fn acquired<'a>(
+    client: &Client,
+    began: Began,
+    layout: &Layout,
+    result: Result<&'a Hold, &'a AcquireError>,
+) {
+    let Some(began) = began.0 else {
+        return;
+    };
+    let waited = client.now().since(began);
+    match result {
+        Ok(hold) => {
+            tell!(debug, names = %layout.title(), owner = %hold.owner, token = %hold.token(0), ?waited, "acquired");
+        }
+        Err(error) => {
+            tell!(debug, names = %layout.title(), ?waited, %error, "not acquired");
+        }
+    }
+    note!(WAIT_SECONDS, waited, "outcome" => outcome(result));
+}
+
+#[cfg(feature = "metrics")]
+fn outcome(result: Result<&Hold, &AcquireError>) -> &'static str {
+    match result {
+        Ok(_) => "acquired",
+        Err(AcquireError::Contended { .. }) => "contended",
+        Err(AcquireError::NoQuorum { .. }) => "no_quorum",
+        Err(AcquireError::TooSlow { .. }) => "too_slow",
+        Err(AcquireError::Closed) => "closed",
+        Err(_) => "refused",
+    }
+}
+
+/// A round was lost.
+pub(crate) fn round_lost(layout: &Layout, loss: &Loss, problems: &[NodeReport]) {
+    match loss {
+        Loss::Refused { split, .. } => {
+            count!(REFUSED_ROUNDS);
+            if *split {
+                count!(SPLIT_VOTES);
+            }
+            tell!(debug, names = %layout.title(), split = *split, "contended: others hold it");
+        }
+        Loss::Postponed => {
+            count!(REFUSED_ROUNDS);
+            tell!(debug, names = %layout.title(), "contended: the first node is another's");
+        }
+        Loss::NoQuorum | Loss::TooSlow => {
+            count!(FAILED_ROUNDS);
+            tell!(debug, names = %layout.title(), ?loss, "a round failed");
+        }
+        Loss::OtherMode(mode) => {
+            tell!(warn, names = %layout.title(), found = %mode, "a lock of another mode stands there");
+        }
+    }
+    for node in problems {
+        tell!(debug, address = %node.address, problem = %node, "a node did not count in a round");
+    }
+}
+
+/// A hold is over: released or lost.
+pub(crate) fn ended(hold: &Hold, held: Duration, status: Status) {
+    note!(HOLD_SECONDS, held);
+    if let Status::Lost(lost) = status {
+        count!(LOST, "kind" => kind(lost));
+        if lost == Lost::Closed {
+            tell!(debug, names = %hold.layout.title(), owner = %hold.owner, "given back: the client was closed");
+        } else {
+            tell!(warn, names = %hold.layout.title(), owner = %hold.owner, token = %hold.token(0), ?held, kind = kind(lost), "lost");
+        }
+    } else {
+        tell!(debug, names = %hold.layout.title(), owner = %hold.owner, ?held, "released");
+    }
+}
+
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+fn kind(lost: Lost) -> &'static str {
+    match lost {
+        Lost::Expired => "expired",
+        Lost::Taken => "taken",
+        Lost::Unreachable => "unreachable",
+        Lost::Closed => "closed",
+        Lost::Released => "released",
+    }
+}
+
+/// A node did not answer a renewal of so many claims.
+pub(crate) fn renewal_failed(
+    hold: &Hold,
+    member: MemberId,
+    error: Option<&TransportError>,
+    claims: usize,
+) {
+    count!(RENEWAL_FAILURES);
+    let node = &hold.layout.place(member).node;
+    match error {
+        Some(error) => {
+            tell!(warn, address = node.address(), claims, cause = ?error.cause, %error, "a renewal failed");
+        }
+        None => {
+            tell!(
+                warn,
+                address = node.address(),
+                claims,
+                "a renewal failed: a strange answer"
+            );
+        }
+    }
+}
+
+/// A node says that a claim is gone.
+pub(crate) fn claim_gone(hold: &Hold, member: MemberId) {
+    count!(CLAIMS_GONE);
+    let place = hold.layout.place(member);
+    tell!(warn, name = %place.name, owner = %hold.owner, address = place.node.address(), "a claim is gone from a node");
+}
+
+/// A node answered late, or not at all, in a round that was won without it.
+pub(crate) fn node_missing(hold: &Hold, member: MemberId, error: &TransportError) {
+    let place = hold.layout.place(member);
+    tell!(warn, name = %place.name, owner = %hold.owner, address = place.node.address(), cause = ?error.cause, %error, "a node does not back a hold");
+}
+
+/// Too few nodes confirmed a release.
+pub(crate) fn release_unconfirmed(hold: &Hold, problems: &[NodeReport]) {
+    count!(RELEASES_UNCONFIRMED);
+    tell!(warn, names = %hold.layout.title(), owner = %hold.owner, "a release is not confirmed; it goes on in the background");
+    for node in problems {
+        tell!(warn, owner = %hold.owner, address = %node.address, problem = %node, "a node did not confirm a release");
+    }
+}
+
+/// Nothing is left to do for a claim that may have stood on a node.
+pub(crate) fn orphan_cleaned(name: &Name, owner: OwnerId, address: &str) {
+    count!(ORPHANS_CLEANED);
+    tell!(debug, %name, %owner, address, "cleaned up a claim");
+}

@@ -1,0 +1,159 @@
+//! What cannot be is refused with a typed error that says what to do, at once, and leaves no key.
+
+use std::time::Duration;
+
+use quorlock::transport::{Cause, Held};
+use quorlock::{
+    AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Mode, Name, NameError, RetryPolicy,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn one() -> (EmbeddedNode, Locks) {
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    (node, locks)
+}
+
+/// The error of acquiring and of trying, which must be the same, come without time passing, and leave nothing.
+async fn refused(node: &EmbeddedNode, lock: &Lock) -> ConfigError {
+    let before = node.executed();
+    let began = tokio::time::Instant::now();
+    let acquired = lock.acquire().await.unwrap_err();
+    let tried = lock.try_acquire().await.unwrap_err();
+    assert_eq!(acquired, tried);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!((node.executed(), node.names()), (before, vec![]));
+    match acquired {
+        AcquireError::Config(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_that_cannot_be_are_refused() {
+    let (node, locks) = one();
+    for (name, error, advice) in [
+        (String::new(), NameError::Empty, "needs a name"),
+        ("x".repeat(513), NameError::TooLong { bytes: 513 }, "a hash"),
+        ("a\0b".into(), NameError::Nul, "leave it out"),
+    ] {
+        let found = refused(&node, &locks.lock(&name)).await;
+        assert_eq!(found, ConfigError::Name(error));
+        assert!(found.to_string().contains(advice), "{found}");
+        assert_eq!(locks.all(["a", &name]).unwrap_err(), found);
+        assert_eq!(locks.inspect(&name).await.unwrap_err(), found);
+    }
+    let none: [&str; 0] = [];
+    assert_eq!(locks.all(none).unwrap_err(), ConfigError::NoNames);
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_with_braces_spaces_and_unicode_work() {
+    let (node, locks) = one();
+    for name in [
+        "{tag}:x",
+        "}{",
+        "{",
+        " ",
+        "a b",
+        "заказ/42",
+        "🔒",
+        &"x".repeat(512),
+    ] {
+        let guard = locks.lock(name).acquire().await.unwrap();
+        assert_eq!(node.names(), [Name::new(name).unwrap()]);
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_that_cannot_be_are_refused() {
+    let (node, locks) = one();
+    // Two drift allowances of 4 ms are 4.08 ms.
+    for lease in [Duration::ZERO, MS, 4 * MS, Duration::from_micros(4_999)] {
+        let error = refused(&node, &locks.lock("a").lease(lease)).await;
+        assert!(matches!(error, ConfigError::LeaseTooShort(e) if e.length == lease));
+        assert!(error.to_string().contains("at least 5ms"), "{error}");
+    }
+    let longest = Duration::from_secs(60);
+    for lease in [longest + MS, Duration::MAX] {
+        let error = refused(&node, &locks.lock("a").lease(lease)).await;
+        assert_eq!(error, ConfigError::LeaseTooLong { lease, longest });
+    }
+    for lease in [5 * MS, longest] {
+        let guard = locks.lock("a").lease(lease).acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_nodes_and_one_node_twice_are_refused_and_an_even_number_is_not() {
+    let none: [EmbeddedNode; 0] = [];
+    assert_eq!(Locks::on_nodes(none).unwrap_err(), ConfigError::NoNodes);
+    let node = EmbeddedNode::new();
+    let twice = Locks::on_nodes([node.clone(), EmbeddedNode::new(), node]).unwrap_err();
+    assert!(matches!(twice, ConfigError::SameNode { .. }), "{twice}");
+    let four: Vec<_> = (0..4).map(|_| EmbeddedNode::new()).collect();
+    let locks = Locks::on_nodes(four.clone()).unwrap();
+    four[0].kill();
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    four[1].kill();
+    let error = locks.lock("a").try_acquire().await.unwrap_err();
+    assert!(matches!(error, AcquireError::NoQuorum { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_else_stands_under_the_name_is_named_and_stays() {
+    let (node, locks) = one();
+    let name = Name::new("a").unwrap();
+    for mode in [Mode::Read, Mode::Write] {
+        node.put(&name, Held::Mode(mode), None);
+        let error = locks.lock("a").acquire().await.unwrap_err();
+        assert!(
+            matches!(error, AcquireError::OtherMode { found, .. } if found == mode),
+            "{error}"
+        );
+        assert_eq!(node.names(), std::slice::from_ref(&name));
+    }
+    node.put(&name, Held::NotALock, None);
+    let error = locks.lock("a").acquire().await.unwrap_err();
+    let AcquireError::NoQuorum { nodes, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(nodes[0].error.as_ref().unwrap().cause, Cause::WrongType);
+    assert!(error.to_string().contains("choose another name"), "{error}");
+    assert_eq!(node.held(&name).unwrap().0, Held::NotALock);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_do_not_fit_together_are_refused_by_name() {
+    let node = EmbeddedNode::new;
+    let retry = |policy| Locks::builder().retry(policy).on_node(node()).unwrap_err();
+    let policy = RetryPolicy::default();
+    let (backoff, cap) = (2 * MS, MS);
+    let upside_down = retry(policy.backoff(backoff).backoff_cap(cap));
+    assert_eq!(upside_down, ConfigError::Backoff { backoff, cap });
+    let text = upside_down.to_string();
+    assert!(text.contains("retry.backoff, 2ms") && text.contains("retry.backoff_cap, 1ms"));
+    let zero = |field| ConfigError::Zero { field };
+    assert_eq!(
+        retry(policy.poll_cap(Duration::ZERO)),
+        zero("retry.poll_cap")
+    );
+    assert_eq!(retry(policy.failed_rounds(0)), zero("retry.failed_rounds"));
+    assert_eq!(retry(policy.backoff(Duration::ZERO)), zero("retry.backoff"));
+    let builder = Locks::builder().member_timeout(Duration::ZERO);
+    assert_eq!(builder.on_node(node()).unwrap_err(), zero("member_timeout"));
+    let (max_hold, lease) = (Duration::from_secs(29), Duration::from_secs(30));
+    let builder = Locks::builder().max_hold(max_hold);
+    let error = builder.on_node(node()).unwrap_err();
+    assert_eq!(error, ConfigError::MaxHold { max_hold, lease });
+}

@@ -1,0 +1,184 @@
+//! The events that are told, and that none of them tells a password.
+
+use std::fmt::{Debug, Write as _};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quorlock::{EmbeddedNode, Locks, Lost};
+use tokio::time::sleep;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Metadata, Subscriber};
+
+/// Keeps events as lines of text.
+#[derive(Clone, Default)]
+struct Recorder(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Recorder {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "quorlock"
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+impl Recorder {
+    fn begin() -> (Self, DefaultGuard) {
+        let recorder = Recorder::default();
+        let guard = tracing::subscriber::set_default(recorder.clone());
+        (recorder, guard)
+    }
+
+    /// The events since the last time, of which each contains these words.
+    fn with(&self, words: &[&str]) -> usize {
+        let lines = self.0.lock().unwrap();
+        let hits = lines.iter().filter(|l| words.iter().all(|w| l.contains(w)));
+        hits.count()
+    }
+
+    #[track_caller]
+    fn assert_told(&self, words: &[&str]) {
+        let lines = self.0.lock().unwrap().clone();
+        assert_ne!(self.with(words), 0, "{words:?} in {lines:#?}");
+    }
+}
+
+async fn settle() {
+    for _ in 0..10 {
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_life_of_a_lock_is_told_with_its_owner_and_token() {
+    let (told, _guard) = Recorder::begin();
+    let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let owner = format!("owner={}", guard.owner_id());
+    let token = format!("token={}", guard.fencing_token());
+    told.assert_told(&["DEBUG", "message=acquired", "names=a", &owner, &token]);
+    assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
+    told.assert_told(&["DEBUG", "contended", "names=a"]);
+    told.assert_told(&["DEBUG", "not acquired", "waited="]);
+    guard.release().await.unwrap();
+    told.assert_told(&["DEBUG", "released", &owner]);
+    assert_eq!(told.with(&["WARN"]), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_lock_is_a_warning_told_once() {
+    let (told, _guard) = Recorder::begin();
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    node.flush();
+    assert_eq!(guard.lost().await, Lost::Taken);
+    settle().await;
+    let address = node_address(&locks).await;
+    told.assert_told(&["WARN", "a claim is gone from a node", "name=a", &address]);
+    assert_eq!(told.with(&["WARN", "message=lost", "taken", "names=a"]), 1);
+    drop(guard);
+    settle().await;
+    assert_eq!(told.with(&["message=lost"]), 1);
+    assert_eq!(told.with(&["message=released"]), 0);
+}
+
+async fn node_address(locks: &Locks) -> String {
+    let inspection = locks.inspect("a").await.unwrap();
+    inspection.nodes[0].address.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_renewals_and_releases_are_warnings_that_name_the_node() {
+    let (told, _guard) = Recorder::begin();
+    let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
+    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    nodes[0].kill();
+    sleep(Duration::from_secs(12)).await;
+    told.assert_told(&["WARN", "a renewal failed", "address=", "the node is down"]);
+    assert!(guard.is_held());
+    nodes[1].kill();
+    guard.release().await.unwrap_err();
+    told.assert_told(&["WARN", "a release is not confirmed", "names=a"]);
+    told.assert_told(&["WARN", "did not confirm a release", "address="]);
+    sleep(Duration::from_secs(60)).await;
+    told.assert_told(&["DEBUG", "cleaned up a claim", "name=a", "address="]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_is_told_of() {
+    let (told, _guard) = Recorder::begin();
+    let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
+    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    nodes[0].pause();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    sleep(Duration::from_secs(3)).await;
+    told.assert_told(&["WARN", "a node does not back a hold", "name=a", "TimedOut"]);
+    assert!(guard.is_held());
+}
+
+/// A server that refuses everything, and repeats what it was told in the error, as one does that knows no `AUTH`.
+#[cfg(feature = "redis")]
+async fn parrot() -> u16 {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut heard = vec![0; 64 * 1024];
+            while let Ok(1..) = stream.read(&mut heard).await {
+                let said = b"-ERR unknown command 'AUTH', with args beginning with: 'bob' 'hunter2-s3cret'\r\n";
+                if stream.write_all(said).await.is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    port
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn no_event_and_no_error_repeats_a_password() {
+    use quorlock::transport::{RedisConfig, RedisTransport};
+    let (told, _guard) = Recorder::begin();
+    let address = format!("redis://bob:hunter2-s3cret@127.0.0.1:{}/", parrot().await);
+    let config = RedisConfig::default().call_timeout(Duration::from_millis(300));
+    let node = RedisTransport::open(&address, config.clone()).unwrap();
+    let mut said = format!("{node:?} {config:?}");
+    let locks = Locks::builder().redis(config);
+    let locks = locks.watchdog_lease(Duration::from_secs(1));
+    write!(said, " {locks:?} {locks:#?}").unwrap();
+    let error = locks.clone().connect(&address).await.unwrap_err();
+    write!(said, " {error} {error:?} {error:#?}").unwrap();
+    let locks = locks.on_node(node).unwrap();
+    let error = locks.lock("a").try_acquire().await.unwrap_err();
+    write!(said, " {error} {error:?} {error:#?} {locks:?} {locks:#?}").unwrap();
+    let inspection = locks.inspect("a").await.unwrap();
+    write!(said, " {inspection} {inspection:?}").unwrap();
+    let error = locks.force_release("a").await.unwrap_err();
+    write!(said, " {error} {error:?}").unwrap();
+    told.assert_told(&["DEBUG", "a node did not count in a round", "127.0.0.1"]);
+    said.push_str(&told.0.lock().unwrap().join(" "));
+    assert!(!said.contains("nter2"), "{said}");
+}

@@ -1,0 +1,151 @@
+//! The metrics that are recorded. Runs with `--features metrics`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::metrics::{
+    Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
+use quorlock::transport::Held;
+use quorlock::{EmbeddedNode, Locks, Lost, Mode, Name, metrics};
+use tokio::time::sleep;
+
+/// Keeps sums by name and label.
+#[derive(Clone, Default)]
+struct Sums(Arc<Mutex<BTreeMap<String, Vec<f64>>>>);
+
+struct One(Sums, String);
+
+impl One {
+    fn add(&self, value: f64) {
+        let mut sums = self.0.0.lock().unwrap();
+        sums.entry(self.1.clone()).or_default().push(value);
+    }
+}
+
+impl CounterFn for One {
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    fn increment(&self, value: u64) {
+        self.add(value as f64);
+    }
+    fn absolute(&self, _: u64) {}
+}
+
+impl HistogramFn for One {
+    fn record(&self, value: f64) {
+        self.add(value);
+    }
+}
+
+impl Sums {
+    fn one(&self, key: &Key) -> Arc<One> {
+        let labels: Vec<_> = key.labels().map(|l| l.value().to_owned()).collect();
+        let name = [key.name(), &labels.join(",")].join(" ").trim().to_owned();
+        Arc::new(One(self.clone(), name))
+    }
+
+    fn of(&self, name: &str) -> Vec<f64> {
+        let sums = self.0.lock().unwrap();
+        sums.get(name).cloned().unwrap_or_default()
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.of(name).len()
+    }
+}
+
+impl Recorder for Sums {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.one(key))
+    }
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.one(key))
+    }
+}
+
+async fn settle() {
+    for _ in 0..10 {
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_holding_and_contention_are_measured() {
+    let sums = Sums::default();
+    let _local = ::metrics::set_default_local_recorder(&sums);
+    let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let waiting = {
+        let lock = locks.lock("a");
+        tokio::spawn(async move { lock.acquire().await.unwrap() })
+    };
+    assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
+    sleep(Duration::from_secs(2)).await;
+    guard.release().await.unwrap();
+    let second = waiting.await.unwrap();
+    let waited = sums.of("quorlock_wait_seconds acquired");
+    assert_eq!(waited.len(), 2);
+    assert!(waited[0] < 0.001 && 1.9 < waited[1], "{waited:?}");
+    assert_eq!(sums.count("quorlock_wait_seconds contended"), 1);
+    assert!(2 <= sums.count(metrics::REFUSED_ROUNDS));
+    assert_eq!(sums.count(metrics::SPLIT_VOTES), 0);
+    let held = sums.of(metrics::HOLD_SECONDS);
+    assert!(held.len() == 1 && 1.9 < held[0], "{held:?}");
+    // A dropped guard is cleaned up in the background, and is no loss.
+    drop(second);
+    settle().await;
+    assert_eq!(sums.count(metrics::ORPHANS_CLEANED), 1);
+    assert_eq!(sums.count(metrics::HOLD_SECONDS), 2);
+    assert_eq!(sums.count("quorlock_lost_total taken"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn losses_are_counted_by_kind_and_failures_by_what_failed() {
+    let sums = Sums::default();
+    let _local = ::metrics::set_default_local_recorder(&sums);
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    locks.force_release("a").await.unwrap();
+    assert_eq!(guard.lost().await, Lost::Taken);
+    assert_eq!(sums.count("quorlock_lost_total taken"), 1);
+    assert_eq!(sums.count(metrics::CLAIMS_GONE), 1);
+    let guard = locks.lock("a").acquire().await.unwrap();
+    node.kill();
+    assert_eq!(guard.lost().await, Lost::Unreachable);
+    assert_eq!(sums.count("quorlock_lost_total unreachable"), 1);
+    assert!(0 < sums.count(metrics::RENEWAL_FAILURES));
+    node.restart();
+    settle().await;
+    let guard = locks.lock("b").acquire().await.unwrap();
+    node.kill();
+    guard.release().await.unwrap_err();
+    assert_eq!(sums.count(metrics::RELEASES_UNCONFIRMED), 1);
+    locks.lock("c").try_acquire().await.unwrap_err();
+    assert_eq!(sums.count(metrics::FAILED_ROUNDS), 1);
+    assert_eq!(sums.count("quorlock_wait_seconds no_quorum"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn split_votes_are_counted() {
+    let sums = Sums::default();
+    let _local = ::metrics::set_default_local_recorder(&sums);
+    let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
+    let name = Name::new("a").unwrap();
+    let others = Locks::on_nodes(nodes[..2].iter().cloned()).unwrap();
+    let _theirs = others.lock("a").acquire().await.unwrap();
+    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
+    assert_eq!(sums.count(metrics::SPLIT_VOTES), 1);
+    nodes[0].put(&name, Held::Mode(Mode::Read), None);
+    locks.lock("a").try_acquire().await.unwrap_err();
+    assert_eq!(sums.count("quorlock_wait_seconds refused"), 1);
+}

@@ -1,0 +1,93 @@
+//! Retry policy and longest hold do what they say, in virtual time.
+
+use std::time::Duration;
+
+use quorlock::transport::Held;
+use quorlock::{AcquireError, EmbeddedNode, Locks, Lost, Mode, Name, RetryPolicy};
+use tokio::time::{Instant, sleep};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn an_acquisition_fails_after_as_many_failed_rounds_as_allowed() {
+    for rounds in [1, 3, 6] {
+        let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
+        let policy = RetryPolicy::default().failed_rounds(rounds);
+        let locks = Locks::builder().retry(policy);
+        let locks = locks.on_nodes(nodes.clone()).unwrap();
+        nodes[1].kill();
+        nodes[2].kill();
+        let error = locks.lock("a").acquire().await.unwrap_err();
+        assert!(matches!(error, AcquireError::NoQuorum { .. }), "{error}");
+        sleep(SECOND).await;
+        // Each round: an acquire that is granted, and its release.
+        assert_eq!(nodes[0].executed(), 2 * u64::from(rounds));
+        assert_eq!(nodes[0].names(), []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_pause_is_longer_than_the_cap() {
+    let node = EmbeddedNode::new();
+    node.kill();
+    let cap = Duration::from_millis(20);
+    let policy = RetryPolicy::default().failed_rounds(200).backoff_cap(cap);
+    let locks = Locks::builder().retry(policy).on_node(node).unwrap();
+    let began = Instant::now();
+    locks.lock("a").acquire().await.unwrap_err();
+    // Tokio's timer counts in milliseconds, rounded up.
+    let most = 199 * (cap + Duration::from_millis(1));
+    assert!(began.elapsed() <= most, "{:?}", began.elapsed());
+    // Of 199 pauses that are uniform up to the cap, the sum is not next to nothing.
+    assert!(most / 4 < began.elapsed(), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_looks_again_after_the_poll_cap_though_nothing_wakes_it() {
+    let node = EmbeddedNode::new();
+    let policy = RetryPolicy::default().poll_cap(2 * SECOND);
+    let locks = Locks::builder().retry(policy);
+    let locks = locks.on_node(node.clone()).unwrap();
+    let other = Locks::on_node(node.clone()).unwrap();
+    // A claim without an end, which goes without a word.
+    let owner = other.lock("b").acquire().await.unwrap().owner_id();
+    let held = Held::Plain { owner, count: 1 };
+    node.put(&Name::new("a").unwrap(), held, None);
+    let waiting = tokio::spawn(async move { locks.lock("a").acquire().await.unwrap() });
+    sleep(10 * SECOND).await;
+    assert!(!waiting.is_finished());
+    node.flush();
+    let began = Instant::now();
+    drop(waiting.await.unwrap());
+    assert!(began.elapsed() <= 2 * SECOND + Duration::from_millis(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_lock_is_held_longer_than_the_longest_hold() {
+    let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
+    let locks = Locks::builder().max_hold(100 * SECOND);
+    let locks = locks.on_nodes(nodes.clone()).unwrap();
+    let began = Instant::now();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    sleep(95 * SECOND).await;
+    assert!(guard.is_held() && guard.validity() <= 5 * SECOND);
+    guard.extend(60 * SECOND).await.unwrap();
+    assert!(guard.validity() <= 5 * SECOND);
+    assert_eq!(guard.lost().await, Lost::Expired);
+    let held = began.elapsed();
+    assert!(99 * SECOND < held && held <= 100 * SECOND + Duration::from_millis(1));
+    // It is given back, not left to its TTL.
+    sleep(Duration::from_millis(20)).await;
+    assert!(nodes.iter().all(|node| node.names().is_empty()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_mode_is_not_waited_out() {
+    let node = EmbeddedNode::new();
+    node.put(&Name::new("a").unwrap(), Held::Mode(Mode::Read), None);
+    let locks = Locks::on_node(node).unwrap();
+    let began = Instant::now();
+    let error = locks.lock("a").acquire().await.unwrap_err();
+    assert!(matches!(error, AcquireError::OtherMode { .. }), "{error}");
+    assert!(began.elapsed() < SECOND);
+}
