@@ -12,7 +12,6 @@ use crate::wait::BOUND;
 const CALL: Duration = Duration::from_secs(1);
 
 /// The settings of the tests: what fails is found out soon.
-#[must_use]
 pub fn settings() -> LocksBuilder {
     let redis = RedisConfig::default()
         .connect_timeout(CALL)

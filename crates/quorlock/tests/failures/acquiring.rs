@@ -25,7 +25,7 @@ async fn story_01_an_acquisition_that_arrives_twice_counts_once() {
     assert_eq!(node.stored_token(&name("a")), Some(guard.fencing_token()));
     assert!(is_claimed_by(&node, "a", &guard, 1));
     guard.release().await.unwrap();
-    assert_empty(&[node.clone()]);
+    assert_empty(std::slice::from_ref(&node));
     let next = at_once(locks.lock("a").try_acquire()).await.unwrap();
     assert!(next.is_some());
 }
@@ -49,7 +49,7 @@ async fn story_01_an_acquisition_asked_again_after_a_lost_reply_leaves_nothing()
     assert!(is_claimed_by(&node, "a", &guard, 1));
     guard.release().await.unwrap();
     settle().await;
-    assert_empty(&[node.clone()]);
+    assert_empty(std::slice::from_ref(&node));
     tokio::time::sleep(secs(10)).await;
     assert_empty(&[node]);
     let numbers = way.take_sent().into_iter().filter_map(|request| {

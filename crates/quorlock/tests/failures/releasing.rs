@@ -157,7 +157,7 @@ async fn story_24_dropping_a_guard_never_panics() {
     });
     assert!(panicked.await.unwrap_err().is_panic());
     settle().await;
-    assert_empty(&[node.clone()]);
+    assert_empty(std::slice::from_ref(&node));
     let unreachable = locks.lock("a").acquire().await.unwrap();
     node.kill();
     drop(unreachable);
@@ -183,7 +183,7 @@ fn story_24_dropping_a_guard_outside_of_a_runtime_does_not_panic() {
     let (_locks, guard) = take();
     drop(guard);
     runtime.block_on(settle());
-    assert_empty(&[node.clone()]);
+    assert_empty(std::slice::from_ref(&node));
     // A release that is under way, and a signal that somebody waits for.
     let (_locks, guard) = take();
     let lost = guard.lost();
@@ -191,7 +191,7 @@ fn story_24_dropping_a_guard_outside_of_a_runtime_does_not_panic() {
     runtime.block_on(async { poll_times(&mut releasing, 1).await });
     drop(releasing);
     runtime.block_on(settle());
-    assert_empty(&[node.clone()]);
+    assert_empty(std::slice::from_ref(&node));
     drop(lost);
     let (locks, guard) = take();
     let other = locks.lock("a");
