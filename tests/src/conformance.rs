@@ -6,6 +6,7 @@
 
 mod agree;
 mod arm;
+mod embedded_arm;
 mod generate;
 mod redis_arm;
 mod spec_arm;
@@ -13,6 +14,7 @@ mod step;
 
 pub use agree::{Coverage, agree};
 pub use arm::{Arm, Looks};
+pub use embedded_arm::EmbeddedArm;
 pub use generate::{Cases, names, sequences};
 pub use redis_arm::RedisArm;
 pub use spec_arm::SpecArm;

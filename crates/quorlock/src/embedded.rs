@@ -224,6 +224,14 @@ impl EmbeddedNode {
         self.shared.state.lock().node.put(name, held, expires);
     }
 
+    /// Sets the token counter of a name, as another program would; `None` for no expiry.
+    pub fn put_token(&self, name: &Name, token: Token, ttl: Option<Duration>) {
+        let now = self.shared.clock();
+        let expires = ttl.map(|ttl| now.plus(millis_of(ttl)));
+        let mut state = self.shared.state.lock();
+        state.node.put_token(name, token, expires);
+    }
+
     /// Forgets everything, as `FLUSHALL` does.
     pub fn flush(&self) {
         self.shared.state.lock().node.flush();

@@ -1,0 +1,172 @@
+//! The embedded node as an arm.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use quorlock::{EmbeddedNode, Runtime, Task, Time, Timer, WallMillis};
+use quorlock_core::message::{Reply, Request, Ttl, Wake};
+use quorlock_core::name::Name;
+use quorlock_core::time::millis_of;
+use quorlock_core::transport::{Cause, Execution, Listener, Subscription, Transport};
+
+use super::arm::{Arm, Looks};
+use super::step::Plant;
+
+/// An embedded node behind the transport seam, with a clock that stands still until it is told to go on.
+pub struct EmbeddedArm {
+    names: Vec<Name>,
+    clock: Arc<Clock>,
+    node: EmbeddedNode,
+    heard: Arc<Mutex<Vec<(Name, Wake)>>>,
+    _subscriptions: Vec<Subscription>,
+}
+
+impl EmbeddedArm {
+    /// A node without keys, whose clock begins at `start`, listened to under these names.
+    #[must_use]
+    pub fn new(start: WallMillis, names: &[Name]) -> Self {
+        let clock = Arc::new(Clock {
+            start,
+            millis: AtomicU64::new(0),
+        });
+        let node = EmbeddedNode::with_runtime(clock.clone());
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let subscriptions = names.iter().map(|name| {
+            let ear = Ear {
+                name: name.clone(),
+                heard: heard.clone(),
+            };
+            node.subscribe(name, Arc::new(ear))
+        });
+        EmbeddedArm {
+            _subscriptions: subscriptions.collect(),
+            names: names.to_vec(),
+            clock,
+            node,
+            heard,
+        }
+    }
+
+    /// How long the counter is kept yet: the node is looked at with its clock put forward.
+    fn token_ttl(&self, name: &Name) -> Ttl {
+        let now = self.clock.millis.load(Ordering::Relaxed);
+        let is_there = |millis| {
+            self.clock.millis.store(now + millis, Ordering::Relaxed);
+            let is_there = self.node.stored_token(name).is_some();
+            self.clock.millis.store(now, Ordering::Relaxed);
+            is_there
+        };
+        let (mut there, mut gone) = (0, 1 << 43);
+        if is_there(gone) {
+            return Ttl::Unbounded;
+        }
+        while there + 1 < gone {
+            let middle = there + (gone - there) / 2;
+            if is_there(middle) {
+                there = middle;
+            } else {
+                gone = middle;
+            }
+        }
+        Ttl::Millis(there)
+    }
+}
+
+impl Arm for EmbeddedArm {
+    fn begin(&mut self) {
+        *self = EmbeddedArm::new(self.clock.start, &self.names);
+    }
+
+    fn apply(&mut self, request: &Request) -> Result<Reply, Cause> {
+        let mut call = self.node.call(request.clone());
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(answer) = call.as_mut().poll(&mut cx) else {
+            panic!("a node without latency answers at once");
+        };
+        answer.map_err(|error| {
+            assert_eq!(error.execution, Execution::Definite, "{error:?}");
+            error.cause
+        })
+    }
+
+    fn published(&mut self) -> Vec<(Name, Wake)> {
+        std::mem::take(&mut *self.heard.lock().expect("no listener panics"))
+    }
+
+    fn pass(&mut self, span: Duration) {
+        self.clock
+            .millis
+            .fetch_add(millis_of(span), Ordering::Relaxed);
+    }
+
+    fn plant(&mut self, plant: &Plant) {
+        match plant {
+            Plant::Key { name, held, ttl } => self.node.put(name, *held, *ttl),
+            Plant::Token { name, token, ttl } => self.node.put_token(name, *token, *ttl),
+        }
+    }
+
+    fn look(&mut self, names: &[Name]) -> Looks {
+        let claim = |name: &Name| Some((name.clone(), self.node.held(name)?));
+        let token = |name: &Name| {
+            let token = self.node.stored_token(name)?;
+            Some((name.clone(), (token, self.token_ttl(name))))
+        };
+        Looks {
+            claims: names.iter().filter_map(claim).collect(),
+            tokens: names.iter().filter_map(token).collect(),
+        }
+    }
+}
+
+impl fmt::Debug for EmbeddedArm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EmbeddedArm").field(&self.node).finish()
+    }
+}
+
+struct Ear {
+    name: Name,
+    heard: Arc<Mutex<Vec<(Name, Wake)>>>,
+}
+
+impl Listener for Ear {
+    fn live(&self) {}
+
+    fn wake(&self, message: Wake) {
+        let mut heard = self.heard.lock().expect("no listener panics");
+        heard.push((self.name.clone(), message));
+    }
+}
+
+/// A clock that is moved by hand; a node without latency needs nothing else of a runtime.
+#[derive(Debug)]
+struct Clock {
+    start: WallMillis,
+    millis: AtomicU64,
+}
+
+impl Runtime for Clock {
+    fn now(&self) -> Time {
+        Time::from_millis(self.millis.load(Ordering::Relaxed))
+    }
+
+    fn wall_clock(&self) -> WallMillis {
+        self.start.plus(self.millis.load(Ordering::Relaxed))
+    }
+
+    fn timer(&self) -> Box<dyn Timer> {
+        panic!("nobody waits here")
+    }
+
+    fn spawn(&self, _: Task) {
+        panic!("nothing is spawned here")
+    }
+
+    fn random(&self) -> u64 {
+        0
+    }
+}
