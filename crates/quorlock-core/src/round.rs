@@ -290,20 +290,23 @@ impl Round {
             || (0 < refused && granted < needed && needed <= granted + refused + pending)
     }
 
-    /// The threshold-th smallest of what is left of the claims in the way; a member that granted is free.
+    /// The threshold-th smallest of what is left of the claims in the way; a member that granted is free, and of one
+    /// that did not say, nothing worse is assumed than of those that did.
     fn free_after(&self, group: &Group) -> Option<Duration> {
-        let mut left: Vec<Option<u64>> = group
+        let mut left: Vec<u64> = group
             .slice(&self.asked)
             .iter()
-            .map(|asked| match asked.answer {
+            .filter_map(|asked| match asked.answer {
                 Some(Answer::Granted(_)) => Some(0),
                 Some(Answer::Refused(Ttl::Millis(millis))) => Some(millis),
+                Some(Answer::Refused(Ttl::Unbounded)) => Some(u64::MAX),
                 _ => None,
             })
             .collect();
-        left.sort_unstable_by_key(|left| left.unwrap_or(u64::MAX));
-        let nth = group.threshold().needed().checked_sub(1)?;
-        left.get(nth).copied().flatten().map(Duration::from_millis)
+        left.sort_unstable();
+        let nth = group.threshold().needed().min(left.len()).checked_sub(1)?;
+        let millis = left.get(nth).filter(|millis| **millis != u64::MAX)?;
+        Some(Duration::from_millis(*millis))
     }
 
     /// Whether the member may have recorded the claim, so that giving up means releasing it there.
@@ -495,6 +498,21 @@ mod tests {
                 refused: vec![ids[1], ids[2], ids[3]],
             })
         );
+    }
+
+    /// Three nodes: one is busy, one refuses for 77 ms, one has not answered. A waiter that took the silent one for held
+    /// for ever would sleep far beyond the end of the claim.
+    #[test]
+    fn a_member_that_did_not_answer_is_not_taken_for_held_for_ever() {
+        let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+        let ids = ask_all(&mut round, ms(0));
+        round.handle_answer(ms(1), ids[0], Answer::Failed(Execution::Definite));
+        round.handle_answer(ms(1), ids[2], refused(77));
+        let outcome = round.outcome(ms(1));
+        let Outcome::Lost(Loss::Refused { free_after, .. }) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(free_after, Some(Duration::from_millis(77)));
     }
 
     #[test]
