@@ -1,5 +1,11 @@
 //! What cannot be is refused with a typed error that says what to do, at once, and leaves no key.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
+)]
+
 use std::time::Duration;
 
 use quorlock::transport::{Cause, Held};

@@ -1,5 +1,11 @@
 //! Looking who holds a lock, freeing it by force, and key prefixes, on embedded nodes in virtual time.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
+)]
+
 use std::time::Duration;
 
 use quorlock::transport::{Cause, Held};

@@ -1,5 +1,11 @@
 //! Retry policy and longest hold do what they say, in virtual time.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
+)]
+
 use std::time::Duration;
 
 use quorlock::transport::Held;
