@@ -69,12 +69,13 @@ step "cargo fmt --check"
 cargo fmt --all --check
 
 step "cargo clippy"
-cargo clippy --quiet --workspace --all-targets -- -D warnings
+cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
+cargo clippy --quiet --package quorlock --no-default-features -- -D warnings
 
 step "cargo doc"
-RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-features
 
 step "cargo test"
-cargo test --workspace --no-fail-fast
+cargo test --workspace --all-features --no-fail-fast
 
 step "all is well"
