@@ -1,0 +1,450 @@
+//! Calls: a request on its way to a node, and its reply on the way back.
+
+use std::task::{Context, Poll, Waker};
+
+use quorlock::transport::{Cause, Execution, Reply, Request};
+
+use crate::client::Who;
+use crate::event::What;
+use crate::link::{Line, Passage};
+use crate::slab::Key;
+use crate::world::World;
+
+/// What a call comes to.
+pub(crate) type Answer = Result<Reply, (Execution, Cause)>;
+
+const CLOSED: Answer = Err((Execution::Indeterminate, Cause::Closed));
+const TIMED_OUT: Answer = Err((Execution::Indeterminate, Cause::TimedOut));
+const UNREACHABLE: Answer = Err((Execution::Definite, Cause::Unreachable));
+
+/// One call.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) client: u16,
+    pub(crate) node: u16,
+    pub(crate) request: Request,
+    /// On which connection it was sent.
+    epoch: u32,
+    /// When it left its process.
+    pub(crate) departs: u64,
+    /// How many copies of the request have not come to the node yet.
+    copies: u16,
+    is_sent: bool,
+    is_dropped: bool,
+    is_done: bool,
+    /// Its process died after it was sent: that does not take it back.
+    pub(crate) is_sent_by_the_dead: bool,
+    /// Its connection was reset, but what was under way arrives.
+    pub(crate) outlives_its_connection: bool,
+    /// It was never really sent.
+    pub(crate) is_void: bool,
+    waker: Option<Waker>,
+    answer: Option<Answer>,
+}
+
+impl World {
+    /// Sends a request, or begins to connect.
+    pub(crate) fn call(&mut self, who: Who, seat: u16, request: Request) -> Key<Call> {
+        let Some(departs) = self.seam(who) else {
+            return Key::NONE;
+        };
+        let client = who.client;
+        let node = *self.route(client, seat);
+        let key = self.calls.insert(Call {
+            client,
+            node,
+            request,
+            epoch: 0,
+            departs,
+            copies: 0,
+            is_sent: false,
+            is_dropped: false,
+            is_done: false,
+            is_sent_by_the_dead: false,
+            outlives_its_connection: false,
+            is_void: false,
+            waker: None,
+            answer: None,
+        });
+        self.watch_deadline(client, departs, key);
+        match self.link(client, node).line {
+            Line::Up => self.send(key, departs),
+            Line::Connecting => self.link(client, node).waiting.push(key),
+            Line::Down => {
+                self.link(client, node).waiting.push(key);
+                self.connect(client, node, departs);
+            }
+        }
+        key
+    }
+
+    /// Puts a request on the wire.
+    pub(crate) fn send(&mut self, key: Key<Call>, departs: u64) {
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        let at = usize::from(call.client) * self.nodes.len() + usize::from(call.node);
+        let Some(link) = self.links.get_mut(at) else {
+            return;
+        };
+        call.is_sent = true;
+        call.departs = departs;
+        call.epoch = link.client_epoch;
+        match link.to_node.send(departs, &mut self.effects) {
+            Passage::Never => {}
+            Passage::Once(at) => {
+                call.copies = 1;
+                self.events.push(at, What::Request(key));
+            }
+            Passage::Twice(first, second) => {
+                call.copies = 2;
+                self.events.push(first, What::Request(key));
+                self.events.push(second, What::Request(key));
+            }
+        }
+    }
+
+    /// A copy of a request comes to its node.
+    pub(crate) fn request_arrives(&mut self, key: Key<Call>) {
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        call.copies = call.copies.saturating_sub(1);
+        let (client, node, epoch) = (call.client, call.node, call.epoch);
+        let is_kept = call.is_sent_by_the_dead || call.outlives_its_connection;
+        let is_void = call.is_void;
+        let at = self.link_at(client, node);
+        let served = self.links.get(at).map(|link| link.node_epoch);
+        let is_up = self.node(node).is_up;
+        if is_void || !is_up || (served != Some(epoch) && !is_kept) {
+            self.free_if_over(key);
+            if !is_void && !is_kept {
+                self.tell_closed(client, node, epoch);
+            }
+            return;
+        }
+        if self.needs_scripts(key, client, node) {
+            return;
+        }
+        let now = self.now;
+        let state = self.node(node);
+        if now < state.paused_until {
+            state.queue.push(key);
+            if let Some(call) = self.calls.get_mut(key) {
+                call.copies += 1;
+            }
+            return;
+        }
+        self.execute(key);
+        self.free_if_over(key);
+    }
+
+    /// A request that was held up in a paused node is executed.
+    pub(crate) fn execute_queued(&mut self, key: Key<Call>) {
+        if let Some(call) = self.calls.get_mut(key) {
+            call.copies = call.copies.saturating_sub(1);
+            self.execute(key);
+            self.free_if_over(key);
+        }
+    }
+
+    /// A request that was held up in a node that has ended.
+    pub(crate) fn forget_queued(&mut self, key: Key<Call>) {
+        if let Some(call) = self.calls.get_mut(key) {
+            call.copies = call.copies.saturating_sub(1);
+            self.free_if_over(key);
+        }
+    }
+
+    /// The node does not know the scripts: the call goes back and comes again.
+    fn needs_scripts(&mut self, key: Key<Call>, client: u16, node: u16) -> bool {
+        let Some(fault) = self.link(client, node).lacks_scripts.take() else {
+            return false;
+        };
+        self.blame(fault);
+        let again = self.now + 2 * self.plan.network.most.as_nanos();
+        if let Some(call) = self.calls.get_mut(key) {
+            call.copies += 1;
+        }
+        self.push(again, What::Request(key));
+        true
+    }
+
+    /// Sends a reply back.
+    pub(crate) fn reply(&mut self, key: Key<Call>, answer: Answer) {
+        let Some(call) = self.calls.get(key) else {
+            return;
+        };
+        if call.is_dropped || call.is_sent_by_the_dead {
+            return;
+        }
+        let at = self.link_at(call.client, call.node);
+        let now = self.now;
+        let Some(link) = self.links.get_mut(at) else {
+            return;
+        };
+        if let Passage::Once(at) | Passage::Twice(at, _) =
+            link.to_client.send(now, &mut self.effects)
+        {
+            let answer = self.answers.insert(answer);
+            self.events.push(at, What::Reply(key, answer));
+        }
+    }
+
+    pub(crate) fn reply_arrives(&mut self, key: Key<Call>, answer: Key<Answer>) {
+        if let Some(answer) = self.answers.remove(answer) {
+            self.end_call(key, answer);
+        }
+    }
+
+    fn end_call(&mut self, key: Key<Call>, answer: Answer) {
+        if let Some(call) = self.calls.get_mut(key)
+            && !call.is_done
+        {
+            call.is_done = true;
+            call.answer = Some(answer);
+            if let Some(waker) = &call.waker {
+                waker.wake_by_ref();
+            }
+        }
+    }
+
+    pub(crate) fn poll_call(&mut self, key: Key<Call>, cx: &Context<'_>) -> Poll<Answer> {
+        let Some(call) = self.calls.get_mut(key) else {
+            return Poll::Pending;
+        };
+        if let Some(answer) = call.answer.take() {
+            return Poll::Ready(answer);
+        }
+        match &mut call.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    pub(crate) fn drop_call(&mut self, key: Key<Call>) -> Option<Call> {
+        let call = self.calls.get_mut(key)?;
+        call.is_dropped = true;
+        if call.copies == 0 {
+            self.calls.remove(key)
+        } else {
+            None
+        }
+    }
+
+    fn free_if_over(&mut self, key: Key<Call>) {
+        let call = self.calls.get(key);
+        if call.is_some_and(|call| call.is_dropped && call.copies == 0) {
+            self.calls.remove(key);
+        }
+    }
+
+    /// The calls that were sent on a connection of this client and node and have not ended.
+    fn end_calls(&mut self, client: u16, node: u16, answer: &Answer, is_sent: Sent) {
+        let of = |call: &Call| {
+            call.client == client
+                && call.node == node
+                && !call.is_done
+                && call.is_sent == (is_sent == Sent::Yes)
+        };
+        for key in self.calls.keys(of) {
+            self.end_call(key, answer.clone());
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    Yes,
+    No,
+}
+
+/// Time-outs.
+impl World {
+    fn watch_deadline(&mut self, client: u16, departs: u64, key: Key<Call>) {
+        let timeout = self.plan.network.call_timeout.as_nanos();
+        let state = self.client(client);
+        let deadline = state.monotonic.read(departs) + timeout;
+        state.deadlines.push_back((deadline, key));
+        if !state.watches_deadlines {
+            state.watches_deadlines = true;
+            let due = state.monotonic.when(departs, deadline);
+            self.push(due, What::Deadlines(client));
+        }
+    }
+
+    pub(crate) fn watch_deadlines_anew(&mut self, client: u16) {
+        let now = self.now;
+        let state = self.client(client);
+        if let Some((deadline, _)) = state.deadlines.front() {
+            let due = state.monotonic.when(now, *deadline);
+            self.push(due, What::Deadlines(client));
+        }
+    }
+
+    /// Ends the calls that are out of time. Those that never had a connection were certainly not executed.
+    pub(crate) fn deadlines(&mut self, client: u16) {
+        let now = self.now;
+        loop {
+            let calls = &self.calls;
+            let Some(state) = self.clients.get_mut(usize::from(client)) else {
+                return;
+            };
+            let Some((deadline, key)) = state.deadlines.front().copied() else {
+                state.watches_deadlines = false;
+                return;
+            };
+            let call = calls
+                .get(key)
+                .filter(|call| !call.is_done && !call.is_dropped);
+            let is_sent = call.map(|call| call.is_sent);
+            if is_sent.is_some() && state.monotonic.read(now) < deadline {
+                let due = state.monotonic.when(now, deadline);
+                self.push(due, What::Deadlines(client));
+                return;
+            }
+            state.deadlines.pop_front();
+            match is_sent {
+                Some(true) => self.end_call(key, TIMED_OUT),
+                Some(false) => self.end_call(key, UNREACHABLE),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Connections.
+impl World {
+    fn connect(&mut self, client: u16, node: u16, departs: u64) {
+        let now = self.now;
+        let timeout = self.plan.network.connect_timeout.as_nanos();
+        let at = self.link_at(client, node);
+        let Some(link) = self.links.get_mut(at) else {
+            return;
+        };
+        link.line = Line::Connecting;
+        link.client_epoch += 1;
+        let epoch = link.client_epoch;
+        if let Passage::Once(at) | Passage::Twice(at, _) =
+            link.to_node.send(departs, &mut self.effects)
+        {
+            self.push(at, What::Connect(client, node, epoch));
+        }
+        self.push(
+            now.max(departs) + timeout,
+            What::Reconnect(client, node, epoch),
+        );
+    }
+
+    /// A node is asked to connect. A paused one answers when it goes on: the scripts are loaded with the connection.
+    pub(crate) fn connect_arrives(&mut self, client: u16, node: u16, epoch: u32) {
+        let now = self.now;
+        let state = self.node(node);
+        let (is_up, paused_until) = (state.is_up, state.paused_until);
+        if is_up && now < paused_until {
+            self.push(paused_until, What::Connect(client, node, epoch));
+            return;
+        }
+        let at = self.link_at(client, node);
+        let Some(link) = self.links.get_mut(at) else {
+            return;
+        };
+        let answer = if is_up {
+            link.node_epoch = epoch;
+            link.lacks_scripts = None;
+            What::Connected(client, node, epoch)
+        } else {
+            What::Refused(client, node, epoch)
+        };
+        if let Passage::Once(at) | Passage::Twice(at, _) =
+            link.to_client.send(now, &mut self.effects)
+        {
+            self.push(at, answer);
+        }
+    }
+
+    /// The connection is there: what has waited for it is sent, once the client is not paused.
+    pub(crate) fn connected(&mut self, client: u16, node: u16, epoch: u32) {
+        let now = self.now;
+        let paused_until = self.client(client).paused_until;
+        if now < paused_until {
+            self.push(paused_until, What::Connected(client, node, epoch));
+            return;
+        }
+        let link = self.link(client, node);
+        if link.client_epoch != epoch || link.line != Line::Connecting {
+            return;
+        }
+        link.line = Line::Up;
+        for key in std::mem::take(&mut link.waiting) {
+            let call = self.calls.get(key);
+            if call.is_some_and(|call| !call.is_done && !call.is_dropped) {
+                self.send(key, now);
+            }
+        }
+    }
+
+    /// No connection came about, so nothing was sent.
+    pub(crate) fn not_connected(&mut self, client: u16, node: u16, epoch: u32) {
+        let link = self.link(client, node);
+        if link.client_epoch != epoch || link.line != Line::Connecting {
+            return;
+        }
+        link.line = Line::Down;
+        link.waiting.clear();
+        self.end_calls(client, node, &UNREACHABLE, Sent::No);
+    }
+
+    /// Tells a client, by way of the network, that its connection is gone.
+    pub(crate) fn tell_closed(&mut self, client: u16, node: u16, epoch: u32) {
+        let now = self.now;
+        let at = self.link_at(client, node);
+        let Some(link) = self.links.get_mut(at) else {
+            return;
+        };
+        if let Passage::Once(at) | Passage::Twice(at, _) =
+            link.to_client.send(now, &mut self.effects)
+        {
+            self.push(at, What::Closed(client, node, epoch));
+        }
+    }
+
+    /// A client hears that its connection has ended: what was sent on it may have been executed.
+    pub(crate) fn closed(&mut self, client: u16, node: u16, epoch: u32) {
+        let link = self.link(client, node);
+        if link.client_epoch != epoch || link.line != Line::Up {
+            return;
+        }
+        link.line = Line::Down;
+        self.end_calls(client, node, &CLOSED, Sent::Yes);
+    }
+
+    /// Ends the connection of a client and a node at both ends. Returns whether anything was under way.
+    pub(crate) fn reset(
+        &mut self,
+        client: u16,
+        node: u16,
+        in_flight: crate::fault::InFlight,
+    ) -> bool {
+        let link = self.link(client, node);
+        if link.line != Line::Up {
+            return false;
+        }
+        let epoch = link.client_epoch;
+        link.node_epoch = u32::MAX;
+        let open = self.calls.keys(|call| {
+            call.client == client && call.node == node && call.is_sent && !call.is_done
+        });
+        if in_flight == crate::fault::InFlight::Executed {
+            for key in &open {
+                if let Some(call) = self.calls.get_mut(*key) {
+                    call.outlives_its_connection = true;
+                }
+            }
+        }
+        self.closed(client, node, epoch);
+        self.lose_subscriptions(client, node);
+        !open.is_empty()
+    }
+}

@@ -1,0 +1,208 @@
+//! What must hold, whatever goes wrong: one property a file.
+
+mod exclusion;
+mod fencing;
+mod hold_count;
+mod orphans;
+mod ownership;
+mod progress;
+mod usage;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::history::{History, NameId, Process};
+use crate::span::Span;
+
+/// What must hold.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Property {
+    /// At most one client is inside while it believes to hold the lock.
+    Exclusion,
+    /// Writes of two holds do not interleave.
+    Usage,
+    /// Tokens are unique and grow; a store never takes a smaller one than it has seen.
+    Fencing,
+    /// Nobody changes a claim that is not theirs.
+    Ownership,
+    /// A hold has as many guards as were taken of it.
+    HoldCount,
+    /// Once everything works again the lock is acquired within a bound.
+    Progress,
+    /// When everybody has gone, nothing stays locked.
+    Orphans,
+}
+
+impl Property {
+    /// Every property, in the order in which they are checked.
+    pub const ALL: [Property; 7] = [
+        Property::Exclusion,
+        Property::Usage,
+        Property::Fencing,
+        Property::Ownership,
+        Property::HoldCount,
+        Property::Progress,
+        Property::Orphans,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Property::Exclusion => "exclusion",
+            Property::Usage => "usage",
+            Property::Fencing => "fencing",
+            Property::Ownership => "ownership",
+            Property::HoldCount => "hold-count",
+            Property::Progress => "progress",
+            Property::Orphans => "orphans",
+        }
+    }
+
+    /// Whether breaking it is a matter of waiting too long rather than of something wrong being done.
+    #[must_use]
+    pub const fn is_liveness(self) -> bool {
+        matches!(self, Property::Progress | Property::Orphans)
+    }
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A property that a history breaks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Violation {
+    /// Which.
+    pub property: Property,
+    /// When.
+    pub at: Span,
+    /// Who takes part, in the order of the story.
+    pub processes: Vec<Process>,
+    /// Of which lock.
+    pub name: Option<String>,
+    /// What happened.
+    pub story: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} violated at {}: {}",
+            self.property, self.at, self.story
+        )
+    }
+}
+
+impl Violation {
+    fn new(property: Property, at: u64, history: &History, name: NameId, story: String) -> Self {
+        Violation {
+            property,
+            at: Span::nanos(at),
+            processes: Vec::new(),
+            name: Some(history.text(name).to_owned()),
+            story,
+        }
+    }
+
+    fn by(mut self, processes: &[Process]) -> Self {
+        self.processes = processes.to_vec();
+        self
+    }
+}
+
+/// The first property that a history breaks.
+#[must_use]
+pub fn check(history: &History) -> Option<Violation> {
+    Property::ALL
+        .into_iter()
+        .find_map(|property| check_one(property, history))
+}
+
+/// Whether a history breaks one property, and how.
+#[must_use]
+pub fn check_one(property: Property, history: &History) -> Option<Violation> {
+    match property {
+        Property::Exclusion => exclusion::check(history),
+        Property::Usage => usage::check(history),
+        Property::Fencing => fencing::check(history),
+        Property::Ownership => ownership::check(history),
+        Property::HoldCount => hold_count::check(history),
+        Property::Progress => progress::check(history),
+        Property::Orphans => orphans::check(history),
+    }
+}
+
+#[cfg(test)]
+mod samples {
+    //! Histories for the checkers' tests.
+
+    use super::*;
+    use crate::history::{Accepted, Action, Grant, HoldId, Operation, Outcome, Section, Written};
+
+    pub(super) fn process(client: u16) -> Process {
+        Process {
+            client,
+            restarts: 0,
+        }
+    }
+
+    pub(super) fn history(sections: Vec<Section>) -> History {
+        History {
+            names: vec!["a".into(), "b".into()],
+            sections,
+            ..History::default()
+        }
+    }
+
+    pub(super) fn believed(client: u16, hold: u32, entered: u64, until: u64) -> Section {
+        Section {
+            process: process(client),
+            hold: HoldId(hold),
+            name: NameId(0),
+            entered,
+            believed: Some(until),
+            left: until,
+        }
+    }
+
+    pub(super) fn granted(hold: u32, invoked: u64, won: u64, token: u64) -> Grant {
+        Grant {
+            hold: HoldId(hold),
+            process: process(0),
+            name: NameId(0),
+            invoked,
+            won,
+            token,
+        }
+    }
+
+    pub(super) fn written(hold: u32, at: u64, token: Option<u64>) -> Written {
+        Written {
+            process: process(0),
+            hold: HoldId(hold),
+            name: NameId(0),
+            at,
+            token,
+            accepted: Accepted::Yes,
+        }
+    }
+
+    pub(super) fn acquired(invoked: u64, completed: u64, outcome: Outcome) -> Operation {
+        Operation {
+            process: process(0),
+            action: Action::Acquire,
+            names: 1,
+            hold: HoldId(0),
+            invoked,
+            completed,
+            outcome,
+            token: 1,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Once everything works again the lock is acquired within a bound.
+
+use super::{Property, Violation};
+use crate::history::{Action, History, Outcome};
+use crate::span::Span;
+
+pub(super) fn check(history: &History) -> Option<Violation> {
+    let (from, to) = (history.healed, history.progress_due);
+    let asked = |action| matches!(action, Action::Acquire | Action::Try);
+    let in_time = |at: u64| from <= at && at <= to;
+    let has_asked = history
+        .operations
+        .iter()
+        .any(|op| asked(op.action) && from < op.completed);
+    let was_granted = history
+        .operations
+        .iter()
+        .any(|op| asked(op.action) && op.outcome == Outcome::Ok && in_time(op.completed));
+    if !has_asked || was_granted {
+        return None;
+    }
+    Some(Violation {
+        property: Property::Progress,
+        at: Span::nanos(to),
+        processes: Vec::new(),
+        name: None,
+        story: format!(
+            "everything worked again at {}, and nobody had acquired anything by {}",
+            Span::nanos(from),
+            Span::nanos(to)
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checker::samples::{acquired, history};
+
+    #[test]
+    fn one_acquisition_in_time_is_enough() {
+        let mut history = history(Vec::new());
+        (history.healed, history.progress_due) = (100, 200);
+        history.operations = vec![acquired(90, 150, Outcome::Ok)];
+        assert_eq!(check(&history), None);
+    }
+
+    #[test]
+    fn none_in_time_is_found() {
+        for operation in [
+            acquired(90, 201, Outcome::Ok),
+            acquired(90, 150, Outcome::Fail),
+            acquired(90, u64::MAX, Outcome::Indeterminate),
+        ] {
+            let mut history = history(Vec::new());
+            (history.healed, history.progress_due) = (100, 200);
+            history.operations = vec![acquired(0, 50, Outcome::Ok), operation];
+            assert_eq!(check(&history).unwrap().property, Property::Progress);
+        }
+    }
+
+    #[test]
+    fn a_run_in_which_nobody_asked_says_nothing() {
+        assert_eq!(check(&history(Vec::new())), None);
+    }
+}

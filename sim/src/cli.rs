@@ -1,0 +1,217 @@
+//! The command line.
+
+mod bench;
+mod explore;
+mod replay;
+mod run;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::plan::{LockKind, WorkloadKind};
+use crate::span::Span;
+use crate::swarm::{Faults, Swarm};
+
+/// The production locks of Quorlock against failing nodes, networks, clocks and processes.
+///
+/// Exit codes: 0 as expected, 1 usage, 2 safety violated, 3 no progress, 4 nothing shown.
+#[derive(Debug, Parser)]
+#[command(name = "quorlock-sim", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run many seeds, on all cores.
+    #[command(
+        after_help = "Example:\n  quorlock-sim explore --seeds 0..100000 --lock redlock --faults inside --out failures"
+    )]
+    Explore(explore::Explore),
+    /// Run one seed, or a plan from a file, and tell its story.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim run --seed 42 --lock single\n  quorlock-sim run plan.toml"
+    )]
+    Run(run::RunOne),
+    /// Repeat a failure from its file, event for event.
+    #[command(after_help = "Example:\n  quorlock-sim replay failures/redlock-seed-42.json")]
+    Replay(replay::Replay),
+    /// Add up what the shards of a campaign printed with --json.
+    #[command(after_help = "Example:\n  quorlock-sim merge shard-0.json shard-1.json")]
+    Merge(explore::Merge),
+    /// How fast this machine is, on one core.
+    #[command(after_help = "Example:\n  quorlock-sim bench --json")]
+    Bench(bench::Bench),
+}
+
+/// What plans are drawn from.
+#[derive(Clone, Debug, Args)]
+struct Drawn {
+    /// Which lock.
+    #[arg(long, value_enum, default_value_t = Lock::Redlock)]
+    lock: Lock,
+    /// How many nodes; drawn from the seed without.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=15))]
+    nodes: Option<u16>,
+    /// How many clients; drawn from the seed without.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=60))]
+    clients: Option<u16>,
+    /// Which faults: inside (what the lock's stated assumptions allow), all, none, or a list like cut,pause-client.
+    #[arg(long, default_value_t = Faults::Inside)]
+    faults: Faults,
+    /// Which work; drawn from the seed without.
+    #[arg(long, value_enum)]
+    workload: Option<Work>,
+    /// For how long clients work, for example 2s.
+    #[arg(long)]
+    duration: Option<Span>,
+}
+
+impl Drawn {
+    fn swarm(&self) -> Swarm {
+        Swarm {
+            faults: self.faults.clone(),
+            lock: match self.lock {
+                Lock::Single => LockKind::Single,
+                Lock::Multi => LockKind::Multi,
+                Lock::Redlock => LockKind::Redlock,
+            },
+            nodes: self.nodes,
+            clients: self.clients,
+            workload: self.workload.map(Work::kind),
+            duration: self.duration,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Lock {
+    Single,
+    Multi,
+    Redlock,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[expect(clippy::enum_variant_names, reason = "the names on the command line")]
+enum Work {
+    MutualExclusion,
+    Reentrant,
+    Overlapping,
+    UnfencedWrites,
+    FencedWrites,
+    LongWork,
+    TryStorm,
+}
+
+impl Work {
+    fn kind(self) -> WorkloadKind {
+        match self {
+            Work::MutualExclusion => WorkloadKind::MutualExclusion,
+            Work::Reentrant => WorkloadKind::Reentrant,
+            Work::Overlapping => WorkloadKind::Overlapping,
+            Work::UnfencedWrites => WorkloadKind::UnfencedWrites,
+            Work::FencedWrites => WorkloadKind::FencedWrites,
+            Work::LongWork => WorkloadKind::LongWork,
+            Work::TryStorm => WorkloadKind::TryStorm,
+        }
+    }
+}
+
+/// How the answer is printed.
+#[derive(Clone, Copy, Debug, Args)]
+struct Form {
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What went wrong before or beside the runs; the exit code is 1.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error(transparent)]
+    File(#[from] crate::failure::FileError),
+    #[error(transparent)]
+    Plan(#[from] crate::plan_file::PlanError),
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A request for help is answered on stdout, and is no mistake.
+            let code = u8::from(error.use_stderr());
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let code = match cli.command {
+        Command::Explore(explore) => explore.run(),
+        Command::Run(run) => run.run(),
+        Command::Replay(replay) => replay.run(),
+        Command::Merge(merge) => merge.run(),
+        Command::Bench(bench) => bench.run(),
+    };
+    match code {
+        Ok(code) => ExitCode::from(code),
+        Err(trouble) => {
+            complain(&trouble.to_string());
+            ExitCode::from(1)
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "this is the command line")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+#[expect(clippy::print_stderr, reason = "this is the command line")]
+fn complain(line: &str) {
+    eprintln!("error: {line}");
+}
+
+fn say_json(value: &impl serde::Serialize) -> Result<(), Trouble> {
+    let text = serde_json::to_string(value).map_err(|error| Trouble::Other(error.to_string()))?;
+    say(&text);
+    Ok(())
+}
+
+/// `A..B`, or one number for `0..N`.
+fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || format!("{text:?} is no range of seeds: write for example 0..1000");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let from = from.trim().parse().map_err(|_| wrong())?;
+    let to = to.trim().parse().map_err(|_| wrong())?;
+    if to <= from {
+        return Err(wrong());
+    }
+    Ok(from..to)
+}
+
+/// `I/N`, with I from 0.
+fn shard(text: &str) -> Result<crate::campaign::Shard, String> {
+    let wrong = || format!("{text:?} is no shard: write I/N with I from 0 to N-1, for example 0/8");
+    let (index, of) = text.split_once('/').ok_or_else(wrong)?;
+    let index = index.parse().map_err(|_| wrong())?;
+    let of = of.parse().map_err(|_| wrong())?;
+    if of <= index {
+        return Err(wrong());
+    }
+    Ok(crate::campaign::Shard { index, of })
+}
+
+/// The flag of every command that writes files.
+#[derive(Clone, Debug, Args)]
+struct Out {
+    /// Write failures into this folder.
+    #[arg(long, default_value = "failures")]
+    out: PathBuf,
+}

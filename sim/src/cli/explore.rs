@@ -1,0 +1,106 @@
+//! `explore` and `merge`.
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Drawn, Form, Out, Trouble, say, say_json, seeds, shard};
+use crate::campaign::{AfterFailure, Campaign, Shard, Summary};
+
+/// Run many seeds, on all cores.
+#[derive(Debug, Args)]
+pub(super) struct Explore {
+    /// Which seeds.
+    #[arg(long, value_parser = seeds, default_value = "0..1000")]
+    seeds: Range<u64>,
+    #[command(flatten)]
+    drawn: Drawn,
+    /// On how many threads; on all cores without.
+    #[arg(long)]
+    jobs: Option<NonZeroUsize>,
+    /// Run only one part of the seeds, I of N.
+    #[arg(long, value_parser = shard, default_value = "0/1")]
+    shard: Shard,
+    /// Go on after a failure.
+    #[arg(long)]
+    keep_going: bool,
+    #[command(flatten)]
+    out: Out,
+    #[command(flatten)]
+    form: Form,
+}
+
+impl Explore {
+    pub(super) fn run(self) -> Result<u8, Trouble> {
+        let swarm = self.drawn.swarm();
+        crate::plan_file::check(&swarm.plan(self.seeds.start))?;
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let campaign = Campaign {
+            swarm,
+            seeds: self.seeds,
+            shard: self.shard,
+            jobs: self.jobs.map_or(cores, NonZeroUsize::get),
+            after_failure: if self.keep_going {
+                AfterFailure::GoOn
+            } else {
+                AfterFailure::Stop
+            },
+            out: Some(self.out.out),
+        };
+        tell(&campaign.run()?, self.form)
+    }
+}
+
+/// Add up what the shards of a campaign printed.
+#[derive(Debug, Args)]
+pub(super) struct Merge {
+    /// What `explore --json` printed, one file a shard.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    form: Form,
+}
+
+impl Merge {
+    pub(super) fn run(self) -> Result<u8, Trouble> {
+        let mut whole = Summary::default();
+        for file in &self.files {
+            let wrong = |error: String| Trouble::Other(format!("{}: {error}", file.display()));
+            let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+            let part = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+            whole.merge(part);
+        }
+        tell(&whole, self.form)
+    }
+}
+
+fn tell(summary: &Summary, form: Form) -> Result<u8, Trouble> {
+    if form.json {
+        say_json(summary)?;
+        return Ok(summary.exit_code());
+    }
+    say(&format!(
+        "{} runs: {} holds, {} commands, {} refusals",
+        summary.runs, summary.holds, summary.commands, summary.refused
+    ));
+    for (kind, (drawn, effective)) in &summary.faults {
+        say(&format!(
+            "  {kind}: {drawn} faults, {effective} of them did something"
+        ));
+    }
+    for (property, runs) in &summary.violated {
+        say(&format!("{property} violated in {runs} runs"));
+    }
+    if let Some(why) = summary.vacuity() {
+        say(&format!("vacuous: {why}"));
+    }
+    if summary.violated.is_empty() {
+        say("every property holds");
+    }
+    if let Some(file) = summary.files.first() {
+        say(&format!("quorlock-sim replay {}", file.display()));
+    }
+    Ok(summary.exit_code())
+}

@@ -1,0 +1,321 @@
+//! Operations that leave a record in the history.
+
+use std::time::Duration;
+
+use quorlock::{AcquireError, ConfirmError, Guard, Lock, ReleaseError};
+
+use super::Context;
+use crate::history::{Accepted, Action, Grant, HoldId, NameId, Operation, Outcome};
+use crate::store::Writing;
+use crate::world::with;
+
+/// A fault of the plan dropped the future.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("cancelled by the plan")]
+pub struct Cancelled;
+
+/// A guard, and the hold that it is of as the history knows it.
+#[derive(Debug)]
+pub struct Held {
+    /// The guard.
+    pub guard: Guard,
+    pub(crate) hold: HoldId,
+}
+
+/// An operation that has begun.
+#[derive(Clone, Copy)]
+struct Begun(usize);
+
+impl Context {
+    fn begin(&self, action: Action, names: u64, hold: HoldId, token: u64) -> Begun {
+        let process = self.who.process();
+        with(|world| {
+            let invoked = world.moment(self.who);
+            world.history.operations.push(Operation {
+                process,
+                action,
+                names,
+                hold,
+                invoked,
+                completed: u64::MAX,
+                outcome: Outcome::Indeterminate,
+                token,
+            });
+            Begun(world.history.operations.len() - 1)
+        })
+    }
+
+    fn end(&self, begun: Begun, outcome: Outcome) {
+        with(|world| {
+            let completed = world.moment(self.who);
+            if let Some(operation) = world.history.operations.get_mut(begun.0) {
+                operation.completed = completed;
+                operation.outcome = outcome;
+            }
+        });
+    }
+
+    /// Notes that an acquisition was won: a new hold, or an old one entered again.
+    fn won(&self, begun: Begun, guard: &Guard) -> HoldId {
+        let process = self.who.process();
+        let owner = guard.owner_id();
+        with(|world| {
+            let won = world.moment(self.who);
+            let hold = world.hold_of(self.who, owner);
+            let history = &mut world.history;
+            let mut invoked = won;
+            if let Some(operation) = history.operations.get_mut(begun.0) {
+                invoked = operation.invoked;
+                operation.completed = won;
+                operation.outcome = Outcome::Ok;
+                operation.hold = hold.id();
+                operation.token = guard.fencing_token().0;
+            }
+            if hold.is_new() {
+                for name in guard.names() {
+                    let token = guard.fencing_token_of(name.as_str());
+                    let name = history.name(name.as_str());
+                    history.grants.push(Grant {
+                        hold: hold.id(),
+                        process,
+                        name,
+                        invoked,
+                        won,
+                        token: token.map_or(0, |token| token.0),
+                    });
+                }
+            }
+            hold.id()
+        })
+    }
+
+    /// The names of a guard, bit by bit.
+    fn mask(guard: &Guard) -> u64 {
+        with(|world| {
+            let bits = guard
+                .names()
+                .map(|name| bit(world.history.name(name.as_str())));
+            bits.fold(0, |mask, bit| mask | bit)
+        })
+    }
+
+    /// The place of a name in the history.
+    #[must_use]
+    pub fn name(&self, name: &str) -> NameId {
+        with(|world| world.history.name(name))
+    }
+
+    /// Acquires, and records it. `names` are those of the lock.
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`]; `None` when a fault of the plan cancelled it.
+    pub async fn acquire(
+        &self,
+        lock: &Lock,
+        names: &[NameId],
+    ) -> Result<Held, Option<AcquireError>> {
+        let begun = self.begin(Action::Acquire, mask(names), HoldId::NONE, 0);
+        match self.cancellable(lock.acquire()).await {
+            Ok(Ok(guard)) => {
+                let hold = self.won(begun, &guard);
+                Ok(Held { guard, hold })
+            }
+            Ok(Err(error)) => {
+                self.end(begun, Outcome::Fail);
+                Err(Some(error))
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                Err(None)
+            }
+        }
+    }
+
+    /// Tries, and records it.
+    ///
+    /// # Errors
+    /// As [`Lock::try_acquire`]; `None` when a fault of the plan cancelled it.
+    pub async fn try_acquire(
+        &self,
+        lock: &Lock,
+        names: &[NameId],
+    ) -> Result<Option<Held>, Option<AcquireError>> {
+        let begun = self.begin(Action::Try, mask(names), HoldId::NONE, 0);
+        match self.cancellable(lock.try_acquire()).await {
+            Ok(Ok(Some(guard))) => {
+                let hold = self.won(begun, &guard);
+                Ok(Some(Held { guard, hold }))
+            }
+            Ok(Ok(None)) => {
+                self.end(begun, Outcome::Fail);
+                Ok(None)
+            }
+            Ok(Err(error)) => {
+                self.end(begun, Outcome::Fail);
+                Err(Some(error))
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                Err(None)
+            }
+        }
+    }
+
+    /// Enters a hold once more through its guard, and records it.
+    ///
+    /// # Errors
+    /// As [`Guard::reenter`]; `None` when a fault of the plan cancelled it.
+    pub async fn reenter(&self, held: &Held) -> Result<Held, Option<ConfirmError>> {
+        let names = Self::mask(&held.guard);
+        let begun = self.begin(
+            Action::Reenter,
+            names,
+            held.hold,
+            held.guard.fencing_token().0,
+        );
+        match self.cancellable(held.guard.reenter()).await {
+            Ok(Ok(guard)) => {
+                self.end(begun, Outcome::Ok);
+                Ok(Held {
+                    guard,
+                    hold: held.hold,
+                })
+            }
+            Ok(Err(error)) => {
+                self.end(begun, confirmed(&error));
+                Err(Some(error))
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                Err(None)
+            }
+        }
+    }
+
+    /// Extends a lease, and records it.
+    ///
+    /// # Errors
+    /// As [`Guard::extend`]; `None` when a fault of the plan cancelled it.
+    pub async fn extend(&self, held: &Held, lease: Duration) -> Result<(), Option<ConfirmError>> {
+        let names = Self::mask(&held.guard);
+        let begun = self.begin(
+            Action::Extend,
+            names,
+            held.hold,
+            held.guard.fencing_token().0,
+        );
+        match self.cancellable(held.guard.extend(lease)).await {
+            Ok(Ok(())) => {
+                self.end(begun, Outcome::Ok);
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                self.end(begun, confirmed(&error));
+                Err(Some(error))
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                Err(None)
+            }
+        }
+    }
+
+    /// Releases, and records it.
+    ///
+    /// # Errors
+    /// As [`Guard::release`]; `None` when a fault of the plan cancelled it.
+    pub async fn release(&self, held: Held) -> Result<(), Option<ReleaseError>> {
+        let names = Self::mask(&held.guard);
+        let begun = self.begin(
+            Action::Release,
+            names,
+            held.hold,
+            held.guard.fencing_token().0,
+        );
+        match self.cancellable(held.guard.release()).await {
+            Ok(Ok(())) => {
+                self.end(begun, Outcome::Ok);
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                let outcome = match error {
+                    ReleaseError::NotHeld { .. } => Outcome::Fail,
+                    _ => Outcome::Indeterminate,
+                };
+                self.end(begun, outcome);
+                Err(Some(error))
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                Err(None)
+            }
+        }
+    }
+
+    /// Writes to the store under a hold, with its token or without, and records it. It is on its way when this
+    /// returns its future.
+    pub async fn write(&self, held: &Held, name: NameId, fencing: Fencing) -> Option<Accepted> {
+        let text = with(|world| world.history.text(name).to_owned());
+        let token = held
+            .guard
+            .fencing_token_of(&text)
+            .map_or(0, |token| token.0);
+        let begun = self.begin(Action::Write, bit(name), held.hold, token);
+        let token = (fencing == Fencing::On).then_some(token);
+        let writing = Writing::begin(self.who, held.hold, name, token);
+        match self.cancellable(writing).await {
+            Ok(accepted) => {
+                let outcome = match accepted {
+                    Accepted::Yes => Outcome::Ok,
+                    Accepted::No => Outcome::Fail,
+                };
+                self.end(begun, outcome);
+                Some(accepted)
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                None
+            }
+        }
+    }
+
+    /// Notes what a guard says about its hold, beside the number of guards that are out.
+    pub fn count(&self, held: &Held, expected: u32) {
+        let counted = held.guard.hold_count();
+        let process = self.who.process();
+        with(|world| {
+            let at = world.moment(self.who);
+            world.history.counts.push(crate::history::Count {
+                process,
+                hold: held.hold,
+                at,
+                counted,
+                expected,
+            });
+        });
+    }
+}
+
+/// Whether a write carries its token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fencing {
+    /// The store compares it.
+    On,
+    /// The store takes every write.
+    Off,
+}
+
+fn confirmed(error: &ConfirmError) -> Outcome {
+    match error {
+        ConfirmError::Lost { .. } | ConfirmError::Config(_) => Outcome::Fail,
+        _ => Outcome::Indeterminate,
+    }
+}
+
+fn bit(name: NameId) -> u64 {
+    1u64.checked_shl(u32::from(name.0)).unwrap_or(0)
+}
+
+fn mask(names: &[NameId]) -> u64 {
+    names.iter().fold(0, |mask, name| mask | bit(*name))
+}

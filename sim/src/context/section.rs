@@ -1,0 +1,95 @@
+//! Stays inside what a lock protects, as the exclusion checker sees them.
+
+use quorlock::Guard;
+
+use super::{Context, Held};
+use crate::client::Who;
+use crate::history::{self, HoldId};
+use crate::world::with;
+
+/// A stay inside a critical section. It ends when this is dropped.
+///
+/// The client is taken to believe in its lock from the moment it went in until the last moment at which it looked and
+/// found it held. Two clients that believe in the same name at the same true time break exclusion.
+#[derive(Debug)]
+#[must_use = "dropping it leaves the section"]
+pub struct Section {
+    who: Who,
+    first: usize,
+    names: usize,
+}
+
+impl Context {
+    /// Goes into the sections of all names of a guard.
+    pub fn critical_section(&self, guard: &Guard) -> Section {
+        let hold = with(|world| world.hold_of(self.who(), guard.owner_id()).id());
+        self.enter(guard, hold)
+    }
+
+    /// The same for a guard whose acquisition was recorded.
+    pub fn section(&self, held: &Held) -> Section {
+        self.enter(&held.guard, held.hold)
+    }
+
+    fn enter(&self, guard: &Guard, hold: HoldId) -> Section {
+        let who = self.who();
+        // Read before the world is borrowed: it reads the clock.
+        let is_held = guard.is_held();
+        with(|world| {
+            let entered = world.moment(who);
+            let first = world.history.sections.len();
+            for name in guard.names() {
+                let name = world.history.name(name.as_str());
+                world.history.sections.push(history::Section {
+                    process: who.process(),
+                    hold,
+                    name,
+                    entered,
+                    believed: is_held.then_some(entered),
+                    left: u64::MAX,
+                });
+            }
+            Section {
+                who,
+                first,
+                names: world.history.sections.len() - first,
+            }
+        })
+    }
+}
+
+impl Section {
+    /// Asks the guard whether the lock is held, and notes it.
+    #[must_use]
+    pub fn look(&self, guard: &Guard) -> bool {
+        let is_held = guard.is_held();
+        if is_held {
+            self.believe();
+        }
+        is_held
+    }
+
+    /// Notes that the lock is held now: for work under [`Guard::while_held`], which is polled only then.
+    pub fn believe(&self) {
+        self.each(|section, now| section.believed = Some(now));
+    }
+
+    fn each(&self, change: impl Fn(&mut history::Section, u64)) {
+        with(|world| {
+            if world.run != self.who.run {
+                return;
+            }
+            let now = world.moment(self.who);
+            let sections = world.history.sections.iter_mut();
+            for section in sections.skip(self.first).take(self.names) {
+                change(section, now);
+            }
+        });
+    }
+}
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        self.each(|section, now| section.left = now);
+    }
+}

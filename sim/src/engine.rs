@@ -1,0 +1,266 @@
+//! One run, from beginning to end.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use crate::client::ClientState;
+use crate::context::Context;
+use crate::event::What;
+use crate::executor::{self, Part, Task, forget_ready, is_anything_ready, make_ready, run_ready};
+use crate::history::{History, Leftover};
+use crate::link::Link;
+use crate::node::{NodeState, Role};
+use crate::plan::Plan;
+use crate::span::Span;
+use crate::store::Store;
+use crate::subscription::Tell;
+use crate::trouble::Aftermath;
+use crate::world::{Counters, World, with};
+
+/// What a client does, from its start to its end.
+pub(crate) type Main<'a> = dyn Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'a;
+
+/// What is left of a run.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) trace: u64,
+    pub(crate) history: History,
+    pub(crate) effects: Vec<u32>,
+    pub(crate) counters: Counters,
+    pub(crate) lasted: Span,
+}
+
+/// How often it is looked whether everything has come to rest.
+const REST: u64 = 50_000_000;
+
+/// Runs a plan that was checked.
+pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
+    with(|world| world.begin(plan));
+    for client in 0..plan.clients {
+        start(client, main);
+    }
+    loop {
+        run_ready();
+        match with(World::next) {
+            Next::Ready => {}
+            Next::Tell(tell) => tell.now(),
+            Next::Resume(client) => resume(client),
+            Next::Boot(client) => start(client, main),
+            Next::Drop(tasks) => drop(tasks),
+            Next::End => break,
+        }
+    }
+    let lasted = with(|world| Span::nanos(world.now));
+    for client in 0..plan.clients {
+        let tasks = with(|world| world.kill_client(client));
+        drop(tasks);
+    }
+    let rest = with(World::clear);
+    drop(rest);
+    forget_ready();
+    with(|world| Ended {
+        trace: world.trace,
+        history: std::mem::take(&mut world.history),
+        effects: std::mem::take(&mut world.effects),
+        counters: world.counters,
+        lasted,
+    })
+}
+
+/// Starts a client: as a user would, outside the world.
+fn start(client: u16, main: &Main<'_>) {
+    let who = with(|world| world.boot(client));
+    let plan = with(|world| Rc::clone(&world.plan));
+    let work = main(Context::new(who, &plan));
+    with(|world| world.spawn(who, Part::Main, work));
+}
+
+/// A client goes on: it hears what it has missed, then its tasks run.
+fn resume(client: u16) {
+    let (mail, parked) = with(|world| {
+        let state = world.client(client);
+        (
+            std::mem::take(&mut state.mail),
+            std::mem::take(&mut state.parked),
+        )
+    });
+    for letter in mail {
+        if let Some(tell) = with(|world| world.open(letter)) {
+            tell.now();
+        }
+    }
+    parked.into_iter().for_each(make_ready);
+}
+
+/// What is to be done next, outside the world.
+enum Next {
+    Ready,
+    Tell(Tell),
+    Resume(u16),
+    Boot(u16),
+    Drop(Vec<Task>),
+    End,
+}
+
+impl World {
+    fn begin(&mut self, plan: &Rc<Plan>) {
+        executor::forget_ready();
+        self.run = self.run.wrapping_add(1);
+        self.now = 0;
+        self.plan = Rc::clone(plan);
+        self.trace = plan.seed;
+        self.events.clear();
+        self.counters = Counters::default();
+        self.history.clear();
+        self.active.clear();
+        self.promoted.clear();
+        self.store = Store::new(plan.seed);
+        self.effects.clear();
+        self.effects.resize(plan.faults.len(), 0);
+        self.stopped_at = None;
+        let seats = plan.nodes.count;
+        self.clients = (0..plan.clients)
+            .map(|client| ClientState::new(plan.seed, client))
+            .collect();
+        self.nodes.clear();
+        for _ in 0..seats {
+            self.nodes.push(NodeState::new(Role::Primary));
+        }
+        for seat in 0..seats {
+            for _ in 0..plan.nodes.replicas {
+                let id = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
+                self.nodes.push(NodeState::new(Role::ReplicaOf(seat)));
+                self.node(seat).replicas.push((id, 0));
+            }
+        }
+        let (least, most) = (plan.network.least.as_nanos(), plan.network.most.as_nanos());
+        let links = usize::from(plan.clients) * self.nodes.len();
+        self.links = (0..links)
+            .map(|index| Link::new(plan.seed, index as u64, least, most))
+            .collect();
+        self.routes = (0..plan.clients).flat_map(|_| 0..seats).collect();
+        self.history.healed = plan.heals_at().as_nanos();
+        self.history.progress_due = plan.heals_at().plus(plan.progress_bound()).as_nanos();
+        self.schedule_faults();
+        let stop = if plan.faults.is_empty() {
+            plan.duration
+        } else {
+            plan.duration.max(Span::nanos(self.history.progress_due))
+        };
+        self.push(stop.as_nanos(), What::Stop);
+    }
+
+    fn next(&mut self) -> Next {
+        loop {
+            if is_anything_ready() {
+                return Next::Ready;
+            }
+            let Some(event) = self.events.pop() else {
+                return Next::End;
+            };
+            self.now = event.at;
+            self.counters.events += 1;
+            self.note(event.at ^ event.what.tag() << 32);
+            if let Some(next) = self.happen(event.what) {
+                return next;
+            }
+        }
+    }
+
+    fn happen(&mut self, what: What) -> Option<Next> {
+        match what {
+            What::Request(call) => self.request_arrives(call),
+            What::Reply(call, answer) => self.reply_arrives(call, answer),
+            What::Alarm(alarm, entry) => self.alarm(alarm, entry),
+            What::Deadlines(client) => self.deadlines(client),
+            What::ResumeClient(client, pause) => {
+                return (self.client(client).pauses == pause).then_some(Next::Resume(client));
+            }
+            What::BootClient(client) => {
+                return self.stopped_at.is_none().then_some(Next::Boot(client));
+            }
+            What::Connect(client, node, epoch) => self.connect_arrives(client, node, epoch),
+            What::Connected(client, node, epoch) => self.connected(client, node, epoch),
+            What::Refused(client, node, epoch) | What::Reconnect(client, node, epoch) => {
+                self.not_connected(client, node, epoch);
+            }
+            What::Closed(client, node, epoch) => self.closed(client, node, epoch),
+            What::Subscribe(key, epoch) => self.subscribe_arrives(key, epoch),
+            What::Resubscribe(key, epoch) => self.resubscribe(key, epoch),
+            What::Live(key, epoch) => return self.live(key, epoch).map(Next::Tell),
+            What::Wake(key, wake) => return self.wake(key, wake).map(Next::Tell),
+            What::ResumeNode(node, pause) => self.resume_node(node, pause),
+            What::RestartNode(node) => self.restart_node(node),
+            What::Save(node) => self.save(node),
+            What::Replicate(entry) => self.replicated(entry),
+            What::Reroute(client, seat) => self.reroute(client, seat),
+            What::Begins(fault) => match self.fault_begins(fault) {
+                Aftermath::Nothing => {}
+                Aftermath::Drop(tasks) => return Some(Next::Drop(tasks)),
+            },
+            What::Ends(fault) => self.fault_ends(fault),
+            What::Write(write) => self.write_arrives(write),
+            What::Written(write) => self.written(write),
+            What::Stop => return Some(self.stop()),
+            What::End => return self.end(),
+        }
+        None
+    }
+
+    /// What users wrote ends here, wherever it is; what the product does in the background goes on.
+    fn stop(&mut self) -> Next {
+        self.stopped_at = Some(self.now);
+        self.push(self.now + REST, What::End);
+        let mains = self.tasks.keys(|task| task.part == Part::Main);
+        let tasks = mains.into_iter().filter_map(|key| self.tasks.remove(key));
+        Next::Drop(tasks.collect())
+    }
+
+    /// The end, once nothing stands and nothing is under way any more, or ought to.
+    fn end(&mut self) -> Option<Next> {
+        let stopped_at = self.stopped_at.unwrap_or(self.now);
+        let leftovers = self.leftovers();
+        let is_at_rest = leftovers.is_empty() && self.calls.iter().next().is_none();
+        if !is_at_rest && self.now < stopped_at + self.plan.rest_bound().as_nanos() {
+            self.push(self.now + REST, What::End);
+            return None;
+        }
+        self.history.leftovers = leftovers;
+        Some(Next::End)
+    }
+
+    fn leftovers(&mut self) -> Vec<Leftover> {
+        let now = self.now;
+        let mut leftovers = Vec::new();
+        for (node, id) in self.nodes.iter().zip(0u16..) {
+            if node.role != Role::Primary {
+                continue;
+            }
+            for name in node.keys.names(node.wall(now)) {
+                leftovers.push((id, name.clone()));
+            }
+        }
+        leftovers
+            .into_iter()
+            .map(|(node, name)| Leftover {
+                node,
+                name: self.history.name(name.as_str()),
+            })
+            .collect()
+    }
+
+    /// Takes out all that may have drops of its own.
+    fn clear(&mut self) -> impl Sized + use<> {
+        self.events.clear();
+        self.answers.drain();
+        self.replicated.drain();
+        (
+            self.tasks.drain(),
+            self.alarms.drain(),
+            self.calls.drain(),
+            self.subscriptions.drain(),
+            self.writes.drain(),
+        )
+    }
+}

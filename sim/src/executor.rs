@@ -1,0 +1,137 @@
+//! Runs tasks, one at a time, in the order in which they were woken.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use crate::client::Who;
+use crate::slab::Key;
+use crate::world::{World, with};
+
+type Work = Pin<Box<dyn Future<Output = ()>>>;
+
+thread_local! {
+    static READY: RefCell<VecDeque<Key<Task>>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// A task of a client process.
+pub(crate) struct Task {
+    pub(crate) client: u16,
+    pub(crate) part: Part,
+    work: Option<Work>,
+    bell: Option<(Arc<Bell>, Waker)>,
+}
+
+/// Which part of the process it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    /// What the user wrote.
+    Main,
+    /// What the product runs in the background.
+    Background,
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Task({:?} of client {})", self.part, self.client)
+    }
+}
+
+/// Wakes one task. It only notes which: nothing is touched that may be in use.
+struct Bell {
+    key: Key<Task>,
+    has_rung: AtomicBool,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.has_rung.swap(true, Ordering::Relaxed) {
+            make_ready(self.key);
+        }
+    }
+}
+
+pub(crate) fn make_ready(key: Key<Task>) {
+    // At the end of a thread there is no queue any more, and nothing to run either.
+    let _ = READY.try_with(|ready| ready.borrow_mut().push_back(key));
+}
+
+pub(crate) fn is_anything_ready() -> bool {
+    READY.with_borrow(|ready| !ready.is_empty())
+}
+
+pub(crate) fn forget_ready() {
+    READY.with_borrow_mut(VecDeque::clear);
+}
+
+/// Polls every task that was woken, until none is.
+pub(crate) fn run_ready() {
+    while let Some(key) = READY.with_borrow_mut(VecDeque::pop_front) {
+        let Some((mut work, waker)) = with(|world| world.take_work(key)) else {
+            continue;
+        };
+        let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
+        let ended = match polled {
+            Poll::Pending => with(|world| world.put_back(key, work)),
+            Poll::Ready(()) => {
+                let task = with(|world| world.tasks.remove(key));
+                drop(task);
+                Some(work)
+            }
+        };
+        drop(ended);
+        drop(waker);
+    }
+}
+
+impl World {
+    pub(crate) fn spawn(&mut self, who: Who, part: Part, work: Work) {
+        let key = self.tasks.insert(Task {
+            client: who.client,
+            part,
+            work: Some(work),
+            bell: None,
+        });
+        let bell = Arc::new(Bell {
+            key,
+            has_rung: AtomicBool::new(true),
+        });
+        let waker = Waker::from(bell.clone());
+        if let Some(task) = self.tasks.get_mut(key) {
+            task.bell = Some((bell, waker));
+        }
+        make_ready(key);
+    }
+
+    /// The work of a task that is to be polled now, unless its process is paused: then it waits for the end of that.
+    fn take_work(&mut self, key: Key<Task>) -> Option<(Work, Waker)> {
+        let task = self.tasks.get_mut(key)?;
+        let client = self.clients.get_mut(usize::from(task.client))?;
+        if self.now < client.paused_until {
+            client.parked.push(key);
+            return None;
+        }
+        let (bell, waker) = task.bell.as_ref()?;
+        bell.has_rung.store(false, Ordering::Relaxed);
+        Some((task.work.take()?, waker.clone()))
+    }
+
+    /// Gives the work back for later, or returns it if its process has ended meanwhile.
+    fn put_back(&mut self, key: Key<Task>, work: Work) -> Option<Work> {
+        match self.tasks.get_mut(key) {
+            Some(task) => {
+                task.work = Some(work);
+                None
+            }
+            None => Some(work),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A failure, in a file of its own that repeats it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Plan;
+use crate::simulation::{Run, Verdict};
+
+/// Which simulator wrote it. A plan is repeated by the same one only.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What is needed to repeat a run, and what it came to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// Of the simulator that wrote it.
+    pub version: String,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// The trace of the run, in hexadecimal.
+    pub trace: String,
+    /// What was run.
+    pub plan: Plan,
+}
+
+/// Why a failure cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The operating system refused.
+    #[error("{path}: {error}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It is no such file.
+    #[error("{path}: not a failure of this simulator: {error}")]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: serde_json::Error,
+    },
+    /// It was made by another version.
+    #[error("{path}: made by version {found}, this is {VERSION}: replay it with that one")]
+    OtherVersion {
+        /// Which file.
+        path: PathBuf,
+        /// By which.
+        found: String,
+    },
+}
+
+impl Failure {
+    /// Of a run.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        Failure {
+            version: VERSION.to_owned(),
+            verdict: run.verdict.clone(),
+            trace: format!("{:016x}", run.trace),
+            plan: Plan::clone(&run.plan),
+        }
+    }
+
+    /// Writes it into a folder, which is made if need be. Returns the file.
+    ///
+    /// # Errors
+    /// [`FileError::Io`].
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, FileError> {
+        let lock = match self.plan.lock {
+            crate::plan::LockKind::Single => "single",
+            crate::plan::LockKind::Multi => "multi",
+            crate::plan::LockKind::Redlock => "redlock",
+        };
+        let path = folder.join(format!("{lock}-seed-{}.json", self.plan.seed));
+        let io = |error| FileError::Io {
+            path: path.clone(),
+            error,
+        };
+        fs::create_dir_all(folder).map_err(io)?;
+        let text = serde_json::to_string_pretty(self).map_err(|e| io(e.into()))?;
+        fs::write(&path, text).map_err(io)?;
+        Ok(path)
+    }
+
+    /// Reads it from a file.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        let path = path.to_owned();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) => return Err(FileError::Io { path, error }),
+        };
+        // The version first: a file of another one may look different in everything else.
+        let version: Result<Version, _> = serde_json::from_str(&text);
+        match version {
+            Ok(Version { version }) if version == VERSION => {}
+            Ok(Version { version: found }) => return Err(FileError::OtherVersion { path, found }),
+            Err(error) => return Err(FileError::Foreign { path, error }),
+        }
+        serde_json::from_str(&text).map_err(|error| FileError::Foreign { path, error })
+    }
+
+    /// Runs it again.
+    #[must_use]
+    pub fn replay(&self) -> Run {
+        crate::simulation::run(&Rc::new(self.plan.clone()))
+    }
+
+    /// Whether a run is the same as the one that this was made of, event for event.
+    #[must_use]
+    pub fn is_repeated_by(&self, run: &Run) -> bool {
+        *self == Failure::of(run)
+    }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+}

@@ -1,0 +1,248 @@
+//! What happened, as the checkers see it: in true time, by who did it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A name, by its place in [`History::names`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(transparent)]
+pub struct NameId(pub u16);
+
+/// One hold, numbered in the order in which they were won. The guards of a hold share it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(transparent)]
+pub struct HoldId(pub u32);
+
+impl HoldId {
+    /// Of an operation that won none.
+    pub const NONE: HoldId = HoldId(u32::MAX);
+}
+
+/// A client process. Restarted, it is another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Process {
+    /// Which client, from 0.
+    pub client: u16,
+    /// How often it was started before.
+    pub restarts: u16,
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.restarts {
+            0 => write!(f, "client {}", self.client),
+            n => write!(f, "client {} (restarted, {n})", self.client),
+        }
+    }
+}
+
+/// What was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Acquiring, patiently.
+    Acquire,
+    /// Acquiring, without waiting.
+    Try,
+    /// Entering a hold once more.
+    Reenter,
+    /// Extending a lease.
+    Extend,
+    /// Giving one guard back.
+    Release,
+    /// Writing to the store.
+    Write,
+}
+
+/// How an operation ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// As asked.
+    Ok,
+    /// It did not happen.
+    Fail,
+    /// It may have happened, or may yet.
+    Indeterminate,
+}
+
+/// One operation of a client.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Operation {
+    /// Whose.
+    pub process: Process,
+    /// What.
+    pub action: Action,
+    /// Of which names: bit by bit.
+    pub names: u64,
+    /// The hold it won or belongs to.
+    pub hold: HoldId,
+    /// When it began, in nanoseconds of true time.
+    pub invoked: u64,
+    /// When it ended; `u64::MAX` if it did not.
+    pub completed: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The token of the first name it won, or that a write carried; 0 for none.
+    pub token: u64,
+}
+
+/// A hold that was won, one entry for each of its names.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Grant {
+    /// Which hold.
+    pub hold: HoldId,
+    /// Whose.
+    pub process: Process,
+    /// Of which name.
+    pub name: NameId,
+    /// When it was asked for.
+    pub invoked: u64,
+    /// When it was won.
+    pub won: u64,
+    /// Its token for this name.
+    pub token: u64,
+}
+
+/// A stay inside a section that a name protects.
+///
+/// The client believed to hold the lock from `entered` to `believed`: it looked at both moments and found it held, and
+/// a hold that was lost stays lost.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Section {
+    /// Whose.
+    pub process: Process,
+    /// Under which hold.
+    pub hold: HoldId,
+    /// Which name.
+    pub name: NameId,
+    /// When it went in.
+    pub entered: u64,
+    /// When it last looked and found the lock held; `None` if it never did.
+    pub believed: Option<u64>,
+    /// When it went out; `u64::MAX` if it did not.
+    pub left: u64,
+}
+
+/// A write that the store took or rejected, in the order in which they came.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Written {
+    /// Whose.
+    pub process: Process,
+    /// Under which hold.
+    pub hold: HoldId,
+    /// What was written: the resource of this name.
+    pub name: NameId,
+    /// When it came to the store.
+    pub at: u64,
+    /// With which token; `None` for a write without.
+    pub token: Option<u64>,
+    /// Whether the store took it.
+    pub accepted: Accepted,
+}
+
+/// What a store did with a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accepted {
+    /// It is written.
+    Yes,
+    /// Its token was smaller than one seen before.
+    No,
+}
+
+/// A node changed or removed a claim at the request of somebody whose it was not.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Theft {
+    /// When.
+    pub at: u64,
+    /// Where.
+    pub node: u16,
+    /// Of which name.
+    pub name: NameId,
+    /// At whose request.
+    pub by: Process,
+}
+
+/// What a guard said of its hold, and what the client knows it to be.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Count {
+    /// Whose.
+    pub process: Process,
+    /// Of which hold.
+    pub hold: HoldId,
+    /// When.
+    pub at: u64,
+    /// What it said.
+    pub counted: u32,
+    /// How many guards were out.
+    pub expected: u32,
+}
+
+/// A claim that stood when everybody had gone and every lease had run out.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Leftover {
+    /// Where.
+    pub node: u16,
+    /// Of which name.
+    pub name: NameId,
+}
+
+/// What happened in one run.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct History {
+    /// The names of the locks.
+    pub names: Vec<String>,
+    /// In the order in which they began.
+    pub operations: Vec<Operation>,
+    /// In the order in which they were won.
+    pub grants: Vec<Grant>,
+    /// In the order in which they were entered.
+    pub sections: Vec<Section>,
+    /// In the order in which the store saw them.
+    pub writes: Vec<Written>,
+    /// In the order in which they were seen.
+    pub counts: Vec<Count>,
+    /// In the order in which nodes did it.
+    pub thefts: Vec<Theft>,
+    /// Looked for at the end.
+    pub leftovers: Vec<Leftover>,
+    /// When the faults had ended.
+    pub healed: u64,
+    /// By when the lock must have been acquired after that.
+    pub progress_due: u64,
+    /// How many holds were won.
+    pub holds: u32,
+}
+
+impl History {
+    pub(crate) fn clear(&mut self) {
+        self.names.clear();
+        self.operations.clear();
+        self.grants.clear();
+        self.sections.clear();
+        self.writes.clear();
+        self.counts.clear();
+        self.thefts.clear();
+        self.leftovers.clear();
+        self.holds = 0;
+    }
+
+    /// The place of a name, which is added if it is new.
+    pub(crate) fn name(&mut self, name: &str) -> NameId {
+        let place = self.names.iter().position(|known| known == name);
+        let place = place.unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        NameId(u16::try_from(place).unwrap_or(u16::MAX))
+    }
+
+    /// The text of a name.
+    #[must_use]
+    pub fn text(&self, name: NameId) -> &str {
+        let name = self.names.get(usize::from(name.0));
+        name.map_or("?", String::as_str)
+    }
+}

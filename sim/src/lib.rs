@@ -1,0 +1,49 @@
+//! The production locks of Quorlock against failing nodes, networks, clocks and processes: deterministically, and fast.
+//!
+//! A seed stands for a plan: an explicit list of what goes wrong. The plan is run in one thread, in virtual time, with
+//! the unchanged code of the crate `quorlock`; checkers look at the history of what happened.
+//!
+//! | to read | see |
+//! |---|---|
+//! | what a run depends on | [`plan`] |
+//! | what goes wrong | [`fault`] |
+//! | what happened | [`history`] |
+//! | what must hold | [`checker`] |
+//! | clients of your own | [`simulation`], [`context`] |
+//! | plans drawn from a seed | [`swarm`] |
+//! | plans in files | [`plan_file`] |
+//! | many runs | [`campaign`], [`failure`] |
+
+mod call;
+pub mod campaign;
+pub mod checker;
+pub mod cli;
+mod client;
+mod clock;
+pub mod context;
+mod draw;
+mod engine;
+mod event;
+mod executor;
+pub mod export;
+pub mod failure;
+pub mod fault;
+pub mod history;
+mod link;
+mod node;
+pub mod plan;
+pub mod plan_file;
+mod runtime;
+pub mod simulation;
+mod slab;
+pub mod span;
+mod store;
+pub mod story;
+mod subscription;
+pub mod swarm;
+mod transport;
+mod trouble;
+mod workload;
+mod world;
+
+pub use world::Counters;

@@ -1,0 +1,287 @@
+//! What is run: everything that a run depends on, in one value.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+use crate::span::Span;
+
+/// One run: with its seed, all there is to know.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Decides latencies, the dice of lossy links, and what clients draw.
+    #[serde(default)]
+    pub seed: u64,
+    /// For how long clients work. Faults end before; what follows only lets everything come to rest.
+    #[serde(default = "standard_duration")]
+    pub duration: Span,
+    /// Which lock is put to the test.
+    #[serde(default)]
+    pub lock: LockKind,
+    /// How many clients work.
+    #[serde(default = "three")]
+    pub clients: u16,
+    /// The servers.
+    #[serde(default)]
+    pub nodes: Nodes,
+    /// How messages travel while nothing is wrong.
+    #[serde(default)]
+    pub network: Network,
+    /// What the clients do.
+    #[serde(default)]
+    pub workload: Workload,
+    /// What goes wrong.
+    #[serde(default)]
+    pub faults: Vec<Fault>,
+    /// When everything works again: by default when the last fault has ended.
+    #[serde(default)]
+    pub healed_at: Option<Span>,
+    /// How long after that the lock must have been acquired: by default a few leases.
+    #[serde(default)]
+    pub progress_within: Option<Span>,
+}
+
+/// Which lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockKind {
+    /// Of one node. More nodes are not used.
+    Single,
+    /// Several names together, each on one of the nodes.
+    Multi,
+    /// A majority of the nodes.
+    #[default]
+    Redlock,
+}
+
+/// The servers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Nodes {
+    /// How many.
+    pub count: u16,
+    /// What one still has after a restart.
+    pub persistence: Persistence,
+    /// How many replicas each has. A replica answers only once it was promoted.
+    pub replicas: u16,
+    /// How long a write is on its way to a replica, at least.
+    pub replication_lag: Span,
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Nodes {
+            count: 5,
+            persistence: Persistence::EveryWrite,
+            replicas: 0,
+            replication_lag: Span::millis(1),
+        }
+    }
+}
+
+/// What a server still has after a restart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Persistence {
+    /// Nothing.
+    Memory,
+    /// What it had at the last full second (`appendfsync everysec`).
+    EverySecond,
+    /// Everything (`appendfsync always`).
+    #[default]
+    EveryWrite,
+}
+
+/// How messages travel while nothing is wrong: in order, each for a time drawn between two bounds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Network {
+    /// At least so long, one way.
+    pub least: Span,
+    /// At most so long.
+    pub most: Span,
+    /// A call ends after this, on the clock of the client.
+    pub call_timeout: Span,
+    /// A connection attempt ends after this.
+    pub connect_timeout: Span,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Network {
+            least: Span::millis(1),
+            most: Span::millis(5),
+            call_timeout: Span::secs(2),
+            connect_timeout: Span::secs(1),
+        }
+    }
+}
+
+/// What the clients do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workload {
+    /// Which work.
+    pub kind: WorkloadKind,
+    /// How many names there are.
+    pub names: u16,
+    /// How long a lease is.
+    pub lease: Span,
+    /// Whether the watchdog renews it.
+    pub watchdog: Watchdog,
+    /// A section lasts at least
+    pub hold_least: Span,
+    /// and at most so long.
+    pub hold_most: Span,
+    /// Between two a client waits at least
+    pub think_least: Span,
+    /// and at most so long.
+    pub think_most: Span,
+    /// A waiter looks again after this, even if nothing wakes it.
+    pub poll_cap: Span,
+    /// No pause between two rounds is longer.
+    pub backoff_cap: Span,
+    /// How often a section looks whether the lock is still held, besides when it begins.
+    pub looks: u16,
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Workload {
+            kind: WorkloadKind::MutualExclusion,
+            names: 1,
+            lease: Span::secs(10),
+            watchdog: Watchdog::Off,
+            hold_least: Span::millis(20),
+            hold_most: Span::millis(20),
+            think_least: Span::millis(7),
+            think_most: Span::millis(13),
+            poll_cap: Span::secs(5),
+            backoff_cap: Span::secs(1),
+            looks: 2,
+        }
+    }
+}
+
+/// Whether leases are renewed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Watchdog {
+    /// They end by themselves.
+    #[default]
+    Off,
+    /// They are renewed every third of their length.
+    On,
+}
+
+/// What clients do, again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadKind {
+    /// Acquire, stay a while, release.
+    #[default]
+    MutualExclusion,
+    /// Enter a hold again, through the guard and through its owner, and leave it step by step.
+    Reentrant,
+    /// Overlapping sets of names, named in different orders.
+    Overlapping,
+    /// Write to a store that takes every write.
+    UnfencedWrites,
+    /// Write to a store that rejects smaller tokens than it has seen.
+    FencedWrites,
+    /// Work for longer than a lease, under the watchdog, which is cancelled when the lock is lost.
+    LongWork,
+    /// Try without waiting, many at once.
+    TryStorm,
+}
+
+impl WorkloadKind {
+    /// Every kind. **Append only**.
+    pub const ALL: [WorkloadKind; 7] = [
+        WorkloadKind::MutualExclusion,
+        WorkloadKind::Reentrant,
+        WorkloadKind::Overlapping,
+        WorkloadKind::UnfencedWrites,
+        WorkloadKind::FencedWrites,
+        WorkloadKind::LongWork,
+        WorkloadKind::TryStorm,
+    ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            WorkloadKind::MutualExclusion => "mutual-exclusion",
+            WorkloadKind::Reentrant => "reentrant",
+            WorkloadKind::Overlapping => "overlapping",
+            WorkloadKind::UnfencedWrites => "unfenced-writes",
+            WorkloadKind::FencedWrites => "fenced-writes",
+            WorkloadKind::LongWork => "long-work",
+            WorkloadKind::TryStorm => "try-storm",
+        }
+    }
+}
+
+fn standard_duration() -> Span {
+    Span::secs(2)
+}
+
+fn three() -> u16 {
+    3
+}
+
+impl Default for Plan {
+    /// The reference workload: five nodes, three clients, 1 to 5 ms one way, 20 ms in the section, 7 to 13 ms between.
+    fn default() -> Self {
+        Plan {
+            seed: 0,
+            duration: standard_duration(),
+            lock: LockKind::default(),
+            clients: three(),
+            nodes: Nodes::default(),
+            network: Network::default(),
+            workload: Workload::default(),
+            faults: Vec::new(),
+            healed_at: None,
+            progress_within: None,
+        }
+    }
+}
+
+impl Plan {
+    /// When the last fault has ended.
+    #[must_use]
+    pub fn heals_at(&self) -> Span {
+        let ends = self
+            .faults
+            .iter()
+            .map(|fault| fault.at().plus(fault.lasts()));
+        self.healed_at.or(ends.max()).unwrap_or(Span::ZERO)
+    }
+
+    /// How long after the end of all work the last claim must be gone: a lease, a call, a few repetitions.
+    pub(crate) fn rest_bound(&self) -> Span {
+        let lease = self.workload.lease;
+        let drift = Span::nanos(lease.as_nanos() / 50).plus(Span::millis(10));
+        let patience = self.network.call_timeout.plus(Span::secs(1));
+        let backwards = self.faults.iter().filter_map(|fault| match fault {
+            Fault::NodeStep { by, .. } if by.as_nanos() < 0 => Some(by.as_nanos().unsigned_abs()),
+            _ => None,
+        });
+        let backwards = Span::nanos(backwards.sum());
+        lease.plus(drift).plus(patience).plus(backwards)
+    }
+
+    /// How long after that the lock must have been acquired.
+    #[must_use]
+    pub fn progress_bound(&self) -> Span {
+        let workload = &self.workload;
+        let waits = workload.poll_cap.plus(workload.backoff_cap);
+        let bound = workload.lease.plus(workload.lease).plus(workload.hold_most);
+        let bound = bound
+            .plus(self.network.call_timeout)
+            .plus(waits)
+            .plus(waits);
+        self.progress_within.unwrap_or(bound)
+    }
+}

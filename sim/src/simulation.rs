@@ -1,0 +1,112 @@
+//! Runs, for whoever wants to put locks or code of their own to the test.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checker::{Violation, check};
+use crate::context::Context;
+use crate::engine::{self, Main};
+use crate::history::History;
+use crate::plan::Plan;
+use crate::span::Span;
+use crate::workload;
+use crate::world::Counters;
+
+/// What a run has come to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every property holds.
+    Holds,
+    /// One does not.
+    Violated(Violation),
+    /// Nobody acquired anything, so nothing was shown.
+    Vacuous,
+}
+
+/// One run that has ended.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What was run.
+    pub plan: Rc<Plan>,
+    /// What it has come to.
+    pub verdict: Verdict,
+    /// A number that two runs share only if everything happened alike.
+    pub trace: u64,
+    /// What happened.
+    pub history: History,
+    /// How often each fault of the plan did something.
+    pub effects: Vec<u32>,
+    /// How much happened.
+    pub counters: Counters,
+    /// How much true time it took.
+    pub lasted: Span,
+}
+
+/// Runs the workload of a plan that was checked.
+#[must_use]
+pub fn run(plan: &Rc<Plan>) -> Run {
+    run_with(plan, &workload::main)
+}
+
+fn run_with(plan: &Rc<Plan>, main: &Main<'_>) -> Run {
+    let ended = engine::run(plan, main);
+    let verdict = match check(&ended.history) {
+        Some(violation) => Verdict::Violated(violation),
+        None if ended.history.holds == 0 => Verdict::Vacuous,
+        None => Verdict::Holds,
+    };
+    Run {
+        plan: Rc::clone(plan),
+        verdict,
+        trace: ended.trace,
+        history: ended.history,
+        effects: ended.effects,
+        counters: ended.counters,
+        lasted: ended.lasted,
+    }
+}
+
+type Client = Arc<dyn Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
+
+/// A simulation of clients of your own.
+#[derive(Clone)]
+#[must_use]
+pub struct Simulation {
+    plan: Plan,
+    client: Client,
+}
+
+impl Simulation {
+    /// A simulation of a plan; its workload says only how long leases are.
+    pub fn new<F>(plan: Plan, client: impl Fn(Context) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        Simulation {
+            plan,
+            client: Arc::new(move |ctx| Box::pin(client(ctx))),
+        }
+    }
+
+    /// Runs it with a seed.
+    #[must_use]
+    pub fn run(&self, seed: u64) -> Run {
+        let mut plan = self.plan.clone();
+        plan.seed = seed;
+        run_with(&Rc::new(plan), &|ctx| (self.client)(ctx))
+    }
+}
+
+impl fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulation")
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! Things behind small ids, so that what refers to them is `Send` and costs nothing to copy.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Refers to an entry of a [`Slab`]; to no entry any more once that one is removed.
+pub(crate) struct Key<T> {
+    index: u32,
+    generation: u32,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Key<T> {
+    /// Refers to nothing, ever.
+    pub(crate) const NONE: Key<T> = Key {
+        index: u32::MAX,
+        generation: 0,
+        of: PhantomData,
+    };
+}
+
+impl<T> Clone for Key<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Key<T> {}
+
+impl<T> PartialEq for Key<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.index == other.index && self.generation == other.generation
+    }
+}
+
+impl<T> Eq for Key<T> {}
+
+impl<T> fmt::Debug for Key<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}.{}", self.index, self.generation)
+    }
+}
+
+/// Entries that keep their place until they are removed. Places are used again, each time in a new generation.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    entries: Vec<Entry<T>>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Slab {
+            entries: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn insert(&mut self, value: T) -> Key<T> {
+        if let Some(index) = self.free.pop()
+            && let Some(entry) = self.entries.get_mut(index as usize)
+        {
+            entry.value = Some(value);
+            return Key {
+                index,
+                generation: entry.generation,
+                of: PhantomData,
+            };
+        }
+        let index = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        self.entries.push(Entry {
+            generation: 1,
+            value: Some(value),
+        });
+        Key {
+            index,
+            generation: 1,
+            of: PhantomData,
+        }
+    }
+
+    pub(crate) fn get(&self, key: Key<T>) -> Option<&T> {
+        let entry = self.entries.get(key.index as usize)?;
+        if entry.generation == key.generation {
+            entry.value.as_ref()
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
+        let entry = self.entries.get_mut(key.index as usize)?;
+        if entry.generation == key.generation {
+            entry.value.as_mut()
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: Key<T>) -> Option<T> {
+        let entry = self.entries.get_mut(key.index as usize)?;
+        if entry.generation != key.generation {
+            return None;
+        }
+        let value = entry.value.take()?;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(key.index);
+        Some(value)
+    }
+
+    /// Every entry, in the order of their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<T>, &T)> {
+        self.entries
+            .iter()
+            .zip(0u32..)
+            .filter_map(|(entry, index)| {
+                let key = Key {
+                    index,
+                    generation: entry.generation,
+                    of: PhantomData,
+                };
+                Some((key, entry.value.as_ref()?))
+            })
+    }
+
+    /// The keys of the entries for which `is_wanted` holds.
+    pub(crate) fn keys(&self, is_wanted: impl Fn(&T) -> bool) -> Vec<Key<T>> {
+        let wanted = self.iter().filter(|(_, value)| is_wanted(value));
+        wanted.map(|(key, _)| key).collect()
+    }
+
+    /// Takes every entry out. Places are handed out from the first again, as in a new slab, so that the order of
+    /// entries does not depend on what was there before.
+    pub(crate) fn drain(&mut self) -> Vec<T> {
+        let keys = self.keys(|_| true);
+        let values = keys.into_iter().filter_map(|key| self.remove(key));
+        let values = values.collect();
+        let len = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        self.free.clear();
+        self.free.extend((0..len).rev());
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removed_entry_is_found_by_no_key_of_before() {
+        let mut slab = Slab::default();
+        let first = slab.insert("a");
+        assert_eq!(slab.get(first), Some(&"a"));
+        assert_eq!(slab.remove(first), Some("a"));
+        let second = slab.insert("b");
+        assert_eq!(slab.get(first), None);
+        assert_eq!(slab.remove(first), None);
+        assert_eq!(slab.get(second), Some(&"b"));
+        assert_eq!(slab.get(Key::NONE), None);
+    }
+
+    #[test]
+    fn a_drained_slab_hands_out_places_like_a_new_one() {
+        let mut slab = Slab::default();
+        let keys: Vec<_> = (0..5).map(|n| slab.insert(n)).collect();
+        for key in [3, 0, 4] {
+            slab.remove(keys[key]);
+        }
+        assert_eq!(slab.drain(), [1, 2]);
+        for n in 0..7 {
+            slab.insert(n);
+        }
+        let order: Vec<_> = slab.iter().map(|(_, n)| *n).collect();
+        assert_eq!(order, [0, 1, 2, 3, 4, 5, 6]);
+    }
+}

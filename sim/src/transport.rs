@@ -1,0 +1,99 @@
+//! The product's seam to nodes.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use quorlock::Name;
+use quorlock::transport::{
+    Call as Boxed, Cause, Execution, Listener, Reply, Request, Subscription, Transport,
+    TransportError,
+};
+
+use crate::call::Call;
+use crate::client::Who;
+use crate::slab::Key;
+use crate::subscription::Subscribed;
+use crate::world::with;
+
+/// The way from one client process to one node of the plan.
+#[derive(Clone, Debug)]
+pub(crate) struct SimTransport {
+    who: Who,
+    seat: u16,
+    address: Arc<str>,
+}
+
+impl SimTransport {
+    pub(crate) fn new(who: Who, seat: u16) -> Self {
+        SimTransport {
+            who,
+            seat,
+            address: format!("node-{seat}:6379").into(),
+        }
+    }
+}
+
+impl Transport for SimTransport {
+    fn call(&self, request: Request) -> Boxed {
+        let key = with(|world| world.call(self.who, self.seat, request));
+        Box::pin(SimCall { key })
+    }
+
+    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription {
+        let key = with(|world| world.subscribe(self.who, self.seat, name, listener));
+        Subscription::new(Unsubscribe { key })
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+/// A call in the hands of a process.
+struct SimCall {
+    key: Key<Call>,
+}
+
+impl Future for SimCall {
+    type Output = Result<Reply, TransportError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        with(|world| world.poll_call(self.key, cx)).map(|answer| {
+            answer.map_err(|(execution, cause)| TransportError {
+                execution,
+                cause,
+                detail: detail(execution, cause).to_owned(),
+            })
+        })
+    }
+}
+
+/// What a server or an operating system would say.
+fn detail(execution: Execution, cause: Cause) -> &'static str {
+    match (execution, cause) {
+        (Execution::Definite, Cause::Unreachable) => "connection refused or timed out",
+        (_, Cause::TimedOut) => "no reply in time",
+        (_, Cause::Closed) => "connection reset by peer",
+        _ => "the server refused",
+    }
+}
+
+impl Drop for SimCall {
+    fn drop(&mut self) {
+        let call = with(|world| world.drop_call(self.key));
+        drop(call);
+    }
+}
+
+struct Unsubscribe {
+    key: Key<Subscribed>,
+}
+
+impl Drop for Unsubscribe {
+    fn drop(&mut self) {
+        let subscribed = with(|world| world.unsubscribe(self.key));
+        drop(subscribed);
+    }
+}

@@ -1,0 +1,282 @@
+//! Faults as they take effect.
+
+use std::rc::Rc;
+
+use crate::client::Counted;
+use crate::event::What;
+use crate::executor::Task;
+use crate::fault::{Direction, Fault};
+use crate::link::{FaultId, Trouble};
+use crate::world::World;
+
+/// What has to be done once the world is not borrowed.
+#[derive(Debug)]
+pub(crate) enum Aftermath {
+    Nothing,
+    /// Tasks of a process that has ended, to be dropped.
+    Drop(Vec<Task>),
+}
+
+impl World {
+    /// Schedules every fault of the plan.
+    pub(crate) fn schedule_faults(&mut self) {
+        let plan = Rc::clone(&self.plan);
+        for (fault, id) in plan.faults.iter().zip(0u16..) {
+            self.push(fault.at().as_nanos(), What::Begins(id));
+        }
+    }
+
+    pub(crate) fn fault_begins(&mut self, id: u16) -> Aftermath {
+        let plan = Rc::clone(&self.plan);
+        let Some(fault) = plan.faults.get(usize::from(id)) else {
+            return Aftermath::Nothing;
+        };
+        let until = self.now + fault.lasts().as_nanos();
+        if fault.links().is_some() {
+            self.link_fault(fault, id, until);
+        } else if fault.client().is_some() {
+            return self.client_fault(fault, id, until);
+        } else {
+            self.node_fault(fault, id, until);
+        }
+        Aftermath::Nothing
+    }
+
+    fn link_fault(&mut self, fault: &Fault, id: u16, until: u64) {
+        if let Fault::Reset {
+            clients,
+            nodes,
+            in_flight,
+            ..
+        } = fault
+        {
+            for (client, node) in pairs(clients, nodes) {
+                let node = *self.route(client, node);
+                if self.reset(client, node, *in_flight) {
+                    self.blame(usize::from(id));
+                }
+            }
+            return;
+        }
+        self.active.push(usize::from(id));
+        self.push(until, What::Ends(id));
+        self.set_troubles(fault);
+    }
+
+    fn client_fault(&mut self, fault: &Fault, id: u16, until: u64) -> Aftermath {
+        let blame = usize::from(id);
+        let now = self.now;
+        match fault {
+            Fault::PauseClient { client, .. } => {
+                self.blame(blame);
+                self.pause_client(*client, until);
+            }
+            Fault::PauseInside {
+                client, lasts, nth, ..
+            } => {
+                let counted = Counted {
+                    left: (*nth).max(1),
+                    lasts: lasts.as_nanos(),
+                    fault: blame,
+                };
+                self.client(*client).pauses_inside.push(counted);
+            }
+            Fault::Cancel { client, nth, .. } => {
+                let counted = Counted {
+                    left: (*nth).max(1),
+                    lasts: 0,
+                    fault: blame,
+                };
+                self.client(*client).cancels.push(counted);
+            }
+            Fault::SuspendClient { client, clock, .. } => {
+                self.blame(blame);
+                self.suspend_client(*client, until, *clock);
+            }
+            Fault::ClientRate {
+                client, rate_ppm, ..
+            } => {
+                self.blame(blame);
+                self.run_client_at(*client, *rate_ppm);
+            }
+            Fault::ClientStep { client, by, .. } => {
+                self.blame(blame);
+                self.client(*client).wall.step(now, by.as_nanos());
+            }
+            Fault::CrashClient { client, .. } if self.client(*client).is_alive => {
+                self.blame(blame);
+                let tasks = self.kill_client(*client);
+                self.push(until, What::BootClient(*client));
+                return Aftermath::Drop(tasks);
+            }
+            _ => {}
+        }
+        Aftermath::Nothing
+    }
+
+    fn node_fault(&mut self, fault: &Fault, id: u16, until: u64) {
+        let Some(seat) = fault.node() else { return };
+        let node = self.primary(seat);
+        let now = self.now;
+        let wall = self.node(node).wall(now);
+        match fault {
+            Fault::PauseNode { .. } => self.pause_node(node, until),
+            Fault::CrashNode { .. } => {
+                if !self.crash_node(node) {
+                    return;
+                }
+                self.push(until, What::RestartNode(node));
+            }
+            Fault::Flush { .. } => {
+                let had_any = self.node(node).keys.names(wall).next().is_some();
+                self.node(node).keys.flush();
+                if !had_any {
+                    return;
+                }
+            }
+            Fault::Evict { name, .. } => {
+                if !self.evict(node, *name) {
+                    return;
+                }
+            }
+            Fault::ServerError { error, .. } => {
+                self.node(node).error = Some((*error, usize::from(id)));
+                self.push(until, What::Ends(id));
+                return;
+            }
+            Fault::ForgetScripts { .. } => {
+                for client in 0..self.plan.clients {
+                    self.link(client, node).lacks_scripts = Some(usize::from(id));
+                }
+                return;
+            }
+            Fault::NodeRate { rate_ppm, .. } => self.node(node).clock.run_at(now, *rate_ppm),
+            Fault::NodeStep { by, .. } => self.node(node).clock.step(now, by.as_nanos()),
+            Fault::SlowReplication { by, .. } => {
+                self.node(node).replication_delay += by.as_nanos();
+                self.push(until, What::Ends(id));
+            }
+            Fault::Failover {
+                replica,
+                left_behind,
+                ..
+            } => {
+                self.promote(seat, *replica, left_behind, until);
+                self.push(until, What::Ends(id));
+            }
+            _ => return,
+        }
+        self.blame(usize::from(id));
+    }
+
+    /// Forgets what a node has under a name. Returns whether there was a claim.
+    fn evict(&mut self, node: u16, name: u16) -> bool {
+        let now = self.now;
+        let Some(name) = self.history.names.get(usize::from(name)) else {
+            return false;
+        };
+        let Ok(name) = quorlock::Name::new(name) else {
+            return false;
+        };
+        let state = self.node(node);
+        let wall = state.wall(now);
+        let had_one = state.keys.held(wall, &name).is_some();
+        // A key that has expired is a key that is not there.
+        let gone = Some(quorlock::WallMillis(0));
+        state
+            .keys
+            .put(&name, quorlock::transport::Held::NotALock, gone);
+        had_one
+    }
+
+    pub(crate) fn fault_ends(&mut self, id: u16) {
+        let plan = Rc::clone(&self.plan);
+        let Some(fault) = plan.faults.get(usize::from(id)) else {
+            return;
+        };
+        match fault {
+            Fault::ServerError { node, .. } => {
+                let node = self.primary(*node);
+                let state = self.node(node);
+                if state.error.is_some_and(|(_, by)| by == usize::from(id)) {
+                    state.error = None;
+                }
+            }
+            Fault::SlowReplication { node, by, .. } => {
+                let node = self.primary(*node);
+                let state = self.node(node);
+                state.replication_delay = state.replication_delay.saturating_sub(by.as_nanos());
+            }
+            Fault::Failover { node, .. } => self.rejoin(*node),
+            _ => {
+                self.active.retain(|active| *active != usize::from(id));
+                self.set_troubles(fault);
+            }
+        }
+    }
+
+    /// Sets what is wrong with the links of a fault, from all faults that are active.
+    fn set_troubles(&mut self, changed: &Fault) {
+        let plan = Rc::clone(&self.plan);
+        let Some((clients, nodes, _)) = changed.links() else {
+            return;
+        };
+        for (client, seat) in pairs(clients, nodes) {
+            let mut to_node = None;
+            let mut to_client = None;
+            for id in &self.active {
+                let Some(fault) = plan.faults.get(*id) else {
+                    continue;
+                };
+                let Some((clients, nodes, direction)) = fault.links() else {
+                    continue;
+                };
+                if !clients.contains(&client) || !nodes.contains(&seat) {
+                    continue;
+                }
+                if direction != Direction::ToClient {
+                    add(to_node.get_or_insert_default(), fault, *id);
+                }
+                if direction != Direction::ToNode {
+                    add(to_client.get_or_insert_default(), fault, *id);
+                }
+            }
+            let node = *self.route(client, seat);
+            let link = self.link(client, node);
+            let was_lossy = link.to_client.is_lossy();
+            link.to_node.set_trouble(to_node);
+            link.to_client.set_trouble(to_client);
+            // What was published meanwhile may be missing.
+            if was_lossy && !self.link(client, node).to_client.is_lossy() {
+                self.lose_subscriptions(client, node);
+            }
+        }
+    }
+}
+
+fn pairs<'a>(clients: &'a [u16], nodes: &'a [u16]) -> impl Iterator<Item = (u16, u16)> + 'a {
+    clients
+        .iter()
+        .flat_map(|client| nodes.iter().map(|node| (*client, *node)))
+}
+
+/// Adds what one fault does to a lane.
+fn add(trouble: &mut Trouble, fault: &Fault, id: FaultId) {
+    match fault {
+        Fault::Cut { .. } => trouble.cut = Some(id),
+        Fault::Loss { of_million, .. } => trouble.loss = Some((*of_million, id)),
+        Fault::Delay { least, most, .. } => {
+            trouble.delay = Some((least.as_nanos(), most.as_nanos(), id));
+        }
+        Fault::HoldBack { at, lasts, .. } => {
+            trouble.held_until = Some((at.plus(*lasts).as_nanos(), id));
+        }
+        Fault::Duplicate {
+            of_million, most, ..
+        } => {
+            trouble.duplicate = Some((*of_million, most.as_nanos(), id));
+        }
+        Fault::Reorder { most, .. } => trouble.reorder = Some((most.as_nanos(), id)),
+        _ => {}
+    }
+}

@@ -1,0 +1,146 @@
+//! All that exists in a run, in one thread-local place.
+//!
+//! The product's futures are `Send`, so what they hold of the simulator are small ids, and every use of them comes
+//! here. Code of the product or of a user (futures, listeners, wakers, drops) is only ever called while the world is
+//! not borrowed.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::call::{Answer, Call};
+use crate::client::{ClientState, Who};
+use crate::event::{Events, What};
+use crate::executor::Task;
+use crate::history::History;
+use crate::link::Link;
+use crate::node::{NodeState, Replicated};
+use crate::plan::Plan;
+use crate::runtime::Alarm;
+use crate::slab::Slab;
+use crate::store::{Store, Write};
+use crate::subscription::Subscribed;
+
+thread_local! {
+    static WORLD: RefCell<World> = RefCell::new(World::default());
+}
+
+/// Uses the world of this thread.
+pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
+    WORLD.with_borrow_mut(f)
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    /// Which run of this thread; what is left of an earlier one is ignored.
+    pub(crate) run: u32,
+    pub(crate) now: u64,
+    pub(crate) plan: Rc<Plan>,
+    pub(crate) trace: u64,
+    pub(crate) events: Events,
+    pub(crate) tasks: Slab<Task>,
+    pub(crate) alarms: Slab<Alarm>,
+    pub(crate) calls: Slab<Call>,
+    pub(crate) answers: Slab<Answer>,
+    pub(crate) subscriptions: Slab<Subscribed>,
+    pub(crate) writes: Slab<Write>,
+    pub(crate) replicated: Slab<Replicated>,
+    pub(crate) clients: Vec<ClientState>,
+    /// The primaries of the plan, then their replicas.
+    pub(crate) nodes: Vec<NodeState>,
+    /// Client after client, each with every node.
+    pub(crate) links: Vec<Link>,
+    /// Which node answers for a node of the plan: client after client, each with every node of the plan.
+    pub(crate) routes: Vec<u16>,
+    /// When the clients stopped working.
+    pub(crate) stopped_at: Option<u64>,
+    pub(crate) store: Store,
+    /// Which faults of links are active now.
+    pub(crate) active: Vec<usize>,
+    /// Failovers so far: of which node of the plan, from which node to which.
+    pub(crate) promoted: Vec<(u16, u16, u16)>,
+    /// How often each fault of the plan did something.
+    pub(crate) effects: Vec<u32>,
+    pub(crate) history: History,
+    pub(crate) counters: Counters,
+}
+
+/// What a run amounts to in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct Counters {
+    /// Requests that nodes executed.
+    pub commands: u64,
+    /// Acquires that found somebody else's claim.
+    pub refused: u64,
+    /// Events that happened.
+    pub events: u64,
+}
+
+impl World {
+    /// Mixes something that happened into the trace.
+    pub(crate) fn note(&mut self, what: u64) {
+        self.trace = (self.trace ^ what)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29);
+    }
+
+    pub(crate) fn push(&mut self, at: u64, what: What) {
+        self.events.push(at, what);
+    }
+
+    pub(crate) fn client(&mut self, client: u16) -> &mut ClientState {
+        self.clients
+            .get_mut(usize::from(client))
+            .expect("BUG: no such client")
+    }
+
+    pub(crate) fn node(&mut self, node: u16) -> &mut NodeState {
+        self.nodes
+            .get_mut(usize::from(node))
+            .expect("BUG: no such node")
+    }
+
+    pub(crate) fn link_at(&self, client: u16, node: u16) -> usize {
+        usize::from(client) * self.nodes.len() + usize::from(node)
+    }
+
+    pub(crate) fn link(&mut self, client: u16, node: u16) -> &mut Link {
+        let at = self.link_at(client, node);
+        self.links.get_mut(at).expect("BUG: no such link")
+    }
+
+    /// The node that answers this client for a node of the plan.
+    pub(crate) fn route(&mut self, client: u16, seat: u16) -> &mut u16 {
+        let at = usize::from(client) * usize::from(self.plan.nodes.count) + usize::from(seat);
+        self.routes.get_mut(at).expect("BUG: no such route")
+    }
+
+    pub(crate) fn blame(&mut self, fault: usize) {
+        if let Some(count) = self.effects.get_mut(fault) {
+            *count += 1;
+        }
+    }
+
+    /// A process uses a clock, a timer, randomness or the network: at which true time that is for it. Later than now
+    /// if it is being paused in the middle of what it does; `None` if it is gone.
+    pub(crate) fn seam(&mut self, who: Who) -> Option<u64> {
+        if who.run != self.run {
+            return None;
+        }
+        let now = self.now;
+        let client = self.clients.get_mut(usize::from(who.client))?;
+        if client.restarts != who.restarts || !client.is_alive {
+            return None;
+        }
+        if !client.pauses_inside.is_empty() {
+            self.count_towards_pause(who.client);
+        }
+        let client = self.clients.get(usize::from(who.client))?;
+        Some(now.max(client.paused_until))
+    }
+
+    /// The true time that it is for a process, without counting as a use of anything.
+    pub(crate) fn moment(&self, who: Who) -> u64 {
+        let client = self.clients.get(usize::from(who.client));
+        client.map_or(self.now, |client| self.now.max(client.paused_until))
+    }
+}

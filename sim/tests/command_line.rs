@@ -1,0 +1,160 @@
+//! Exit codes, files and errors of the command.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn sim(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_quorlock-sim"))
+        .args(arguments)
+        .output()
+        .expect("it starts")
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn exit_codes_say_what_came_of_it() {
+    let out = folder("codes");
+    let out = out.to_str().unwrap();
+    let good = sim(&["explore", "--seeds", "0..20", "--out", out]);
+    assert_eq!(good.status.code(), Some(0), "{}", stderr(&good));
+    let bad = [
+        "explore", "--seeds", "0..300", "--faults", "all", "--lock", "single",
+    ];
+    let bad = sim(&[&bad[..], &["--out", out]].concat());
+    assert_eq!(bad.status.code(), Some(2));
+    for usage in [
+        &["explore", "--seeds", "9"][..],
+        &["explore", "--faults", "earthquake"],
+        &["explore", "--shard", "3/3"],
+        &["explore", "--clients", "0"],
+        &["dance"],
+        &["replay", "/no/such/file"],
+    ] {
+        assert_eq!(sim(usage).status.code(), Some(1), "{usage:?}");
+    }
+    for help in ["explore", "run", "replay", "merge", "bench"] {
+        let output = sim(&[help, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("Example"),
+            "{help}"
+        );
+    }
+}
+
+#[test]
+fn a_failure_is_written_and_the_last_line_replays_it() {
+    let out = folder("failures");
+    let explored = sim(&[
+        "explore",
+        "--seeds",
+        "0..300",
+        "--faults",
+        "all",
+        "--lock",
+        "single",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    let text = String::from_utf8(explored.stdout).unwrap();
+    let last = text.lines().last().unwrap();
+    let file = last.strip_prefix("quorlock-sim replay ").unwrap();
+    let replayed = sim(&["replay", file, "--json"]);
+    assert_eq!(replayed.status.code(), Some(2), "{}", stderr(&replayed));
+    let told: serde_json::Value = serde_json::from_slice(&replayed.stdout).unwrap();
+    let written = std::fs::read_to_string(file).unwrap();
+    assert!(written.contains(told["trace"].as_str().unwrap()));
+
+    let other = written.replacen(env!("CARGO_PKG_VERSION"), "0.0.0", 1);
+    std::fs::write(file, other).unwrap();
+    let refused = sim(&["replay", file]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("made by version 0.0.0"));
+    std::fs::write(file, "{}").unwrap();
+    assert!(stderr(&sim(&["replay", file])).contains("not a failure"));
+}
+
+#[test]
+fn a_plan_from_a_file_is_run_and_a_bad_one_is_refused_with_the_place() {
+    let folder = folder("plans");
+    let file = folder.join("plan.toml");
+    let path = file.to_str().unwrap();
+    let plan = sim(&["run", "--seed", "7", "--plan"]);
+    std::fs::write(&file, &plan.stdout).unwrap();
+    let from_file = sim(&["run", path, "--json"]);
+    let from_seed = sim(&["run", "--seed", "7", "--json"]);
+    assert_eq!(from_file.status.code(), Some(0), "{}", stderr(&from_file));
+    assert_eq!(from_file.stdout, from_seed.stdout);
+    for (text, place) in [
+        ("colour = 3", "colour"),
+        ("clients = 0", "clients"),
+        ("duration = \"fast\"", "duration"),
+        (
+            "[[faults]]\nkind = \"flush\"\nat = \"1s\"\nnode = 9",
+            "faults[0].node",
+        ),
+        (
+            "[[faults]]\nkind = \"flush\"\nat = \"9s\"\nnode = 0",
+            "faults[0].at",
+        ),
+        (
+            "[[faults]]\nkind = \"flush\"\nat = \"1s\"\nnode = 0\nwhy = 1",
+            "why",
+        ),
+        ("[workload]\nlease = \"1ms\"", "workload.lease"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let refused = sim(&["run", path]);
+        assert_eq!(refused.status.code(), Some(1), "{text}");
+        assert!(
+            stderr(&refused).contains(place),
+            "{text}: {}",
+            stderr(&refused)
+        );
+        assert!(stderr(&refused).contains("plan.toml"));
+    }
+}
+
+#[test]
+fn shards_merge() {
+    let folder = folder("shards");
+    let mut files = Vec::new();
+    for index in 0..2 {
+        let shard = format!("{index}/2");
+        let part = sim(&["explore", "--seeds", "0..20", "--shard", &shard, "--json"]);
+        let file = folder.join(format!("{index}.json"));
+        std::fs::write(&file, &part.stdout).unwrap();
+        files.push(file.to_str().unwrap().to_owned());
+    }
+    let merged = sim(&["merge", &files[0], &files[1], "--json"]);
+    let whole = sim(&["explore", "--seeds", "0..20", "--json"]);
+    assert_eq!(merged.status.code(), Some(0), "{}", stderr(&merged));
+    assert_eq!(merged.stdout, whole.stdout);
+}
+
+#[test]
+fn a_history_is_exported_as_json_lines() {
+    let folder = folder("history");
+    let file = folder.join("history.jsonl");
+    let path = file.to_str().unwrap();
+    let run = ["run", "--seed", "1", "--workload", "mutual-exclusion"];
+    sim(&[&run[..], &["--history", path]].concat());
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(lines.iter().any(|line| line["operation"] == "acquire"));
+    assert!(lines.iter().any(|line| line["operation"] == "use"));
+    assert!(lines.iter().all(|line| line["invoke"].is_u64()));
+}

@@ -1,0 +1,78 @@
+//! One seed, one story: in this process, in another one, and beside others.
+
+use std::process::Command;
+use std::rc::Rc;
+
+use quorlock_sim::plan::LockKind;
+use quorlock_sim::simulation::run;
+use quorlock_sim::swarm::{Faults, Swarm};
+
+const LOCKS: [(LockKind, &str); 3] = [
+    (LockKind::Single, "single"),
+    (LockKind::Multi, "multi"),
+    (LockKind::Redlock, "redlock"),
+];
+
+fn trace(lock: LockKind, faults: Faults, seed: u64) -> u64 {
+    let swarm = Swarm {
+        lock,
+        faults,
+        ..Swarm::default()
+    };
+    run(&Rc::new(swarm.plan(seed))).trace
+}
+
+#[test]
+fn a_seed_tells_one_story_again_and_again_and_two_seeds_tell_two() {
+    for (lock, _) in LOCKS {
+        let mut traces: Vec<u64> = (0..20).map(|seed| trace(lock, Faults::All, seed)).collect();
+        let again: Vec<u64> = (0..20).map(|seed| trace(lock, Faults::All, seed)).collect();
+        assert_eq!(traces, again);
+        traces.sort_unstable();
+        traces.dedup();
+        assert_eq!(traces.len(), 20);
+    }
+}
+
+#[test]
+fn another_process_tells_the_same_story_also_under_load() {
+    for (lock, name) in LOCKS {
+        for faults in ["inside", "all"] {
+            let child = |seed: u64| {
+                Command::new(env!("CARGO_BIN_EXE_quorlock-sim"))
+                    .args(["run", "--json", "--lock", name, "--faults", faults])
+                    .args(["--seed", &seed.to_string()])
+                    .stdout(std::process::Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            };
+            // All at once: they fight for the cores.
+            let children: Vec<_> = (0..8).map(|seed| (seed % 4, child(seed % 4))).collect();
+            for (seed, child) in children {
+                let output = child.wait_with_output().unwrap();
+                let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+                let expected = format!("{:016x}", trace(lock, faults.parse().unwrap(), seed));
+                assert_eq!(told["trace"], expected.as_str(), "{name} {faults} {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_disturb_each_other() {
+    let expected: Vec<u64> = (0..10)
+        .map(|seed| trace(LockKind::Redlock, Faults::All, seed))
+        .collect();
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            std::thread::spawn(|| {
+                (0..10)
+                    .map(|seed| trace(LockKind::Redlock, Faults::All, seed))
+                    .collect::<Vec<u64>>()
+            })
+        })
+        .collect();
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), expected);
+    }
+}
