@@ -1,6 +1,6 @@
 //! Servers that will not do, and keys that are in the way: a typed error that says what to do, in time, and no key.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
