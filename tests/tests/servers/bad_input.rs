@@ -41,11 +41,6 @@ async fn problem(address: &str) -> NodeConnectError {
     let began = Instant::now();
     let error = settings().connect(address).await.unwrap_err();
     assert!(began.elapsed() < 8 * BOUND, "{:?}", began.elapsed());
-    let text = error.to_string();
-    assert!(
-        text.contains("0 of 1 nodes can be used, 1 are needed"),
-        "{text}"
-    );
     match error {
         ConnectError::Nodes { mut problems, .. } => problems.remove(0),
         other => panic!("{other}"),
