@@ -8,6 +8,7 @@
     allow(
         unused_variables,
         unused_imports,
+        clippy::single_match,
         reason = "what no feature tells is not used"
     )
 )]
