@@ -264,12 +264,26 @@ impl Plan {
         let lease = self.workload.lease;
         let drift = Span::nanos(lease.as_nanos() / 50).plus(Span::millis(10));
         let patience = self.network.call_timeout.plus(Span::secs(1));
-        let backwards = self.faults.iter().filter_map(|fault| match fault {
-            Fault::NodeStep { by, .. } if by.as_nanos() < 0 => Some(by.as_nanos().unsigned_abs()),
+        lease.plus(drift).plus(patience).plus(self.clock_slack())
+    }
+
+    /// By how much clocks that are set, or run slowly, may delay the end of a claim or what a client waits for.
+    fn clock_slack(&self) -> Span {
+        let has_replicas = 0 < self.nodes.replicas;
+        let slack = |fault: &Fault| match fault {
+            // A promoted replica expires what it has by its own clock, which was not set.
+            Fault::NodeStep { at, by, .. } if 0 < at.as_nanos() => {
+                let by = by.as_nanos();
+                (by < 0 || has_replicas).then_some(by.unsigned_abs())
+            }
+            Fault::NodeRate { rate_ppm, .. } | Fault::ClientRate { rate_ppm, .. } => {
+                let rate = u64::from(rate_ppm.min(&0).unsigned_abs());
+                let span = self.workload.lease.plus(self.workload.poll_cap).as_nanos();
+                Some(span / 500_000 * rate)
+            }
             _ => None,
-        });
-        let backwards = Span::nanos(backwards.sum());
-        lease.plus(drift).plus(patience).plus(backwards)
+        };
+        Span::nanos(self.faults.iter().filter_map(slack).sum())
     }
 
     /// How long after that the lock must have been acquired.

@@ -151,6 +151,7 @@ impl World {
                 return;
             }
             Fault::NodeRate { rate_ppm, .. } => self.node(node).clock.run_at(now, *rate_ppm),
+            Fault::NodeStep { by, .. } if now == 0 => self.set_clocks(seat, by.as_nanos()),
             Fault::NodeStep { by, .. } => self.node(node).clock.step(now, by.as_nanos()),
             Fault::SlowReplication { by, .. } => {
                 self.node(node).replication_delay += by.as_nanos();
@@ -167,6 +168,16 @@ impl World {
             _ => return,
         }
         self.blame(usize::from(id));
+    }
+
+    /// Where the clocks of a node and its replicas begin.
+    fn set_clocks(&mut self, seat: u16, by: i64) {
+        let replicas = self.plan.nodes.replicas;
+        self.node(seat).clock.step(0, by);
+        for replica in 0..replicas {
+            let id = self.plan.nodes.count + seat * replicas + replica;
+            self.node(id).clock.step(0, by);
+        }
     }
 
     /// Forgets what a node has under a name. Returns whether there was a claim.
