@@ -288,7 +288,14 @@ impl World {
     }
 
     /// A replica takes the place of its primary; the old one goes on until it rejoins.
-    pub(crate) fn promote(&mut self, seat: u16, replica: u16, left_behind: &[u16], rejoins: u64) {
+    pub(crate) fn promote(
+        &mut self,
+        fault: u16,
+        seat: u16,
+        replica: u16,
+        left_behind: &[u16],
+        rejoins: u64,
+    ) {
         let now = self.now;
         let old = self.primary(seat);
         let Some(new) = self.replica_of(seat, replica).filter(|new| *new != old) else {
@@ -314,13 +321,13 @@ impl World {
             self.push(at, What::Reroute(client, seat));
         }
         self.node(old).replicas.clear();
-        self.promoted.push((seat, old, new));
+        self.promoted.push((seat, old, new, fault));
     }
 
     /// The node that clients are sent to for a node of the plan.
     pub(crate) fn primary(&self, seat: u16) -> u16 {
         let last = self.promoted.iter().rev().find(|(s, ..)| *s == seat);
-        last.map_or(seat, |(_, _, new)| *new)
+        last.map_or(seat, |(_, _, new, _)| *new)
     }
 
     /// The node of a plan's node's replica, which is fixed whatever roles they have.
@@ -331,15 +338,7 @@ impl World {
 
     /// A client finds the new primary and connects to it.
     pub(crate) fn reroute(&mut self, client: u16, seat: u16) {
-        let Some((_, _, new)) = self
-            .promoted
-            .iter()
-            .rev()
-            .find(|(s, ..)| *s == seat)
-            .copied()
-        else {
-            return;
-        };
+        let new = self.primary(seat);
         let old = std::mem::replace(self.route(client, seat), new);
         if old != new {
             let epoch = self.link(client, old).client_epoch;
@@ -349,17 +348,17 @@ impl World {
     }
 
     /// The old primary follows the new one, and forgets what only it had.
-    pub(crate) fn rejoin(&mut self, seat: u16) {
+    pub(crate) fn rejoin(&mut self, fault: u16) {
         let now = self.now;
-        let Some((_, old, new)) = self
-            .promoted
-            .iter()
-            .rev()
-            .find(|(s, ..)| *s == seat)
-            .copied()
-        else {
+        let promotion = self.promoted.iter().find(|(.., by)| *by == fault);
+        let Some((seat, old, _, _)) = promotion.copied() else {
             return;
         };
+        // Somebody else may have been promoted since; if it was the old primary itself, it stays one.
+        let new = self.primary(seat);
+        if new == old {
+            return;
+        }
         let keys = self.node(new).keys.clone();
         let node = self.node(old);
         if node.role == Role::Primary {

@@ -295,7 +295,8 @@ impl Plan {
         let bound = bound
             .plus(self.network.call_timeout)
             .plus(waits)
-            .plus(waits);
+            .plus(waits)
+            .plus(self.clock_slack());
         self.progress_within.unwrap_or(bound)
     }
 }

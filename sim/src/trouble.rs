@@ -162,7 +162,7 @@ impl World {
                 left_behind,
                 ..
             } => {
-                self.promote(seat, *replica, left_behind, until);
+                self.promote(id, seat, *replica, left_behind, until);
                 self.push(until, What::Ends(id));
             }
             _ => return,
@@ -218,7 +218,7 @@ impl World {
                 let state = self.node(node);
                 state.replication_delay = state.replication_delay.saturating_sub(by.as_nanos());
             }
-            Fault::Failover { node, .. } => self.rejoin(*node),
+            Fault::Failover { .. } => self.rejoin(id),
             _ => {
                 self.active.retain(|active| *active != usize::from(id));
                 self.set_troubles(fault);

@@ -56,8 +56,8 @@ pub(crate) struct World {
     pub(crate) store: Store,
     /// Which faults of links are active now.
     pub(crate) active: Vec<usize>,
-    /// Failovers so far: of which node of the plan, from which node to which.
-    pub(crate) promoted: Vec<(u16, u16, u16)>,
+    /// Failovers so far: of which node of the plan, from which node to which, by which fault.
+    pub(crate) promoted: Vec<(u16, u16, u16, u16)>,
     /// How often each fault of the plan did something.
     pub(crate) effects: Vec<u32>,
     pub(crate) history: History,
