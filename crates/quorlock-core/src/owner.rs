@@ -4,31 +4,41 @@ use std::fmt;
 use std::str::FromStr;
 
 /// One client: a random UUID, drawn once per client.
+///
+/// Kept as it is written: it is part of every request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientId(u128);
+pub struct ClientId([u8; 36]);
 
 impl ClientId {
     /// Makes a version 4 UUID of 128 random bits (six of them are overwritten).
     #[must_use]
-    pub const fn from_random(bits: u128) -> Self {
+    pub fn from_random(bits: u128) -> Self {
         let version = 0x4 << 76;
         let variant = 0b10 << 62;
-        ClientId(bits & !(0xf << 76) & !(0b11 << 62) | version | variant)
+        ClientId::from_bits(bits & !(0xf << 76) & !(0b11 << 62) | version | variant)
+    }
+
+    /// Writes it down, from the last digit to the first.
+    fn from_bits(bits: u128) -> Self {
+        let mut rest = bits;
+        let mut text = [b'-'; 36];
+        for (at, place) in text.iter_mut().enumerate().rev() {
+            if matches!(at, 8 | 13 | 18 | 23) {
+                continue;
+            }
+            *place = match (rest & 0xf) as u8 {
+                digit @ 0..=9 => b'0' + digit,
+                digit => b'a' - 10 + digit,
+            };
+            rest >>= 4;
+        }
+        ClientId(text)
     }
 }
 
 impl fmt::Display for ClientId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.0;
-        write!(
-            f,
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            id >> 96,
-            (id >> 80) & 0xffff,
-            (id >> 64) & 0xffff,
-            (id >> 48) & 0xffff,
-            id & 0xffff_ffff_ffff
-        )
+        f.write_str(std::str::from_utf8(&self.0).expect("BUG: digits and hyphens are ASCII"))
     }
 }
 
@@ -79,7 +89,8 @@ impl FromStr for OwnerId {
     fn from_str(text: &str) -> Result<Self, NotAnOwner> {
         let (uuid, number) = text.split_once(':').ok_or(NotAnOwner)?;
         let digits: String = uuid.chars().filter(|c| *c != '-').collect();
-        let client = ClientId(u128::from_str_radix(&digits, 16).map_err(|_| NotAnOwner)?);
+        let client =
+            ClientId::from_bits(u128::from_str_radix(&digits, 16).map_err(|_| NotAnOwner)?);
         let number = number.parse().map_err(|_| NotAnOwner)?;
         let owner = OwnerId { client, number };
         if owner.to_string() == text {
