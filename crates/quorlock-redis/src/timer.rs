@@ -6,6 +6,8 @@
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+
 pub(crate) use tokio::time::Instant;
 
 /// The time.
@@ -18,8 +20,13 @@ pub(crate) fn now() -> Instant {
 }
 
 /// The output of `future`, or `None` when the deadline comes first.
-pub(crate) async fn by<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
-    tokio::time::timeout_at(deadline, future).await.ok()
+///
+/// No `async fn`, which would keep room for the future twice.
+pub(crate) fn by<F: Future>(
+    deadline: Instant,
+    future: F,
+) -> impl Future<Output = Option<F::Output>> {
+    tokio::time::timeout_at(deadline, future).map(Result::ok)
 }
 
 /// Waits.

@@ -107,7 +107,7 @@ impl Inner {
         {
             // Its scripts were flushed since the connection was made: it has executed nothing.
             let cmd = script::encode(request, By::Text);
-            answer = self.send(&link, &cmd, timer::now(), deadline).await?;
+            answer = Box::pin(self.send(&link, &cmd, timer::now(), deadline)).await?;
         }
         if let Value::ServerError(error) = &answer {
             let error = error::server(error);
@@ -123,7 +123,8 @@ impl Inner {
     async fn link(&self, now: Instant, deadline: Instant) -> Result<Arc<Link>, TransportError> {
         match self.connection.current(now) {
             Some(link) => Ok(link),
-            None => self.connection.next(now, deadline).await,
+            // Boxed, like whatever is seldom needed: each call would carry the room for it.
+            None => Box::pin(self.connection.next(now, deadline)).await,
         }
     }
 
