@@ -99,18 +99,12 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Compares what each member handed out, group by group.
+    /// Compares what each member handed out, group by group; `None` for a member that did not grant.
     #[must_use]
-    pub fn of(members: &Members, handed_out: &[Option<Token>]) -> Self {
+    pub fn of(members: &Members, handed_out: impl Fn(MemberId) -> Option<Token>) -> Self {
         let groups = members
             .groups()
-            .map(|group| {
-                agreement(
-                    group
-                        .members()
-                        .map(|m| m.get(handed_out).copied().flatten()),
-                )
-            })
+            .map(|group| agreement(group.members().map(&handed_out)))
             .collect();
         Tokens { groups }
     }
@@ -161,13 +155,6 @@ impl Tokens {
 #[must_use]
 pub fn took_proposal(stored: Token, proposal: Token) -> bool {
     stored == proposal
-}
-
-/// What one member handed out, kept by member.
-pub fn note(handed_out: &mut [Option<Token>], member: MemberId, token: Token) {
-    if let Some(place) = member.get_mut(handed_out) {
-        *place = Some(token);
-    }
 }
 
 #[cfg(test)]

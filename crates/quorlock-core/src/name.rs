@@ -37,6 +37,12 @@ impl Name {
     }
 }
 
+impl From<Name> for Arc<str> {
+    fn from(name: Name) -> Self {
+        name.0
+    }
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

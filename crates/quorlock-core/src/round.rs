@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::fencing::{Token, Tokens, note};
+use crate::fencing::{Token, Tokens};
 use crate::lease::{Lease, Terms};
 use crate::message::{AcquireReply, Mode, Ttl};
 use crate::quorum::{Group, MemberId, Members, Tally, Verdict, Vote};
@@ -59,7 +59,6 @@ pub struct Round {
     tally: Tally,
     terms: Terms,
     asked: Vec<Asked>,
-    handed_out: Vec<Option<Token>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -124,7 +123,6 @@ impl Round {
             tally: Tally::new(members.clone()),
             terms: Terms::new(members),
             asked: vec![Asked::default(); len],
-            handed_out: vec![None; len],
         }
     }
 
@@ -169,9 +167,8 @@ impl Round {
         };
         *place = Some(answer);
         match answer {
-            Answer::Granted(token) => {
+            Answer::Granted(_) => {
                 self.terms.confirm(member, self.lease.term(*sent));
-                note(&mut self.handed_out, member, token);
                 self.tally.record(member, Vote::Granted);
             }
             Answer::Refused(_) | Answer::OtherMode(_) => self.tally.record(member, Vote::Refused),
@@ -356,7 +353,12 @@ impl Round {
     /// What the tokens handed out so far amount to; only for a round that was won.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
-        Tokens::of(self.tally.members(), &self.handed_out)
+        Tokens::of(self.tally.members(), |member| {
+            match member.get(&self.asked)?.answer? {
+                Answer::Granted(token) => Some(token),
+                _ => None,
+            }
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quorlock_core::acquisition::{Acquisition, GiveUp, Patience, Step};
+use quorlock_core::fencing::{Token, Tokens};
 use quorlock_core::lease::{Lease, drift};
 use quorlock_core::message::{Acquire, Mode, Request};
 use quorlock_core::owner::OwnerId;
@@ -60,6 +61,8 @@ struct Running {
     round: Round,
     calls: Calls<MemberId>,
     errors: Vec<(MemberId, TransportError)>,
+    /// Of a round that was won with unanimous members.
+    tokens: Option<Tokens>,
     raise: Option<Raise>,
 }
 
@@ -163,10 +166,11 @@ impl Attempt {
 
     /// Ready with the hold when the round is won, with `None` when it is lost and the next step is due.
     fn poll_round(&mut self, cx: &mut Context<'_>, order: Order) -> Poll<Option<Arc<Hold>>> {
+        let now = self.client.now();
         let running = self
             .running
-            .get_or_insert_with(|| Running::begin(&self.client, &self.wanted, order));
-        let outcome = running.poll(cx, &self.client, &self.wanted);
+            .get_or_insert_with(|| Running::begin(now, &self.client, &self.wanted, order));
+        let outcome = running.poll(cx, now, &self.client, &self.wanted);
         match outcome {
             Outcome::Pending => Poll::Pending,
             Outcome::Won => Poll::Ready(self.win()),
@@ -329,8 +333,7 @@ impl Drop for Attempt {
 }
 
 impl Running {
-    fn begin(client: &Client, wanted: &Wanted, order: Order) -> Self {
-        let began = client.now();
+    fn begin(began: Time, client: &Client, wanted: &Wanted, order: Order) -> Self {
         let members = wanted.layout.members.clone();
         Running {
             began,
@@ -338,23 +341,35 @@ impl Running {
             round: Round::new(began, members, wanted.lease, wanted.member_timeout, order),
             calls: Calls::new(),
             errors: Vec::new(),
+            tokens: None,
             raise: None,
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, client: &Client, wanted: &Wanted) -> Outcome {
+    /// Goes on; `now` was read just before.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut now: Time,
+        client: &Client,
+        wanted: &Wanted,
+    ) -> Outcome {
         loop {
             if let Some(raise) = &mut self.raise {
                 return raise.poll(cx, client, wanted, self.owner, &self.round);
             }
-            self.send(client, wanted);
-            self.hear(cx, client);
-            let now = client.now();
+            // What is sent now counts from a reading before the first request leaves.
+            self.send(now, client, wanted);
+            if self.hear(cx, now) {
+                // Whether the lease is still valid is asked after the answers.
+                now = client.now();
+            }
             let outcome = self.round.outcome(now);
             match outcome {
                 Outcome::Won => {
                     let tokens = self.round.tokens();
                     if tokens.is_settled() {
+                        self.tokens = Some(tokens);
                         return Outcome::Won;
                     }
                     self.raise = Some(Raise::new(now, tokens, wanted));
@@ -366,13 +381,11 @@ impl Running {
     }
 
     /// Asks whoever is to be asked now.
-    fn send(&mut self, client: &Client, wanted: &Wanted) {
+    fn send(&mut self, now: Time, client: &Client, wanted: &Wanted) {
         if !self.round.has_more_to_ask() {
             return;
         }
         let fence = client.mint();
-        // Read before the first request leaves.
-        let now = client.now();
         while let Some(member) = self.round.next_ask(now) {
             let place = wanted.layout.place(member);
             let request = Request::Acquire(Acquire {
@@ -387,19 +400,23 @@ impl Running {
         }
     }
 
-    fn hear(&mut self, cx: &mut Context<'_>, client: &Client) {
+    /// Takes in what has come; whether anything has.
+    fn hear(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
         let Running {
             calls,
             round,
             errors,
             ..
         } = self;
+        let mut has_heard = false;
         calls.poll(cx, |member, result| {
-            round.handle_answer(client.now(), member, answer(&result));
+            has_heard = true;
+            round.handle_answer(now, member, answer(&result));
             if let Err(error) = result {
                 errors.push((member, error));
             }
         });
+        has_heard
     }
 
     fn poll_timeout(&self) -> Time {
@@ -416,13 +433,12 @@ impl Running {
         }
     }
 
-    fn tokens(&self, layout: &Layout) -> Box<[quorlock_core::fencing::Token]> {
-        let tokens = match &self.raise {
-            Some(raise) => raise.tokens(),
-            None => &self.round.tokens(),
-        };
+    /// What a round that was won has brought, name by name.
+    fn tokens(&self, layout: &Layout) -> Box<[Token]> {
+        let tokens = self.raise.as_ref().map(Raise::tokens);
+        let tokens = tokens.or(self.tokens.as_ref());
         (0..layout.parts.len())
-            .map(|group| tokens.token(group))
+            .map(|group| tokens.map_or(Token::default(), |tokens| tokens.token(group)))
             .collect()
     }
 

@@ -19,6 +19,11 @@ impl<T> Calls<T> {
         self.list.push((tag, call));
     }
 
+    /// Whether every call has ended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Polls each call once and passes on the results of those that ended.
     pub(crate) fn poll(
         &mut self,

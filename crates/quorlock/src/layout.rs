@@ -58,23 +58,21 @@ impl Layout {
             parts.dedup_by(|a, b| a.order(b).is_eq());
         }
         let key = match parts.as_slice() {
-            [only] => only.name.as_str().into(),
+            [only] => only.name.clone().into(),
             _ => joined(&parts).into(),
         };
-        let places = parts
-            .iter()
-            .enumerate()
-            .flat_map(|(group, part)| {
-                part.nodes.iter().map(move |node| Place {
-                    node: node.clone(),
-                    name: part.name.clone(),
-                    group,
-                })
-            })
-            .collect();
+        // A lock is often made just to be acquired once: everything has its size from the start.
+        let mut places = Vec::with_capacity(parts.iter().map(|part| part.nodes.len()).sum());
+        for (group, part) in parts.iter().enumerate() {
+            places.extend(part.nodes.iter().map(|node| Place {
+                node: node.clone(),
+                name: part.name.clone(),
+                group,
+            }));
+        }
         Layout {
             members: Arc::new(Members::new(parts.iter().map(|part| part.threshold))),
-            places,
+            places: places.into(),
             parts: parts.into(),
             key,
         }

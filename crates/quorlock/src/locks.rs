@@ -77,18 +77,17 @@ impl Locks {
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Arc<Layout>, ConfigError> {
-        let parts = names
-            .into_iter()
-            .map(|name| {
-                let given = Name::new(name)?;
-                Ok(Part {
-                    name: self.client.config.key(&given)?,
-                    given,
-                    nodes: self.nodes.clone(),
-                    threshold: self.threshold,
-                })
-            })
-            .collect::<Result<Vec<_>, ConfigError>>()?;
+        let names = names.into_iter();
+        let mut parts = Vec::with_capacity(names.size_hint().0);
+        for name in names {
+            let given = Name::new(name)?;
+            parts.push(Part {
+                name: self.client.config.key(&given)?,
+                given,
+                nodes: self.nodes.clone(),
+                threshold: self.threshold,
+            });
+        }
         layout(parts)
     }
 

@@ -107,15 +107,16 @@ impl Releasing {
     }
 
     fn end(&mut self) -> Result<(), ReleaseError> {
-        let names = self.hold.layout.title();
+        let names = || self.hold.layout.title();
         match self.confirming.outcome() {
             Confirmation::Confirmed => Ok(()),
-            Confirmation::NotHeld => Err(ReleaseError::NotHeld { names }),
+            Confirmation::NotHeld => Err(ReleaseError::NotHeld { names: names() }),
             Confirmation::Unconfirmed | Confirmation::Pending => {
                 let is_late = self.deadline <= self.client.now();
                 let is_silent = |member| is_late && self.confirming.is_unanswered(member);
                 let nodes = self.hold.layout.reports(&self.failed, is_silent);
                 telemetry::release_unconfirmed(&self.hold, &nodes);
+                let names = names();
                 Err(ReleaseError::Unconfirmed { names, nodes })
             }
         }
@@ -123,7 +124,8 @@ impl Releasing {
 
     /// Leaves what is not confirmed to the keeper.
     fn hand_over(&mut self) {
-        if self.count != 0 {
+        let is_settled = self.calls.is_empty() && self.failed.is_empty();
+        if self.count != 0 || is_settled {
             return;
         }
         let now = self.client.now();
