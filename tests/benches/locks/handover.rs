@@ -1,12 +1,13 @@
-//! Two clients that take turns: how much of the time the lock is in use.
+//! Two clients, of which one waits while the other holds: how much of the time the lock is in use.
+//!
+//! Whoever has released asks again only when the other one has the lock, so that every hold is a hand-over.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use quorlock::Locks;
+use quorlock::{Guard, Locks};
 use quorlock_tests::server::Server;
-use rslock::LockManager;
+use rslock::{LockGuard, LockManager};
+use tokio::sync::watch;
 
 use crate::options::Options;
 use crate::progress::Progress;
@@ -34,7 +35,7 @@ fn measure(options: &Options, nodes: usize) -> Figure {
     let (turns, slice) = options.pick((15, 1000), (4, 500));
     let slice = Duration::from_millis(slice);
     let addresses: Vec<_> = servers.iter().map(Server::address).collect();
-    let (ours, peer, holds) = options.block_on(async move {
+    let (ours, peers) = options.block_on(async move {
         let mut pair = Vec::new();
         for _ in 0..2 {
             pair.push(Client::Ours(
@@ -42,32 +43,38 @@ fn measure(options: &Options, nodes: usize) -> Figure {
             ));
         }
         let peers = [0, 1].map(|_| Client::Rslock(LockManager::new(addresses.clone())));
-        let mut shares = (Vec::new(), Vec::new());
-        let mut holds = Vec::new();
+        let mut uses = (Vec::new(), Vec::new());
         let mut progress = Progress::new(format!("n = {nodes}"), turns);
         for turn in 0..turns {
-            let use_of_peers = in_use(&peers, slice).await;
-            let use_of_ours = in_use(&pair, slice).await;
-            shares.0.push(use_of_ours.share);
-            shares.1.push(use_of_peers.share);
-            holds.push(use_of_ours.holds as f64);
+            if rand::random() {
+                uses.1.push(in_use(&peers, slice).await);
+                uses.0.push(in_use(&pair, slice).await);
+            } else {
+                uses.0.push(in_use(&pair, slice).await);
+                uses.1.push(in_use(&peers, slice).await);
+            }
             progress.at(turn + 1);
         }
-        (shares.0, shares.1, holds)
+        uses
     });
     drop(servers);
-    let ours = Spread::of(&ours);
+    let share = |uses: &[Use]| Spread::of(&uses.iter().map(|u| u.share).collect::<Vec<_>>());
+    let rate = |uses: &[Use]| {
+        let holds: usize = uses.iter().map(|u| u.holds).sum();
+        holds as f64 / (slice.as_secs_f64() * uses.len() as f64)
+    };
     Figure {
         case: "handover",
         what: "sum of the holds / time".into(),
         nodes,
-        value: ours.median,
+        value: share(&ours).median,
         target: Some(Target::AtLeast(0.9)),
-        ours: Some(ours),
-        rslock: Some(Spread::of(&peer)),
+        ours: Some(share(&ours)),
+        rslock: Some(share(&peers)),
         note: format!(
-            "{:.0} holds a second",
-            Spread::of(&holds).median / slice.as_secs_f64()
+            "hand-overs a second: ours {:.0}, rslock {:.1}",
+            rate(&ours),
+            rate(&peers)
         ),
         ..Figure::default()
     }
@@ -78,62 +85,73 @@ struct Use {
     holds: usize,
 }
 
-/// Lets two clients take turns for a while.
+/// Lets two clients hand the lock over and back for a while.
 async fn in_use(clients: &[Client], slice: Duration) -> Use {
-    let is_over = Arc::new(AtomicBool::new(false));
     let began = Instant::now();
+    let (holds, _) = watch::channel(0u64);
     let tasks: Vec<_> = clients
         .iter()
         .map(|client| {
-            let (client, is_over) = (client.clone(), is_over.clone());
+            let (client, holds) = (client.clone(), holds.clone());
             tokio::spawn(async move {
-                let mut holds = Vec::new();
-                while !is_over.load(Ordering::Relaxed) {
-                    holds.push(client.hold().await);
+                let mut held = Vec::new();
+                while began.elapsed() < slice {
+                    let (from, to, number) = client.hold(&holds).await;
+                    held.push((from, to));
+                    let mut others = holds.subscribe();
+                    let next = others.wait_for(|holds| number < *holds).await;
+                    next.expect("the channel is ours, too");
                 }
-                holds
+                // The other one does not wait for us.
+                holds.send_modify(|holds| *holds += 1);
+                held
             })
         })
         .collect();
-    tokio::time::sleep(slice).await;
-    is_over.store(true, Ordering::Relaxed);
-    let mut holds = Vec::new();
+    let mut held = Vec::new();
     for task in tasks {
-        holds.extend(task.await.expect("the client ends without a panic"));
+        held.extend(task.await.expect("the client ends without a panic"));
     }
-    // Until the last hold ended: a client that sleeps through the end is not charged with it.
-    let end = holds.iter().map(|(_, end)| *end).max().unwrap_or(began);
-    let sum: Duration = holds.iter().map(|(from, to)| *to - *from).sum();
+    let end = held.iter().map(|(_, to)| *to).max().unwrap_or(began);
+    let sum: Duration = held.iter().map(|(from, to)| *to - *from).sum();
     Use {
         share: sum.as_secs_f64() / (end - began).as_secs_f64(),
-        holds: holds.len(),
+        holds: held.len(),
     }
 }
 
 impl Client {
-    /// Acquires, holds and releases; from when until when it was held.
-    async fn hold(&self) -> (Instant, Instant) {
-        match self {
+    /// Acquires, holds and releases; from when until when it was held, and the number of the hold.
+    async fn hold(&self, holds: &watch::Sender<u64>) -> (Instant, Instant, u64) {
+        let held = match self {
             Client::Ours(locks) => {
-                let guard = locks.lock(NAME).acquire().await.expect("it becomes free");
-                let from = Instant::now();
-                tokio::time::sleep(HOLD).await;
-                let to = Instant::now();
-                guard.release().await.expect("it was held");
-                (from, to)
+                let guard = locks.lock(NAME).acquire().await;
+                Held::Ours(guard.expect("it becomes free"))
             }
             Client::Rslock(manager) => {
-                let lease = Duration::from_secs(30);
                 let lock = manager
-                    .acquire(NAME.as_bytes(), lease)
-                    .await
-                    .expect("it becomes free");
-                let from = Instant::now();
-                tokio::time::sleep(HOLD).await;
-                let to = Instant::now();
-                lock.release().await;
-                (from, to)
+                    .acquire(NAME.as_bytes(), Duration::from_secs(30))
+                    .await;
+                Held::Rslock(lock.expect("it becomes free"))
             }
+        };
+        let from = Instant::now();
+        let mut number = 0;
+        holds.send_modify(|holds| {
+            *holds += 1;
+            number = *holds;
+        });
+        tokio::time::sleep(HOLD).await;
+        let to = Instant::now();
+        match held {
+            Held::Ours(guard) => guard.release().await.expect("it was held"),
+            Held::Rslock(lock) => lock.release().await,
         }
+        (from, to, number)
     }
+}
+
+enum Held {
+    Ours(Guard),
+    Rslock(LockGuard),
 }

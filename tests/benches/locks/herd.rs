@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
 
 fn measure(options: &Options, nodes: usize) -> Vec<Figure> {
     let servers: Vec<_> = (0..nodes).map(|_| Server::start()).collect();
-    let holds_each = options.pick(20, 3);
+    let holds_each = options.pick(10, 2);
     let mut arguments = vec![holds_each.to_string()];
     arguments.extend(servers.iter().map(Server::address));
     let mut progress = Progress::new(
