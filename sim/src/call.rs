@@ -8,6 +8,7 @@ use quorlock::transport::{Cause, Execution, Reply, Request};
 
 use crate::client::Who;
 use crate::event::What;
+use crate::history::Process;
 use crate::link::{Line, Passage};
 use crate::slab::Key;
 use crate::world::World;
@@ -92,7 +93,8 @@ impl World {
         call.is_sent = true;
         call.departs = departs;
         call.epoch = link.client_epoch;
-        match link.to_node.send(departs, &mut self.effects) {
+        let passage = link.to_node.send(departs, &mut self.effects);
+        match passage {
             Passage::Never => {}
             Passage::Once(at) => {
                 call.copies = 1;
@@ -104,6 +106,20 @@ impl World {
                 self.events.push(second, What::Request(key));
             }
         }
+        if self.recording.is_some() {
+            self.record_call(key, passage);
+        }
+    }
+
+    fn record_call(&mut self, key: Key<Call>, passage: Passage) {
+        let Some(call) = self.calls.get(key) else {
+            return;
+        };
+        let (client, node, departs) = (call.client, call.node, call.departs);
+        let request = call.request.clone();
+        let restarts = self.client(client).restarts;
+        let process = Process { client, restarts };
+        self.record_request(process, node, departs, passage, &request);
     }
 
     /// A copy of a request comes to its node.
@@ -180,14 +196,17 @@ impl World {
         if call.is_dropped || call.is_sent_by_the_dead {
             return;
         }
-        let at = self.link_at(call.client, call.node);
+        let ends = (call.client, call.node);
+        let at = self.link_at(ends.0, ends.1);
         let now = self.now;
         let Some(link) = self.links.get_mut(at) else {
             return;
         };
-        if let Passage::Once(at) | Passage::Twice(at, _) =
-            link.to_client.send(now, &mut self.effects)
-        {
+        let passage = link.to_client.send(now, &mut self.effects);
+        if self.recording.is_some() {
+            self.record_answer(ends, passage, &answer);
+        }
+        if let Passage::Once(at) | Passage::Twice(at, _) = passage {
             let answer = self.answers.insert(answer);
             self.events.push(at, What::Reply(key, answer));
         }

@@ -162,7 +162,11 @@ impl World {
             self.now = event.at;
             self.counters.events += 1;
             self.note(event.at ^ event.what.tag() << 32);
-            if let Some(next) = self.happen(event.what) {
+            let next = self.happen(event.what);
+            if self.recording.is_some() {
+                self.record();
+            }
+            if let Some(next) = next {
                 return next;
             }
         }

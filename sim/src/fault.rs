@@ -1,6 +1,7 @@
 //! What goes wrong in a run: an explicit list, never dice.
 
 mod kind;
+mod words;
 
 use serde::{Deserialize, Serialize};
 

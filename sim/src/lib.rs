@@ -12,6 +12,7 @@
 //! | clients of your own | [`simulation`], [`context`] |
 //! | plans drawn from a seed | [`swarm`] |
 //! | plans in files | [`plan_file`] |
+//! | what can be seen from outside | [`recording`] |
 //! | many runs | [`campaign`], [`failure`] |
 
 mod call;
@@ -33,6 +34,7 @@ mod link;
 mod node;
 pub mod plan;
 pub mod plan_file;
+pub mod recording;
 mod runtime;
 pub mod simulation;
 mod slab;

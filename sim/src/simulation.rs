@@ -13,9 +13,10 @@ use crate::context::Context;
 use crate::engine::{self, Main};
 use crate::history::History;
 use crate::plan::Plan;
+use crate::recording::Recording;
 use crate::span::Span;
 use crate::workload;
-use crate::world::Counters;
+use crate::world::{Counters, with};
 
 /// What a run has come to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -52,6 +53,18 @@ pub struct Run {
 #[must_use]
 pub fn run(plan: &Rc<Plan>) -> Run {
     run_with(plan, &workload::main)
+}
+
+/// The same, and records what can be seen from outside. The run is the same one.
+#[must_use]
+pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
+    with(|world| world.recording = Some(Box::default()));
+    let run = run(plan);
+    let recording = with(|world| world.recording.take());
+    (
+        run,
+        recording.map(|recording| *recording).unwrap_or_default(),
+    )
 }
 
 fn run_with(plan: &Rc<Plan>, main: &Main<'_>) -> Run {

@@ -75,6 +75,12 @@ impl From<Duration> for Span {
 pub struct Step(i64);
 
 impl Step {
+    /// So many nanoseconds.
+    #[must_use]
+    pub const fn nanos(nanos: i64) -> Self {
+        Step(nanos)
+    }
+
     /// So many milliseconds.
     #[must_use]
     pub const fn millis(millis: i64) -> Self {

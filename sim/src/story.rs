@@ -1,67 +1,159 @@
 //! A run in words, in the order of true time.
 
-use crate::history::{Action, Operation, Outcome};
+use crate::history::{Accepted, Action, Operation, Outcome, Process, Written};
+use crate::recording::{Claim, Recording};
 use crate::simulation::{Run, Verdict};
 use crate::span::Span;
 
-/// The lines of the story.
+/// One thing that happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// When, in nanoseconds of true time.
+    pub at: u64,
+    /// Of which kind it is.
+    pub sort: Sort,
+    /// Whose doing it is.
+    pub process: Option<Process>,
+    /// What happened, without its time.
+    pub text: String,
+}
+
+/// What a line of a story tells of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "each says what it is")]
+pub enum Sort {
+    Fault,
+    Client,
+    Node,
+    Store,
+    Violation,
+}
+
+impl Line {
+    fn new(at: u64, sort: Sort, process: Option<Process>, text: String) -> Self {
+        Line {
+            at,
+            sort,
+            process,
+            text,
+        }
+    }
+}
+
+/// A run as text.
 #[must_use]
 pub fn tell(run: &Run) -> Vec<String> {
-    let mut lines: Vec<(u64, String)> = Vec::new();
-    for (fault, effects) in run.plan.faults.iter().zip(&run.effects) {
-        let line = format!("!! {fault:?} (did something {effects} times)");
-        lines.push((fault.at().as_nanos(), line));
-    }
-    for operation in &run.history.operations {
-        if operation.completed != u64::MAX {
-            lines.push((operation.completed, ended(run, operation)));
-        }
-    }
-    for section in &run.history.sections {
-        let name = run.history.text(section.name);
-        let believed = match section.believed {
-            Some(at) => format!("believed until {}", Span::nanos(at)),
-            None => "never believed".to_owned(),
-        };
-        let line = format!("{} enters {name} ({believed})", section.process);
-        lines.push((section.entered, line));
-        if section.left != u64::MAX {
-            lines.push((section.left, format!("{} leaves {name}", section.process)));
-        }
-    }
-    for write in &run.history.writes {
-        let token = write
-            .token
-            .map_or(String::new(), |t| format!(" with token {t}"));
-        let name = run.history.text(write.name);
-        let line = format!(
-            "the store: {} writes {name}{token}: {:?}",
-            write.process, write.accepted
-        );
-        lines.push((write.at, line));
-    }
-    if let Verdict::Violated(violation) = &run.verdict {
-        lines.push((violation.at.as_nanos(), format!(">> {violation}")));
-    }
-    lines.sort_by_key(|(at, _)| *at);
-    let mut told: Vec<String> = lines
+    let mut told: Vec<String> = lines(run, None)
         .into_iter()
-        .map(|(at, line)| format!("{:>12} {line}", Span::nanos(at).to_string()))
+        .map(|line| {
+            let mark = match line.sort {
+                Sort::Fault => "!! ",
+                Sort::Violation => ">> ",
+                _ => "",
+            };
+            let at = Span::nanos(line.at).to_string();
+            format!("{at:>12} {mark}{}", line.text)
+        })
         .collect();
     let counters = run.counters;
     told.push(format!(
         "{} holds, {} commands, {} refusals in {}; trace {:016x}",
         run.history.holds, counters.commands, counters.refused, run.lasted, run.trace
     ));
-    told.push(match &run.verdict {
-        Verdict::Holds => "every property holds".to_owned(),
-        Verdict::Vacuous => "vacuous: nobody acquired anything".to_owned(),
-        Verdict::Violated(violation) => violation.to_string(),
-    });
+    told.push(summary(&run.verdict));
     told
 }
 
-fn ended(run: &Run, operation: &Operation) -> String {
+/// A verdict as a sentence.
+#[must_use]
+pub fn summary(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Holds => "every property holds".to_owned(),
+        Verdict::Vacuous => "vacuous: nobody acquired anything".to_owned(),
+        Verdict::Violated(violation) => violation.to_string(),
+    }
+}
+
+/// What happened in a run, in order; with a recording also what became of claims on nodes.
+#[must_use]
+pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for (fault, effects) in run.plan.faults.iter().zip(&run.effects) {
+        let effect = match effects {
+            0 => " (without effect)",
+            _ => "",
+        };
+        let text = format!("{fault}{effect}");
+        lines.push(Line::new(fault.at().as_nanos(), Sort::Fault, None, text));
+    }
+    let ended = run.history.operations.iter();
+    lines.extend(
+        ended
+            .filter(|op| op.completed != u64::MAX)
+            .map(|op| operation(run, op)),
+    );
+    sections(run, &mut lines);
+    lines.extend(run.history.writes.iter().map(|write| written(run, write)));
+    if let Some(recording) = recording {
+        for claim in &recording.claims {
+            claimed(run, claim, &mut lines);
+        }
+    }
+    if let Verdict::Violated(violation) = &run.verdict {
+        let text = format!("{} violated: {}", violation.property, violation.story);
+        let at = violation.at.as_nanos();
+        lines.push(Line::new(at, Sort::Violation, None, text));
+    }
+    lines.sort_by_key(|line| line.at);
+    lines
+}
+
+fn sections(run: &Run, lines: &mut Vec<Line>) {
+    for section in &run.history.sections {
+        let name = run.history.text(section.name);
+        let who = section.process;
+        let believed = match section.believed {
+            Some(at) => format!("finds its lock held, last at {}", Span::nanos(at)),
+            None => "finds its lock not held any more".to_owned(),
+        };
+        let text = format!("{who} goes into {name}; it {believed}");
+        lines.push(Line::new(section.entered, Sort::Client, Some(who), text));
+        if section.left != u64::MAX {
+            let text = format!("{who} leaves {name}");
+            lines.push(Line::new(section.left, Sort::Client, Some(who), text));
+        }
+    }
+}
+
+fn written(run: &Run, write: &Written) -> Line {
+    let token = write
+        .token
+        .map_or(String::new(), |t| format!(" with token {t}"));
+    let name = run.history.text(write.name);
+    let took = match write.accepted {
+        Accepted::Yes => "takes",
+        Accepted::No => "rejects",
+    };
+    let who = write.process;
+    let text = format!("the store {took} a write of {who} to {name}{token}");
+    Line::new(write.at, Sort::Store, Some(who), text)
+}
+
+fn claimed(run: &Run, claim: &Claim, lines: &mut Vec<Line>) {
+    let name = run.history.text(claim.name);
+    let node = claim.node;
+    let whose = claim
+        .owner
+        .map_or("somebody".to_owned(), |owner| owner.to_string());
+    let text = format!("node {node} has {name} locked for {whose} from now on");
+    lines.push(Line::new(claim.from, Sort::Node, claim.owner, text));
+    if claim.until != u64::MAX {
+        let text = format!("node {node} has {name} not locked for {whose} any more");
+        lines.push(Line::new(claim.until, Sort::Node, claim.owner, text));
+    }
+}
+
+fn operation(run: &Run, operation: &Operation) -> Line {
     let names: Vec<&str> = run
         .history
         .names
@@ -70,23 +162,42 @@ fn ended(run: &Run, operation: &Operation) -> String {
         .filter(|(bit, _)| operation.names & (1 << bit) != 0)
         .map(|(_, name)| name.as_str())
         .collect();
-    let verb = match operation.action {
-        Action::Acquire => "acquires",
-        Action::Try => "tries",
-        Action::Reenter => "enters again",
-        Action::Extend => "extends",
-        Action::Release => "releases",
-        Action::Write => "has written",
+    let names = names.join("+");
+    let who = operation.process;
+    let did = |does: &str, fails: &str, perhaps: &str| match operation.outcome {
+        Outcome::Ok => format!("{does} {names} (token {})", operation.token),
+        Outcome::Fail => format!("{fails} {names}"),
+        Outcome::Indeterminate => format!("{perhaps} {names}"),
     };
-    let outcome = match operation.outcome {
-        Outcome::Ok => format!("token {}", operation.token),
-        Outcome::Fail => "failed".to_owned(),
-        Outcome::Indeterminate => "perhaps".to_owned(),
+    let text = match operation.action {
+        Action::Acquire => did(
+            "acquires",
+            "gives up acquiring",
+            "is cancelled while it acquires",
+        ),
+        Action::Try => did("acquires", "tries in vain", "is cancelled while it tries"),
+        Action::Reenter => did(
+            "enters again",
+            "cannot enter again",
+            "has perhaps entered again",
+        ),
+        Action::Extend => did(
+            "extends its lease of",
+            "cannot extend",
+            "has perhaps extended",
+        ),
+        Action::Release => did(
+            "has released",
+            "has lost and cannot release",
+            "has perhaps released",
+        ),
+        Action::Write => did(
+            "has written to",
+            "was not allowed to write to",
+            "has perhaps written to",
+        ),
     };
-    format!(
-        "{} {verb} {} ({outcome}; asked at {})",
-        operation.process,
-        names.join("+"),
-        Span::nanos(operation.invoked)
-    )
+    let asked = Span::nanos(operation.invoked);
+    let text = format!("{who} {text}, asked at {asked}");
+    Line::new(operation.completed, Sort::Client, Some(who), text)
 }

@@ -154,7 +154,11 @@ impl World {
             let Some(link) = self.links.get_mut(at) else {
                 continue;
             };
-            match link.to_client.send(now, &mut self.effects) {
+            let passage = link.to_client.send(now, &mut self.effects);
+            if let Some(recording) = &mut self.recording {
+                recording.wake((subscribed.client, node), now, passage, wake);
+            }
+            match passage {
                 Passage::Once(at) | Passage::Twice(at, _) => {
                     self.events.push(at, What::Wake(*key, wake));
                 }

@@ -15,6 +15,7 @@ use crate::history::History;
 use crate::link::Link;
 use crate::node::{NodeState, Replicated};
 use crate::plan::Plan;
+use crate::recording::Recording;
 use crate::runtime::Alarm;
 use crate::slab::Slab;
 use crate::store::{Store, Write};
@@ -62,6 +63,8 @@ pub(crate) struct World {
     pub(crate) effects: Vec<u32>,
     pub(crate) history: History,
     pub(crate) counters: Counters,
+    /// What a report shows; nobody else asks for it.
+    pub(crate) recording: Option<Box<Recording>>,
 }
 
 /// What a run amounts to in numbers.

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::rc::Rc;
 
 use quorlock_sim::plan::LockKind;
-use quorlock_sim::simulation::run;
+use quorlock_sim::simulation::{run, run_recorded};
 use quorlock_sim::swarm::{Faults, Swarm};
 
 const LOCKS: [(LockKind, &str); 3] = [
@@ -74,5 +74,31 @@ fn threads_do_not_disturb_each_other() {
         .collect();
     for thread in threads {
         assert_eq!(thread.join().unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_recording_changes_nothing_and_sees_every_command_and_every_hold() {
+    for (lock, _) in LOCKS {
+        for seed in 0..5 {
+            let swarm = Swarm {
+                lock,
+                faults: Faults::All,
+                ..Swarm::default()
+            };
+            let plan = Rc::new(swarm.plan(seed));
+            let (recorded, recording) = run_recorded(&plan);
+            assert_eq!(recorded.trace, run(&plan).trace);
+            let commands = usize::try_from(recorded.counters.commands).unwrap();
+            assert!(commands <= recording.messages.len());
+            for grant in &recorded.history.grants {
+                let claims = recording.claims.iter();
+                let mut theirs = claims.filter(|c| c.owner == Some(grant.process));
+                assert!(
+                    theirs.any(|c| c.name == grant.name && c.from <= grant.won),
+                    "{grant:?}"
+                );
+            }
+        }
     }
 }
