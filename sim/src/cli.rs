@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::plan::{LockKind, WorkloadKind};
 use crate::span::Span;
 use crate::swarm::{Faults, Swarm};
+use crate::variant::Variant;
 
 /// The production locks of Quorlock against failing nodes, networks, clocks and processes.
 ///
@@ -54,6 +55,9 @@ struct Drawn {
     /// Which lock.
     #[arg(long, value_enum, default_value_t = Lock::Redlock)]
     lock: Lock,
+    /// Whose lock: the product's, or one of the simulator's own that is wrong on purpose.
+    #[arg(long, default_value_t = Variant::Product)]
+    variant: Variant,
     /// How many nodes; drawn from the seed without.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=15))]
     nodes: Option<u16>,
@@ -80,6 +84,7 @@ impl Drawn {
                 Lock::Multi => LockKind::Multi,
                 Lock::Redlock => LockKind::Redlock,
             },
+            variant: self.variant,
             nodes: self.nodes,
             clients: self.clients,
             workload: self.workload.map(Work::kind),

@@ -21,7 +21,9 @@ use crate::draw::{Draw, Purpose};
 use crate::plan::{LockKind, Plan};
 use crate::runtime::{SimRuntime, SimTimer};
 use crate::span::Span;
+use crate::subject::Subject;
 use crate::transport::SimTransport;
+use crate::variant;
 use crate::world::with;
 
 /// One client process of a simulation: its locks, its clock, its randomness, the store, and the marks by which the
@@ -34,6 +36,8 @@ pub struct Context {
     plan: Rc<Plan>,
     /// One of all nodes, or one of each node for a lock that takes one name from each.
     locks: Rc<[Locks]>,
+    /// What takes the place of the product, if the plan says so.
+    variant: Option<Rc<variant::Client>>,
     draw: Rc<std::cell::RefCell<Draw>>,
 }
 
@@ -45,6 +49,7 @@ impl Context {
             who,
             plan: Rc::clone(plan),
             locks: locks(who, plan),
+            variant: variant::Client::new(who, plan),
             draw: Rc::new(draw.into()),
         }
     }
@@ -94,6 +99,28 @@ impl Context {
             return only;
         }
         Lock::all(parts).expect("the names of a lock")
+    }
+
+    /// The lock of these names that the plan puts to the test, which need not be the product's.
+    ///
+    /// # Panics
+    /// As [`Context::lock`].
+    pub fn subject(&self, names: &[String]) -> Subject {
+        match &self.variant {
+            Some(client) => Subject::Variant(variant::Lock::new(client, names)),
+            None => Subject::Product(self.lock(names)),
+        }
+    }
+
+    /// The same of one name for an owner, who enters the hold again that it has.
+    ///
+    /// # Panics
+    /// As [`Context::lock`].
+    pub fn reentrant_subject(&self, name: String) -> Subject {
+        match &self.variant {
+            Some(client) => Subject::Variant(variant::Lock::new(client, &[name]).owned()),
+            None => Subject::Product(self.locks().owner().lock(name)),
+        }
     }
 
     /// The monotonic clock of this process.

@@ -9,6 +9,7 @@
 //! | what goes wrong | [`fault`] |
 //! | what happened | [`history`] |
 //! | what must hold | [`checker`] |
+//! | locks that are wrong on purpose | [`variant`] |
 //! | clients of your own | [`simulation`], [`context`] |
 //! | plans drawn from a seed | [`swarm`] |
 //! | plans in files | [`plan_file`] |
@@ -41,10 +42,12 @@ mod slab;
 pub mod span;
 mod store;
 pub mod story;
+pub mod subject;
 mod subscription;
 pub mod swarm;
 mod transport;
 mod trouble;
+pub mod variant;
 mod workload;
 mod world;
 

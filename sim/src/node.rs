@@ -15,6 +15,7 @@ use crate::link::FaultId;
 use crate::plan::Persistence;
 use crate::slab::Key;
 use crate::subscription::Subscribed;
+use crate::variant;
 use crate::world::World;
 
 /// How often a node with `appendfsync everysec` writes to its disk.
@@ -120,7 +121,7 @@ impl World {
             Request::Release(release) => node.keys.held(wall, &release.name),
             _ => None,
         };
-        let applied = node.keys.apply(wall, &call.request);
+        let applied = variant::apply(&mut node.keys, wall, &call.request, self.plan.variant);
         let has_replicas = !node.replicas.is_empty();
         let digest = digest(&applied.reply);
         self.note(digest ^ u64::from(id) << 56);
@@ -215,9 +216,10 @@ impl World {
         let Some(write) = self.replicated.remove(entry) else {
             return;
         };
+        let variant = self.plan.variant;
         let node = self.node(write.to);
         if node.is_up && node.role == Role::ReplicaOf(write.from) {
-            node.keys.apply(write.at, &write.request);
+            variant::apply(&mut node.keys, write.at, &write.request, variant);
         }
     }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 use crate::span::Span;
+use crate::variant::Variant;
 
 /// One run: with its seed, all there is to know.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub struct Plan {
     /// Which lock is put to the test.
     #[serde(default)]
     pub lock: LockKind,
+    /// Whose lock: the product's, or one of the simulator's own that is wrong on purpose.
+    #[serde(default)]
+    pub variant: Variant,
     /// How many clients work.
     #[serde(default = "three")]
     pub clients: u16,
@@ -237,6 +241,7 @@ impl Default for Plan {
             seed: 0,
             duration: standard_duration(),
             lock: LockKind::default(),
+            variant: Variant::default(),
             clients: three(),
             nodes: Nodes::default(),
             network: Network::default(),

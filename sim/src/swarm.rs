@@ -12,6 +12,7 @@ use crate::draw::{Draw, Purpose};
 use crate::fault::{Fault, Kind};
 use crate::plan::{LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 use crate::span::{Span, Step};
+use crate::variant::Variant;
 use dice::Dice;
 
 /// From which kinds of fault a plan is drawn.
@@ -110,6 +111,8 @@ pub struct Swarm {
     pub faults: Faults,
     /// Which lock.
     pub lock: LockKind,
+    /// Whose lock.
+    pub variant: Variant,
     /// How many nodes; drawn without.
     pub nodes: Option<u16>,
     /// How many clients; drawn without.
@@ -125,6 +128,7 @@ impl Default for Swarm {
         Swarm {
             faults: Faults::Inside,
             lock: LockKind::Redlock,
+            variant: Variant::Product,
             nodes: None,
             clients: None,
             workload: None,
@@ -141,6 +145,7 @@ impl Swarm {
         let mut plan = Plan {
             seed,
             lock: self.lock,
+            variant: self.variant,
             ..Plan::default()
         };
         let duration = self.duration.unwrap_or(plan.duration);

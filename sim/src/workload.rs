@@ -11,11 +11,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use quorlock::Lock;
-
 use crate::context::{Context, Fencing};
 use crate::history::NameId;
 use crate::plan::{Watchdog, WorkloadKind};
+use crate::subject::Subject;
 
 /// The client of the plan's workload.
 pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
@@ -41,7 +40,7 @@ pub(crate) fn name(index: u16) -> String {
 
 /// A lock, and its names in the history.
 struct Target {
-    lock: Lock,
+    lock: Subject,
     names: Vec<NameId>,
 }
 
@@ -59,7 +58,7 @@ impl Target {
     fn over(ctx: &Context, indices: impl IntoIterator<Item = u16>) -> Self {
         let texts: Vec<String> = indices.into_iter().map(name).collect();
         let names = texts.iter().map(|text| ctx.name(text)).collect();
-        let lock = leased(ctx, ctx.lock(&texts));
+        let lock = leased(ctx, ctx.subject(&texts));
         Target { lock, names }
     }
 
@@ -71,7 +70,7 @@ impl Target {
 }
 
 /// With the lease of the plan, renewed or not.
-fn leased(ctx: &Context, lock: Lock) -> Lock {
+fn leased(ctx: &Context, lock: Subject) -> Subject {
     let workload = &ctx.plan().workload;
     match workload.watchdog {
         Watchdog::On => lock,

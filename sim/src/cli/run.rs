@@ -14,7 +14,7 @@ use crate::{plan_file, story};
 #[derive(Debug, Args)]
 pub(super) struct RunOne {
     /// A plan in TOML.
-    #[arg(conflicts_with_all = ["lock", "nodes", "clients", "faults", "workload", "duration"])]
+    #[arg(conflicts_with_all = ["lock", "variant", "nodes", "clients", "faults", "workload", "duration"])]
     file: Option<PathBuf>,
     /// The seed.
     #[arg(long, required_unless_present = "file")]

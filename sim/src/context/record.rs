@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use quorlock::{AcquireError, ConfirmError, Guard, Lock, ReleaseError};
+use quorlock::{AcquireError, ConfirmError, ReleaseError};
 
 use super::Context;
 use crate::history::{Accepted, Action, Grant, HoldId, NameId, Operation, Outcome};
 use crate::store::Writing;
+use crate::subject::{Guard, Hold, Subject};
 use crate::world::with;
 
 /// A fault of the plan dropped the future.
@@ -58,10 +59,10 @@ impl Context {
     /// Notes that an acquisition was won: a new hold, or an old one entered again.
     fn won(&self, begun: Begun, guard: &Guard) -> HoldId {
         let process = self.who.process();
-        let owner = guard.owner_id();
+        let (id, token) = (guard.id(), guard.token());
         with(|world| {
             let won = world.moment(self.who);
-            let hold = world.hold_of(self.who, owner);
+            let hold = world.hold_of(self.who, id);
             let history = &mut world.history;
             let mut invoked = won;
             if let Some(operation) = history.operations.get_mut(begun.0) {
@@ -69,12 +70,12 @@ impl Context {
                 operation.completed = won;
                 operation.outcome = Outcome::Ok;
                 operation.hold = hold.id();
-                operation.token = guard.fencing_token().0;
+                operation.token = token;
             }
             if hold.is_new() {
-                for name in guard.names() {
-                    let token = guard.fencing_token_of(name.as_str());
-                    let name = history.name(name.as_str());
+                guard.each_name(&mut |text| {
+                    let token = guard.token_of(text);
+                    let name = history.name(text);
                     history.grants.push(Grant {
                         hold: hold.id(),
                         process,
@@ -83,7 +84,7 @@ impl Context {
                         won,
                         token: token.map_or(0, |token| token.0),
                     });
-                }
+                });
             }
             hold.id()
         })
@@ -92,10 +93,9 @@ impl Context {
     /// The names of a guard, bit by bit.
     fn mask(guard: &Guard) -> u64 {
         with(|world| {
-            let bits = guard
-                .names()
-                .map(|name| bit(world.history.name(name.as_str())));
-            bits.fold(0, |mask, bit| mask | bit)
+            let mut mask = 0;
+            guard.each_name(&mut |name| mask |= bit(world.history.name(name)));
+            mask
         })
     }
 
@@ -108,10 +108,10 @@ impl Context {
     /// Acquires, and records it. `names` are those of the lock.
     ///
     /// # Errors
-    /// As [`Lock::acquire`]; `None` when a fault of the plan cancelled it.
+    /// As [`quorlock::Lock::acquire`]; `None` when a fault of the plan cancelled it.
     pub async fn acquire(
         &self,
-        lock: &Lock,
+        lock: &Subject,
         names: &[NameId],
     ) -> Result<Held, Option<AcquireError>> {
         let begun = self.begin(Action::Acquire, mask(names), HoldId::NONE, 0);
@@ -134,10 +134,10 @@ impl Context {
     /// Tries, and records it.
     ///
     /// # Errors
-    /// As [`Lock::try_acquire`]; `None` when a fault of the plan cancelled it.
+    /// As [`quorlock::Lock::try_acquire`]; `None` when a fault of the plan cancelled it.
     pub async fn try_acquire(
         &self,
-        lock: &Lock,
+        lock: &Subject,
         names: &[NameId],
     ) -> Result<Option<Held>, Option<AcquireError>> {
         let begun = self.begin(Action::Try, mask(names), HoldId::NONE, 0);
@@ -164,15 +164,10 @@ impl Context {
     /// Enters a hold once more through its guard, and records it.
     ///
     /// # Errors
-    /// As [`Guard::reenter`]; `None` when a fault of the plan cancelled it.
+    /// As [`quorlock::Guard::reenter`]; `None` when a fault of the plan cancelled it.
     pub async fn reenter(&self, held: &Held) -> Result<Held, Option<ConfirmError>> {
         let names = Self::mask(&held.guard);
-        let begun = self.begin(
-            Action::Reenter,
-            names,
-            held.hold,
-            held.guard.fencing_token().0,
-        );
+        let begun = self.begin(Action::Reenter, names, held.hold, held.guard.token());
         match self.cancellable(held.guard.reenter()).await {
             Ok(Ok(guard)) => {
                 self.end(begun, Outcome::Ok);
@@ -195,15 +190,10 @@ impl Context {
     /// Extends a lease, and records it.
     ///
     /// # Errors
-    /// As [`Guard::extend`]; `None` when a fault of the plan cancelled it.
+    /// As [`quorlock::Guard::extend`]; `None` when a fault of the plan cancelled it.
     pub async fn extend(&self, held: &Held, lease: Duration) -> Result<(), Option<ConfirmError>> {
         let names = Self::mask(&held.guard);
-        let begun = self.begin(
-            Action::Extend,
-            names,
-            held.hold,
-            held.guard.fencing_token().0,
-        );
+        let begun = self.begin(Action::Extend, names, held.hold, held.guard.token());
         match self.cancellable(held.guard.extend(lease)).await {
             Ok(Ok(())) => {
                 self.end(begun, Outcome::Ok);
@@ -223,15 +213,10 @@ impl Context {
     /// Releases, and records it.
     ///
     /// # Errors
-    /// As [`Guard::release`]; `None` when a fault of the plan cancelled it.
+    /// As [`quorlock::Guard::release`]; `None` when a fault of the plan cancelled it.
     pub async fn release(&self, held: Held) -> Result<(), Option<ReleaseError>> {
         let names = Self::mask(&held.guard);
-        let begun = self.begin(
-            Action::Release,
-            names,
-            held.hold,
-            held.guard.fencing_token().0,
-        );
+        let begun = self.begin(Action::Release, names, held.hold, held.guard.token());
         match self.cancellable(held.guard.release()).await {
             Ok(Ok(())) => {
                 self.end(begun, Outcome::Ok);
@@ -256,10 +241,7 @@ impl Context {
     /// returns its future.
     pub async fn write(&self, held: &Held, name: NameId, fencing: Fencing) -> Option<Accepted> {
         let text = with(|world| world.history.text(name).to_owned());
-        let token = held
-            .guard
-            .fencing_token_of(&text)
-            .map_or(0, |token| token.0);
+        let token = held.guard.token_of(&text).map_or(0, |token| token.0);
         let begun = self.begin(Action::Write, bit(name), held.hold, token);
         let token = (fencing == Fencing::On).then_some(token);
         let writing = Writing::begin(self.who, held.hold, name, token);

@@ -1,10 +1,9 @@
 //! Stays inside what a lock protects, as the exclusion checker sees them.
 
-use quorlock::Guard;
-
 use super::{Context, Held};
 use crate::client::Who;
 use crate::history::{self, HoldId};
+use crate::subject::Hold;
 use crate::world::with;
 
 /// A stay inside a critical section. It ends when this is dropped.
@@ -21,8 +20,8 @@ pub struct Section {
 
 impl Context {
     /// Goes into the sections of all names of a guard.
-    pub fn critical_section(&self, guard: &Guard) -> Section {
-        let hold = with(|world| world.hold_of(self.who(), guard.owner_id()).id());
+    pub fn critical_section(&self, guard: &impl Hold) -> Section {
+        let hold = with(|world| world.hold_of(self.who(), guard.id()).id());
         self.enter(guard, hold)
     }
 
@@ -31,15 +30,15 @@ impl Context {
         self.enter(&held.guard, held.hold)
     }
 
-    fn enter(&self, guard: &Guard, hold: HoldId) -> Section {
+    fn enter(&self, guard: &impl Hold, hold: HoldId) -> Section {
         let who = self.who();
         // Read before the world is borrowed: it reads the clock.
         let is_held = guard.is_held();
         with(|world| {
             let entered = world.moment(who);
             let first = world.history.sections.len();
-            for name in guard.names() {
-                let name = world.history.name(name.as_str());
+            guard.each_name(&mut |name| {
+                let name = world.history.name(name);
                 world.history.sections.push(history::Section {
                     process: who.process(),
                     hold,
@@ -48,7 +47,7 @@ impl Context {
                     believed: is_held.then_some(entered),
                     left: u64::MAX,
                 });
-            }
+            });
             Section {
                 who,
                 first,
@@ -61,7 +60,7 @@ impl Context {
 impl Section {
     /// Asks the guard whether the lock is held, and notes it.
     #[must_use]
-    pub fn look(&self, guard: &Guard) -> bool {
+    pub fn look(&self, guard: &impl Hold) -> bool {
         let is_held = guard.is_held();
         if is_held {
             self.believe();
@@ -69,7 +68,7 @@ impl Section {
         is_held
     }
 
-    /// Notes that the lock is held now: for work under [`Guard::while_held`], which is polled only then.
+    /// Notes that the lock is held now: for work under `Guard::while_held`, which is polled only then.
     pub fn believe(&self) {
         self.each(|section, now| section.believed = Some(now));
     }

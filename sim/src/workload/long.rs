@@ -14,7 +14,7 @@ pub(super) async fn client(ctx: Context) {
             let names: Vec<String> = target.names.iter().map(|n| super::name(n.0)).collect();
             // Without a lease of its own: the watchdog renews it.
             Target {
-                lock: ctx.lock(&names),
+                lock: ctx.subject(&names),
                 names: target.names,
             }
         })

@@ -7,10 +7,9 @@ use crate::context::{Context, Held};
 const DEEPEST: u64 = 4;
 
 pub(super) async fn client(ctx: Context) {
-    let owner = ctx.locks().owner();
     let targets: Vec<Target> = (0..ctx.plan().workload.names.max(1))
         .map(|index| Target {
-            lock: leased(&ctx, owner.lock(name(index))),
+            lock: leased(&ctx, ctx.reentrant_subject(name(index))),
             names: vec![ctx.name(&name(index))],
         })
         .collect();

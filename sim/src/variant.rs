@@ -1,0 +1,178 @@
+//! Locks that are wrong on purpose, or as others publish them: what the simulator must be able to find.
+//!
+//! One small lock client of the simulator's own, Redlock as the Redis documentation describes it, speaks to the same
+//! nodes as the product. It is right by itself ([`Variant::Published`]); each [`Flaw`] makes it wrong in one way. None
+//! of this is in any crate that users depend on.
+
+mod asking;
+mod client;
+mod entry;
+mod flaw;
+mod guard;
+mod hold;
+mod layout;
+mod lock;
+mod node;
+mod release;
+mod round;
+mod token;
+mod waiting;
+mod watchdog;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use client::Client;
+pub use flaw::Flaw;
+pub use guard::Guard;
+pub use lock::Lock;
+pub(crate) use node::apply;
+
+/// The table of variants: each with its name in a plan and what is wrong with it.
+macro_rules! variants {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, [$($flaw:ident),*];)+) => {
+        /// Which lock is run: the product's, or a lock of the simulator's own that may be wrong.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+        pub enum Variant {
+            /// The lock of the crate `quorlock`.
+            #[default]
+            #[serde(rename = "product")]
+            Product,
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        impl Variant {
+            /// Every one.
+            pub const ALL: &[Variant] = &[Variant::Product, $(Variant::$variant),+];
+
+            /// Its name in a plan.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    Variant::Product => "product",
+                    $(Variant::$variant => $name,)+
+                }
+            }
+
+            /// What is wrong with it.
+            #[must_use]
+            pub const fn flaws(self) -> &'static [Flaw] {
+                match self {
+                    Variant::Product => &[],
+                    $(Variant::$variant => &[$(Flaw::$flaw),*],)+
+                }
+            }
+        }
+    };
+}
+
+variants! {
+    /// Redlock as the Redis documentation describes it, by a holder that keeps to its validity; on one node, the lock
+    /// with `SET NX PX` and compare-and-delete. Nothing is wrong with it: the control.
+    Published = "published", [];
+    /// N/2 grants are taken for a majority.
+    HalfQuorum = "half-quorum", [HalfIsEnough];
+    /// The holder never looks at its deadline.
+    ValidityIgnored = "validity-ignored", [NoDeadline];
+    /// The lease is counted from the replies that granted it.
+    LeaseFromReply = "lease-from-reply", [GrantCountsFromReply];
+    /// An extension is counted from the reply that confirmed it.
+    ExtensionFromReply = "extension-from-reply", [ExtensionCountsFromReply];
+    /// A lost round releases only what was granted.
+    GrantedReleasedOnly = "granted-released-only", [SilenceIsRefusal];
+    /// The release deletes the key, whosever it is.
+    PlainDelete = "plain-delete", [DeleteUnchecked];
+    /// Nodes add to the count and take from it.
+    Increments = "increments", [Increments];
+    /// A client has one owner number for all its rounds.
+    ReusedNumber = "reused-number", [OneNumber];
+    /// A confirmation counts for the latest renewal, whichever it answers.
+    LastPassCredited = "last-pass-credited", [LatestPassCredited];
+    /// A renewal makes the claim anew where it is gone (extend or set), and the hold goes on.
+    ExtendOrSet = "extend-or-set", [FreshGrantRenews];
+    /// The token is the largest of the counters of the nodes that granted.
+    MaximumToken = "maximum-token", [MaximumIsToken];
+    /// Published Redlock with the largest of plain counters, from 1 up, as token.
+    CounterTokens = "counter-tokens", [MaximumIsToken, CountersFromOne];
+    /// A waiter that is told that the lock is free takes itself for the holder.
+    WakeIsGrant = "wake-is-grant", [WakeIsGrant];
+    /// A waiter waits for a message and never looks by itself: neither after it has subscribed nor later.
+    MessagesOnly = "messages-only", [NoLookWithoutMessage];
+    /// A wake-up ends a random pause early.
+    CutBackOff = "cut-back-off", [WakeEndsBackOff];
+    /// `SET NX PX`, released by a plain `DEL`.
+    SetNxDel = "set-nx-del", [SetNx, DeleteUnchecked];
+    /// `SET NX PX`, released by `GET`, a comparison in the client, and `DEL`.
+    GetThenDel = "get-then-del", [SetNx, GetBeforeDelete, DeleteUnchecked];
+    /// `SET NX PX`, released by compare-and-delete: an owner that asks again is refused.
+    SetNx = "set-nx", [SetNx];
+    /// Validity is measured with the client's wall clock.
+    WallClock = "wall-clock", [WallClock];
+    /// All clients claim under one identity.
+    SharedOwner = "shared-owner", [SetNx, SharedOwner];
+    /// Every other client knows only the first three nodes.
+    MixedMembership = "mixed-membership", [MixedMembership];
+    /// Members are asked one after the other, and the lease counts from the last grant: nobody looks whether the first
+    /// is still held by then.
+    UncheckedMulti = "unchecked-multi", [OneByOne, GrantCountsFromReply];
+    /// Every lost round multiplies the lease of the next by a thousand.
+    CompoundingLease = "compounding-lease", [LeaseCompounds];
+    /// The watchdog goes on when the lock was released.
+    ImmortalWatchdog = "immortal-watchdog", [WatchdogOutlivesRelease];
+}
+
+impl Variant {
+    /// Whether it has a flaw.
+    pub(crate) fn has(self, flaw: Flaw) -> bool {
+        self.flaws().contains(&flaw)
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The text names no variant.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{word:?} is no variant of the lock: say one of {}", names())]
+pub struct UnknownVariant {
+    word: String,
+}
+
+fn names() -> String {
+    let names: Vec<&str> = Variant::ALL.iter().map(|variant| variant.name()).collect();
+    names.join(", ")
+}
+
+impl FromStr for Variant {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        let mut all = Variant::ALL.iter();
+        let found = all.find(|variant| variant.name() == text);
+        found.copied().ok_or_else(|| UnknownVariant {
+            word: text.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+
+    #[test]
+    fn every_variant_is_known_by_its_name_in_a_plan_and_on_the_command_line() {
+        for variant in Variant::ALL.iter().copied() {
+            let text = format!("variant = {:?}", variant.name());
+            let plan: Plan = toml::from_str(&text).unwrap();
+            assert_eq!(plan.variant, variant);
+            assert_eq!(variant.name().parse(), Ok(variant));
+        }
+        assert!("redlock".parse::<Variant>().is_err());
+    }
+}

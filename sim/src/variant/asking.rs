@@ -1,0 +1,75 @@
+//! Requests under way, awaited together.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use quorlock::transport::{Call, Reply, Request, Transport, TransportError};
+use quorlock::{Runtime, Time};
+
+use super::Client;
+use super::layout::Member;
+
+/// Requests under way.
+pub(super) struct Asking<'a> {
+    client: &'a Client,
+    calls: Vec<Asked>,
+}
+
+struct Asked {
+    member: usize,
+    sent: Time,
+    call: Call,
+}
+
+/// One answer, or the failure to get one.
+pub(super) struct Answer {
+    pub(super) member: usize,
+    /// When it was asked for, on the clock that deadlines are compared with.
+    pub(super) sent: Time,
+    pub(super) reply: Result<Reply, TransportError>,
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn new(client: &'a Client) -> Self {
+        Asking {
+            client,
+            calls: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    pub(super) fn ask(&mut self, index: usize, member: &Member, request: Request) {
+        let sent = self.client.clock();
+        let call = member.node.call(request);
+        self.calls.push(Asked {
+            member: index,
+            sent,
+            call,
+        });
+    }
+
+    /// The next answer; `None` when it is `until` by the monotonic clock.
+    pub(super) async fn next(&mut self, until: Time) -> Option<Answer> {
+        let mut timer = self.client.runtime().timer();
+        poll_fn(|cx| {
+            for index in 0..self.calls.len() {
+                let Some(asked) = self.calls.get_mut(index) else {
+                    break;
+                };
+                if let Poll::Ready(reply) = asked.call.as_mut().poll(cx) {
+                    let asked = self.calls.remove(index);
+                    return Poll::Ready(Some(Answer {
+                        member: asked.member,
+                        sent: asked.sent,
+                        reply,
+                    }));
+                }
+            }
+            timer.poll_until(cx, until).map(|()| None)
+        })
+        .await
+    }
+}

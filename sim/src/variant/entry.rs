@@ -1,0 +1,66 @@
+//! Entering a hold once more, and extending it.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use quorlock::transport::{AcquireReply, Freshness, Reply};
+use quorlock::{ConfirmError, Lost};
+use quorlock_core::fencing::Fence;
+use quorlock_core::lease::Lease;
+
+use super::asking::Asking;
+use super::guard::Guard;
+use super::hold::Hold;
+
+pub(super) async fn enter(hold: &Rc<Hold>) -> Result<Guard, ConfirmError> {
+    confirm(hold, hold.count() + 1, hold.lease).await?;
+    Ok(Guard::new(hold))
+}
+
+pub(super) async fn extend(hold: &Hold, lease: Duration) -> Result<(), ConfirmError> {
+    let lease = Lease::new(lease).expect("the plan was checked");
+    confirm(hold, hold.count(), lease).await
+}
+
+/// States the count to every member; a threshold must say that the claim was there.
+async fn confirm(hold: &Hold, count: u32, lease: Lease) -> Result<(), ConfirmError> {
+    let client = &hold.client;
+    let lost = || ConfirmError::Lost {
+        names: hold.layout.text(),
+        lost: Lost::Expired,
+    };
+    if !hold.is_held() {
+        return Err(lost());
+    }
+    let mut asking = Asking::new(client);
+    for (member, index) in hold.layout.members.iter().zip(0..) {
+        let fence = Fence::Carry(hold.token(member.group));
+        let request = client.acquire(member, hold.owner, count, lease, fence);
+        asking.ask(index, member, request);
+    }
+    let deadline = client.now() + client.member_timeout(lease);
+    let mut confirmed: Vec<usize> = Vec::new();
+    while !asking.is_empty() && !hold.layout.is_quorum(|member| confirmed.contains(&member)) {
+        let Some(answer) = asking.next(deadline).await else {
+            break;
+        };
+        if let Ok(Reply::Acquire(AcquireReply::Granted {
+            freshness: Freshness::AlreadyYours,
+            ..
+        })) = answer.reply
+        {
+            hold.confirm(answer.member, lease.term(answer.sent));
+            confirmed.push(answer.member);
+        }
+    }
+    if !hold.is_held() {
+        Err(lost())
+    } else if hold.layout.is_quorum(|member| confirmed.contains(&member)) {
+        Ok(())
+    } else {
+        Err(ConfirmError::Unconfirmed {
+            names: hold.layout.text(),
+            nodes: Vec::new(),
+        })
+    }
+}

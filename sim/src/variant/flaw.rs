@@ -1,0 +1,52 @@
+//! What can be wrong with a lock, one thing at a time.
+
+/// One way to be wrong. Without any, the lock is right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flaw {
+    /// N/2 of N are enough, which two clients can have at a time.
+    HalfIsEnough,
+    /// The holder never compares the time with its deadline.
+    NoDeadline,
+    /// A grant carries from the moment at which the round was won, not from before its requests were sent.
+    GrantCountsFromReply,
+    /// A renewal carries from its answer, not from before it was sent.
+    ExtensionCountsFromReply,
+    /// Only members that are known to have granted are released: a request without an answer is taken for refused.
+    SilenceIsRefusal,
+    /// The node deletes the claim at anybody's request.
+    DeleteUnchecked,
+    /// The client asks whose the claim is, and then has it deleted, which are two requests.
+    GetBeforeDelete,
+    /// The node adds one to the count of a claim and takes one away, where it should set what the request states.
+    Increments,
+    /// The node refuses a claim to its own owner: `SET NX` does.
+    SetNx,
+    /// All rounds of a client have one owner number, so what is left of one hits the next.
+    OneNumber,
+    /// All clients have one identity.
+    SharedOwner,
+    /// Whatever request a confirmation answers, it is credited to the latest renewal.
+    LatestPassCredited,
+    /// A renewal makes a claim anew where there is none, and revives a hold that had run out.
+    FreshGrantRenews,
+    /// The token is the largest that a node of the quorum handed out, also where they differ.
+    MaximumIsToken,
+    /// Nodes count tokens from 1, not from a clock.
+    CountersFromOne,
+    /// A message that the lock is free is taken for the lock.
+    WakeIsGrant,
+    /// Nothing but a message makes a waiter look again.
+    NoLookWithoutMessage,
+    /// A message ends a random pause, so that all who pause try at the same time.
+    WakeEndsBackOff,
+    /// Deadlines are compared with the wall clock.
+    WallClock,
+    /// Clients with an odd number know only the first three nodes.
+    MixedMembership,
+    /// The next member is asked when the one before it has answered.
+    OneByOne,
+    /// After a lost round the lease is a thousand times as long.
+    LeaseCompounds,
+    /// Renewals go on after the release, as long as the process lives.
+    WatchdogOutlivesRelease,
+}

@@ -1,0 +1,97 @@
+//! Waiting for a message that the lock is free.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+use quorlock::transport::{Listener, Subscription, Transport, Wake};
+use quorlock::{Runtime, Time};
+
+use super::client::Client;
+use super::layout::Layout;
+
+/// A waiter that is subscribed to all members.
+pub(super) struct Waiting {
+    bell: Arc<Bell>,
+    _subscriptions: Vec<Subscription>,
+}
+
+/// What a waiter has heard since it last asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(super) enum Heard {
+    #[default]
+    Nothing,
+    /// Messages flow from now on, or again: there may have been some before.
+    Live,
+    /// The lock is free.
+    Free,
+}
+
+#[derive(Debug, Default)]
+struct Bell(Mutex<(Heard, Option<Waker>)>);
+
+impl Bell {
+    fn ring(&self, what: Heard) {
+        let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inside.0 = inside.0.max(what);
+        let waker = inside.1.take();
+        drop(inside);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Listener for Bell {
+    fn live(&self) {
+        self.ring(Heard::Live);
+    }
+
+    fn wake(&self, _: Wake) {
+        self.ring(Heard::Free);
+    }
+}
+
+impl Waiting {
+    pub(super) fn new(layout: &Layout) -> Self {
+        let bell: Arc<Bell> = Arc::default();
+        let subscribe = |member: &super::layout::Member| {
+            let listener: Arc<dyn Listener> = bell.clone();
+            member.node.subscribe(&member.name, listener)
+        };
+        let subscriptions = layout.members.iter().map(subscribe).collect();
+        Waiting {
+            bell,
+            _subscriptions: subscriptions,
+        }
+    }
+
+    /// Forgets what was heard: everything that comes from now on is news.
+    pub(super) fn clear(&self) {
+        let mut inside = self.bell.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inside.0 = Heard::Nothing;
+    }
+
+    /// Waits until it hears this or more, or until a time.
+    pub(super) async fn hear(&self, client: &Client, least: Heard, until: Time) -> Heard {
+        let mut timer = client.runtime().timer();
+        poll_fn(|cx| {
+            let mut inside = self.bell.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let heard = inside.0;
+            if least <= heard {
+                return Poll::Ready(heard);
+            }
+            inside.1 = Some(cx.waker().clone());
+            drop(inside);
+            timer.poll_until(cx, until).map(|()| heard)
+        })
+        .await
+    }
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("bell", &self.bell).finish()
+    }
+}
