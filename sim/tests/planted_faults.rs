@@ -1,0 +1,284 @@
+//! Faults that are planted on purpose must be found: a simulator that cannot fail shows nothing.
+//!
+//! Each row is a variant of a lock with one thing wrong, the work and the faults that bring it out, the property that
+//! breaks, and within how many seeds that must be seen. The variant in which nothing is wrong runs the same plans and
+//! must break nothing.
+
+use std::rc::Rc;
+
+use quorlock_sim::checker::Property;
+use quorlock_sim::fault::{Direction, Fault};
+use quorlock_sim::plan::{LockKind, Plan, Watchdog, WorkloadKind};
+use quorlock_sim::plan_file;
+use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::span::{Span, Step};
+use quorlock_sim::swarm::Swarm;
+use quorlock_sim::variant::Variant;
+
+/// Those in which nothing is wrong. (`SET NX` refuses a claim to its own owner, who then asks as another one.)
+const RIGHT: [Variant; 3] = [Variant::Product, Variant::Published, Variant::SetNx];
+
+#[test]
+fn every_variant_is_planted_or_right() {
+    for variant in Variant::ALL {
+        let is_planted = PLANTED.contains(variant);
+        assert_ne!(is_planted, RIGHT.contains(variant), "{variant}");
+    }
+}
+
+/// Each lock with faults inside its assumptions, for so many seeds.
+const CLEAN_SEEDS: u64 = 100;
+
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    for variant in RIGHT {
+        for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
+            let swarm = Swarm {
+                lock,
+                variant,
+                ..Swarm::default()
+            };
+            for seed in 0..CLEAN_SEEDS {
+                let verdict = run(&Rc::new(swarm.plan(seed))).verdict;
+                let is_clean = !matches!(verdict, Verdict::Violated(_));
+                assert!(is_clean, "{variant}, {lock:?}, seed {seed}: {verdict:?}");
+            }
+        }
+    }
+}
+
+/// What is planted, and how it comes to light.
+struct Planted {
+    variant: Variant,
+    lock: LockKind,
+    workload: WorkloadKind,
+    /// Which kinds of fault are drawn, as on the command line.
+    faults: &'static str,
+    /// What is set beside that.
+    shape: fn(&mut Plan),
+    breaks: Property,
+    within_seeds: u64,
+}
+
+impl Planted {
+    fn plan(&self, seed: u64, variant: Variant) -> Rc<Plan> {
+        let swarm = Swarm {
+            faults: self.faults.parse().expect("kinds of fault"),
+            lock: self.lock,
+            workload: Some(self.workload),
+            variant,
+            ..Swarm::default()
+        };
+        let mut plan = swarm.plan(seed);
+        (self.shape)(&mut plan);
+        plan_file::check(&plan).expect("a plan that can be run");
+        Rc::new(plan)
+    }
+
+    fn broken(&self, seed: u64, variant: Variant) -> Option<Property> {
+        match run(&self.plan(seed, variant)).verdict {
+            Verdict::Violated(violation) => Some(violation.property),
+            _ => None,
+        }
+    }
+
+    fn is_found(&self) {
+        let mut seeds = 0..self.within_seeds;
+        let found = seeds.find(|seed| self.broken(*seed, self.variant) == Some(self.breaks));
+        let name = self.variant;
+        assert!(
+            found.is_some(),
+            "{name}: {} was not broken in {} seeds",
+            self.breaks,
+            self.within_seeds
+        );
+        for seed in 0..self.within_seeds {
+            let broken = self.broken(seed, Variant::Published);
+            assert_eq!(broken, None, "{name}, but with nothing wrong: seed {seed}");
+        }
+    }
+}
+
+/// Nothing is set beside what was drawn.
+fn as_drawn(_: &mut Plan) {}
+
+/// All clients want one lock.
+fn one_name(plan: &mut Plan) {
+    plan.workload.names = 1;
+}
+
+/// Sections last for about a lease, and holders look often whether they may stay.
+fn at_the_deadline(plan: &mut Plan) {
+    one_name(plan);
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(200);
+    workload.hold_least = Span::millis(150);
+    workload.hold_most = Span::millis(300);
+    workload.think_least = Span::ZERO;
+    workload.think_most = Span::millis(5);
+    workload.looks = 60;
+}
+
+/// The same, and the wall clock of one client is set back every now and then.
+fn set_back(plan: &mut Plan) {
+    at_the_deadline(plan);
+    plan.faults.extend((1..10).map(|n| Fault::ClientStep {
+        at: Span::millis(170 * n),
+        client: 0,
+        by: Step::millis(-60),
+    }));
+}
+
+/// The same with longer leases, and the replies to one of two clients take their time.
+fn slow_replies(plan: &mut Plan) {
+    at_the_deadline(plan);
+    plan.clients = 2;
+    plan.duration = Span::secs(8);
+    let workload = &mut plan.workload;
+    workload.lease = Span::secs(1);
+    workload.hold_least = Span::millis(1_050);
+    workload.hold_most = Span::millis(1_200);
+    workload.looks = 300;
+    plan.network.least = Span::micros(100);
+    plan.network.most = Span::millis(1);
+    plan.faults.push(Fault::Delay {
+        at: Span::ZERO,
+        lasts: Span::secs(8),
+        clients: vec![0],
+        nodes: nodes(plan),
+        direction: Direction::ToClient,
+        least: Span::millis(40),
+        most: Span::millis(40),
+    });
+}
+
+/// The first client's replies take half a lease, then its requests are lost.
+fn slow_replies_then_none(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 2;
+    plan.duration = Span::secs(4);
+    plan.workload.lease = Span::millis(300);
+    plan.workload.think_most = plan.workload.think_least;
+    plan.network.call_timeout = Span::secs(1);
+    for start in [300, 1_400, 2_500] {
+        let at = Span::millis(start + plan.seed % 7 * 40);
+        plan.faults.push(Fault::Delay {
+            at,
+            lasts: Span::millis(300),
+            clients: vec![0],
+            nodes: nodes(plan),
+            direction: Direction::ToClient,
+            least: Span::millis(150),
+            most: Span::millis(150),
+        });
+        plan.faults.push(Fault::Cut {
+            at: at.plus(Span::millis(140)),
+            lasts: Span::millis(600),
+            clients: vec![0],
+            nodes: nodes(plan),
+            direction: Direction::ToNode,
+        });
+    }
+}
+
+/// Sections may last for several leases under the watchdog, nobody looks before their end, and the first client is cut
+/// off again and again.
+fn unattended(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 2;
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(100);
+    workload.watchdog = Watchdog::On;
+    workload.hold_least = Span::millis(10);
+    workload.hold_most = Span::millis(500);
+    workload.looks = 1;
+    for n in 0..5 {
+        plan.faults.push(Fault::Cut {
+            at: Span::millis(50 + 350 * n),
+            lasts: Span::millis(200),
+            clients: vec![0],
+            nodes: nodes(plan),
+            direction: Direction::Both,
+        });
+    }
+}
+
+/// Every request comes twice, the second time much later.
+fn everything_twice(plan: &mut Plan) {
+    one_name(plan);
+    plan.faults.push(Fault::Duplicate {
+        at: Span::ZERO,
+        lasts: plan.duration,
+        clients: (0..plan.clients).collect(),
+        nodes: nodes(plan),
+        of_million: 1_000_000,
+        most: Span::millis(60),
+    });
+}
+
+fn nodes(plan: &Plan) -> Vec<u16> {
+    (0..plan.nodes.count).collect()
+}
+
+/// Eight clients want a majority of fifteen nodes, and come to each node in another order.
+fn crowd(plan: &mut Plan) {
+    plan.clients = 8;
+    plan.nodes.count = 15;
+    plan.duration = Span::secs(1);
+    plan.network.least = Span::millis(1);
+    plan.network.most = Span::millis(9);
+    let workload = &mut plan.workload;
+    workload.names = 1;
+    workload.lease = Span::secs(1);
+    workload.think_least = Span::ZERO;
+    workload.think_most = Span::millis(1);
+    workload.backoff_cap = Span::secs(1);
+}
+
+macro_rules! planted {
+    ($($name:ident: $variant:ident, $lock:ident, $work:ident, $faults:literal, $shape:ident => $breaks:ident within $seeds:literal;)+) => {
+        /// All variants that are planted.
+        const PLANTED: &[Variant] = &[$(Variant::$variant),+];
+
+        $(#[test]
+        fn $name() {
+            Planted {
+                variant: Variant::$variant,
+                lock: LockKind::$lock,
+                workload: WorkloadKind::$work,
+                faults: $faults,
+                shape: $shape,
+                breaks: Property::$breaks,
+                within_seeds: $seeds,
+            }
+            .is_found();
+        })+
+    };
+}
+
+// What is wrong: the variant, the lock, the work, kinds of fault, what is set => what breaks within so many seeds.
+planted! {
+    half_of_the_nodes_are_enough: HalfQuorum, Redlock, MutualExclusion, "none", as_drawn => Exclusion within 10;
+    a_holder_ignores_its_deadline: ValidityIgnored, Redlock, MutualExclusion, "none", at_the_deadline => Exclusion within 10;
+    a_lease_counts_from_the_reply: LeaseFromReply, Single, MutualExclusion, "none", slow_replies => Exclusion within 30;
+    an_extension_counts_from_the_reply: ExtensionFromReply, Single, LongWork, "none", slow_replies_then_none => Exclusion within 20;
+    only_what_was_granted_is_released: GrantedReleasedOnly, Redlock, MutualExclusion, "inside", as_drawn => Progress within 50;
+    a_claim_is_deleted_unchecked: PlainDelete, Single, MutualExclusion, "inside", as_drawn => Ownership within 20;
+    nodes_count_up_and_down: Increments, Single, Reentrant, "none", everything_twice => Exclusion within 20;
+    one_number_serves_all_rounds: ReusedNumber, Redlock, MutualExclusion, "none", everything_twice => Exclusion within 10;
+    confirmations_count_for_the_last_pass: LastPassCredited, Single, LongWork, "none", slow_replies_then_none => Exclusion within 20;
+    a_fresh_grant_counts_as_renewal: ExtendOrSet, Redlock, MutualExclusion, "none", unattended => Exclusion within 60;
+    the_maximum_is_the_token: MaximumToken, Redlock, FencedWrites, "inside", as_drawn => Fencing within 20;
+    plain_counters_are_tokens: CounterTokens, Redlock, FencedWrites, "inside", as_drawn => Fencing within 10;
+    a_message_is_taken_for_a_grant: WakeIsGrant, Single, MutualExclusion, "none", as_drawn => Exclusion within 10;
+    waiters_wait_for_messages_only: MessagesOnly, Single, MutualExclusion, "crash-client", one_name => Progress within 100;
+    messages_end_random_pauses: CutBackOff, Redlock, MutualExclusion, "none", crowd => Progress within 10;
+    deadlines_go_by_the_wall_clock: WallClock, Single, MutualExclusion, "none", set_back => Exclusion within 10;
+    all_clients_share_one_identity: SharedOwner, Redlock, MutualExclusion, "none", as_drawn => Exclusion within 10;
+    clients_know_other_members: MixedMembership, Redlock, MutualExclusion, "none", as_drawn => Exclusion within 20;
+    several_locks_are_taken_unchecked: UncheckedMulti, Multi, MutualExclusion, "none", slow_replies => Exclusion within 40;
+    a_lease_compounds: CompoundingLease, Single, MutualExclusion, "crash-client", one_name => Progress within 40;
+    the_watchdog_outlives_the_release: ImmortalWatchdog, Redlock, MutualExclusion, "inside", as_drawn => Orphans within 40;
+    set_nx_is_undone_by_del: SetNxDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 20;
+    del_comes_after_get: GetThenDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 30;
+}
