@@ -1,0 +1,353 @@
+//! What holds for every plan with faults inside the lock's assumptions: proptest draws plans, and shrinks one that fails.
+//!
+//! No two clients hold a name at a time; tokens never regress; nobody releases another's claim; counts balance; once
+//! everything works again the lock is acquired; and when all have gone, nothing stays locked. A plan that breaks one
+//! of these is printed with the command that runs it. `PROPTEST_CASES=10000` runs so many plans of each lock.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::rc::Rc;
+
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use proptest::test_runner::{RngSeed, TestCaseError, TestError, TestRunner};
+use quorlock_sim::fault::{Direction, Fault, InFlight, ServerError, Suspended};
+use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Watchdog, Workload, WorkloadKind};
+use quorlock_sim::plan_file;
+use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::span::{Span, Step};
+use quorlock_sim::variant::Variant;
+
+const CLIENTS: u16 = 3;
+
+/// A span of so many microseconds.
+fn span(micros: std::ops::RangeInclusive<u64>) -> impl Strategy<Value = Span> {
+    micros.prop_map(Span::micros)
+}
+
+/// When a fault begins: it ends within the run, which takes 2 s.
+fn at() -> impl Strategy<Value = Span> {
+    span(0..=1_200_000)
+}
+
+/// How long it lasts: up to two of the longest leases.
+fn lasts() -> impl Strategy<Value = Span> {
+    span(100..=800_000)
+}
+
+/// Some of `0..of`, at least one.
+fn some(of: u16) -> impl Strategy<Value = Vec<u16>> {
+    let all: Vec<u16> = (0..of).collect();
+    subsequence(all, 1..=usize::from(of))
+}
+
+fn direction() -> impl Strategy<Value = Direction> {
+    select(&[Direction::Both, Direction::ToNode, Direction::ToClient][..])
+}
+
+/// Clocks of clients and nodes may differ by 1 %, so each may be off by half of that.
+fn rate_ppm() -> impl Strategy<Value = i32> {
+    -4_900..=4_900
+}
+
+/// A fault of the links between some clients and some nodes.
+fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
+    let link = || (at(), lasts(), some(CLIENTS), some(nodes), direction());
+    prop_oneof![
+        link().prop_map(|(at, lasts, clients, nodes, direction)| Fault::Cut {
+            at,
+            lasts,
+            clients,
+            nodes,
+            direction
+        }),
+        (link(), 10_000..=500_000u32).prop_map(|(link, of_million)| {
+            let (at, lasts, clients, nodes, direction) = link;
+            Fault::Loss {
+                at,
+                lasts,
+                clients,
+                nodes,
+                direction,
+                of_million,
+            }
+        }),
+        (link(), span(0..=20_000), span(0..=200_000)).prop_map(|(link, least, more)| {
+            let (at, lasts, clients, nodes, direction) = link;
+            Fault::Delay {
+                at,
+                lasts,
+                clients,
+                nodes,
+                direction,
+                least,
+                most: least.plus(more),
+            }
+        }),
+        link().prop_map(|(at, lasts, clients, nodes, direction)| Fault::HoldBack {
+            at,
+            lasts,
+            clients,
+            nodes,
+            direction
+        }),
+        (link(), 10_000..=1_000_000u32, span(10..=500_000)).prop_map(|(link, of_million, most)| {
+            let (at, lasts, clients, nodes, _) = link;
+            Fault::Duplicate {
+                at,
+                lasts,
+                clients,
+                nodes,
+                of_million,
+                most,
+            }
+        }),
+        (link(), span(100..=100_000)).prop_map(|(link, most)| {
+            let (at, lasts, clients, nodes, direction) = link;
+            Fault::Reorder {
+                at,
+                lasts,
+                clients,
+                nodes,
+                direction,
+                most,
+            }
+        }),
+        (link(), select(&[InFlight::Lost, InFlight::Executed][..])).prop_map(
+            |(link, in_flight)| {
+                let (at, _, clients, nodes, _) = link;
+                Fault::Reset {
+                    at,
+                    clients,
+                    nodes,
+                    in_flight,
+                }
+            }
+        ),
+    ]
+}
+
+/// A fault of one client. Its wall clock may show anything; its monotonic clock counts what the machine sleeps.
+fn client_fault() -> impl Strategy<Value = Fault> {
+    let client = || (at(), lasts(), 0..CLIENTS);
+    prop_oneof![
+        client().prop_map(|(at, lasts, client)| Fault::PauseClient { at, lasts, client }),
+        (client(), 1..=60u32).prop_map(|((at, lasts, client), nth)| Fault::PauseInside {
+            at,
+            lasts,
+            client,
+            nth
+        }),
+        client().prop_map(|(at, restart_after, client)| Fault::CrashClient {
+            at,
+            client,
+            restart_after
+        }),
+        client().prop_map(|(at, lasts, client)| Fault::SuspendClient {
+            at,
+            lasts,
+            client,
+            clock: Suspended::Counts
+        }),
+        (client(), 1..=20u32).prop_map(|((at, _, client), nth)| Fault::Cancel { at, client, nth }),
+        (client(), rate_ppm()).prop_map(|((at, _, client), rate_ppm)| Fault::ClientRate {
+            at,
+            client,
+            rate_ppm
+        }),
+        (client(), -3_600_000..=3_600_000i64).prop_map(|((at, _, client), by)| {
+            Fault::ClientStep {
+                at,
+                client,
+                by: Step::millis(by),
+            }
+        }),
+    ]
+}
+
+/// A fault of one node that keeps its data. Its wall clock may be wrong from the beginning, but nobody sets it.
+fn node_fault(nodes: u16) -> impl Strategy<Value = Fault> {
+    let node = move || (at(), lasts(), 0..nodes);
+    let errors = [
+        ServerError::ReadOnly,
+        ServerError::Loading,
+        ServerError::OutOfMemory,
+        ServerError::Busy,
+    ];
+    prop_oneof![
+        node().prop_map(|(at, lasts, node)| Fault::PauseNode { at, lasts, node }),
+        node().prop_map(|(at, restart_after, node)| Fault::CrashNode {
+            at,
+            node,
+            restart_after
+        }),
+        (node(), select(errors.to_vec())).prop_map(|((at, lasts, node), error)| {
+            Fault::ServerError {
+                at,
+                lasts,
+                node,
+                error,
+            }
+        }),
+        node().prop_map(|(at, _, node)| Fault::ForgetScripts { at, node }),
+        (node(), rate_ppm()).prop_map(|((at, _, node), rate_ppm)| Fault::NodeRate {
+            at,
+            node,
+            rate_ppm
+        }),
+        (node(), -100_000..=100_000i64).prop_map(|((_, _, node), by)| Fault::NodeStep {
+            at: Span::ZERO,
+            node,
+            by: Step::millis(by)
+        }),
+    ]
+}
+
+fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
+    let kinds = WorkloadKind::ALL
+        .into_iter()
+        .filter(move |kind| match kind {
+            // A stopped client does not notice: that is what tokens are for.
+            WorkloadKind::UnfencedWrites => false,
+            // There is no owner of names on several nodes.
+            WorkloadKind::Reentrant => lock != LockKind::Multi,
+            _ => true,
+        });
+    let watchdog = select(&[Watchdog::Off, Watchdog::On][..]);
+    let holds = (span(1_000..=20_000), span(0..=80_000));
+    let thinks = (span(0..=10_000), span(1_000..=60_000));
+    let caps = (span(100_000..=400_000), span(20_000..=200_000));
+    (
+        select(kinds.collect::<Vec<_>>()),
+        1..=3u16,
+        span(60_000..=400_000),
+        watchdog,
+        (holds, thinks, caps),
+        1..=4u16,
+    )
+        .prop_map(|(kind, names, lease, watchdog, spans, looks)| {
+            let ((hold_least, longer), (think_least, thinks_longer), caps) = spans;
+            Workload {
+                kind,
+                names,
+                lease,
+                watchdog,
+                hold_least,
+                hold_most: hold_least.plus(longer),
+                think_least,
+                think_most: think_least.plus(thinks_longer),
+                poll_cap: caps.0,
+                backoff_cap: caps.1,
+                looks,
+            }
+        })
+}
+
+fn plans(lock: LockKind, nodes: u16, variant: Variant) -> impl Strategy<Value = Plan> {
+    let fault = prop_oneof![link_fault(nodes), client_fault(), node_fault(nodes)];
+    let faults = proptest::collection::vec(fault, 0..16);
+    let network = (
+        span(50..=2_000),
+        span(0..=6_000),
+        span(100_000..=600_000),
+        span(50_000..=300_000),
+    );
+    // Faults first: they are what shrinks first.
+    (faults, workload(lock), network, any::<u64>().no_shrink()).prop_map(
+        move |(faults, workload, network, seed)| Plan {
+            seed,
+            lock,
+            variant,
+            clients: CLIENTS,
+            nodes: Nodes {
+                count: nodes,
+                ..Nodes::default()
+            },
+            network: Network {
+                least: network.0,
+                most: network.0.plus(network.1),
+                call_timeout: network.2,
+                connect_timeout: network.3,
+            },
+            workload,
+            faults,
+            ..Plan::default()
+        },
+    )
+}
+
+/// The same plans every time, and as many as the environment says.
+fn config() -> ProptestConfig {
+    let config = ProptestConfig::default();
+    ProptestConfig {
+        rng_seed: match config.rng_seed {
+            RngSeed::Random => RngSeed::Fixed(1),
+            fixed => fixed,
+        },
+        failure_persistence: None,
+        ..config
+    }
+}
+
+/// The smallest plan that breaks a property, as proptest finds it, and what it breaks.
+fn broken(lock: LockKind, nodes: u16, variant: Variant) -> Option<(Plan, String)> {
+    let holds = Cell::new(0u64);
+    let config = config();
+    let cases = u64::from(config.cases);
+    let result = TestRunner::new(config).run(&plans(lock, nodes, variant), |plan| {
+        plan_file::check(&plan).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let run = run(&Rc::new(plan));
+        holds.set(holds.get() + u64::from(run.history.holds));
+        match run.verdict {
+            Verdict::Violated(violation) => Err(TestCaseError::fail(violation.to_string())),
+            _ => Ok(()),
+        }
+    });
+    match result {
+        Ok(()) => {
+            assert!(cases < holds.get(), "{} holds show nothing", holds.get());
+            None
+        }
+        Err(TestError::Fail(reason, plan)) => Some((plan, reason.message().to_owned())),
+        Err(abort) => panic!("{abort}"),
+    }
+}
+
+fn every_property_holds(lock: LockKind, nodes: u16) {
+    let Some((plan, reason)) = broken(lock, nodes, Variant::Product) else {
+        return;
+    };
+    let text = plan_file::write(&plan).expect("a plan is written");
+    let name = format!("{lock:?}-{nodes}.toml").to_lowercase();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&file, &text).expect("the plan is kept");
+    let file = file.display();
+    panic!("{reason}\n\n{text}\nRun it:\n  cargo run -p quorlock-sim -- run {file}\n");
+}
+
+#[test]
+fn a_lock_on_one_node_keeps_every_property() {
+    every_property_holds(LockKind::Single, 1);
+}
+
+#[test]
+fn a_lock_of_one_name_on_each_of_three_nodes_keeps_every_property() {
+    every_property_holds(LockKind::Multi, 3);
+}
+
+#[test]
+fn a_lock_on_a_majority_of_three_nodes_keeps_every_property() {
+    every_property_holds(LockKind::Redlock, 3);
+}
+
+#[test]
+fn a_lock_on_a_majority_of_five_nodes_keeps_every_property() {
+    every_property_holds(LockKind::Redlock, 5);
+}
+
+#[test]
+fn a_planted_fault_is_found_and_its_plan_shrinks_to_what_it_takes() {
+    let (plan, reason) = broken(LockKind::Redlock, 3, Variant::ReusedNumber).expect("found");
+    assert!(reason.contains("violated"), "{reason}");
+    assert!(plan.faults.len() <= 3, "{:?}", plan.faults);
+}
