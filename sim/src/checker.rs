@@ -94,7 +94,9 @@ impl fmt::Display for Violation {
         write!(
             f,
             "{} violated at {}: {}",
-            self.property, self.at, self.story
+            self.property,
+            moment(self.at.as_nanos()),
+            self.story
         )
     }
 }
@@ -114,6 +116,11 @@ impl Violation {
         self.processes = processes.to_vec();
         self
     }
+}
+
+/// A moment as stories name it: to the microsecond.
+fn moment(at: u64) -> Span {
+    Span::nanos(at / 1_000 * 1_000)
 }
 
 /// The first property that a history breaks.

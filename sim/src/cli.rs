@@ -3,10 +3,12 @@
 mod bench;
 mod explore;
 mod replay;
+mod report;
 mod run;
+mod shrink;
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -41,6 +43,16 @@ enum Command {
     /// Repeat a failure from its file, event for event.
     #[command(after_help = "Example:\n  quorlock-sim replay failures/redlock-seed-42.json")]
     Replay(replay::Replay),
+    /// Make a failure small while it stays the same failure.
+    #[command(
+        after_help = "Example:\n  quorlock-sim shrink failures/redlock-seed-42.json -o small.json"
+    )]
+    Shrink(shrink::Shrink),
+    /// Show a run as a page for a browser: who believed what, which node had what, and what went wrong.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim report failures/redlock-seed-42.json -o page.html\n  quorlock-sim report plan.toml --seed 7 --svg -o figure.svg"
+    )]
+    Report(report::Report),
     /// Add up what the shards of a campaign printed with --json.
     #[command(after_help = "Example:\n  quorlock-sim merge shard-0.json shard-1.json")]
     Merge(explore::Merge),
@@ -140,6 +152,8 @@ enum Trouble {
     #[error(transparent)]
     File(#[from] crate::failure::FileError),
     #[error(transparent)]
+    Source(#[from] crate::source::SourceError),
+    #[error(transparent)]
     Plan(#[from] crate::plan_file::PlanError),
     #[error("{0}")]
     Other(String),
@@ -161,6 +175,8 @@ pub fn main() -> ExitCode {
         Command::Explore(explore) => explore.run(),
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
+        Command::Shrink(shrink) => shrink.run(),
+        Command::Report(report) => report.run(),
         Command::Merge(merge) => merge.run(),
         Command::Bench(bench) => bench.run(),
     };
@@ -187,6 +203,15 @@ fn say_json(value: &impl serde::Serialize) -> Result<(), Trouble> {
     let text = serde_json::to_string(value).map_err(|error| Trouble::Other(error.to_string()))?;
     say(&text);
     Ok(())
+}
+
+/// Writes a file, into a folder that is made if need be.
+fn write_file(path: &Path, text: &str) -> Result<(), Trouble> {
+    let wrong = |error: std::io::Error| Trouble::Other(format!("{}: {error}", path.display()));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(wrong)?;
+    }
+    std::fs::write(path, text).map_err(wrong)
 }
 
 /// `A..B`, or one number for `0..N`.

@@ -12,9 +12,11 @@
 //! | locks that are wrong on purpose | [`variant`] |
 //! | clients of your own | [`simulation`], [`context`] |
 //! | plans drawn from a seed | [`swarm`] |
-//! | plans in files | [`plan_file`] |
+//! | plans in files | [`plan_file`], [`source`] |
 //! | what can be seen from outside | [`recording`] |
+//! | a run as a picture | [`report`] |
 //! | many runs | [`campaign`], [`failure`] |
+//! | less of a failure | [`shrink`] |
 
 mod call;
 pub mod campaign;
@@ -36,9 +38,12 @@ mod node;
 pub mod plan;
 pub mod plan_file;
 pub mod recording;
+pub mod report;
 mod runtime;
+pub mod shrink;
 pub mod simulation;
 mod slab;
+pub mod source;
 pub mod span;
 mod store;
 pub mod story;

@@ -291,6 +291,20 @@ impl Plan {
         Span::nanos(self.faults.iter().filter_map(slack).sum())
     }
 
+    /// A node as people call it: the replicas come after all primaries.
+    #[must_use]
+    pub fn node_name(&self, node: u16) -> String {
+        let nodes = &self.nodes;
+        match node.checked_sub(nodes.count) {
+            None => format!("node {node}"),
+            Some(rest) if nodes.replicas == 1 => format!("replica of {rest}"),
+            Some(rest) => {
+                let replicas = nodes.replicas.max(1);
+                format!("replica {} of {}", rest % replicas, rest / replicas)
+            }
+        }
+    }
+
     /// How long after that the lock must have been acquired.
     #[must_use]
     pub fn progress_bound(&self) -> Span {

@@ -116,6 +116,18 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             Err(wrong(place, format!("{least} is more than {most}")))
         }
     };
+    let shortest = |place: &str, least: Span, value: Span| {
+        if least <= value {
+            Ok(())
+        } else {
+            Err(wrong(place, format!("{value} is less than {least}")))
+        }
+    };
+    // Without any, a client could go round for ever while no time passes.
+    shortest("network.least", Span::micros(1), plan.network.least)?;
+    let wait = Span::millis(1);
+    shortest("workload.poll_cap", wait, plan.workload.poll_cap)?;
+    shortest("workload.backoff_cap", wait, plan.workload.backoff_cap)?;
     ordered("network.least", plan.network.least, plan.network.most)?;
     ordered(
         "workload.hold_least",

@@ -1,7 +1,7 @@
 //! A run in words, in the order of true time.
 
 use crate::history::{Accepted, Action, Operation, Outcome, Process, Written};
-use crate::recording::{Claim, Recording};
+use crate::recording::{Claim, Place, Recording, Status};
 use crate::simulation::{Run, Verdict};
 use crate::span::Span;
 
@@ -51,7 +51,7 @@ pub fn tell(run: &Run) -> Vec<String> {
                 Sort::Violation => ">> ",
                 _ => "",
             };
-            let at = Span::nanos(line.at).to_string();
+            let at = moment(line.at).to_string();
             format!("{at:>12} {mark}{}", line.text)
         })
         .collect();
@@ -95,7 +95,18 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
     sections(run, &mut lines);
     lines.extend(run.history.writes.iter().map(|write| written(run, write)));
     if let Some(recording) = recording {
-        for claim in &recording.claims {
+        // What a replica has is what its primary had.
+        let is_replica = |claim: &&Claim| {
+            let place = Place::Node(claim.node);
+            let mut states = recording.states.iter();
+            states.any(|s| {
+                s.place == place
+                    && s.status == Status::Replica
+                    && s.from <= claim.from
+                    && claim.from < s.until
+            })
+        };
+        for claim in recording.claims.iter().filter(|c| !is_replica(c)) {
             claimed(run, claim, &mut lines);
         }
     }
@@ -108,12 +119,17 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
     lines
 }
 
+/// To the microsecond.
+fn moment(at: u64) -> Span {
+    Span::nanos(at / 1_000 * 1_000)
+}
+
 fn sections(run: &Run, lines: &mut Vec<Line>) {
     for section in &run.history.sections {
         let name = run.history.text(section.name);
         let who = section.process;
         let believed = match section.believed {
-            Some(at) => format!("finds its lock held, last at {}", Span::nanos(at)),
+            Some(at) => format!("finds its lock held, last at {}", moment(at)),
             None => "finds its lock not held any more".to_owned(),
         };
         let text = format!("{who} goes into {name}; it {believed}");
@@ -141,14 +157,14 @@ fn written(run: &Run, write: &Written) -> Line {
 
 fn claimed(run: &Run, claim: &Claim, lines: &mut Vec<Line>) {
     let name = run.history.text(claim.name);
-    let node = claim.node;
+    let node = run.plan.node_name(claim.node);
     let whose = claim
         .owner
         .map_or("somebody".to_owned(), |owner| owner.to_string());
-    let text = format!("node {node} has {name} locked for {whose} from now on");
+    let text = format!("{node}: {name} is locked by {whose}");
     lines.push(Line::new(claim.from, Sort::Node, claim.owner, text));
     if claim.until != u64::MAX {
-        let text = format!("node {node} has {name} not locked for {whose} any more");
+        let text = format!("{node}: {name} is no longer locked by {whose}");
         lines.push(Line::new(claim.until, Sort::Node, claim.owner, text));
     }
 }
@@ -197,7 +213,7 @@ fn operation(run: &Run, operation: &Operation) -> Line {
             "has perhaps written to",
         ),
     };
-    let asked = Span::nanos(operation.invoked);
+    let asked = moment(operation.invoked);
     let text = format!("{who} {text}, asked at {asked}");
     Line::new(operation.completed, Sort::Client, Some(who), text)
 }

@@ -39,10 +39,14 @@ fn exit_codes_say_what_came_of_it() {
         &["explore", "--clients", "0"],
         &["dance"],
         &["replay", "/no/such/file"],
+        &["report", "/no/such/file", "-o", "page.html"],
+        &["shrink", "/no/such/file", "-o", "small.json"],
     ] {
         assert_eq!(sim(usage).status.code(), Some(1), "{usage:?}");
     }
-    for help in ["explore", "run", "replay", "merge", "bench"] {
+    for help in [
+        "explore", "run", "replay", "shrink", "report", "merge", "bench",
+    ] {
         let output = sim(&[help, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(
@@ -112,6 +116,8 @@ fn a_plan_from_a_file_is_run_and_a_bad_one_is_refused_with_the_place() {
             "why",
         ),
         ("[workload]\nlease = \"1ms\"", "workload.lease"),
+        ("[workload]\nbackoff_cap = \"0s\"", "workload.backoff_cap"),
+        ("[network]\nleast = \"0s\"", "network.least"),
     ] {
         std::fs::write(&file, text).unwrap();
         let refused = sim(&["run", path]);
@@ -157,4 +163,116 @@ fn a_history_is_exported_as_json_lines() {
     assert!(lines.iter().any(|line| line["operation"] == "acquire"));
     assert!(lines.iter().any(|line| line["operation"] == "use"));
     assert!(lines.iter().all(|line| line["invoke"].is_u64()));
+}
+
+/// The first failure that a campaign finds.
+fn failure(folder: &Path) -> String {
+    let out = folder.to_str().expect("a path");
+    let explore = ["explore", "--seeds", "0..300", "--faults", "all"];
+    let explored = sim(&[&explore[..], &["--lock", "single", "--out", out]].concat());
+    let text = String::from_utf8(explored.stdout).expect("text");
+    let last = text.lines().last().expect("a line");
+    last.strip_prefix("quorlock-sim replay ")
+        .expect("a failure")
+        .to_owned()
+}
+
+#[test]
+fn a_failure_is_shrunk_and_the_small_one_replays() {
+    let folder = folder("shrink");
+    let file = failure(&folder);
+    let small = folder.join("small/one.json");
+    let small = small.to_str().unwrap();
+    let shrunk = sim(&["shrink", &file, "-o", small, "--json", "--runs", "1500"]);
+    assert_eq!(shrunk.status.code(), Some(2), "{}", stderr(&shrunk));
+    let told: serde_json::Value = serde_json::from_slice(&shrunk.stdout).unwrap();
+    let size = |when: &str, what: &str| told[when][what].as_u64().unwrap();
+    assert!(size("after", "faults") < size("before", "faults"), "{told}");
+    assert!(size("after", "events") < size("before", "events"), "{told}");
+    assert_eq!(sim(&["replay", small]).status.code(), Some(2));
+
+    let good = folder.join("good.toml");
+    std::fs::write(&good, "clients = 2").unwrap();
+    let refused = sim(&["shrink", good.to_str().unwrap(), "-o", small]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("good.toml: it does not fail"));
+}
+
+/// Whether every element of a text in XML is closed, in order.
+fn is_well_formed(xml: &str) -> bool {
+    let mut open = Vec::new();
+    for tag in xml.split('<').skip(1) {
+        let Some((tag, _)) = tag.split_once('>') else {
+            return false;
+        };
+        let name = tag.split([' ', '\n', '/']).next().unwrap_or("");
+        match tag.strip_prefix('/') {
+            Some(closed) if open.pop() != Some(closed) => return false,
+            Some(_) => {}
+            None if tag.ends_with('/') => {}
+            None => open.push(name),
+        }
+    }
+    open.is_empty()
+}
+
+#[test]
+fn a_report_is_one_page_that_needs_nothing_else_and_a_figure_is_one_drawing() {
+    let folder = folder("report");
+    let file = failure(&folder);
+    let page = folder.join("page.html");
+    let figure = folder.join("figure.svg");
+    let report = ["report", &file, "--json", "-o"];
+    let reported = sim(&[&report[..], &[page.to_str().unwrap()]].concat());
+    assert_eq!(reported.status.code(), Some(2), "{}", stderr(&reported));
+    let page = std::fs::read_to_string(page).unwrap();
+    for part in [
+        "client 0",
+        "node 0",
+        "violated",
+        "class=\"belief c",
+        "class=\"claim c",
+        "<ol>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    // No other address than the name of the format, which nobody loads.
+    assert_eq!(
+        page.matches("http").count(),
+        page.matches("http://www.w3.org/2000/svg").count()
+    );
+    assert!(!page.contains("<script src") && !page.contains("<link") && !page.contains("@import"));
+
+    let drawn = sim(&[&report[..], &[figure.to_str().unwrap(), "--svg"]].concat());
+    assert_eq!(drawn.status.code(), Some(2));
+    let figure = std::fs::read_to_string(figure).unwrap();
+    assert!(is_well_formed(&figure));
+    assert!(figure.contains("class=\"message request\""));
+    assert!(figure.contains("wrong"));
+}
+
+#[test]
+fn what_is_no_file_of_the_simulator_is_refused_with_its_name() {
+    let folder = folder("foreign");
+    let file = folder.join("foreign.txt");
+    let path = file.to_str().unwrap();
+    let out = folder.join("out");
+    let out = out.to_str().unwrap();
+    for text in [
+        "",
+        "hello",
+        "{\"a\": 1}",
+        "{",
+        "[[faults]]\nkind = \"earthquake\"",
+    ] {
+        std::fs::write(&file, text).unwrap();
+        for command in ["report", "shrink"] {
+            let refused = sim(&[command, path, "-o", out]);
+            // An empty file is the standard plan, which holds.
+            if !text.is_empty() || command == "shrink" {
+                assert_eq!(refused.status.code(), Some(1), "{command} {text}");
+                assert!(stderr(&refused).contains("foreign.txt"), "{text}");
+            }
+        }
+    }
 }

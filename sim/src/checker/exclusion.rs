@@ -1,8 +1,7 @@
 //! At most one client is inside while it believes to hold the lock.
 
-use super::{Property, Violation};
+use super::{Property, Violation, moment};
 use crate::history::{History, Section};
-use crate::span::Span;
 
 /// Two stays under different holds of one name must not share a stretch of true time in which both believe.
 pub(super) fn check(history: &History) -> Option<Violation> {
@@ -22,10 +21,10 @@ pub(super) fn check(history: &History) -> Option<Violation> {
             let story = format!(
                 "{} entered at {} and still found its lock held at {}; {} entered at {} and found it held too",
                 other.process,
-                Span::nanos(other.entered),
-                Span::nanos(until),
+                moment(other.entered),
+                moment(until),
                 section.process,
-                Span::nanos(section.entered),
+                moment(section.entered),
             );
             let violation = Violation::new(
                 Property::Exclusion,

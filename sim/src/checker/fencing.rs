@@ -1,8 +1,7 @@
 //! Tokens are unique and grow; a store never takes a smaller one than it has seen.
 
-use super::{Property, Violation};
+use super::{Property, Violation, moment};
 use crate::history::{Accepted, Grant, History};
-use crate::span::Span;
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     unique(history)
@@ -21,9 +20,9 @@ fn unique(history: &History) -> Option<Violation> {
     let story = format!(
         "{} (at {}) and {} (at {}) both got token {}",
         a.process,
-        Span::nanos(a.won),
+        moment(a.won),
         b.process,
-        Span::nanos(b.won),
+        moment(b.won),
         b.token,
     );
     let violation = Violation::new(Property::Fencing, b.won, history, b.name, story);
@@ -51,10 +50,10 @@ fn growing(history: &History) -> Option<Violation> {
             let story = format!(
                 "{} asked at {}, when {} had got token {} already (at {}), and got {}",
                 grant.process,
-                Span::nanos(grant.invoked),
+                moment(grant.invoked),
                 earlier.process,
                 earlier.token,
-                Span::nanos(earlier.won),
+                moment(earlier.won),
                 grant.token,
             );
             let violation =
@@ -78,7 +77,7 @@ fn taken_in_order(history: &History) -> Option<Violation> {
                 let story = format!(
                     "the store took token {token} of {} at {} after token {largest}",
                     write.process,
-                    Span::nanos(write.at),
+                    moment(write.at),
                 );
                 let violation =
                     Violation::new(Property::Fencing, write.at, history, write.name, story);

@@ -1,6 +1,6 @@
 //! Once everything works again the lock is acquired within a bound.
 
-use super::{Property, Violation};
+use super::{Property, Violation, moment};
 use crate::history::{Action, History, Outcome};
 use crate::span::Span;
 
@@ -26,8 +26,8 @@ pub(super) fn check(history: &History) -> Option<Violation> {
         name: None,
         story: format!(
             "everything worked again at {}, and nobody had acquired anything by {}",
-            Span::nanos(from),
-            Span::nanos(to)
+            moment(from),
+            moment(to)
         ),
     })
 }

@@ -1,8 +1,7 @@
 //! Writes of two holds do not interleave.
 
-use super::{Property, Violation};
+use super::{Property, Violation, moment};
 use crate::history::{Accepted, History, HoldId, Written};
-use crate::span::Span;
 
 /// Once another hold has written to a resource, an earlier one must not write there any more.
 pub(super) fn check(history: &History) -> Option<Violation> {
@@ -24,9 +23,9 @@ pub(super) fn check(history: &History) -> Option<Violation> {
             let story = format!(
                 "{} wrote at {} although {} had written in between, at {}",
                 write.process,
-                Span::nanos(write.at),
+                moment(write.at),
                 by.process,
-                Span::nanos(by.at),
+                moment(by.at),
             );
             let violation = Violation::new(Property::Usage, write.at, history, write.name, story);
             return Some(violation.by(&[write.process, by.process]));

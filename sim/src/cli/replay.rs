@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{Form, Trouble};
 use crate::failure::Failure;
+use crate::source::Source;
 
 /// Repeat a failure from its file, event for event.
 #[derive(Debug, Args)]
@@ -21,14 +22,7 @@ impl Replay {
         let failure = Failure::read(&self.file)?;
         crate::plan_file::check(&failure.plan)?;
         let run = failure.replay();
-        if !failure.is_repeated_by(&run) {
-            return Err(Trouble::Other(format!(
-                "{}: it does not repeat itself: the trace is {:016x} now, was {}; the code has changed since",
-                self.file.display(),
-                run.trace,
-                failure.trace
-            )));
-        }
+        Source::Failure(Box::new(failure)).check(&self.file, &run)?;
         super::run::tell(&run, self.form)
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Drawn, Form, Trouble, say, say_json};
+use super::{Drawn, Form, Trouble, say, say_json, write_file};
 use crate::simulation::{Run, Verdict, run};
 use crate::{plan_file, story};
 
@@ -47,9 +47,7 @@ impl RunOne {
         }
         let run = run(&Rc::new(plan));
         if let Some(file) = &self.history {
-            let wrong =
-                |error: std::io::Error| Trouble::Other(format!("{}: {error}", file.display()));
-            std::fs::write(file, crate::export::lines(&run.history)).map_err(wrong)?;
+            write_file(file, &crate::export::lines(&run.history))?;
         }
         tell(&run, self.form)
     }
@@ -81,10 +79,14 @@ pub(super) fn tell(run: &Run, form: Form) -> Result<u8, Trouble> {
             say(&line);
         }
     }
-    Ok(match &run.verdict {
+    Ok(exit_code(&run.verdict))
+}
+
+pub(super) fn exit_code(verdict: &Verdict) -> u8 {
+    match verdict {
         Verdict::Holds => 0,
         Verdict::Violated(violation) if violation.property.is_liveness() => 3,
         Verdict::Violated(_) => 2,
         Verdict::Vacuous => 4,
-    })
+    }
 }

@@ -1,0 +1,80 @@
+//! `report`.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::run::exit_code;
+use super::{Form, Trouble, say, say_json, write_file};
+use crate::report::{figure, page};
+use crate::simulation::{Verdict, run_recorded};
+use crate::source::Source;
+use crate::story;
+
+/// Show a run as a page for a browser.
+#[derive(Debug, Args)]
+pub(super) struct Report {
+    /// A failure, or a plan or scenario in TOML.
+    file: PathBuf,
+    /// Where the page is written.
+    #[arg(short, long, value_name = "PAGE")]
+    out: PathBuf,
+    /// Run a plan with this seed.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Write only the figure, in SVG, for example for a paper.
+    #[arg(long)]
+    svg: bool,
+    /// The title of the page; the name of the file without.
+    #[arg(long)]
+    title: Option<String>,
+    #[command(flatten)]
+    form: Form,
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    out: &'a PathBuf,
+    verdict: &'a Verdict,
+    trace: String,
+    messages: usize,
+    bytes: usize,
+}
+
+impl Report {
+    pub(super) fn run(self) -> Result<u8, Trouble> {
+        let source = Source::read(&self.file)?;
+        let mut plan = source.plan().clone();
+        if let Some(seed) = self.seed {
+            plan.seed = seed;
+        }
+        let (run, recording) = run_recorded(&Rc::new(plan));
+        if self.seed.is_none() {
+            source.check(&self.file, &run)?;
+        }
+        let name = self.file.file_name().map(|name| name.to_string_lossy());
+        let name = name.unwrap_or_default().into_owned();
+        let title = self.title.unwrap_or(name);
+        let text = if self.svg {
+            figure(&run, &recording)
+        } else {
+            page(&run, &recording, &title)
+        };
+        write_file(&self.out, &text)?;
+        if self.form.json {
+            say_json(&Written {
+                out: &self.out,
+                verdict: &run.verdict,
+                trace: format!("{:016x}", run.trace),
+                messages: recording.messages.len(),
+                bytes: text.len(),
+            })?;
+        } else {
+            say(&story::summary(&run.verdict));
+            say(&format!("{}", self.out.display()));
+        }
+        Ok(exit_code(&run.verdict))
+    }
+}

@@ -1,0 +1,106 @@
+//! `shrink`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::run::exit_code;
+use super::{Form, Trouble, say, say_json, write_file};
+use crate::failure::Failure;
+use crate::shrink::{Identity, Shrunk, Size, shrink};
+use crate::simulation::{Verdict, run};
+use crate::source::Source;
+
+/// Make a failure small while it stays the same failure.
+#[derive(Debug, Args)]
+pub(super) struct Shrink {
+    /// A failure, or a plan or scenario in TOML that fails.
+    file: PathBuf,
+    /// Where the small failure is written.
+    #[arg(short, long)]
+    out: PathBuf,
+    /// Run a plan with this seed.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Use at most so many runs.
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    runs: u32,
+    #[command(flatten)]
+    form: Form,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    out: &'a PathBuf,
+    identity: &'a Identity,
+    before: Size,
+    after: Size,
+    runs: u32,
+    verdict: &'a Verdict,
+}
+
+impl Shrink {
+    pub(super) fn run(self) -> Result<u8, Trouble> {
+        let source = Source::read(&self.file)?;
+        let mut plan = source.plan().clone();
+        if let Some(seed) = self.seed {
+            plan.seed = seed;
+        }
+        let first = run(&std::rc::Rc::new(plan.clone()));
+        if self.seed.is_none() {
+            source.check(&self.file, &first)?;
+        }
+        let bar = ProgressBar::new(u64::from(self.runs));
+        let style = "{bar:40} {pos} runs of at most {len}; {msg}";
+        let bar = match ProgressStyle::with_template(style) {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        };
+        let shrunk = shrink(&plan, self.runs, &mut |runs, size| {
+            bar.set_position(u64::from(runs));
+            bar.set_message(in_words(size));
+        });
+        bar.finish_and_clear();
+        let Some(shrunk) = shrunk else {
+            let path = self.file.display();
+            return Err(Trouble::Other(format!(
+                "{path}: it does not fail with seed {}: find one that does with `quorlock-sim scenarios` or `explore`",
+                plan.seed
+            )));
+        };
+        self.tell(&shrunk)
+    }
+
+    fn tell(&self, shrunk: &Shrunk) -> Result<u8, Trouble> {
+        let failure = Failure::of(&shrunk.run);
+        let text = serde_json::to_string_pretty(&failure);
+        let text = text.map_err(|error| Trouble::Other(error.to_string()))?;
+        write_file(&self.out, &text)?;
+        if self.form.json {
+            say_json(&Told {
+                out: &self.out,
+                identity: &shrunk.identity,
+                before: shrunk.before,
+                after: shrunk.after,
+                runs: shrunk.runs,
+                verdict: &shrunk.run.verdict,
+            })?;
+        } else {
+            say(&format!("before: {}", in_words(&shrunk.before)));
+            say(&format!("after:  {}", in_words(&shrunk.after)));
+            say(&format!("{} runs", shrunk.runs));
+            say(&crate::story::summary(&shrunk.run.verdict));
+            say(&format!("quorlock-sim replay {}", self.out.display()));
+        }
+        Ok(exit_code(&shrunk.run.verdict))
+    }
+}
+
+fn in_words(size: &Size) -> String {
+    format!(
+        "{} faults, {} clients, {} nodes, {} operations, {} events",
+        size.faults, size.clients, size.nodes, size.operations, size.events
+    )
+}

@@ -1,0 +1,26 @@
+//! A run as a picture: one page for a browser, or one figure for a paper.
+//!
+//! The picture is made once, as a figure. The page has the same figure in it and moves its parts when somebody zooms,
+//! so it needs nothing from elsewhere, and says the same without scripts.
+
+mod bars;
+mod figure;
+mod marks;
+mod page;
+mod scene;
+
+use crate::recording::Recording;
+use crate::simulation::Run;
+
+/// A whole page, in HTML.
+#[must_use]
+pub fn page(run: &Run, recording: &Recording, title: &str) -> String {
+    page::write(run, recording, title)
+}
+
+/// Only the figure, in SVG.
+#[must_use]
+pub fn figure(run: &Run, recording: &Recording) -> String {
+    let scene = scene::Scene::of(run, recording);
+    figure::write(&scene, figure::Use::Alone)
+}

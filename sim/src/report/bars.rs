@@ -1,0 +1,226 @@
+//! What lasts: waiting, holding, believing, claims on nodes, and times at which somebody stood still.
+
+use super::scene::{Scene, Shape, What, Who};
+use crate::history::{Action, Grant, Outcome};
+use crate::recording::{Place, Recording, Status};
+use crate::simulation::Run;
+use crate::span::Span;
+
+/// In this order they lie one over the other.
+pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
+    states(scene, run, recording);
+    claims(scene, run, recording);
+    waits(scene, run);
+    holds(scene, run);
+    beliefs(scene, run);
+}
+
+fn states(scene: &mut Scene, run: &Run, recording: &Recording) {
+    for state in &recording.states {
+        let Some(lane) = scene.lane(Who::Place(state.place)) else {
+            continue;
+        };
+        let (top, height) = (lane.top, lane.height);
+        let until = state.until.min(scene.end);
+        let who = match state.place {
+            Place::Client(client) => format!("client {client}"),
+            Place::Node(node) => run.plan.node_name(node),
+        };
+        let (class, label) = match state.status {
+            Status::Paused => ("paused", "paused"),
+            Status::Down => ("down", "down"),
+            Status::Replica => ("replica", ""),
+        };
+        let what = match state.status {
+            Status::Replica => "follows a primary",
+            _ => label,
+        };
+        let title = format!("{who}: {what} {}", stretch(state.from, until));
+        let shape = Shape::Bar {
+            from: state.from,
+            until,
+            top: top + 1.0,
+            height: height - 2.0,
+            label: label.to_owned(),
+        };
+        scene.push(shape, format!("state {class}"), title);
+    }
+}
+
+fn claims(scene: &mut Scene, run: &Run, recording: &Recording) {
+    for claim in &recording.claims {
+        let who = Who::Place(Place::Node(claim.node));
+        let Some(row) = scene.row(who, What::Name(claim.name)) else {
+            continue;
+        };
+        let (top, height) = (row.top + 2.0, row.height - 4.0);
+        let until = claim.until.min(scene.end);
+        let owner = claim.owner.map(|owner| owner.client);
+        let label = owner.map_or("?".to_owned(), |client| format!("client {client}"));
+        let name = run.history.text(claim.name);
+        let node = run.plan.node_name(claim.node);
+        let title = format!(
+            "{node} has {name} locked for {label} {}",
+            stretch(claim.from, until)
+        );
+        let shape = Shape::Bar {
+            from: claim.from,
+            until,
+            top,
+            height,
+            label,
+        };
+        scene.push(shape, format!("claim {}", colour(owner)), title);
+    }
+}
+
+fn waits(scene: &mut Scene, run: &Run) {
+    for operation in &run.history.operations {
+        if !matches!(operation.action, Action::Acquire | Action::Try) {
+            continue;
+        }
+        let who = Who::Place(Place::Client(operation.process.client));
+        let names = (0u16..64).filter(|bit| operation.names & (1 << bit) != 0);
+        for name in names.map(crate::history::NameId) {
+            let Some(row) = scene.row(who, What::Name(name)) else {
+                continue;
+            };
+            let top = row.top + row.height / 2.0 - 1.5;
+            let until = operation.completed.min(scene.end);
+            let came = match operation.outcome {
+                Outcome::Ok => "and gets it",
+                Outcome::Fail => "in vain",
+                Outcome::Indeterminate => "without an end",
+            };
+            let text = run.history.text(name);
+            let title = format!(
+                "{} asks for {text} {}, {came}",
+                operation.process,
+                stretch(operation.invoked, until)
+            );
+            let shape = Shape::Bar {
+                from: operation.invoked,
+                until,
+                top,
+                height: 3.0,
+                label: String::new(),
+            };
+            scene.push(shape, "wait", title);
+        }
+    }
+}
+
+fn holds(scene: &mut Scene, run: &Run) {
+    for grant in &run.history.grants {
+        let client = grant.process.client;
+        let who = Who::Place(Place::Client(client));
+        let Some(row) = scene.row(who, What::Name(grant.name)) else {
+            continue;
+        };
+        let (top, height) = (row.top + 2.0, row.height - 4.0);
+        let until = hold_end(run, grant).min(scene.end);
+        let name = run.history.text(grant.name);
+        let title = format!(
+            "{} has won {name} with token {}: its hold {}",
+            grant.process,
+            grant.token,
+            stretch(grant.won, until)
+        );
+        let shape = Shape::Bar {
+            from: grant.won,
+            until,
+            top,
+            height,
+            label: String::new(),
+        };
+        scene.push(shape, format!("hold {}", colour(Some(client))), title);
+    }
+}
+
+/// When a hold was given back, or its work ended.
+pub(super) fn hold_end(run: &Run, grant: &Grant) -> u64 {
+    let operations = run.history.operations.iter();
+    let released = operations
+        .filter(|op| op.hold == grant.hold && op.action == Action::Release)
+        .map(|op| op.invoked)
+        .max();
+    let sections = run.history.sections.iter();
+    let left = sections
+        .filter(|section| section.hold == grant.hold && section.name == grant.name)
+        .map(|section| section.left)
+        .max();
+    released.or(left).unwrap_or(u64::MAX).max(grant.won)
+}
+
+fn beliefs(scene: &mut Scene, run: &Run) {
+    for section in &run.history.sections {
+        let client = section.process.client;
+        let who = Who::Place(Place::Client(client));
+        let Some(row) = scene.row(who, What::Name(section.name)) else {
+            continue;
+        };
+        let (top, height) = (row.top + 4.0, row.height - 8.0);
+        let name = run.history.text(section.name);
+        let left = section.left.min(scene.end);
+        let believed = section.believed.unwrap_or(section.entered);
+        if believed < left {
+            let title = format!(
+                "{} is still in {name} {}, without having looked whether it holds the lock",
+                section.process,
+                stretch(believed, left)
+            );
+            let shape = Shape::Bar {
+                from: believed,
+                until: left,
+                top,
+                height,
+                label: String::new(),
+            };
+            scene.push(shape, "beyond", title);
+        }
+        let token = run
+            .history
+            .grants
+            .iter()
+            .find(|g| g.hold == section.hold && g.name == section.name);
+        let label = token.map_or(String::new(), |grant| token_label(grant.token));
+        let title = format!(
+            "{} is in {name} and believes to hold it {}",
+            section.process,
+            stretch(section.entered, believed)
+        );
+        let shape = Shape::Bar {
+            from: section.entered,
+            until: believed,
+            top,
+            height,
+            label,
+        };
+        scene.push(shape, format!("belief {}", colour(Some(client))), title);
+    }
+}
+
+/// A token, of which the last digits tell most if it is long.
+fn token_label(token: u64) -> String {
+    match token {
+        ..=999_999 => format!("token {token}"),
+        _ => format!("token …{:05}", token % 100_000),
+    }
+}
+
+/// The colour of a client.
+pub(super) fn colour(client: Option<u16>) -> String {
+    client.map_or("other".to_owned(), |client| format!("c{}", client % 8))
+}
+
+/// `from 12.345 ms to 20 ms (7.655 ms)`.
+pub(super) fn stretch(from: u64, until: u64) -> String {
+    let length = Span::nanos(until.saturating_sub(from) / 1_000 * 1_000);
+    format!("from {} to {} ({length})", moment(from), moment(until))
+}
+
+/// A moment, to the microsecond.
+pub(super) fn moment(at: u64) -> String {
+    let (millis, rest) = (at / 1_000_000, at % 1_000_000 / 1_000);
+    format!("{millis}.{rest:03} ms")
+}
