@@ -2,7 +2,7 @@
 
 mod connection;
 
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use quorlock::transport::{Cause, Execution, Reply, Request};
 
@@ -15,6 +15,13 @@ use crate::world::World;
 
 /// What a call comes to.
 pub(crate) type Answer = Result<Reply, (Execution, Cause)>;
+
+/// A reply on its way back.
+#[derive(Debug)]
+pub(crate) struct Replied {
+    to: Key<Call>,
+    answer: Answer,
+}
 
 const CLOSED: Answer = Err((Execution::Indeterminate, Cause::Closed));
 const TIMED_OUT: Answer = Err((Execution::Indeterminate, Cause::TimedOut));
@@ -129,28 +136,32 @@ impl World {
         };
         call.copies = call.copies.saturating_sub(1);
         let (client, node, epoch) = (call.client, call.node, call.epoch);
-        let is_kept = call.is_sent_by_the_dead || call.outlives_its_connection;
+        let at = usize::from(client) * self.nodes.len() + usize::from(node);
+        let state = self.nodes.get_mut(usize::from(node));
+        let Some((link, state)) = self.links.get_mut(at).zip(state) else {
+            return;
+        };
         let is_void = call.is_void;
-        let at = self.link_at(client, node);
-        let served = self.links.get(at).map(|link| link.node_epoch);
-        let is_up = self.node(node).is_up;
-        if is_void || !is_up || (served != Some(epoch) && !is_kept) {
+        let is_kept = call.is_sent_by_the_dead || call.outlives_its_connection;
+        let is_served = link.node_epoch == epoch || is_kept;
+        if is_void || !state.is_up || !is_served {
             self.free_if_over(key);
             if !is_void && !is_kept {
                 self.tell_closed(client, node, epoch);
             }
             return;
         }
-        if self.needs_scripts(key, client, node) {
+        if let Some(fault) = link.lacks_scripts.take() {
+            // The node does not know the scripts: the call goes back and comes again.
+            call.copies += 1;
+            self.blame(fault);
+            let again = self.now + 2 * self.plan.network.most.as_nanos();
+            self.push(again, What::Request(key));
             return;
         }
-        let now = self.now;
-        let state = self.node(node);
-        if now < state.paused_until {
+        if self.now < state.paused_until {
+            call.copies += 1;
             state.queue.push(key);
-            if let Some(call) = self.calls.get_mut(key) {
-                call.copies += 1;
-            }
             return;
         }
         self.execute(key);
@@ -174,20 +185,6 @@ impl World {
         }
     }
 
-    /// The node does not know the scripts: the call goes back and comes again.
-    fn needs_scripts(&mut self, key: Key<Call>, client: u16, node: u16) -> bool {
-        let Some(fault) = self.link(client, node).lacks_scripts.take() else {
-            return false;
-        };
-        self.blame(fault);
-        let again = self.now + 2 * self.plan.network.most.as_nanos();
-        if let Some(call) = self.calls.get_mut(key) {
-            call.copies += 1;
-        }
-        self.push(again, What::Request(key));
-        true
-    }
-
     /// Sends a reply back.
     pub(crate) fn reply(&mut self, key: Key<Call>, answer: Answer) {
         let Some(call) = self.calls.get(key) else {
@@ -207,14 +204,14 @@ impl World {
             self.record_answer(ends, passage, &answer);
         }
         if let Passage::Once(at) | Passage::Twice(at, _) = passage {
-            let answer = self.answers.insert(answer);
-            self.events.push(at, What::Reply(key, answer));
+            let reply = self.replies.insert(Replied { to: key, answer });
+            self.events.push(at, What::Reply(reply));
         }
     }
 
-    pub(crate) fn reply_arrives(&mut self, key: Key<Call>, answer: Key<Answer>) {
-        if let Some(answer) = self.answers.remove(answer) {
-            self.end_call(key, answer);
+    pub(crate) fn reply_arrives(&mut self, reply: Key<Replied>) {
+        if let Some(Replied { to, answer }) = self.replies.remove(reply) {
+            self.end_call(to, answer);
         }
     }
 
@@ -230,34 +227,40 @@ impl World {
         }
     }
 
-    pub(crate) fn poll_call(&mut self, key: Key<Call>, cx: &Context<'_>) -> Poll<Answer> {
+    /// Whether a call has its answer; if not, the task is woken when it has.
+    pub(crate) fn is_answered(&mut self, key: Key<Call>, cx: &Context<'_>) -> bool {
         let Some(call) = self.calls.get_mut(key) else {
-            return Poll::Pending;
+            return false;
         };
-        if let Some(answer) = call.answer.take() {
-            return Poll::Ready(answer);
+        if call.answer.is_some() {
+            return true;
         }
         match &mut call.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        Poll::Pending
+        false
     }
 
-    pub(crate) fn drop_call(&mut self, key: Key<Call>) -> Option<Call> {
+    pub(crate) fn take_answer(&mut self, key: Key<Call>) -> Option<Answer> {
+        self.calls.get_mut(key)?.answer.take()
+    }
+
+    /// Nobody waits for a call any more. Its waker is not the world's to drop.
+    pub(crate) fn drop_call(&mut self, key: Key<Call>) -> Option<Waker> {
         let call = self.calls.get_mut(key)?;
+        let waker = call.waker.take();
         call.is_dropped = true;
         if call.copies == 0 {
-            self.calls.remove(key)
-        } else {
-            None
+            self.calls.discard(key);
         }
+        waker
     }
 
     fn free_if_over(&mut self, key: Key<Call>) {
         let call = self.calls.get(key);
         if call.is_some_and(|call| call.is_dropped && call.copies == 0) {
-            self.calls.remove(key);
+            self.calls.discard(key);
         }
     }
 

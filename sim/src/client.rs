@@ -37,7 +37,8 @@ impl Who {
 #[derive(Debug)]
 pub(crate) struct ClientState {
     pub(crate) restarts: u16,
-    pub(crate) is_alive: bool,
+    /// The process that it is now, unless it is down.
+    pub(crate) process: Option<Who>,
     /// When it last ended.
     pub(crate) died_at: u64,
     pub(crate) monotonic: Clock,
@@ -110,7 +111,7 @@ impl ClientState {
         let uptime = draw.between(1_000_000_000, 1_000_000_000_000_000);
         ClientState {
             restarts: 0,
-            is_alive: false,
+            process: None,
             died_at: 0,
             monotonic: Clock::new(uptime),
             wall: right_wall_clock(),
@@ -141,6 +142,7 @@ impl World {
     }
 
     /// One more use of the seams since pauses in the middle of things are due.
+    #[cold]
     pub(crate) fn count_towards_pause(&mut self, client: u16) {
         let now = self.now;
         let state = self.client(client);
@@ -205,9 +207,14 @@ impl World {
     pub(crate) fn boot(&mut self, client: u16) -> Who {
         let (run, seed) = (self.run, self.plan.seed);
         let state = self.client(client);
-        state.is_alive = true;
         state.paused_until = 0;
         let restarts = state.restarts;
+        let who = Who {
+            run,
+            client,
+            restarts,
+        };
+        state.process = Some(who);
         let stream = u64::from(client) << 16 | u64::from(restarts);
         state.random = Draw::new(seed, Purpose::Client, stream);
         for node in 0..self.nodes.len() {
@@ -215,11 +222,7 @@ impl World {
             link.line = if restarts == 0 { Line::Up } else { Line::Down };
             link.waiting.clear();
         }
-        Who {
-            run,
-            client,
-            restarts,
-        }
+        who
     }
 
     /// Ends it: from now on nothing that is left of it has any effect. What it had sent goes on; what was to leave
@@ -227,7 +230,7 @@ impl World {
     pub(crate) fn kill_client(&mut self, client: u16) -> Vec<Task> {
         let now = self.now;
         let state = self.client(client);
-        state.is_alive = false;
+        state.process = None;
         state.died_at = now;
         state.restarts += 1;
         state.parked.clear();

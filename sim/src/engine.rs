@@ -175,7 +175,7 @@ impl World {
     fn happen(&mut self, what: What) -> Option<Next> {
         match what {
             What::Request(call) => self.request_arrives(call),
-            What::Reply(call, answer) => self.reply_arrives(call, answer),
+            What::Reply(reply) => self.reply_arrives(reply),
             What::Alarm(alarm, entry) => self.alarm(alarm, entry),
             What::Deadlines(client) => self.deadlines(client),
             What::ResumeClient(client, pause) => {
@@ -197,7 +197,6 @@ impl World {
             What::ResumeNode(node, pause) => self.resume_node(node, pause),
             What::RestartNode(node) => self.restart_node(node),
             What::Save(node) => self.save(node),
-            What::Replicate(entry) => self.replicated(entry),
             What::Reroute(client, seat) => self.reroute(client, seat),
             What::Begins(fault) => match self.fault_begins(fault) {
                 Aftermath::Nothing => {}
@@ -257,8 +256,7 @@ impl World {
     /// Takes out all that may have drops of its own.
     fn clear(&mut self) -> impl Sized + use<> {
         self.events.clear();
-        self.answers.drain();
-        self.replicated.drain();
+        self.replies.drain();
         (
             self.tasks.drain(),
             self.alarms.drain(),

@@ -5,8 +5,7 @@ use std::collections::BinaryHeap;
 
 use quorlock::transport::Wake;
 
-use crate::call::{Answer, Call};
-use crate::node::Replicated;
+use crate::call::{Call, Replied};
 use crate::runtime::Alarm;
 use crate::slab::Key;
 use crate::store::Write;
@@ -18,7 +17,7 @@ pub(crate) enum What {
     /// A request comes to its node.
     Request(Key<Call>),
     /// A reply comes to its client.
-    Reply(Key<Call>, Key<Answer>),
+    Reply(Key<Replied>),
     /// A timer is due, if this entry is its latest.
     Alarm(Key<Alarm>, u32),
     /// Calls of a client may be out of time.
@@ -51,8 +50,6 @@ pub(crate) enum What {
     RestartNode(u16),
     /// A node writes to its disk.
     Save(u16),
-    /// A write of a primary comes to a replica.
-    Replicate(Key<Replicated>),
     /// A client finds the new primary.
     Reroute(u16, u16),
     /// A fault begins.
@@ -74,7 +71,7 @@ impl What {
     pub(crate) fn tag(self) -> u64 {
         let (kind, a, b) = match self {
             What::Request(_) => (1, 0, 0),
-            What::Reply(..) => (2, 0, 0),
+            What::Reply(_) => (2, 0, 0),
             What::Alarm(..) => (3, 0, 0),
             What::Deadlines(client) => (4, client, 0),
             What::ResumeClient(client, _) => (5, client, 0),
@@ -90,7 +87,6 @@ impl What {
             What::ResumeNode(node, _) => (15, node, 0),
             What::RestartNode(node) => (16, node, 0),
             What::Save(node) => (17, node, 0),
-            What::Replicate(_) => (18, 0, 0),
             What::Reroute(client, node) => (19, client, node),
             What::Begins(fault) => (20, fault, 0),
             What::Ends(fault) => (21, fault, 0),
@@ -112,9 +108,16 @@ pub(crate) struct Event {
     pub(crate) what: What,
 }
 
+impl Event {
+    /// By which events are put in order.
+    fn order(&self) -> (u64, u32) {
+        (self.at, self.sequence)
+    }
+}
+
 impl PartialEq for Event {
     fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+        self.order() == other.order()
     }
 }
 
@@ -129,33 +132,116 @@ impl PartialOrd for Event {
 impl Ord for Event {
     /// Reversed: the heap of the standard library has its largest at the top.
     fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.sequence).cmp(&(self.at, self.sequence))
+        other.order().cmp(&self.order())
     }
 }
 
 /// Everything that will happen. What is due at one moment happens in the order in which it was pushed.
-#[derive(Debug, Default)]
+///
+/// Most events are messages that arrive within milliseconds: they lie in a wheel of short slots, where the next one is
+/// found without sorting. What is farther away lies in a heap.
+#[derive(Debug)]
 pub(crate) struct Events {
-    heap: BinaryHeap<Event>,
+    /// When the last event was due that was popped. Nothing is due before.
+    now: u64,
+    near: [Vec<Event>; SLOTS],
+    /// Which slots have events, bit by bit.
+    filled: [u64; SLOTS / 64],
+    far: BinaryHeap<Event>,
     sequence: u32,
+}
+
+/// How many slots the wheel has.
+const SLOTS: usize = 256;
+
+/// A slot is so many nanoseconds long, as a power of two: half a millisecond.
+const SLOT: u32 = 19;
+
+impl Default for Events {
+    fn default() -> Self {
+        Events {
+            now: 0,
+            near: [const { Vec::new() }; SLOTS],
+            filled: [0; SLOTS / 64],
+            far: BinaryHeap::new(),
+            sequence: 0,
+        }
+    }
 }
 
 impl Events {
     pub(crate) fn push(&mut self, at: u64, what: What) {
         self.sequence = self.sequence.wrapping_add(1);
-        self.heap.push(Event {
+        let at = at.max(self.now);
+        let event = Event {
             at,
             sequence: self.sequence,
             what,
-        });
+        };
+        let is_near = (at >> SLOT) - (self.now >> SLOT) < SLOTS as u64;
+        let slot = (at >> SLOT) as usize % SLOTS;
+        match (self.near.get_mut(slot), self.filled.get_mut(slot / 64)) {
+            (Some(events), Some(filled)) if is_near => {
+                events.push(event);
+                *filled |= 1 << (slot % 64);
+            }
+            _ => self.far.push(event),
+        }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        self.heap.pop()
+        let far = self.far.peek().map(Event::order);
+        let event = match self.nearest() {
+            Some((slot, index, near)) if far.is_none_or(|far| near < far) => {
+                self.take(slot, index)?
+            }
+            _ => self.far.pop()?,
+        };
+        self.now = event.at;
+        Some(event)
+    }
+
+    /// The first event of the wheel: in which slot, at which place there, and its order.
+    fn nearest(&self) -> Option<(usize, usize, (u64, u32))> {
+        let slot = self.first_filled()?;
+        let events = self.near.get(slot)?.iter().map(Event::order);
+        let (index, order) = events.enumerate().min_by_key(|(_, order)| *order)?;
+        Some((slot, index, order))
+    }
+
+    /// The first slot with events, from the one of now on.
+    fn first_filled(&self) -> Option<usize> {
+        let start = (self.now >> SLOT) as usize % SLOTS;
+        let words = self.filled.len();
+        let behind = |word: usize| self.filled.get(word).copied().unwrap_or(0);
+        let first = behind(start / 64) & (u64::MAX << (start % 64));
+        if first != 0 {
+            return Some(start / 64 * 64 + first.trailing_zeros() as usize);
+        }
+        // All the way round: what is left of the first word comes last.
+        (1..=words).find_map(|step| {
+            let word = (start / 64 + step) % words;
+            let bits = behind(word);
+            (bits != 0).then(|| word * 64 + bits.trailing_zeros() as usize)
+        })
+    }
+
+    fn take(&mut self, slot: usize, index: usize) -> Option<Event> {
+        let events = self.near.get_mut(slot)?;
+        let event = events.swap_remove(index);
+        if events.is_empty()
+            && let Some(filled) = self.filled.get_mut(slot / 64)
+        {
+            *filled &= !(1 << (slot % 64));
+        }
+        Some(event)
     }
 
     pub(crate) fn clear(&mut self) {
-        self.heap.clear();
+        self.now = 0;
+        self.near.iter_mut().for_each(Vec::clear);
+        self.filled = [0; SLOTS / 64];
+        self.far.clear();
         self.sequence = 0;
     }
 }
@@ -163,6 +249,7 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draw::{Draw, Purpose};
 
     #[test]
     fn events_come_by_time_and_then_in_the_order_in_which_they_were_pushed() {
@@ -177,6 +264,39 @@ mod tests {
             })
             .collect();
         assert_eq!(order, [1, 3, 4, 0, 2]);
-        assert!(std::mem::size_of::<Event>() <= 32);
+        // Small enough to be passed in registers.
+        assert!(std::mem::size_of::<What>() <= 16);
+    }
+
+    /// Whatever it pops, it is what a sorted list of the same events has first: near, far, and at one moment.
+    #[test]
+    fn near_and_far_events_come_in_one_order_while_more_are_pushed() {
+        let mut draw = Draw::new(1, Purpose::Plan, 0);
+        let mut events = Events::default();
+        let mut expected = std::collections::BTreeSet::new();
+        let mut now = 0;
+        for number in 0..20_000u16 {
+            let ahead = [
+                0,
+                1_000,
+                3_000_000,
+                130_000_000,
+                140_000_000,
+                10_000_000_000,
+            ];
+            let most = ahead[draw.index(ahead.len())];
+            let at = now + draw.between(0, most);
+            events.push(at, What::Begins(number));
+            expected.insert((at, number));
+            while draw.chance(490_000) {
+                let popped = events.pop().map(|event| match event.what {
+                    What::Begins(number) => (event.at, number),
+                    _ => unreachable!(),
+                });
+                assert_eq!(popped, expected.pop_first());
+                now = popped.map_or(now, |(at, _)| at);
+            }
+        }
+        assert!(!expected.is_empty());
     }
 }

@@ -22,8 +22,15 @@ thread_local! {
 pub(crate) struct Task {
     pub(crate) client: u16,
     pub(crate) part: Part,
-    work: Option<Work>,
-    bell: Option<(Arc<Bell>, Waker)>,
+    /// Not while it is polled.
+    work: Option<Box<Polled>>,
+}
+
+/// What polling a task takes.
+struct Polled {
+    work: Work,
+    bell: Arc<Bell>,
+    waker: Waker,
 }
 
 /// Which part of the process it is.
@@ -53,7 +60,9 @@ impl Wake for Bell {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.has_rung.swap(true, Ordering::Relaxed) {
+        // Not one operation: there is no other thread.
+        if !self.has_rung.load(Ordering::Relaxed) {
+            self.has_rung.store(true, Ordering::Relaxed);
             make_ready(self.key);
         }
     }
@@ -75,20 +84,19 @@ pub(crate) fn forget_ready() {
 /// Polls every task that was woken, until none is.
 pub(crate) fn run_ready() {
     while let Some(key) = READY.with_borrow_mut(VecDeque::pop_front) {
-        let Some((mut work, waker)) = with(|world| world.take_work(key)) else {
+        let Some(mut task) = with(|world| world.take_work(key)) else {
             continue;
         };
-        let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
-        let ended = match polled {
-            Poll::Pending => with(|world| world.put_back(key, work)),
+        task.bell.has_rung.store(false, Ordering::Relaxed);
+        let mut cx = Context::from_waker(&task.waker);
+        let ended = match task.work.as_mut().poll(&mut cx) {
+            Poll::Pending => with(|world| world.put_back(key, task)),
             Poll::Ready(()) => {
-                let task = with(|world| world.tasks.remove(key));
-                drop(task);
-                Some(work)
+                with(|world| world.tasks.remove(key));
+                Some(task)
             }
         };
         drop(ended);
-        drop(waker);
     }
 }
 
@@ -97,8 +105,7 @@ impl World {
         let key = self.tasks.insert(Task {
             client: who.client,
             part,
-            work: Some(work),
-            bell: None,
+            work: None,
         });
         let bell = Arc::new(Bell {
             key,
@@ -106,26 +113,24 @@ impl World {
         });
         let waker = Waker::from(bell.clone());
         if let Some(task) = self.tasks.get_mut(key) {
-            task.bell = Some((bell, waker));
+            task.work = Some(Box::new(Polled { work, bell, waker }));
         }
         make_ready(key);
     }
 
     /// The work of a task that is to be polled now, unless its process is paused: then it waits for the end of that.
-    fn take_work(&mut self, key: Key<Task>) -> Option<(Work, Waker)> {
+    fn take_work(&mut self, key: Key<Task>) -> Option<Box<Polled>> {
         let task = self.tasks.get_mut(key)?;
         let client = self.clients.get_mut(usize::from(task.client))?;
         if self.now < client.paused_until {
             client.parked.push(key);
             return None;
         }
-        let (bell, waker) = task.bell.as_ref()?;
-        bell.has_rung.store(false, Ordering::Relaxed);
-        Some((task.work.take()?, waker.clone()))
+        task.work.take()
     }
 
     /// Gives the work back for later, or returns it if its process has ended meanwhile.
-    fn put_back(&mut self, key: Key<Task>, work: Work) -> Option<Work> {
+    fn put_back(&mut self, key: Key<Task>, work: Box<Polled>) -> Option<Box<Polled>> {
         match self.tasks.get_mut(key) {
             Some(task) => {
                 task.work = Some(work);

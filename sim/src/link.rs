@@ -69,6 +69,7 @@ impl Lane {
         self.send_through_trouble(depart, arrival, effects)
     }
 
+    #[cold]
     fn send_through_trouble(&mut self, depart: u64, arrival: u64, effects: &mut [u32]) -> Passage {
         let Some(trouble) = &self.trouble else {
             return Passage::Once(arrival);

@@ -40,6 +40,8 @@ pub(crate) struct NodeState {
     /// Its replicas, each with the time at which the last write comes there.
     pub(crate) replicas: Vec<(u16, u64)>,
     pub(crate) replication_delay: u64,
+    /// Writes on their way to it. They are taken over when somebody looks: most replicas are never asked anything.
+    replicated: Vec<Replicated>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,10 +53,10 @@ pub(crate) enum Role {
 
 /// A write on its way to a replica, with the clock of the primary at its execution: what is replicated is absolute.
 #[derive(Debug)]
-pub(crate) struct Replicated {
+struct Replicated {
     from: u16,
-    to: u16,
-    at: WallMillis,
+    arrives: u64,
+    wall: WallMillis,
     request: Request,
 }
 
@@ -74,6 +76,7 @@ impl NodeState {
             subscribers: Vec::new(),
             replicas: Vec::new(),
             replication_delay: 0,
+            replicated: Vec::new(),
         }
     }
 
@@ -200,26 +203,28 @@ impl World {
                 continue;
             };
             *last = (*last).max(now + delay);
-            let (to, at) = (*to, *last);
-            let entry = self.replicated.insert(Replicated {
+            let (to, arrives) = (*to, *last);
+            self.node(to).replicated.push(Replicated {
                 from: id,
-                to,
-                at: wall,
+                arrives,
+                wall,
                 request: request.clone(),
             });
-            self.push(at, What::Replicate(entry));
         }
     }
 
-    /// A replica takes a write over, unless it follows somebody else by now.
-    pub(crate) fn replicated(&mut self, entry: Key<Replicated>) {
-        let Some(write) = self.replicated.remove(entry) else {
-            return;
-        };
+    /// A node takes over what has come from its primary by now. To be called before anything is read from a replica,
+    /// and before anything about a node changes that decides whether it takes over.
+    pub(crate) fn catch_up(&mut self, id: u16) {
+        let now = self.now;
         let variant = self.plan.variant;
-        let node = self.node(write.to);
-        if node.is_up && node.role == Role::ReplicaOf(write.from) {
-            variant::apply(&mut node.keys, write.at, &write.request, variant);
+        let node = self.node(id);
+        for write in std::mem::take(&mut node.replicated) {
+            if now < write.arrives {
+                node.replicated.push(write);
+            } else if node.is_up && node.role == Role::ReplicaOf(write.from) {
+                variant::apply(&mut node.keys, write.wall, &write.request, variant);
+            }
         }
     }
 
@@ -246,6 +251,7 @@ impl World {
     /// Ends a node; everybody connected hears it, by way of the network. Returns whether it had been up.
     pub(crate) fn crash_node(&mut self, id: u16) -> bool {
         let persistence = self.plan.nodes.persistence;
+        self.catch_up(id);
         let node = self.node(id);
         if !node.is_up {
             return false;
@@ -280,6 +286,7 @@ impl World {
     }
 
     pub(crate) fn restart_node(&mut self, id: u16) {
+        self.catch_up(id);
         let node = self.node(id);
         node.is_up = true;
         // A replica begins with all that its primary has.
@@ -303,10 +310,12 @@ impl World {
         let Some(new) = self.replica_of(seat, replica).filter(|new| *new != old) else {
             return;
         };
+        self.catch_up(new);
         self.node(new).role = Role::Primary;
         let others = std::mem::take(&mut self.node(old).replicas);
         for (other, _) in others {
             if other != new {
+                self.catch_up(other);
                 let keys = self.node(new).keys.clone();
                 let node = self.node(other);
                 node.role = Role::ReplicaOf(new);
@@ -361,6 +370,7 @@ impl World {
         if new == old {
             return;
         }
+        self.catch_up(old);
         let keys = self.node(new).keys.clone();
         let node = self.node(old);
         if node.role == Role::Primary {

@@ -155,6 +155,9 @@ impl World {
                 recording.names.push(name);
             }
         }
+        for node in 0..self.nodes.len() {
+            self.catch_up(u16::try_from(node).unwrap_or(u16::MAX));
+        }
         self.record_nodes(&mut recording);
         self.record_clients(&mut recording);
         self.recording = Some(recording);
@@ -229,7 +232,7 @@ impl World {
         let now = self.now;
         let right = crate::client::right_wall_clock().read(now);
         for (client, id) in self.clients.iter().zip(0u16..) {
-            let status = match client.is_alive {
+            let status = match client.process.is_some() {
                 false => Some(Status::Down),
                 true if now < client.paused_until => Some(Status::Paused),
                 true => None,

@@ -60,7 +60,7 @@ pub(crate) struct Alarm {
     /// When the entry that counts is due; `u64::MAX` without one.
     entry_at: u64,
     entry: u32,
-    waker: Option<Waker>,
+    waker: Waker,
 }
 
 /// A timer in the hands of a process.
@@ -114,29 +114,28 @@ impl World {
         if deadline == u64::MAX {
             return Poll::Pending;
         }
-        let due = client.monotonic.when(at, deadline);
         if timer.alarm == Key::NONE {
             timer.alarm = self.alarms.insert(Alarm {
                 client: timer.who.client,
                 deadline,
                 entry_at: u64::MAX,
                 entry: 0,
-                waker: None,
+                waker: cx.waker().clone(),
             });
         }
         let Some(alarm) = self.alarms.get_mut(timer.alarm) else {
             return Poll::Pending;
         };
-        alarm.deadline = deadline;
-        match &mut alarm.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
+        alarm.waker.clone_from(cx.waker());
+        if alarm.deadline == deadline && alarm.entry_at != u64::MAX {
+            return Poll::Pending;
         }
+        alarm.deadline = deadline;
+        let due = client.monotonic.when(at, deadline);
         if due < alarm.entry_at {
             alarm.entry = alarm.entry.wrapping_add(1);
             alarm.entry_at = due;
-            let entry = alarm.entry;
-            self.push(due, What::Alarm(timer.alarm, entry));
+            self.events.push(due, What::Alarm(timer.alarm, alarm.entry));
         }
         Poll::Pending
     }
@@ -152,9 +151,7 @@ impl World {
             return;
         };
         if alarm.deadline <= client.monotonic.read(now) {
-            if let Some(waker) = &alarm.waker {
-                waker.wake_by_ref();
-            }
+            alarm.waker.wake_by_ref();
             return;
         }
         let due = client.monotonic.when(now, alarm.deadline);

@@ -116,6 +116,18 @@ impl<T> Slab<T> {
         Some(value)
     }
 
+    /// Removes an entry and drops it where it is.
+    pub(crate) fn discard(&mut self, key: Key<T>) {
+        if let Some(entry) = self.entries.get_mut(key.index as usize)
+            && entry.generation == key.generation
+            && entry.value.is_some()
+        {
+            entry.value = None;
+            entry.generation = entry.generation.wrapping_add(1);
+            self.free.push(key.index);
+        }
+    }
+
     /// Every entry, in the order of their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<T>, &T)> {
         self.entries

@@ -60,13 +60,26 @@ impl Future for SimCall {
     type Output = Result<Reply, TransportError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        with(|world| world.poll_call(self.key, cx)).map(|answer| {
-            answer.map_err(|(execution, cause)| TransportError {
-                execution,
-                cause,
-                detail: detail(execution, cause).to_owned(),
-            })
-        })
+        if with(|world| world.is_answered(self.key, cx)) {
+            self.answer()
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+impl SimCall {
+    /// Not a part of `poll`, which mostly finds nothing.
+    #[inline(never)]
+    fn answer(&self) -> Poll<Result<Reply, TransportError>> {
+        let Some(answer) = with(|world| world.take_answer(self.key)) else {
+            return Poll::Pending;
+        };
+        Poll::Ready(answer.map_err(|(execution, cause)| TransportError {
+            execution,
+            cause,
+            detail: detail(execution, cause).to_owned(),
+        }))
     }
 }
 
@@ -82,8 +95,8 @@ fn detail(execution: Execution, cause: Cause) -> &'static str {
 
 impl Drop for SimCall {
     fn drop(&mut self) {
-        let call = with(|world| world.drop_call(self.key));
-        drop(call);
+        let waker = with(|world| world.drop_call(self.key));
+        drop(waker);
     }
 }
 

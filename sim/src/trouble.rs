@@ -103,7 +103,7 @@ impl World {
                 self.blame(blame);
                 self.client(*client).wall.step(now, by.as_nanos());
             }
-            Fault::CrashClient { client, .. } if self.client(*client).is_alive => {
+            Fault::CrashClient { client, .. } if self.client(*client).process.is_some() => {
                 self.blame(blame);
                 let tasks = self.kill_client(*client);
                 self.push(until, What::BootClient(*client));

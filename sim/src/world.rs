@@ -7,13 +7,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::call::{Answer, Call};
+use crate::call::{Call, Replied};
 use crate::client::{ClientState, Who};
 use crate::event::{Events, What};
 use crate::executor::Task;
 use crate::history::History;
 use crate::link::Link;
-use crate::node::{NodeState, Replicated};
+use crate::node::NodeState;
 use crate::plan::Plan;
 use crate::recording::Recording;
 use crate::runtime::Alarm;
@@ -41,10 +41,9 @@ pub(crate) struct World {
     pub(crate) tasks: Slab<Task>,
     pub(crate) alarms: Slab<Alarm>,
     pub(crate) calls: Slab<Call>,
-    pub(crate) answers: Slab<Answer>,
+    pub(crate) replies: Slab<Replied>,
     pub(crate) subscriptions: Slab<Subscribed>,
     pub(crate) writes: Slab<Write>,
-    pub(crate) replicated: Slab<Replicated>,
     pub(crate) clients: Vec<ClientState>,
     /// The primaries of the plan, then their replicas.
     pub(crate) nodes: Vec<NodeState>,
@@ -125,20 +124,17 @@ impl World {
 
     /// A process uses a clock, a timer, randomness or the network: at which true time that is for it. Later than now
     /// if it is being paused in the middle of what it does; `None` if it is gone.
+    #[inline]
     pub(crate) fn seam(&mut self, who: Who) -> Option<u64> {
-        if who.run != self.run {
-            return None;
-        }
-        let now = self.now;
-        let client = self.clients.get_mut(usize::from(who.client))?;
-        if client.restarts != who.restarts || !client.is_alive {
-            return None;
-        }
-        if !client.pauses_inside.is_empty() {
-            self.count_towards_pause(who.client);
-        }
         let client = self.clients.get(usize::from(who.client))?;
-        Some(now.max(client.paused_until))
+        if client.process != Some(who) {
+            return None;
+        }
+        if client.pauses_inside.is_empty() {
+            return Some(self.now.max(client.paused_until));
+        }
+        self.count_towards_pause(who.client);
+        Some(self.moment(who))
     }
 
     /// The true time that it is for a process, without counting as a use of anything.

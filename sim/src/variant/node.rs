@@ -12,6 +12,9 @@ pub(crate) fn apply(
     request: &Request,
     variant: Variant,
 ) -> Applied {
+    if variant.flaws().is_empty() {
+        return keys.apply(now, request);
+    }
     match request {
         Request::Acquire(ask) => {
             let Some((Held::Plain { owner, count }, ttl)) = keys.held(now, &ask.name) else {
