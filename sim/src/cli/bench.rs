@@ -1,18 +1,23 @@
 //! `bench`.
 
+mod watch;
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::rc::Rc;
-use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
 
 use super::{Form, Trouble, say, say_json};
+use crate::campaign::{AfterFailure, Campaign, Shard};
 use crate::plan::Plan;
 use crate::simulation::run;
 use crate::span::Span;
 use crate::swarm::{Faults, Swarm};
+use watch::{Rate, Took, Watch};
 
-/// How fast this machine is, on one core.
+/// How fast this machine is, on one core and on all of them.
 #[derive(Debug, Args)]
 pub(super) struct Bench {
     /// For how many seconds each part is measured.
@@ -25,43 +30,56 @@ pub(super) struct Bench {
 /// What was measured.
 #[derive(Debug, Serialize)]
 struct Figures {
-    /// On the reference workload, without faults, with every checker.
-    commands_per_second: u64,
-    /// Seconds of virtual time, likewise.
-    simulated_seconds_per_second: u64,
-    /// Standard runs with all faults, RedLock.
-    runs_per_second: u64,
+    reference: Reference,
+    standard: Standard,
+    scaling: Scaling,
 }
+
+/// The reference workload, without faults, with every checker, on one core.
+#[derive(Debug, Serialize)]
+struct Reference {
+    runs: u64,
+    commands: Rate,
+    simulated_seconds: Rate,
+}
+
+/// Standard runs of RedLock with all faults, on one core.
+#[derive(Debug, Serialize)]
+struct Standard {
+    runs: Rate,
+}
+
+/// The same as a campaign on one core and on all, taking turns.
+#[derive(Debug, Serialize)]
+struct Scaling {
+    cores: usize,
+    on_one: Rate,
+    on_all: Rate,
+    /// What all cores do, as a part of what one does times their number.
+    of_linear: f64,
+    /// Runs per second of processor time on all cores, as a part of those on one. Other programs do not lower it.
+    of_linear_by_cpu: Option<f64>,
+}
+
+/// How many runs each core does in one turn.
+const TURN: u64 = 64;
 
 impl Bench {
     pub(super) fn run(self) -> Result<u8, Trouble> {
-        let (runs, figures) = self.reference();
-        let all = self.all_faults();
         let figures = Figures {
-            runs_per_second: all,
-            ..figures
+            reference: self.reference(),
+            standard: self.standard(),
+            scaling: self.scaling()?,
         };
         if self.form.json {
             say_json(&figures)?;
         } else {
-            say(&format!(
-                "reference workload ({runs} runs of 10 s, no faults, checkers on):"
-            ));
-            say(&format!(
-                "  {} node commands per second",
-                figures.commands_per_second
-            ));
-            say(&format!(
-                "  {} simulated seconds per second",
-                figures.simulated_seconds_per_second
-            ));
-            say("standard runs (2 s, all faults):");
-            say(&format!("  {} runs per second", figures.runs_per_second));
+            figures.tell();
         }
         Ok(0)
     }
 
-    fn reference(&self) -> (u64, Figures) {
+    fn reference(&self) -> Reference {
         let (mut commands, mut simulated) = (0, 0.0);
         let (runs, took) = self.measure(|seed| {
             let plan = Plan {
@@ -73,45 +91,115 @@ impl Bench {
             commands += ended.counters.commands;
             simulated += ended.lasted.as_duration().as_secs_f64();
         });
-        let figures = Figures {
-            commands_per_second: per_second(commands as f64, took),
-            simulated_seconds_per_second: per_second(simulated, took),
-            runs_per_second: 0,
-        };
-        (runs, figures)
+        Reference {
+            runs,
+            commands: took.rate(commands as f64),
+            simulated_seconds: took.rate(simulated),
+        }
     }
 
-    fn all_faults(&self) -> u64 {
-        let swarm = Swarm {
-            faults: Faults::All,
-            ..Swarm::default()
-        };
+    fn standard(&self) -> Standard {
+        let swarm = swarm();
         let (runs, took) = self.measure(|seed| {
             let ended = run(&Rc::new(swarm.plan(seed)));
             drop(ended);
         });
-        per_second(runs as f64, took)
+        Standard {
+            runs: took.rate(runs as f64),
+        }
     }
 
-    /// Does something seed after seed until the time is over: how often, and how many seconds it took.
-    #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
-    fn measure(&self, mut once: impl FnMut(u64)) -> (u64, f64) {
-        once(0);
-        let began = Instant::now();
-        let mut seed = 0;
-        while began.elapsed().as_secs() < self.seconds {
-            seed += 1;
-            once(seed);
+    /// In turns, so that both meet the same weather.
+    fn scaling(&self) -> Result<Scaling, Trouble> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let turn = TURN * cores as u64;
+        let (mut on_one, mut on_all) = (Took::default(), Took::default());
+        let mut runs = 0u64;
+        let watch = Watch::start();
+        while watch.read().wall < self.seconds as f64 {
+            let seeds = runs..runs + turn;
+            on_one += campaign(1, seeds.clone())?;
+            on_all += campaign(cores, seeds)?;
+            runs += turn;
         }
-        (seed, began.elapsed().as_secs_f64())
+        let (on_one, on_all) = (on_one.rate(runs as f64), on_all.rate(runs as f64));
+        let by_cpu = on_all.per_cpu_second.zip(on_one.per_cpu_second);
+        Ok(Scaling {
+            cores,
+            of_linear: on_all.per_second / (cores as f64 * on_one.per_second),
+            of_linear_by_cpu: by_cpu.map(|(all, one)| all / one),
+            on_one,
+            on_all,
+        })
+    }
+
+    /// Does something seed after seed until the time is over: how often, and how long it took. The first time does
+    /// not count.
+    fn measure(&self, mut once: impl FnMut(u64)) -> (u64, Took) {
+        once(0);
+        let watch = Watch::start();
+        let mut runs = 0;
+        loop {
+            runs += 1;
+            once(runs);
+            let took = watch.read();
+            if self.seconds as f64 <= took.wall {
+                return (runs, took);
+            }
+        }
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a rate that is printed"
-)]
-fn per_second(amount: f64, seconds: f64) -> u64 {
-    (amount / seconds) as u64
+fn swarm() -> Swarm {
+    Swarm {
+        faults: Faults::All,
+        ..Swarm::default()
+    }
+}
+
+fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, Trouble> {
+    let campaign = Campaign {
+        swarm: swarm(),
+        seeds,
+        shard: Shard { index: 0, of: 1 },
+        jobs,
+        after_failure: AfterFailure::GoOn,
+        out: None,
+    };
+    let watch = Watch::start();
+    campaign.run()?;
+    Ok(watch.read())
+}
+
+impl Figures {
+    fn tell(&self) {
+        let Figures {
+            reference,
+            standard,
+            scaling,
+        } = self;
+        let runs = reference.runs;
+        say(&format!(
+            "reference workload ({runs} runs of 10 s, no faults, checkers on, one core):"
+        ));
+        say(&format!("  node commands: {}", reference.commands));
+        say(&format!(
+            "  simulated seconds: {}",
+            reference.simulated_seconds
+        ));
+        say("standard runs (2 s, all faults, one core):");
+        say(&format!("  runs: {}", standard.runs));
+        say("the same as a campaign:");
+        say(&format!("  runs on one core: {}", scaling.on_one));
+        say(&format!(
+            "  runs on {} cores: {}",
+            scaling.cores, scaling.on_all
+        ));
+        let by_cpu = scaling.of_linear_by_cpu;
+        say(&format!(
+            "  {:.2} of linear{}",
+            scaling.of_linear,
+            by_cpu.map_or_else(String::new, |part| format!(", {part:.2} by processor time")),
+        ));
+    }
 }

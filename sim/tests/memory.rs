@@ -1,0 +1,31 @@
+//! The memory of a campaign does not grow with its seeds.
+
+use std::rc::Rc;
+
+use quorlock_sim::plan::LockKind;
+use quorlock_sim::simulation::run;
+use quorlock_sim::span::Span;
+use quorlock_sim::swarm::{Faults, Swarm};
+
+fn batch() {
+    for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
+        let swarm = Swarm {
+            lock,
+            faults: Faults::All,
+            duration: Some(Span::millis(200)),
+            ..Swarm::default()
+        };
+        for seed in 0..20 {
+            drop(run(&Rc::new(swarm.plan(seed))));
+        }
+    }
+}
+
+/// What a thread keeps for its next run has its size after the first batch: the second leaves nothing behind.
+#[test]
+fn runs_leave_no_memory_behind() {
+    batch();
+    let left = allocation_counter::measure(batch);
+    assert!(100_000 < left.count_total);
+    assert_eq!((left.count_current, left.bytes_current), (0, 0));
+}
