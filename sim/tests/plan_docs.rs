@@ -1,0 +1,123 @@
+//! The page about plans has an example of everything a plan can say, and every example can be run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorlock_sim::fault::Kind;
+use quorlock_sim::plan::WorkloadKind;
+use quorlock_sim::plan::{LockKind, Network, Nodes, Persistence, Plan, Watchdog, Workload};
+use quorlock_sim::plan_file;
+use quorlock_sim::span::Span;
+use quorlock_sim::variant::Variant;
+use toml::{Table, Value};
+
+const PAGE: &str = include_str!("../../docs/src/plans.md");
+
+/// The examples on the page, as they are written there.
+fn examples() -> Vec<&'static str> {
+    let mut examples = Vec::new();
+    let mut rest = PAGE;
+    while let Some((_, from)) = rest.split_once("```toml\n") {
+        let (example, after) = from.split_once("```").expect("an example ends");
+        examples.push(example);
+        rest = after;
+    }
+    examples
+}
+
+/// What a table says, `a.b` for a field in another table. Lists of tables are left out.
+fn fields(table: &Table, prefix: &str, found: &mut BTreeSet<String>) {
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) => fields(inner, &format!("{prefix}{key}."), found),
+            _ => {
+                found.insert(format!("{prefix}{key}"));
+            }
+        }
+    }
+}
+
+/// The fields of faults, kind by kind.
+fn fault_fields(plan: &Table, found: &mut BTreeMap<String, BTreeSet<String>>) {
+    let faults = plan.get("faults").and_then(Value::as_array);
+    for fault in faults.into_iter().flatten().filter_map(Value::as_table) {
+        let kind = fault.get("kind").and_then(Value::as_str).expect("a kind");
+        let keys = found.entry(kind.to_owned()).or_default();
+        keys.extend(fault.keys().cloned());
+    }
+}
+
+/// A plan in which every field is set. Spelled out: a new field must be added here, and on the page.
+fn every_field() -> Plan {
+    Plan {
+        seed: 1,
+        duration: Span::secs(1),
+        lock: LockKind::Single,
+        variant: Variant::Published,
+        clients: 1,
+        nodes: Nodes {
+            count: 1,
+            persistence: Persistence::Memory,
+            replicas: 0,
+            replication_lag: Span::ZERO,
+        },
+        network: Network {
+            least: Span::ZERO,
+            most: Span::ZERO,
+            call_timeout: Span::secs(1),
+            connect_timeout: Span::secs(1),
+        },
+        workload: Workload {
+            kind: WorkloadKind::TryStorm,
+            names: 1,
+            lease: Span::secs(1),
+            watchdog: Watchdog::On,
+            hold_least: Span::ZERO,
+            hold_most: Span::ZERO,
+            think_least: Span::ZERO,
+            think_most: Span::ZERO,
+            poll_cap: Span::secs(1),
+            backoff_cap: Span::secs(1),
+            looks: 1,
+        },
+        faults: Vec::new(),
+        healed_at: Some(Span::ZERO),
+        progress_within: Some(Span::ZERO),
+    }
+}
+
+#[test]
+fn every_example_can_be_run_and_everything_has_an_example() {
+    let (mut written, mut faults) = (BTreeSet::new(), BTreeMap::new());
+    let mut known = BTreeMap::new();
+    for example in examples() {
+        let plan: Plan = toml::from_str(example).unwrap_or_else(|e| panic!("{example}\n{e}"));
+        plan_file::check(&plan).unwrap_or_else(|e| panic!("{example}\n{e}"));
+        let table: Table = toml::from_str(example).expect("a plan is a table");
+        fields(&table, "", &mut written);
+        fault_fields(&table, &mut faults);
+        // Written anew, a fault has all its fields.
+        let whole = Table::try_from(&plan).expect("a plan is a table");
+        fault_fields(&whole, &mut known);
+    }
+    let mut all = BTreeSet::new();
+    let whole = Table::try_from(every_field()).expect("a plan is a table");
+    fields(&whole, "", &mut all);
+    all.remove("faults");
+    written.remove("faults");
+    assert_eq!(written, all);
+    let kinds: BTreeSet<String> = Kind::ALL
+        .iter()
+        .map(|kind| kind.name().to_owned())
+        .collect();
+    assert_eq!(faults.keys().cloned().collect::<BTreeSet<_>>(), kinds);
+    assert_eq!(faults, known, "each kind with all its fields");
+}
+
+#[test]
+fn every_value_is_named() {
+    let work = WorkloadKind::ALL.map(WorkloadKind::name);
+    let variants = Variant::ALL.iter().map(|variant| variant.name());
+    for name in work.into_iter().chain(variants) {
+        assert!(PAGE.contains(&format!("| `{name}` |")), "{name}");
+    }
+}
