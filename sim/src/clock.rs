@@ -24,10 +24,12 @@ impl Clock {
         if self.rate_ppm == 0 {
             return self.since_local + passed;
         }
-        let ahead = i128::from(passed) * i128::from(self.rate_ppm) / 1_000_000;
-        let passed = i128::from(passed) + ahead;
+        // In two parts, so that no product is too large.
+        let (rate, full) = (i64::from(self.rate_ppm), passed / 1_000_000);
+        let rest = (passed % 1_000_000).cast_signed() * rate / 1_000_000;
+        let ahead = full.cast_signed().saturating_mul(rate).saturating_add(rest);
         self.since_local
-            .saturating_add(u64::try_from(passed).unwrap_or(0))
+            .saturating_add(passed.saturating_add_signed(ahead))
     }
 
     /// The first true time at which it shows `local` or more, from `at` on.

@@ -8,6 +8,7 @@ use crate::client::ClientState;
 use crate::context::Context;
 use crate::event::What;
 use crate::executor::{self, Part, Task, forget_ready, is_anything_ready, make_ready, run_ready};
+use crate::fault::Fault;
 use crate::history::{History, Leftover};
 use crate::link::Link;
 use crate::node::{NodeState, Role};
@@ -127,11 +128,16 @@ impl World {
         for _ in 0..seats {
             self.nodes.push(NodeState::new(Role::Primary));
         }
+        // What a replica has is seen by nobody unless it is promoted or recorded.
+        let is_failover = |fault: &Fault| matches!(fault, Fault::Failover { .. });
+        let are_replicas_seen = self.recording.is_some() || plan.faults.iter().any(is_failover);
         for seat in 0..seats {
             for _ in 0..plan.nodes.replicas {
                 let id = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
                 self.nodes.push(NodeState::new(Role::ReplicaOf(seat)));
-                self.node(seat).replicas.push((id, 0));
+                if are_replicas_seen {
+                    self.node(seat).replicas.push((id, 0));
+                }
             }
         }
         let (least, most) = (plan.network.least.as_nanos(), plan.network.most.as_nanos());
