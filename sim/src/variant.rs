@@ -102,6 +102,8 @@ variants! {
     MessagesOnly = "messages-only", [NoLookWithoutMessage];
     /// A wake-up ends a random pause early.
     CutBackOff = "cut-back-off", [WakeEndsBackOff];
+    /// Clients pause equally long between rounds, so that those who collided once collide again.
+    EvenBackOff = "even-back-off", [PausesAreEven];
     /// `SET NX PX`, released by a plain `DEL`.
     SetNxDel = "set-nx-del", [SetNx, DeleteUnchecked];
     /// `SET NX PX`, released by `GET`, a comparison in the client, and `DEL`.
@@ -117,6 +119,9 @@ variants! {
     /// Members are asked one after the other, and the lease counts from the last grant: nobody looks whether the first
     /// is still held by then.
     UncheckedMulti = "unchecked-multi", [OneByOne, GrantCountsFromReply];
+    /// Names are taken one by one in the order given, and kept while the next is waited for: two clients may wait for
+    /// each other.
+    HoldAndWait = "hold-and-wait", [WaitsInOrder];
     /// Every lost round multiplies the lease of the next by a thousand.
     CompoundingLease = "compounding-lease", [LeaseCompounds];
     /// The watchdog goes on when the lock was released.

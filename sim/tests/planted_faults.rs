@@ -107,6 +107,14 @@ fn one_name(plan: &mut Plan) {
     plan.workload.names = 1;
 }
 
+/// Two clients want two names, and both must still be at it in the second half.
+fn two_names_for_two(plan: &mut Plan) {
+    plan.clients = 2;
+    plan.workload.names = 2;
+    plan.healed_at = Some(Span::secs(1));
+    plan.progress_within = Some(Span::millis(900));
+}
+
 /// Sections last for about a lease, and holders look often whether they may stay.
 fn at_the_deadline(plan: &mut Plan) {
     one_name(plan);
@@ -235,6 +243,12 @@ fn crowd(plan: &mut Plan) {
     workload.backoff_cap = Span::secs(1);
 }
 
+/// The same with more clients.
+fn larger_crowd(plan: &mut Plan) {
+    crowd(plan);
+    plan.clients = 16;
+}
+
 macro_rules! planted {
     ($($name:ident: $variant:ident, $lock:ident, $work:ident, $faults:literal, $shape:ident => $breaks:ident within $seeds:literal;)+) => {
         /// All variants that are planted.
@@ -273,10 +287,12 @@ planted! {
     a_message_is_taken_for_a_grant: WakeIsGrant, Single, MutualExclusion, "none", as_drawn => Exclusion within 10;
     waiters_wait_for_messages_only: MessagesOnly, Single, MutualExclusion, "crash-client", one_name => Progress within 100;
     messages_end_random_pauses: CutBackOff, Redlock, MutualExclusion, "none", crowd => Progress within 10;
+    random_pauses_are_even: EvenBackOff, Redlock, MutualExclusion, "none", larger_crowd => Progress within 10;
     deadlines_go_by_the_wall_clock: WallClock, Single, MutualExclusion, "none", set_back => Exclusion within 10;
     all_clients_share_one_identity: SharedOwner, Redlock, MutualExclusion, "none", as_drawn => Exclusion within 10;
     clients_know_other_members: MixedMembership, Redlock, MutualExclusion, "none", as_drawn => Exclusion within 20;
     several_locks_are_taken_unchecked: UncheckedMulti, Multi, MutualExclusion, "none", slow_replies => Exclusion within 40;
+    names_are_kept_while_the_next_is_waited_for: HoldAndWait, Multi, Overlapping, "none", two_names_for_two => Progress within 20;
     a_lease_compounds: CompoundingLease, Single, MutualExclusion, "crash-client", one_name => Progress within 40;
     the_watchdog_outlives_the_release: ImmortalWatchdog, Redlock, MutualExclusion, "inside", as_drawn => Orphans within 40;
     set_nx_is_undone_by_del: SetNxDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 20;

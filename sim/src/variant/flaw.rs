@@ -39,12 +39,16 @@ pub enum Flaw {
     NoLookWithoutMessage,
     /// A message ends a random pause, so that all who pause try at the same time.
     WakeEndsBackOff,
+    /// Pauses between rounds are all of one length.
+    PausesAreEven,
     /// Deadlines are compared with the wall clock.
     WallClock,
     /// Clients with an odd number know only the first three nodes.
     MixedMembership,
     /// The next member is asked when the one before it has answered.
     OneByOne,
+    /// Members are taken in the order in which names were given, and kept while the next is waited for.
+    WaitsInOrder,
     /// After a lost round the lease is a thousand times as long.
     LeaseCompounds,
     /// Renewals go on after the release, as long as the process lives.

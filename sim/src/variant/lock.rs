@@ -118,7 +118,10 @@ impl Lock {
                         return Err(self.no_quorum());
                     }
                     let took = self.client.now().since(began);
-                    let pause = backoff.next(self.client.runtime().random(), took * 2);
+                    let pause = match self.client.has(Flaw::PausesAreEven) {
+                        true => policy.backoff.min(cap),
+                        false => backoff.next(self.client.runtime().random(), took * 2),
+                    };
                     self.pause(&mut waiting, pause).await;
                 }
             }

@@ -48,3 +48,88 @@ pub(crate) fn apply(
         _ => keys.apply(now, request),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quorlock::transport::{Acquire, Release, ReleaseReply, Retention};
+    use quorlock::{Name, OwnerId, WallMillis};
+    use quorlock_core::fencing::Fence;
+    use quorlock_core::lease::Lease;
+    use quorlock_core::owner::ClientId;
+
+    use super::*;
+
+    const NOW: WallMillis = WallMillis(1_000_000);
+
+    fn owner(number: u64) -> OwnerId {
+        OwnerId {
+            client: ClientId::from_random(7),
+            number,
+        }
+    }
+
+    fn name() -> Name {
+        Name::new("a").unwrap()
+    }
+
+    fn acquire(number: u64) -> Request {
+        Request::Acquire(Acquire {
+            name: name(),
+            owner: owner(number),
+            count: 1,
+            lease: Lease::new(Lease::SHORTEST).unwrap(),
+            fence: Fence::Carry(quorlock::Token(1)),
+            retention: Retention::Forever,
+        })
+    }
+
+    fn release(number: u64) -> Request {
+        Request::Release(Release {
+            name: name(),
+            owner: owner(number),
+            count: 0,
+        })
+    }
+
+    /// What stands after these requests, and the last reply.
+    fn after(variant: Variant, requests: &[Request]) -> (Option<(OwnerId, u32)>, Reply) {
+        let mut keys = Node::new();
+        let applied = requests
+            .iter()
+            .map(|request| apply(&mut keys, NOW, request, variant));
+        let reply = applied.last().unwrap().reply.unwrap();
+        let held = match keys.held(NOW, &name()) {
+            Some((Held::Plain { owner, count }, _)) => Some((owner, count)),
+            _ => None,
+        };
+        (held, reply)
+    }
+
+    #[test]
+    fn a_node_that_counts_takes_a_request_twice() {
+        let twice = [acquire(1), acquire(1)];
+        assert_eq!(after(Variant::Increments, &twice).0, Some((owner(1), 2)));
+        assert_eq!(after(Variant::Published, &twice).0, Some((owner(1), 1)));
+        let released = [acquire(1), acquire(1), release(1)];
+        assert_eq!(after(Variant::Increments, &released).0, Some((owner(1), 1)));
+        assert_eq!(after(Variant::Published, &released).0, None);
+    }
+
+    #[test]
+    fn a_plain_delete_takes_the_claim_of_anybody() {
+        let requests = [acquire(1), release(2)];
+        let freed = Reply::Release(ReleaseReply::Freed);
+        assert_eq!(after(Variant::PlainDelete, &requests), (None, freed));
+        let kept = Reply::Release(ReleaseReply::NotYours);
+        let claim = Some((owner(1), 1));
+        assert_eq!(after(Variant::Published, &requests), (claim, kept));
+    }
+
+    #[test]
+    fn set_nx_refuses_the_owner_too() {
+        let (held, reply) = after(Variant::SetNx, &[acquire(1), acquire(1)]);
+        assert_eq!(held, Some((owner(1), 1)));
+        let is_refused = matches!(reply, Reply::Acquire(AcquireReply::Refused { .. }));
+        assert!(is_refused, "{reply:?}");
+    }
+}

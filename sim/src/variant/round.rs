@@ -64,6 +64,32 @@ impl Round {
     }
 
     pub(super) async fn run(mut self) -> Outcome {
+        if self.client.has(Flaw::WaitsInOrder) {
+            self.wait_in_order().await;
+        } else {
+            self.ask_all().await;
+        }
+        if !self.layout.is_quorum(|member| self.is_granted(member)) {
+            return self.loss();
+        }
+        let terms = self.terms();
+        let valid_until = self.layout.threshold_th(&terms);
+        if valid_until.is_none_or(|until| until <= self.client.clock()) {
+            return Outcome::Failed;
+        }
+        let Some(tokens) = token::of(&self).await else {
+            return Outcome::Failed;
+        };
+        if valid_until.is_none_or(|until| until <= self.client.clock()) {
+            return Outcome::Failed;
+        }
+        self.is_won = true;
+        let (client, layout) = (&self.client, &self.layout);
+        let hold = Hold::new(client, layout, self.owner, self.lease, tokens, terms);
+        Outcome::Won(hold)
+    }
+
+    async fn ask_all(&mut self) {
         let client = Rc::clone(&self.client);
         let mut asking = Asking::new(&client);
         let mut deadline = client.now() + client.member_timeout(self.lease);
@@ -83,25 +109,32 @@ impl Round {
                 deadline = client.now() + client.member_timeout(self.lease);
             }
         }
-        drop(asking);
-        if !self.layout.is_quorum(|member| self.is_granted(member)) {
-            return self.loss();
+    }
+
+    /// Takes member after member, and keeps those that it has while it waits for the next.
+    async fn wait_in_order(&mut self) {
+        let client = Rc::clone(&self.client);
+        let layout = Rc::clone(&self.layout);
+        self.votes.fill(Vote::Pending);
+        let mut wanted = 1;
+        while wanted <= layout.members.len() {
+            let mut asking = Asking::new(&client);
+            for (member, index) in layout.members.iter().zip(0..wanted) {
+                let request = client.acquire(member, self.owner, 1, self.lease, self.fence());
+                asking.ask(index, member, request);
+            }
+            let deadline = client.now() + client.member_timeout(self.lease);
+            while !asking.is_empty()
+                && let Some(answer) = asking.next(deadline).await
+            {
+                self.note(&answer);
+            }
+            if (0..wanted).all(|member| self.is_granted(member)) {
+                wanted += 1;
+            } else {
+                client.sleep_until(deadline).await;
+            }
         }
-        let terms = self.terms();
-        let valid_until = self.layout.threshold_th(&terms);
-        if valid_until.is_none_or(|until| until <= client.clock()) {
-            return Outcome::Failed;
-        }
-        let Some(tokens) = token::of(&self).await else {
-            return Outcome::Failed;
-        };
-        if valid_until.is_none_or(|until| until <= client.clock()) {
-            return Outcome::Failed;
-        }
-        self.is_won = true;
-        let (client, layout) = (&self.client, &self.layout);
-        let hold = Hold::new(client, layout, self.owner, self.lease, tokens, terms);
-        Outcome::Won(hold)
     }
 
     /// Asks the next member that was not asked.
