@@ -395,3 +395,58 @@ fn digest(reply: &Result<Reply, Cause>) -> u64 {
         _ => 15,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quorlock::transport::{Acquire, Retention};
+    use quorlock::{Name, OwnerId, Token};
+    use quorlock_core::fencing::Fence;
+    use quorlock_core::lease::Lease;
+    use quorlock_core::owner::ClientId;
+
+    use super::*;
+
+    fn write(from: u16, arrives: u64, name: &str) -> Replicated {
+        let request = Request::Acquire(Acquire {
+            name: Name::new(name).unwrap(),
+            owner: OwnerId {
+                client: ClientId::from_random(1),
+                number: 1,
+            },
+            count: 1,
+            lease: Lease::new(Lease::SHORTEST).unwrap(),
+            fence: Fence::Carry(Token(1)),
+            retention: Retention::Forever,
+        });
+        Replicated {
+            from,
+            arrives,
+            wall: WallMillis(1),
+            request,
+        }
+    }
+
+    #[test]
+    fn a_replica_takes_over_what_has_come_from_its_own_primary() {
+        let mut world = World {
+            nodes: vec![
+                NodeState::new(Role::Primary),
+                NodeState::new(Role::ReplicaOf(0)),
+            ],
+            ..World::default()
+        };
+        world.node(1).replicated = vec![write(0, 5, "a"), write(7, 6, "b"), write(0, 15, "c")];
+        for (now, names) in [(4, &[][..]), (10, &["a"]), (15, &["a", "c"])] {
+            world.now = now;
+            world.catch_up(1);
+            let taken: Vec<_> = world.node(1).keys.names(WallMillis(1)).collect();
+            let taken: Vec<_> = taken.into_iter().map(Name::as_str).collect();
+            assert_eq!(taken, names, "{now}");
+        }
+        world.node(1).replicated = vec![write(0, 20, "d")];
+        world.now = 20;
+        world.node(1).is_up = false;
+        world.catch_up(1);
+        assert_eq!(world.node(1).keys.names(WallMillis(1)).count(), 2);
+    }
+}
