@@ -146,20 +146,20 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
 }
 
 #[cfg(test)]
-mod samples {
+pub(crate) mod samples {
     //! Histories for the checkers' tests.
 
     use super::*;
     use crate::history::{Accepted, Action, Grant, HoldId, Operation, Outcome, Section, Written};
 
-    pub(super) fn process(client: u16) -> Process {
+    pub(crate) fn process(client: u16) -> Process {
         Process {
             client,
             restarts: 0,
         }
     }
 
-    pub(super) fn history(sections: Vec<Section>) -> History {
+    pub(crate) fn history(sections: Vec<Section>) -> History {
         History {
             names: vec!["a".into(), "b".into()],
             sections,
@@ -167,7 +167,7 @@ mod samples {
         }
     }
 
-    pub(super) fn believed(client: u16, hold: u32, entered: u64, until: u64) -> Section {
+    pub(crate) fn believed(client: u16, hold: u32, entered: u64, until: u64) -> Section {
         Section {
             process: process(client),
             hold: HoldId(hold),
@@ -178,7 +178,7 @@ mod samples {
         }
     }
 
-    pub(super) fn granted(hold: u32, invoked: u64, won: u64, token: u64) -> Grant {
+    pub(crate) fn granted(hold: u32, invoked: u64, won: u64, token: u64) -> Grant {
         Grant {
             hold: HoldId(hold),
             process: process(0),
@@ -189,7 +189,7 @@ mod samples {
         }
     }
 
-    pub(super) fn written(hold: u32, at: u64, token: Option<u64>) -> Written {
+    pub(crate) fn written(hold: u32, at: u64, token: Option<u64>) -> Written {
         Written {
             process: process(0),
             hold: HoldId(hold),
@@ -200,7 +200,7 @@ mod samples {
         }
     }
 
-    pub(super) fn acquired(invoked: u64, completed: u64, outcome: Outcome) -> Operation {
+    pub(crate) fn acquired(invoked: u64, completed: u64, outcome: Outcome) -> Operation {
         Operation {
             process: process(0),
             action: Action::Acquire,

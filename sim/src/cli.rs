@@ -1,10 +1,12 @@
 //! The command line.
 
 mod bench;
+mod chosen;
 mod explore;
 mod replay;
 mod report;
 mod run;
+mod scenarios;
 mod shrink;
 
 use std::ops::Range;
@@ -37,12 +39,17 @@ enum Command {
     Explore(explore::Explore),
     /// Run one seed, or a plan from a file, and tell its story.
     #[command(
-        after_help = "Examples:\n  quorlock-sim run --seed 42 --lock single\n  quorlock-sim run plan.toml"
+        after_help = "Examples:\n  quorlock-sim run --seed 42 --lock single\n  quorlock-sim run plan.toml\n  quorlock-sim run Q3"
     )]
     Run(run::RunOne),
     /// Repeat a failure from its file, event for event.
     #[command(after_help = "Example:\n  quorlock-sim replay failures/redlock-seed-42.json")]
     Replay(replay::Replay),
+    /// Run scenarios, the simulator's own or yours, and compare what comes of them with what is expected.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim scenarios\n  quorlock-sim scenarios Q\n  quorlock-sim scenarios my/scenario.toml --rates"
+    )]
+    Scenarios(scenarios::Scenarios),
     /// Make a failure small while it stays the same failure.
     #[command(
         after_help = "Example:\n  quorlock-sim shrink failures/redlock-seed-42.json -o small.json"
@@ -154,6 +161,8 @@ enum Trouble {
     #[error(transparent)]
     Source(#[from] crate::source::SourceError),
     #[error(transparent)]
+    Scenario(#[from] crate::scenario::ScenarioError),
+    #[error(transparent)]
     Plan(#[from] crate::plan_file::PlanError),
     #[error("{0}")]
     Other(String),
@@ -175,6 +184,7 @@ pub fn main() -> ExitCode {
         Command::Explore(explore) => explore.run(),
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
+        Command::Scenarios(scenarios) => scenarios.run(),
         Command::Shrink(shrink) => shrink.run(),
         Command::Report(report) => report.run(),
         Command::Merge(merge) => merge.run(),

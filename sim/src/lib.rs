@@ -15,6 +15,7 @@
 //! | plans in files | [`plan_file`], [`source`] |
 //! | what can be seen from outside | [`recording`] |
 //! | a run as a picture | [`report`] |
+//! | plans with what is expected of them | [`scenario`] |
 //! | many runs | [`campaign`], [`failure`] |
 //! | less of a failure | [`shrink`] |
 
@@ -40,6 +41,7 @@ pub mod plan_file;
 pub mod recording;
 pub mod report;
 mod runtime;
+pub mod scenario;
 pub mod shrink;
 pub mod simulation;
 mod slab;

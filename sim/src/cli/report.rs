@@ -6,24 +6,21 @@ use std::rc::Rc;
 use clap::Args;
 use serde::Serialize;
 
+use super::chosen::Chosen;
 use super::run::exit_code;
 use super::{Form, Trouble, say, say_json, write_file};
 use crate::report::{figure, page};
 use crate::simulation::{Verdict, run_recorded};
-use crate::source::Source;
 use crate::story;
 
 /// Show a run as a page for a browser.
 #[derive(Debug, Args)]
 pub(super) struct Report {
-    /// A failure, or a plan or scenario in TOML.
-    file: PathBuf,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Where the page is written.
     #[arg(short, long, value_name = "PAGE")]
     out: PathBuf,
-    /// Run a plan with this seed.
-    #[arg(long)]
-    seed: Option<u64>,
     /// Write only the figure, in SVG, for example for a paper.
     #[arg(long)]
     svg: bool,
@@ -45,18 +42,10 @@ struct Written<'a> {
 
 impl Report {
     pub(super) fn run(self) -> Result<u8, Trouble> {
-        let source = Source::read(&self.file)?;
-        let mut plan = source.plan().clone();
-        if let Some(seed) = self.seed {
-            plan.seed = seed;
-        }
-        let (run, recording) = run_recorded(&Rc::new(plan));
-        if self.seed.is_none() {
-            source.check(&self.file, &run)?;
-        }
-        let name = self.file.file_name().map(|name| name.to_string_lossy());
-        let name = name.unwrap_or_default().into_owned();
-        let title = self.title.unwrap_or(name);
+        let source = self.chosen.read()?;
+        let (run, recording) = run_recorded(&Rc::new(source.plan().clone()));
+        source.check(self.chosen.path(), &run)?;
+        let title = self.title.unwrap_or_else(|| self.chosen.name());
         let text = if self.svg {
             figure(&run, &recording)
         } else {

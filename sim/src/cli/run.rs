@@ -6,17 +6,20 @@ use std::rc::Rc;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Drawn, Form, Trouble, say, say_json, write_file};
+use super::{Drawn, Form, Trouble, chosen, say, say_json, write_file};
 use crate::simulation::{Run, Verdict, run};
 use crate::{plan_file, story};
 
 /// Run one seed, or a plan from a file, and tell its story.
 #[derive(Debug, Args)]
 pub(super) struct RunOne {
-    /// A plan in TOML.
-    #[arg(conflicts_with_all = ["lock", "variant", "nodes", "clients", "faults", "workload", "duration"])]
+    /// A plan or scenario in TOML, a failure, or the id of a scenario.
+    #[arg(value_name = "FILE|ID", conflicts_with_all = ["lock", "variant", "nodes", "clients", "faults", "workload", "duration"])]
     file: Option<PathBuf>,
-    /// The seed.
+    /// Which case of a scenario; the first without.
+    #[arg(long, requires = "file")]
+    case: Option<String>,
+    /// The seed; without, a scenario has the first that shows what it is about.
     #[arg(long, required_unless_present = "file")]
     seed: Option<u64>,
     #[command(flatten)]
@@ -33,13 +36,13 @@ pub(super) struct RunOne {
 
 impl RunOne {
     pub(super) fn run(self) -> Result<u8, Trouble> {
-        let mut plan = match &self.file {
-            Some(file) => plan_file::read(file)?,
+        let plan = match &self.file {
+            Some(file) => {
+                let source = chosen::read(file, self.case.as_deref(), self.seed)?;
+                source.plan().clone()
+            }
             None => self.drawn.swarm().plan(self.seed.unwrap_or(0)),
         };
-        if let Some(seed) = self.seed {
-            plan.seed = seed;
-        }
         plan_file::check(&plan)?;
         if self.plan {
             say(&plan_file::write(&plan)?);

@@ -6,24 +6,21 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use super::chosen::Chosen;
 use super::run::exit_code;
 use super::{Form, Trouble, say, say_json, write_file};
 use crate::failure::Failure;
 use crate::shrink::{Identity, Shrunk, Size, shrink};
 use crate::simulation::{Verdict, run};
-use crate::source::Source;
 
 /// Make a failure small while it stays the same failure.
 #[derive(Debug, Args)]
 pub(super) struct Shrink {
-    /// A failure, or a plan or scenario in TOML that fails.
-    file: PathBuf,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Where the small failure is written.
     #[arg(short, long)]
     out: PathBuf,
-    /// Run a plan with this seed.
-    #[arg(long)]
-    seed: Option<u64>,
     /// Use at most so many runs.
     #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     runs: u32,
@@ -43,28 +40,23 @@ struct Told<'a> {
 
 impl Shrink {
     pub(super) fn run(self) -> Result<u8, Trouble> {
-        let source = Source::read(&self.file)?;
-        let mut plan = source.plan().clone();
-        if let Some(seed) = self.seed {
-            plan.seed = seed;
-        }
+        let source = self.chosen.read()?;
+        let plan = source.plan();
         let first = run(&std::rc::Rc::new(plan.clone()));
-        if self.seed.is_none() {
-            source.check(&self.file, &first)?;
-        }
+        source.check(self.chosen.path(), &first)?;
         let bar = ProgressBar::new(u64::from(self.runs));
         let style = "{bar:40} {pos} runs of at most {len}; {msg}";
         let bar = match ProgressStyle::with_template(style) {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
         };
-        let shrunk = shrink(&plan, self.runs, &mut |runs, size| {
+        let shrunk = shrink(plan, self.runs, &mut |runs, size| {
             bar.set_position(u64::from(runs));
             bar.set_message(in_words(size));
         });
         bar.finish_and_clear();
         let Some(shrunk) = shrunk else {
-            let path = self.file.display();
+            let path = self.chosen.path().display();
             return Err(Trouble::Other(format!(
                 "{path}: it does not fail with seed {}: find one that does with `quorlock-sim scenarios` or `explore`",
                 plan.seed

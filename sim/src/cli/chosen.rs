@@ -1,0 +1,95 @@
+//! Which run is meant: by a file, or by the id of a scenario.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::Trouble;
+use crate::plan::Plan;
+use crate::scenario::{self, Case, Depth, Scenario};
+use crate::source::Source;
+
+/// One run, from a file or from the catalog.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Chosen {
+    /// A failure, a plan or scenario in TOML, or the id of a scenario.
+    #[arg(value_name = "FILE|ID")]
+    file: PathBuf,
+    /// Which case of a scenario; the first without.
+    #[arg(long)]
+    case: Option<String>,
+    /// Run a plan with this seed; without, a scenario with the first that shows what it is about.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+impl Chosen {
+    /// The name of the run, for titles.
+    pub(super) fn name(&self) -> String {
+        let name = self.file.file_name().map(|name| name.to_string_lossy());
+        name.unwrap_or_default().into_owned()
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.file
+    }
+
+    pub(super) fn read(&self) -> Result<Source, Trouble> {
+        read(&self.file, self.case.as_deref(), self.seed)
+    }
+}
+
+/// What is to be run.
+pub(super) fn read(path: &Path, case: Option<&str>, seed: Option<u64>) -> Result<Source, Trouble> {
+    let scenario = match path.exists() {
+        true if is_scenario(path) => Some(scenario::read(path)?),
+        true => None,
+        false => match path.to_str() {
+            // What looks like a path is one, and Source says that it is not there.
+            Some(id) if !id.contains(['/', '\\', '.']) => Some(scenario::find(id)?),
+            _ => None,
+        },
+    };
+    let Some(scenario) = scenario else {
+        if let Some(case) = case {
+            let path = path.display();
+            let why = format!("{path}: it is no scenario, so it has no case {case:?}");
+            return Err(Trouble::Other(why));
+        }
+        let source = Source::read(path)?;
+        return Ok(match seed {
+            Some(seed) => Source::Plan(Box::new(Plan {
+                seed,
+                ..source.plan().clone()
+            })),
+            None => source,
+        });
+    };
+    let case = one_case(&scenario, case)?;
+    let first = || case.judge(Depth::UntilFound).first;
+    let seed = seed.or_else(first).unwrap_or(0);
+    Ok(Source::Plan(Box::new(Plan {
+        seed,
+        ..case.plan.clone()
+    })))
+}
+
+fn is_scenario(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let table: Result<toml::Table, _> = toml::from_str(&text);
+    table.is_ok_and(|table| scenario::has_header(&table))
+}
+
+fn one_case<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a Case, Trouble> {
+    let mut cases = scenario.cases.iter();
+    let found = match name {
+        Some(name) => cases.find(|case| case.name == name),
+        None => cases.next(),
+    };
+    found.ok_or_else(|| {
+        let names: Vec<&str> = scenario.cases.iter().map(|c| c.name.as_str()).collect();
+        let (id, asked) = (&scenario.id, name.unwrap_or_default());
+        let names = names.join(", ");
+        Trouble::Other(format!("{id} has no case {asked:?}, only {names}"))
+    })
+}

@@ -1,0 +1,253 @@
+//! `scenarios`.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Form, Trouble, say, say_json};
+use crate::scenario::{self, Case, Depth, Expect, Interval, Judged, Scenario, Verdict};
+
+/// Run scenarios and compare what comes of them with what is expected.
+#[derive(Debug, Args)]
+pub(super) struct Scenarios {
+    /// Only those whose id begins like this, or whose title has it; or a file or folder of your own.
+    filter: Option<String>,
+    /// Only name them.
+    #[arg(long)]
+    list: bool,
+    /// Run all seeds also of what is found with few, and say how often it breaks.
+    #[arg(long)]
+    rates: bool,
+    /// On how many threads; on all cores without.
+    #[arg(long)]
+    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// What came of one case.
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    case: String,
+    title: String,
+    expected: String,
+    #[serde(flatten)]
+    judged: Judged,
+    /// How often what is expected to break breaks.
+    rate: Option<Interval>,
+    milliseconds: u64,
+}
+
+impl Scenarios {
+    pub(super) fn run(self) -> Result<u8, Trouble> {
+        let scenarios = self.chosen()?;
+        if self.list {
+            return self.name(&scenarios);
+        }
+        let cases: Vec<(&Scenario, &Case)> = scenarios
+            .iter()
+            .flat_map(|scenario| scenario.cases.iter().map(move |case| (scenario, case)))
+            .collect();
+        let rows = self.judge(&cases);
+        if self.form.json {
+            say_json(&rows)?;
+        } else {
+            self.tell(&rows);
+        }
+        Ok(rows
+            .iter()
+            .map(exit_code)
+            .max_by_key(|code| severity(*code))
+            .unwrap_or(4))
+    }
+
+    fn chosen(&self) -> Result<Vec<Scenario>, Trouble> {
+        let Some(filter) = &self.filter else {
+            return Ok(scenario::built_in()?);
+        };
+        let path = Path::new(filter);
+        if path.is_dir() {
+            return of_folder(path);
+        }
+        if path.exists() || filter.contains(['/', '\\']) {
+            return Ok(vec![scenario::read(path)?]);
+        }
+        let wanted = filter.to_lowercase();
+        let mut scenarios = scenario::built_in()?;
+        // An id that is there in full is meant, and not all that begin like it.
+        let is_id = scenarios.iter().any(|s| s.id.to_lowercase() == wanted);
+        scenarios.retain(|scenario| {
+            let id = scenario.id.to_lowercase();
+            match is_id {
+                true => id == wanted,
+                false => id.starts_with(&wanted) || scenario.title.to_lowercase().contains(&wanted),
+            }
+        });
+        if scenarios.is_empty() {
+            return Err(scenario::ScenarioError::Unknown(filter.clone()).into());
+        }
+        Ok(scenarios)
+    }
+
+    fn name(&self, scenarios: &[Scenario]) -> Result<u8, Trouble> {
+        if self.form.json {
+            let names: Vec<(&str, &str)> = scenarios
+                .iter()
+                .map(|s| (s.id.as_str(), s.title.as_str()))
+                .collect();
+            say_json(&names)?;
+            return Ok(0);
+        }
+        for scenario in scenarios {
+            say(&format!("{:<6} {}", scenario.id, scenario.title));
+        }
+        Ok(0)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
+    fn judge(&self, cases: &[(&Scenario, &Case)]) -> Vec<Row> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let jobs = self.jobs.map_or(cores, NonZeroUsize::get);
+        let depth = match self.rates {
+            true => Depth::AllSeeds,
+            false => Depth::UntilFound,
+        };
+        let next = AtomicUsize::new(0);
+        let rows: Mutex<Vec<(usize, Row)>> = Mutex::default();
+        std::thread::scope(|scope| {
+            for _ in 0..jobs {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some((scenario, case)) = cases.get(index) else {
+                            return;
+                        };
+                        let began = Instant::now();
+                        let judged = case.judge(depth);
+                        let row = Row::of(scenario, case, judged, began.elapsed());
+                        if let Ok(mut rows) = rows.lock() {
+                            rows.push((index, row));
+                        }
+                    }
+                });
+            }
+        });
+        let mut rows = rows.into_inner().unwrap_or_default();
+        rows.sort_by_key(|(index, _)| *index);
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+
+    fn tell(&self, rows: &[Row]) {
+        say(&format!(
+            "{:<8} {:<20} {:<20} {:>5} {:>6} {:>8}  verdict",
+            "id", "case", "expected", "runs", "first", "time"
+        ));
+        for row in rows {
+            let first = row
+                .judged
+                .first
+                .map_or("-".to_owned(), |seed| seed.to_string());
+            let time = format!("{} ms", row.milliseconds);
+            say(&format!(
+                "{:<8} {:<20} {:<20} {:>5} {:>6} {:>8}  {}",
+                row.id,
+                row.case,
+                row.expected,
+                row.judged.runs,
+                first,
+                time,
+                verdict(&row.judged.verdict)
+            ));
+            if let Some(rate) = row.rate.filter(|_| self.rates) {
+                say(&format!("{:<8} breaks in {rate} of runs", ""));
+            }
+            if let Some(measured) = row.judged.measured {
+                let share = Interval::of(measured.lost, measured.acknowledged);
+                let all = measured.acknowledged;
+                say(&format!("{:<8} lost {share} of {all} acknowledged", ""));
+            }
+        }
+        let wrong = rows.iter().filter(|row| exit_code(row) != 0).count();
+        let runs: u64 = rows.iter().map(|row| row.judged.runs).sum();
+        say(&format!(
+            "{} cases, {runs} runs: {} as expected, {wrong} not",
+            rows.len(),
+            rows.len() - wrong
+        ));
+    }
+}
+
+impl Row {
+    fn of(scenario: &Scenario, case: &Case, judged: Judged, took: Duration) -> Self {
+        let property = case.expect.property();
+        Row {
+            id: scenario.id.clone(),
+            case: case.name.clone(),
+            title: scenario.title.clone(),
+            expected: match &case.expect {
+                Expect::Holds => "holds".to_owned(),
+                Expect::Breaks(property, _) => format!("breaks {property}"),
+            },
+            rate: property.map(|property| judged.rate(property)),
+            judged,
+            milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Every scenario in a folder. A plan without a header is none.
+fn of_folder(folder: &Path) -> Result<Vec<Scenario>, Trouble> {
+    let wrong = |error: std::io::Error| Trouble::Other(format!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(wrong)? {
+        let path = entry.map_err(wrong)?.path();
+        if path.extension().is_some_and(|ext| ext == "toml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        let folder = folder.display();
+        return Err(Trouble::Other(format!(
+            "{folder}: there is no file that ends in .toml"
+        )));
+    }
+    let read = |file: &PathBuf| scenario::read(file).map_err(Trouble::from);
+    files.iter().map(read).collect()
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::AsExpected => "as expected".to_owned(),
+        Verdict::Broken(property) => format!("BROKEN: {property}"),
+        Verdict::NotFound(property) => format!("NOT FOUND: {property}"),
+        Verdict::Vacuous(why) => format!("VACUOUS: {why}"),
+        Verdict::OtherFigure(why) => format!("OTHER FIGURE: {why}"),
+    }
+}
+
+/// As for one run; a known break that is not found means that nothing was shown.
+fn exit_code(row: &Row) -> u8 {
+    match &row.judged.verdict {
+        Verdict::AsExpected => 0,
+        Verdict::Broken(property) if property.is_liveness() => 3,
+        Verdict::Broken(_) => 2,
+        Verdict::NotFound(_) | Verdict::Vacuous(_) | Verdict::OtherFigure(_) => 4,
+    }
+}
+
+/// What is broken comes before what was not shown.
+fn severity(code: u8) -> u8 {
+    match code {
+        2 => 3,
+        3 => 2,
+        4 => 1,
+        _ => 0,
+    }
+}

@@ -1,0 +1,182 @@
+//! The whole catalog against its expected verdicts, and scenarios of one's own on the command line.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use quorlock_sim::scenario::{Depth, Verdict, built_in};
+
+#[test]
+fn every_case_of_the_catalog_comes_out_as_expected() {
+    let scenarios = built_in().unwrap();
+    let cases: Vec<_> = scenarios
+        .iter()
+        .flat_map(|scenario| scenario.cases.iter().map(move |case| (&scenario.id, case)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((id, case)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let judged = case.judge(Depth::UntilFound);
+                    if judged.verdict != Verdict::AsExpected {
+                        let name = &case.name;
+                        let line = format!("{id}, {name}: {:?}", judged.verdict);
+                        wrong.lock().unwrap().push(line);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Rows of the catalog: one node, failover, several locks, a quorum, the model-checked variants, figures.
+#[test]
+fn the_catalog_has_every_part() {
+    let ids: Vec<String> = built_in().unwrap().into_iter().map(|s| s.id).collect();
+    let count = |prefix: &str| ids.iter().filter(|id| id.starts_with(prefix)).count();
+    for (prefix, least) in [
+        ("S", 20),
+        ("R", 9),
+        ("M", 7),
+        ("Q", 29),
+        ("V-", 11),
+        ("F", 2),
+    ] {
+        assert!(least <= count(prefix), "{prefix}: {}", count(prefix));
+    }
+}
+
+fn sim(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_quorlock-sim"))
+        .args(arguments)
+        .output()
+        .expect("it starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+#[test]
+fn a_filter_chooses_by_id_or_title() {
+    let one = sim(&["scenarios", "s9"]);
+    assert_eq!(one.status.code(), Some(0), "{}", stderr(&one));
+    assert!(stdout(&one).contains("2 cases"), "{}", stdout(&one));
+    let listed = sim(&["scenarios", "--list", "M"]);
+    assert!(stdout(&listed).lines().count() >= 7);
+    let none = sim(&["scenarios", "Z99"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(stderr(&none).contains("Z99") && stderr(&none).contains("--list"));
+    let rows = sim(&["scenarios", "S7", "--json"]);
+    let rows: serde_json::Value = serde_json::from_slice(&rows.stdout).unwrap();
+    assert_eq!(rows[0]["verdict"], "as-expected");
+    assert!(rows[0]["runs"].as_u64() >= Some(10));
+}
+
+const MINE: &str = r#"
+id = "MINE"
+title = "my own"
+seeds = 20
+lock = "single"
+[nodes]
+count = 1
+persistence = "memory"
+[[faults]]
+kind = "crash-node"
+at = "500ms"
+node = 0
+restart_after = "1ms"
+"#;
+
+#[test]
+fn a_scenario_in_any_folder_is_judged_like_the_catalog() {
+    let folder = folder("mine");
+    let file = folder.join("mine.toml");
+    let path = file.to_str().unwrap();
+    let breaks =
+        "[[case]]\nexpect = \"breaks\"\nproperty = \"exclusion\"\nbeside = [\"fencing\"]\n";
+    for (case, code, word) in [
+        (breaks, 0, "as expected"),
+        ("[[case]]\nexpect = \"holds\"\n", 2, "BROKEN: exclusion"),
+        (
+            "[[case]]\nexpect = \"breaks\"\nproperty = \"ownership\"\nbeside = [\"exclusion\", \"fencing\"]\n",
+            4,
+            "NOT FOUND: ownership",
+        ),
+        (
+            "[[case]]\nexpect = \"holds\"\nplan = { clients = 1 }\n",
+            4,
+            "VACUOUS",
+        ),
+    ] {
+        std::fs::write(&file, format!("{MINE}{case}")).unwrap();
+        let judged = sim(&["scenarios", path]);
+        assert_eq!(
+            judged.status.code(),
+            Some(code),
+            "{case}{}",
+            stdout(&judged)
+        );
+        assert!(stdout(&judged).contains(word), "{}", stdout(&judged));
+    }
+    // As one story, as a page, and as a small failure.
+    std::fs::write(&file, format!("{MINE}{breaks}")).unwrap();
+    let told = sim(&["run", path]);
+    assert_eq!(told.status.code(), Some(2), "{}", stderr(&told));
+    assert!(stdout(&told).contains("node 0 crashes"));
+    let page = folder.join("page.html");
+    let page = page.to_str().unwrap();
+    assert_eq!(sim(&["report", path, "-o", page]).status.code(), Some(2));
+    let small = folder.join("small.json");
+    let small = small.to_str().unwrap();
+    assert_eq!(sim(&["shrink", path, "-o", small]).status.code(), Some(2));
+    // The folder as a whole, and one without any.
+    let all = sim(&["scenarios", folder.to_str().unwrap()]);
+    assert_eq!(all.status.code(), Some(0), "{}", stderr(&all));
+    let empty = folder.join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let none = sim(&["scenarios", empty.to_str().unwrap()]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(stderr(&none).contains(".toml"));
+}
+
+#[test]
+fn a_scenario_is_told_by_its_id_and_an_unknown_one_is_refused() {
+    let story = sim(&["run", "S9"]);
+    assert_eq!(story.status.code(), Some(2), "{}", stderr(&story));
+    assert!(stdout(&story).contains("the clock of node 0 is set by 300ms"));
+    let other = sim(&["run", "S11", "--case", "wall-clock"]);
+    assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
+    for (arguments, told) in [
+        (&["run", "S99"][..], "S99"),
+        (&["run", "S9", "--case", "dance"], "only product, published"),
+        (&["report", "S99", "-o", "page.html"], "S99"),
+        (
+            &["shrink", "no/such.toml", "-o", "small.json"],
+            "no/such.toml",
+        ),
+        (&["scenarios", "no/such.toml"], "no/such.toml"),
+    ] {
+        let refused = sim(arguments);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+        assert!(stderr(&refused).contains(told), "{}", stderr(&refused));
+    }
+    let help = sim(&["scenarios", "--help"]);
+    assert!(stdout(&help).contains("Example"));
+}
