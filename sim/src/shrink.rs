@@ -145,6 +145,9 @@ struct Search<'a> {
 /// With how many other seeds a smaller plan is tried: what clients draw changes with everything that is left out.
 const SEEDS: u64 = 12;
 
+/// The same where much is to be gained.
+const MANY_SEEDS: u64 = 48;
+
 impl Search<'_> {
     fn go(&mut self) {
         loop {
@@ -195,10 +198,14 @@ impl Search<'_> {
 
     /// The same with other seeds, unless the plan's own does.
     fn attempt_with_seeds(&mut self, plan: &Plan) -> bool {
+        self.attempt_with(plan, SEEDS)
+    }
+
+    fn attempt_with(&mut self, plan: &Plan, seeds: u64) -> bool {
         if self.attempt(plan.clone()) {
             return true;
         }
-        (0..SEEDS).any(|seed| {
+        (0..seeds).any(|seed| {
             let mut plan = plan.clone();
             plan.seed = seed;
             self.attempt(plan)
@@ -262,15 +269,16 @@ impl Search<'_> {
     /// The faults, and with them the violation, nearer to the beginning; and seeds with which it comes sooner.
     fn sooner(&mut self) {
         for divisor in [1, 2, 4, 8] {
-            let first = self.best.plan.faults.iter().map(|fault| fault.at()).min();
+            let times = self.best.plan.faults.iter().map(|fault| fault.at());
+            let first = times.filter(|at| Span::ZERO < *at).min();
             let by = first.unwrap_or_default().as_nanos() / divisor;
             let mut plan = self.plan();
             structure::move_faults(&mut plan, Span::nanos(by));
-            if self.attempt_with_seeds(&plan) {
+            if self.attempt_with(&plan, MANY_SEEDS) {
                 self.cut_the_end();
             }
         }
-        for seed in 0..4 * SEEDS {
+        for seed in 0..MANY_SEEDS {
             let (operations, at) = (self.size.operations, self.size.at);
             let mut plan = self.plan();
             plan.seed = seed;
