@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quorlock_sim::scenario::{Depth, Verdict, built_in};
+use quorlock_sim::scenario::{Depth, Verdict, built_in, parse};
 
 #[test]
 fn every_case_of_the_catalog_comes_out_as_expected() {
@@ -179,4 +179,21 @@ fn a_scenario_is_told_by_its_id_and_an_unknown_one_is_refused() {
     }
     let help = sim(&["scenarios", "--help"]);
     assert!(stdout(&help).contains("Example"));
+}
+
+#[test]
+fn the_scenario_that_the_documentation_builds_comes_out_as_it_says() {
+    let page = include_str!("../../docs/src/scenarios.md");
+    let blocks = page.split("```toml\n").skip(1);
+    let blocks: Vec<&str> = blocks.filter_map(|b| b.split("```").next()).collect();
+    let [plan, header, case, cut, other] = blocks.as_slice() else {
+        panic!("{} blocks", blocks.len())
+    };
+    let whole = [*header, plan, cut, case, other].join("\n");
+    let scenario = parse(Path::new("scenarios.md"), &whole).unwrap();
+    assert_eq!(scenario.cases.len(), 2);
+    for case in &scenario.cases {
+        let verdict = case.judge(Depth::UntilFound).verdict;
+        assert_eq!(verdict, Verdict::AsExpected, "{}", case.name);
+    }
 }

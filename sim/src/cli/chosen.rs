@@ -26,6 +26,11 @@ pub(super) struct Chosen {
 impl Chosen {
     /// The name of the run, for titles.
     pub(super) fn name(&self) -> String {
+        if !self.file.exists()
+            && let Some(Ok(scenario)) = self.file.to_str().map(scenario::find)
+        {
+            return format!("{}: {}", scenario.id, scenario.title);
+        }
         let name = self.file.file_name().map(|name| name.to_string_lossy());
         name.unwrap_or_default().into_owned()
     }

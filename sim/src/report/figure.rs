@@ -20,7 +20,7 @@ const WIDTH: f64 = 1160.0;
 /// Room for the labels of the lanes.
 pub(super) const GUTTER: f64 = 150.0;
 /// Room at the right edge.
-pub(super) const EDGE: f64 = 14.0;
+pub(super) const EDGE: f64 = 34.0;
 
 pub(super) const STYLE: &str = include_str!("figure.css");
 

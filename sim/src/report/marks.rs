@@ -19,8 +19,9 @@ pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
 }
 
 /// In which row each fault is, so that none lies over another. Those that came after a violation are left out.
-pub(super) fn stack(run: &Run) -> Vec<Option<usize>> {
-    let gap = run.lasted.as_nanos() / 16;
+pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
+    // Room for its name.
+    let gap = view.1.saturating_sub(view.0) / 8;
     let mut free: Vec<u64> = Vec::new();
     let mut place = |fault: &crate::fault::Fault| {
         let from = fault.at().as_nanos();
@@ -48,7 +49,7 @@ pub(super) fn stack(run: &Run) -> Vec<Option<usize>> {
 }
 
 fn faults(scene: &mut Scene, run: &Run) {
-    let rows = stack(run);
+    let rows = stack(run, scene.view);
     for ((fault, effects), row) in run.plan.faults.iter().zip(&run.effects).zip(rows) {
         let Some(row) = row.and_then(|row| scene.row(Who::Faults, What::Nth(row))) else {
             continue;

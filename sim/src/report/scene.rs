@@ -103,7 +103,7 @@ const CLOCK_ROW: f64 = 22.0;
 const FAULT_ROW: f64 = 17.0;
 const PADDING: f64 = 7.0;
 /// A run with more messages than this is shown around its violation first.
-const MANY: usize = 400;
+const MANY: usize = 160;
 
 /// How high things are.
 struct Heights {
@@ -141,10 +141,10 @@ impl Scene {
             summary: crate::story::summary(&run.verdict),
             ..Scene::default()
         };
+        scene.view = scene.view(run, recording);
         scene.lanes(run, recording);
         bars::draw(&mut scene, run, recording);
         marks::draw(&mut scene, run, recording);
-        scene.view = scene.view(run, recording);
         scene
     }
 
@@ -167,7 +167,7 @@ impl Scene {
     fn lanes(&mut self, run: &Run, recording: &Recording) {
         let all: BTreeSet<NameId> = recording.claims.iter().map(|claim| claim.name).collect();
         let heights = Heights::of(run, all.len());
-        let stacked = marks::stack(run).into_iter().flatten().max();
+        let stacked = marks::stack(run, self.view).into_iter().flatten().max();
         let stacked = stacked.map_or(0, |row| row + 1);
         if 0 < stacked {
             let rows = (0..stacked).map(|nth| (What::Nth(nth), String::new(), FAULT_ROW));
