@@ -69,10 +69,10 @@ function place(part) {
 }
 
 function ticks() {
-  const span = b - a;
+  const span = b - a, most = Math.max(2, Math.min(10, (width - RUN.gutter) / 90));
   let step = 1;
   for (let power = 1; ; power *= 10) {
-    const factor = [1, 2, 5].find((factor) => span / (power * factor) <= 10);
+    const factor = [1, 2, 5].find((factor) => span / (power * factor) <= most);
     if (factor) { step = power * factor; break; }
   }
   axis.replaceChildren();
