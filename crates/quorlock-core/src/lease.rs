@@ -90,6 +90,15 @@ impl fmt::Display for LeaseTooShort {
 
 impl std::error::Error for LeaseTooShort {}
 
+/// The `nth` largest of a few values, from 1; `None` when there are not so many.
+pub(crate) fn largest<T: Ord>(
+    values: impl Iterator<Item = T> + Clone,
+    nth: usize,
+) -> Option<T> {
+    let is_among_them = |value: &T| nth <= values.clone().filter(|other| value <= other).count();
+    values.clone().filter(is_among_them).max()
+}
+
 /// Until when each member's confirmations carry, and what follows for the whole.
 ///
 /// A member's term is the largest over its own confirmed requests. A group is valid until the threshold-th largest
@@ -151,18 +160,8 @@ impl Terms {
         self.members
             .groups()
             .map(|group| {
-                let terms = group.slice(&self.terms);
-                let needed = group.threshold().needed();
-                if needed == 1 {
-                    return terms.iter().flatten().copied().max().unwrap_or(Time::ZERO);
-                }
-                let mut terms: Vec<Time> = terms.iter().flatten().copied().collect();
-                terms.sort_unstable_by(|a, b| b.cmp(a));
-                needed
-                    .checked_sub(1)
-                    .and_then(|nth| terms.get(nth))
-                    .copied()
-                    .unwrap_or(Time::ZERO)
+                let terms = group.slice(&self.terms).iter().flatten().copied();
+                largest(terms, group.threshold().needed()).unwrap_or(Time::ZERO)
             })
             .min()
             .unwrap_or(Time::ZERO)

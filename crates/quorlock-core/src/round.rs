@@ -1,10 +1,11 @@
 //! One attempt at all members.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fencing::{Token, Tokens};
-use crate::lease::{Lease, Terms};
+use crate::lease::{Lease, Terms, largest};
 use crate::message::{AcquireReply, Mode, Ttl};
 use crate::quorum::{Group, MemberId, Members, Tally, Verdict, Vote};
 use crate::time::Time;
@@ -59,6 +60,8 @@ pub struct Round {
     tally: Tally,
     terms: Terms,
     asked: Vec<Asked>,
+    /// How many were asked: members are asked in canonical order.
+    asked_so_far: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -123,18 +126,14 @@ impl Round {
             tally: Tally::new(members.clone()),
             terms: Terms::new(members),
             asked: vec![Asked::default(); len],
+            asked_so_far: 0,
         }
     }
 
     /// The next member to send the request to, now; its term counts from this reading of the clock.
     pub fn next_ask(&mut self, now: Time) -> Option<MemberId> {
-        if self.timed_out {
-            return None;
-        }
-        let members = self.tally.members().clone();
-        let member = members
-            .all()
-            .find(|m| self.tally.vote(*m) == Vote::Unasked && self.is_in_stage(&members, *m))?;
+        let member = self.to_ask()?;
+        self.asked_so_far += 1;
         self.tally.record(member, Vote::Pending);
         if let Some(asked) = member.get_mut(&mut self.asked) {
             asked.sent = Some(now);
@@ -142,12 +141,16 @@ impl Round {
         Some(member)
     }
 
-    fn is_in_stage(&self, members: &Members, member: MemberId) -> bool {
-        match self.order {
+    /// The member that is to be asked now.
+    fn to_ask(&self) -> Option<MemberId> {
+        let members = self.tally.members();
+        let member = members.all().nth(self.asked_so_far)?;
+        let is_in_stage = match self.order {
             Order::Parallel => true,
             Order::FirstMember => 0 < self.stage || member.index() == 0,
             Order::Canonical => members.group_of(member) <= self.stage,
-        }
+        };
+        (is_in_stage && !self.timed_out).then_some(member)
     }
 
     /// When the member's request was sent.
@@ -179,7 +182,7 @@ impl Round {
 
     /// Begins the next stage when this one is decided.
     fn advance(&mut self, now: Time) {
-        let members = self.tally.members().clone();
+        let members = self.tally.members();
         let passed = match self.order {
             Order::Parallel => false,
             Order::FirstMember => {
@@ -247,27 +250,19 @@ impl Round {
         if let Some(mode) = self.other_mode() {
             return Loss::OtherMode(mode);
         }
-        let refused: Vec<Group> = self
-            .tally
-            .members()
-            .groups()
-            .filter(|g| self.is_contended(g))
-            .collect();
-        if refused.is_empty() {
+        let groups = || self.tally.members().groups();
+        let contended = || groups().filter(|group| self.is_contended(group));
+        if contended().next().is_none() {
             return Loss::NoQuorum;
         }
         Loss::Refused {
-            free_after: refused
-                .iter()
-                .map(|group| self.free_after(group))
+            free_after: contended()
+                .map(|group| self.free_after(&group))
                 .max_by_key(|after| after.unwrap_or(Duration::MAX))
                 .flatten(),
-            split: refused
-                .iter()
-                .any(|group| 0 < self.tally.count(group, Vote::Granted)),
-            refused: refused
-                .iter()
-                .flat_map(Group::members)
+            split: contended().any(|group| 0 < self.tally.count(&group, Vote::Granted)),
+            refused: contended()
+                .flat_map(|group| group.members())
                 .filter(|m| self.tally.vote(*m) == Vote::Refused)
                 .collect(),
         }
@@ -290,20 +285,16 @@ impl Round {
     /// The threshold-th smallest of what is left of the claims in the way; a member that granted is free, and of one
     /// that did not say, nothing worse is assumed than of those that did.
     fn free_after(&self, group: &Group) -> Option<Duration> {
-        let mut left: Vec<u64> = group
-            .slice(&self.asked)
-            .iter()
-            .filter_map(|asked| match asked.answer {
-                Some(Answer::Granted(_)) => Some(0),
-                Some(Answer::Refused(Ttl::Millis(millis))) => Some(millis),
-                Some(Answer::Refused(Ttl::Unbounded)) => Some(u64::MAX),
-                _ => None,
-            })
-            .collect();
-        left.sort_unstable();
-        let nth = group.threshold().needed().min(left.len()).checked_sub(1)?;
-        let millis = left.get(nth).filter(|millis| **millis != u64::MAX)?;
-        Some(Duration::from_millis(*millis))
+        let left = group.slice(&self.asked).iter();
+        let left = left.filter_map(|asked| match asked.answer {
+            Some(Answer::Granted(_)) => Some(Reverse(0)),
+            Some(Answer::Refused(Ttl::Millis(millis))) => Some(Reverse(millis)),
+            Some(Answer::Refused(Ttl::Unbounded)) => Some(Reverse(u64::MAX)),
+            _ => None,
+        });
+        let nth = group.threshold().needed().min(left.clone().count());
+        let Reverse(millis) = largest(left, nth).filter(|left| left.0 != u64::MAX)?;
+        Some(Duration::from_millis(millis))
     }
 
     /// Whether the member may have recorded the claim, so that giving up means releasing it there.
@@ -325,11 +316,7 @@ impl Round {
     /// Whether a member is to be asked now.
     #[must_use]
     pub fn has_more_to_ask(&self) -> bool {
-        let members = self.tally.members();
-        !self.timed_out
-            && members
-                .all()
-                .any(|m| self.tally.vote(m) == Vote::Unasked && self.is_in_stage(members, m))
+        self.to_ask().is_some()
     }
 
     /// Whether the member did not answer in the time that it was given.
