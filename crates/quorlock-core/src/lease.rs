@@ -91,10 +91,7 @@ impl fmt::Display for LeaseTooShort {
 impl std::error::Error for LeaseTooShort {}
 
 /// The `nth` largest of a few values, from 1; `None` when there are not so many.
-pub(crate) fn largest<T: Ord>(
-    values: impl Iterator<Item = T> + Clone,
-    nth: usize,
-) -> Option<T> {
+pub(crate) fn largest<T: Ord>(values: impl Iterator<Item = T> + Clone, nth: usize) -> Option<T> {
     let is_among_them = |value: &T| nth <= values.clone().filter(|other| value <= other).count();
     values.clone().filter(is_among_them).max()
 }

@@ -59,6 +59,38 @@ pub struct OwnerId {
     pub number: u64,
 }
 
+impl OwnerId {
+    /// How long its text can be.
+    pub const MOST_BYTES: usize = 36 + 1 + 20;
+
+    /// Its text, which is ASCII.
+    pub fn write_to(self, text: &mut [u8; Self::MOST_BYTES]) -> &[u8] {
+        // The number first, from its last digit to its first: then it is known where the client goes.
+        let mut at = text.len();
+        let mut rest = self.number;
+        let mut put = |byte| {
+            at -= 1;
+            if let Some(place) = text.get_mut(at) {
+                *place = byte;
+            }
+        };
+        loop {
+            put(b'0' + (rest % 10) as u8);
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        put(b':');
+        let begin = at - self.client.0.len();
+        let (_, text) = text.split_at_mut(begin);
+        if let Some(place) = text.first_chunk_mut() {
+            *place = self.client.0;
+        }
+        text
+    }
+}
+
 impl fmt::Display for OwnerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.client, self.number)
@@ -113,6 +145,16 @@ mod tests {
         };
         assert_eq!(owner.to_string(), "ffffffff-ffff-4fff-bfff-ffffffffffff:7");
         assert_eq!(owner.to_string().parse(), Ok(owner));
+    }
+
+    #[test]
+    fn an_owner_is_written_as_it_is_displayed() {
+        for number in [0, 7, 10, 99, 12_345, u64::MAX] {
+            let client = ClientId::from_random(0x1234_5678_9abc_def0_u128 << 64 | 42);
+            let owner = OwnerId { client, number };
+            let mut text = [0; OwnerId::MOST_BYTES];
+            assert_eq!(owner.write_to(&mut text), owner.to_string().as_bytes());
+        }
     }
 
     #[test]

@@ -30,23 +30,28 @@ pub(crate) fn channel(name: &str) -> Prefixed<'_> {
     }
 }
 
+impl Prefixed<'_> {
+    /// What it is put together of.
+    fn pieces(&self) -> [&str; 4] {
+        if self.name.contains('{') {
+            [self.prefix, ":", self.name, ""]
+        } else {
+            [self.prefix, ":{", self.name, "}"]
+        }
+    }
+}
+
 impl fmt::Display for Prefixed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.prefix)?;
-        if self.name.contains('{') {
-            f.write_str(":")?;
-            f.write_str(self.name)
-        } else {
-            f.write_str(":{")?;
-            f.write_str(self.name)?;
-            f.write_str("}")
-        }
+        self.pieces()
+            .iter()
+            .try_for_each(|piece| f.write_str(piece))
     }
 }
 
 impl ToRedisArgs for Prefixed<'_> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
-        out.write_arg_fmt(self);
+        out.write_arg(self.pieces().concat().as_bytes());
     }
 }
 

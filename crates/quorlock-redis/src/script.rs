@@ -9,6 +9,7 @@ use quorlock_core::message::{
     Acquire, AcquireReply, ForceRelease, ForceReleaseReply, Found, Freshness, Inspect,
     InspectReply, Mode, Release, ReleaseReply, Renew, RenewReply, Reply, Request, Retention, Ttl,
 };
+use quorlock_core::owner::OwnerId;
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, Value};
 
@@ -160,9 +161,9 @@ fn encode_force_release(ask: &ForceRelease, by: By) -> Cmd {
     cmd
 }
 
-fn owner(cmd: &mut Cmd, owner: quorlock_core::owner::OwnerId) {
-    use redis::RedisWrite as _;
-    cmd.write_arg_fmt(owner);
+fn owner(cmd: &mut Cmd, owner: OwnerId) {
+    let mut text = [0; OwnerId::MOST_BYTES];
+    cmd.arg(owner.write_to(&mut text));
 }
 
 /// The reply that a script's answer to `request` stands for.

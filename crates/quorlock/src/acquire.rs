@@ -81,8 +81,7 @@ impl Acquiring {
         place: Place,
         mut timer: Option<Box<dyn Timer>>,
     ) -> Step {
-        place.waiter.register(cx);
-        if let Some(error) = place.waiter.failure() {
+        if let Some(error) = place.waiter.register(cx) {
             return Step::End(Err(error));
         }
         if let Some(parked) = self.client.queues.lead(&place.key, &place.waiter) {
@@ -112,7 +111,8 @@ impl Acquiring {
         place: Place,
         mut attempt: Box<Attempt>,
     ) -> Step {
-        place.waiter.register(cx);
+        // Nobody fails on behalf of the leader.
+        let _ = place.waiter.register(cx);
         match attempt.poll(cx, self.give_up_at) {
             Poll::Pending => {
                 self.state = State::Leading(place, attempt);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::acquisition::{Acquisition, GiveUp, Patience, Step};
@@ -19,8 +19,8 @@ use quorlock_core::transport::TransportError;
 use crate::calls::Calls;
 use crate::client::Client;
 use crate::error::{AcquireError, NodeReport};
-use crate::hold::{Hold, Standing};
-use crate::keeper::{Asked, Message, Orphaned, answer};
+use crate::hold::{Hold, Late, Standing};
+use crate::keeper::{Message, Orphaned, answer};
 use crate::layout::Layout;
 use crate::listen::Ears;
 use crate::runtime::Timer;
@@ -124,11 +124,9 @@ impl Attempt {
                 return Poll::Ready(Err(AcquireError::Closed));
             }
             if let Some(ears) = &self.ears {
-                for member in ears.take_woken(cx) {
-                    self.machine.handle_wake(member);
-                }
-                if ears.are_live(&self.wanted.layout) {
-                    self.machine.handle_live();
+                let machine = &mut self.machine;
+                if ears.listen(cx, |member| machine.handle_wake(member)) {
+                    machine.handle_live();
                 }
             }
             let at = match *self.machine.step() {
@@ -185,6 +183,8 @@ impl Attempt {
         let mut running = self.running.take()?;
         let Client { config, .. } = &*self.client;
         let now = self.client.now();
+        // What has come meanwhile counts, and what comes later is not to wake this task.
+        running.hear(&mut Context::from_waker(Waker::noop()), now);
         let until = config
             .max_hold
             .map_or(Time::NEVER, |max| running.began + max);
@@ -204,9 +204,16 @@ impl Attempt {
                 }
             })
             .collect();
-        let unanswered: Vec<_> = running.calls.drain().collect();
-        for (member, _) in &unanswered {
-            if let Some(place) = member.get_mut(&mut standing) {
+        let late: Vec<_> = running
+            .calls
+            .drain()
+            .map(|(member, call)| {
+                let sent = running.round.sent(member).unwrap_or(running.began);
+                Late::new(member, sent, lease, call)
+            })
+            .collect();
+        for late in &late {
+            if let Some(place) = late.member.get_mut(&mut standing) {
                 *place = Standing::Unanswered;
             }
         }
@@ -218,24 +225,9 @@ impl Attempt {
             config.retention,
             renewal,
             standing,
+            late,
         ));
         self.client.keeper.keep(now, &hold);
-        if !unanswered.is_empty() {
-            let sent = |member| running.round.sent(member).unwrap_or(running.began);
-            self.client
-                .keeper
-                .leave(unanswered.into_iter().map(|(member, call)| {
-                    Message::Late(
-                        Asked {
-                            hold: hold.clone(),
-                            member,
-                            sent: sent(member),
-                            lease,
-                        },
-                        call,
-                    )
-                }));
-        }
         Some(hold)
     }
 

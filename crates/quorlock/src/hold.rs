@@ -1,20 +1,22 @@
 //! One hold: what the guards of it, its renewals and its release share.
 
+use std::fmt;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::fencing::Fence;
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
-use quorlock_core::message::{Acquire, Claim, Release, RenewReply, Request, Retention};
+use quorlock_core::message::{Acquire, Claim, Release, RenewReply, Reply, Request, Retention};
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Heeded, Lost, Renewal, Status};
 use quorlock_core::round::Answer;
 use quorlock_core::time::Time;
-use quorlock_core::transport::Execution;
+use quorlock_core::transport::{Call, Execution, TransportError};
 
+use crate::keeper::Asked;
 use crate::layout::Layout;
 use crate::mutex::Mutex;
 use crate::telemetry;
@@ -38,6 +40,7 @@ struct State {
     /// Its end was told to operators.
     is_told: bool,
     standing: Vec<Standing>,
+    late: Vec<Late>,
     waiting: Vec<(u64, Waker)>,
     next_waiting: u64,
 }
@@ -53,7 +56,56 @@ pub(crate) enum Standing {
     Unanswered,
 }
 
+/// An acquire of the round that won, without its answer. It is looked at when the hold is renewed or released: until
+/// then nobody needs to know.
+pub(crate) struct Late {
+    pub(crate) member: MemberId,
+    sent: Time,
+    lease: Lease,
+    pub(crate) call: Call,
+}
+
+impl Late {
+    pub(crate) fn new(member: MemberId, sent: Time, lease: Lease, call: Call) -> Self {
+        Late {
+            member,
+            sent,
+            lease,
+            call,
+        }
+    }
+
+    /// The answer, if it has come.
+    pub(crate) fn poll(&mut self) -> Poll<Result<Reply, TransportError>> {
+        self.call
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    /// What was asked for.
+    pub(crate) fn asked(&self, hold: &Arc<Hold>) -> Asked {
+        Asked {
+            hold: hold.clone(),
+            member: self.member,
+            lease: self.lease,
+            sent: self.sent,
+        }
+    }
+}
+
+impl fmt::Debug for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Late")
+            .field("member", &self.member)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Hold {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one caller, which has just won it"
+    )]
     pub(crate) fn new(
         began: Time,
         layout: Arc<Layout>,
@@ -62,6 +114,7 @@ impl Hold {
         retention: Retention,
         renewal: Renewal,
         standing: Vec<Standing>,
+        late: Vec<Late>,
     ) -> Self {
         let state = State {
             renewal,
@@ -69,6 +122,7 @@ impl Hold {
             is_leaked: false,
             is_told: false,
             standing,
+            late,
             waiting: Vec::new(),
             next_waiting: 0,
         };
@@ -232,6 +286,11 @@ impl Hold {
             state.stand(member, standing);
             may_stand && state.renewal.status(now) != Status::Held
         })
+    }
+
+    /// The acquires of the round that won whose answers nobody has looked at.
+    pub(crate) fn take_late(&self) -> Vec<Late> {
+        std::mem::take(&mut self.state.lock().late)
     }
 
     pub(crate) fn gone_from(&self, member: MemberId) {

@@ -8,6 +8,7 @@ mod task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -35,7 +36,11 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// What the keeper's task and the client share.
 #[derive(Debug, Default)]
-pub(crate) struct Keeper(Mutex<Inner>);
+pub(crate) struct Keeper {
+    inner: Mutex<Inner>,
+    /// The task has ended before its time, together with the runtime that it ran on.
+    is_dead: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -52,8 +57,6 @@ struct Inner {
     /// So is whatever comes later.
     is_closed: bool,
     is_finishing: bool,
-    /// The task has ended before its time, together with the runtime that it ran on.
-    is_dead: bool,
     is_idle: bool,
     waiting_for_idle: Vec<Waker>,
 }
@@ -68,8 +71,6 @@ struct Kept {
 pub(crate) enum Message {
     /// A claim that may stand for an owner that has given up.
     Orphan(Orphaned),
-    /// An acquire of a hold that has been won without its answer.
-    Late(Asked, Call),
     /// A guard was dropped, and this is the count that it left.
     Dropped(Arc<Hold>, u32),
 }
@@ -81,6 +82,17 @@ pub(crate) struct Asked {
     /// What the request stated; the hold may state more by now.
     pub(crate) lease: Lease,
     pub(crate) sent: Time,
+}
+
+impl Asked {
+    /// The answer to an acquire. Returns whether a claim stands there that is to be released.
+    pub(crate) fn answered(&self, now: Time, result: &Result<Reply, TransportError>) -> bool {
+        if let Err(error) = result {
+            telemetry::node_missing(&self.hold, self.member, error);
+        }
+        self.hold
+            .answered(now, self.member, self.sent, self.lease, answer(result))
+    }
 }
 
 /// A claim that may stand on a node for an owner that has given up.
@@ -160,7 +172,6 @@ impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Message::Orphan(_) => "Orphan",
-            Message::Late(..) => "Late",
             Message::Dropped(..) => "Dropped",
         })
     }
@@ -178,7 +189,7 @@ pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
 /// Starts the keeper's task.
 pub(crate) fn start(config: &Config, runtime: &Arc<dyn Runtime>) -> Arc<Keeper> {
     let keeper = Arc::new(Keeper::default());
-    keeper.0.lock().wakes_at = Time::NEVER;
+    keeper.inner.lock().wakes_at = Time::NEVER;
     let task = task::KeeperTask::new(keeper.clone(), runtime.clone(), config.retention);
     runtime.spawn(Box::pin(task));
     keeper
@@ -257,14 +268,14 @@ impl Keeper {
 
     /// Whether nobody renews and cleans up any more.
     pub(crate) fn is_dead(&self) -> bool {
-        self.0.lock().is_dead
+        self.is_dead.load(Ordering::Acquire)
     }
 
     /// The task ends. If there is still something to keep, it is lost now.
     fn die(&self, now: Time) {
         let holds: Vec<_> = {
-            let mut inner = self.0.lock();
-            inner.is_dead = true;
+            let mut inner = self.inner.lock();
+            self.is_dead.store(true, Ordering::Release);
             inner.is_idle = true;
             inner.due.clear();
             let holds = std::mem::take(&mut inner.holds);
@@ -294,9 +305,9 @@ impl Keeper {
 
     /// Whether nothing is under way; if something is, the task of `waker` is woken when that changes.
     pub(crate) fn is_idle(&self, waker: &Waker) -> bool {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         let is_idle =
-            inner.is_dead || (inner.is_idle && inner.inbox.is_empty() && inner.holds.is_empty());
+            self.is_dead() || (inner.is_idle && inner.inbox.is_empty() && inner.holds.is_empty());
         if !is_idle && !inner.waiting_for_idle.iter().any(|w| w.will_wake(waker)) {
             inner.waiting_for_idle.push(waker.clone());
         }
@@ -305,12 +316,12 @@ impl Keeper {
 
     /// How many holds are kept.
     pub(crate) fn len(&self) -> usize {
-        self.0.lock().holds.len()
+        self.inner.lock().holds.len()
     }
 
     /// Changes what is shared, then wakes the task outside the mutex, if the change says so.
     fn with(&self, change: impl FnOnce(&mut Inner) -> bool) {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         let waker = if change(&mut inner) {
             inner.is_idle = false;
             inner.waker.take()

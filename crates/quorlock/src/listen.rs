@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use quorlock_core::message::Wake;
-use quorlock_core::quorum::MemberId;
+use quorlock_core::quorum::{MemberId, Members};
 use quorlock_core::transport::{Listener, Subscription};
 
 use crate::layout::Layout;
@@ -17,12 +17,15 @@ pub(crate) struct Ears {
     _subscriptions: Vec<Subscription>,
 }
 
-#[derive(Default)]
-struct Heard(Mutex<State>);
+struct Heard {
+    members: Arc<Members>,
+    state: Mutex<State>,
+}
 
-#[derive(Default)]
 struct State {
     live: Vec<bool>,
+    /// In every group, as many as are needed have been live.
+    is_live: bool,
     woken: Vec<MemberId>,
     waker: Option<Waker>,
 }
@@ -34,8 +37,16 @@ struct Ear {
 
 impl Ears {
     pub(crate) fn new(layout: &Layout) -> Self {
-        let heard = Arc::new(Heard::default());
-        heard.0.lock().live = vec![false; layout.members.len()];
+        let state = State {
+            live: vec![false; layout.members.len()],
+            is_live: false,
+            woken: Vec::new(),
+            waker: None,
+        };
+        let heard = Arc::new(Heard {
+            members: layout.members.clone(),
+            state: Mutex::new(state),
+        });
         let subscriptions = layout
             .all()
             .map(|(member, place)| {
@@ -52,29 +63,22 @@ impl Ears {
         }
     }
 
-    /// Whether every subscription has been live.
-    pub(crate) fn are_live(&self, layout: &Layout) -> bool {
-        let state = self.heard.0.lock();
-        layout.members.groups().all(|group| {
-            let live = group.slice(&state.live).iter().filter(|live| **live);
-            group.threshold().needed() <= live.count()
-        })
-    }
-
-    /// The groups that were woken since the last call; the task is woken at the next change.
-    pub(crate) fn take_woken(&self, cx: &Context<'_>) -> Vec<MemberId> {
-        let mut state = self.heard.0.lock();
+    /// Passes on the members that were woken since the last call, and says whether enough subscriptions have been
+    /// live. The task is woken at the next change.
+    pub(crate) fn listen(&self, cx: &Context<'_>, woken: impl FnMut(MemberId)) -> bool {
+        let mut state = self.heard.state.lock();
         match &mut state.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        std::mem::take(&mut state.woken)
+        state.woken.drain(..).for_each(woken);
+        state.is_live
     }
 }
 
 impl Ear {
     fn hear(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.heard.0.lock();
+        let mut state = self.heard.state.lock();
         change(&mut state);
         let waker = state.waker.take();
         drop(state);
@@ -96,6 +100,10 @@ impl Listener for Ear {
             if let Some(live) = self.member.get_mut(&mut state.live) {
                 *live = true;
             }
+            state.is_live = self.heard.members.groups().all(|group| {
+                let live = group.slice(&state.live).iter().filter(|live| **live);
+                group.threshold().needed() <= live.count()
+            });
             // Until now a wake-up may have been missed.
             self.woken(state);
         });

@@ -26,28 +26,33 @@ struct Queue {
 
 /// One place in a queue.
 #[derive(Debug, Default)]
-pub(crate) struct Waiter {
-    waker: Mutex<Option<Waker>>,
-    failure: Mutex<Option<AcquireError>>,
+pub(crate) struct Waiter(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    waker: Option<Waker>,
+    failure: Option<AcquireError>,
 }
 
 impl Waiter {
-    /// The task is woken when the waiter may have become the leader, or the client was closed.
-    pub(crate) fn register(&self, cx: &Context<'_>) {
-        let mut waker = self.waker.lock();
-        match &mut *waker {
+    /// The task is woken when the waiter may have become the leader, or the client was closed. If the leader has
+    /// failed on behalf of all: how.
+    pub(crate) fn register(&self, cx: &Context<'_>) -> Option<AcquireError> {
+        let mut waiting = self.0.lock();
+        match &mut waiting.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
+        waiting.failure.take()
     }
 
-    /// How the leader has failed, on behalf of all.
-    pub(crate) fn failure(&self) -> Option<AcquireError> {
-        self.failure.lock().take()
+    fn fail(&self, error: &AcquireError) {
+        self.0.lock().failure = Some(error.clone());
+        self.wake();
     }
 
     fn wake(&self) {
-        let waker = self.waker.lock().take();
+        let waker = self.0.lock().waker.take();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -123,8 +128,7 @@ impl Queues {
         };
         for waiter in queue.into_iter().flat_map(|queue| queue.waiters) {
             if !Arc::ptr_eq(&waiter, leader) {
-                *waiter.failure.lock() = Some(error.clone());
-                waiter.wake();
+                waiter.fail(error);
             }
         }
     }

@@ -56,6 +56,9 @@ impl Releasing {
                 return Err(ReleaseError::NotHeld { names });
             }
         }
+        if count == 0 {
+            hear_late(&client, &hold, now);
+        }
         let claimed = hold.claimed();
         let mut calls = Calls::new();
         for member in &claimed {
@@ -129,8 +132,7 @@ impl Releasing {
             return;
         }
         let now = self.client.now();
-        let lease = self.hold.lease().length();
-        let gone = now + lease + drift(lease);
+        let gone = gone(&self.hold, now);
         let orphan = |member| {
             let place = self.hold.layout.place(member);
             self.hold.gone_from(member);
@@ -146,6 +148,37 @@ impl Releasing {
         }
         self.client.keeper.leave(messages);
     }
+}
+
+/// Takes in what the members say that had not answered when the round was won. Those that still have not are sent a
+/// release behind the acquire, and the keeper waits for them.
+fn hear_late(client: &Client, hold: &Arc<Hold>, now: Time) {
+    let mut orphans = Vec::new();
+    for mut late in hold.take_late() {
+        let member = late.member;
+        match late.poll() {
+            Poll::Ready(result) => {
+                late.asked(hold).answered(now, &result);
+            }
+            Poll::Pending => {
+                let place = hold.layout.place(member);
+                let gone = gone(hold, now);
+                let mut orphan = Orphaned::new(place, hold.owner, now, gone, Some(late.call));
+                orphan.send_release(now);
+                hold.gone_from(member);
+                orphans.push(Message::Orphan(orphan));
+            }
+        }
+    }
+    if !orphans.is_empty() {
+        client.keeper.leave(orphans);
+    }
+}
+
+/// By when the claims of a hold that nobody renews have run out.
+fn gone(hold: &Hold, now: Time) -> Time {
+    let lease = hold.lease().length();
+    now + lease + drift(lease)
 }
 
 impl Future for Releasing {

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, Stream};
 use quorlock_core::lease::drift;
 use quorlock_core::message::{Claim, ReleaseReply, Renew, RenewReply, Reply, Request, Retention};
@@ -29,16 +28,29 @@ pub(super) struct KeeperTask {
     runtime: Arc<dyn Runtime>,
     retention: Retention,
     timer: Box<dyn Timer>,
-    calls: FuturesUnordered<BoxFuture<'static, Ended>>,
+    calls: FuturesUnordered<Pending>,
+    /// Empty, and as large as the inbox was: they change places.
+    mail: Vec<Message>,
     orphans: BTreeMap<u64, Orphaned>,
     orphans_due: BTreeSet<(Time, u64)>,
     next_orphan: u64,
 }
 
-/// A call that ended, and what it was for.
-struct Ended {
-    of: Of,
-    result: Result<Reply, TransportError>,
+/// A call under way, and what it is for.
+struct Pending {
+    of: Option<Of>,
+    call: Call,
+}
+
+impl Future for Pending {
+    type Output = (Of, Result<Reply, TransportError>);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.call.as_mut().poll(cx).map(|result| {
+            let of = self.of.take();
+            (of.expect("BUG: a call that ends twice"), result)
+        })
+    }
 }
 
 enum Of {
@@ -84,6 +96,7 @@ impl KeeperTask {
             runtime,
             retention,
             calls: FuturesUnordered::new(),
+            mail: Vec::new(),
             orphans: BTreeMap::new(),
             orphans_due: BTreeSet::new(),
             next_orphan: 0,
@@ -91,43 +104,38 @@ impl KeeperTask {
     }
 
     fn call(&mut self, of: Of, call: Call) {
-        self.calls.push(Box::pin(async move {
-            let result = call.await;
-            Ended { of, result }
-        }));
+        let of = Some(of);
+        self.calls.push(Pending { of, call });
     }
 
-    fn take_messages(&mut self, now: Time) -> bool {
-        let (messages, closing) = {
-            let mut inner = self.keeper.0.lock();
-            let mut messages = Vec::new();
+    fn take_messages(&mut self, now: Time) {
+        let mut mail = std::mem::take(&mut self.mail);
+        let closing = {
+            let mut inner = self.keeper.inner.lock();
             if !inner.inbox.is_empty() {
-                messages.reserve(inner.guards + inner.inbox.len());
-                std::mem::swap(&mut messages, &mut inner.inbox);
+                // It becomes the inbox, in which each guard has its place.
+                mail.reserve(inner.guards);
+                std::mem::swap(&mut mail, &mut inner.inbox);
             }
-            let closing: Vec<_> = if inner.is_closing {
-                inner.is_closing = false;
+            if std::mem::take(&mut inner.is_closing) {
                 let holds = inner.holds.values().map(|kept| kept.hold.clone());
                 holds.collect()
             } else {
                 Vec::new()
-            };
-            (messages, closing)
+            }
         };
-        let any = !messages.is_empty() || !closing.is_empty();
-        for message in messages {
+        for message in mail.drain(..) {
             match message {
                 Message::Orphan(orphan) => self.adopt(orphan, now),
-                Message::Late(asked, call) => self.call(Of::Late(asked), call),
                 Message::Dropped(hold, count) => self.dropped(&hold, count, now),
             }
         }
+        self.mail = mail;
         for hold in closing {
             if hold.close(now) == Status::Held {
                 self.give_back(&hold, now);
             }
         }
-        any
     }
 
     fn dropped(&mut self, hold: &Arc<Hold>, count: u32, now: Time) {
@@ -148,9 +156,20 @@ impl KeeperTask {
         }
     }
 
+    /// Takes in what the members say that had not answered when the round was won, now or when they do.
+    fn adopt_late(&mut self, hold: &Arc<Hold>, now: Time) {
+        for mut late in hold.take_late() {
+            match late.poll() {
+                Poll::Ready(result) => self.answered(&late.asked(hold), &result, now),
+                Poll::Pending => self.call(Of::Late(late.asked(hold)), late.call),
+            }
+        }
+    }
+
     /// Releases the claims of a hold that has ended.
     fn give_back(&mut self, hold: &Arc<Hold>, now: Time) {
         self.keeper.forget(hold);
+        self.adopt_late(hold, now);
         for member in hold.claimed() {
             self.orphan(hold, member, now);
         }
@@ -209,7 +228,7 @@ impl KeeperTask {
         let mut batches = Batches::default();
         loop {
             let hold = {
-                let inner = self.keeper.0.lock();
+                let inner = self.keeper.inner.lock();
                 let due = inner.due.first().filter(|(at, _)| *at <= now);
                 due.and_then(|(_, number)| inner.holds.get(number))
                     .map(|kept| kept.hold.clone())
@@ -217,6 +236,7 @@ impl KeeperTask {
             let Some(hold) = hold else { break };
             match hold.status(now) {
                 Status::Held => {
+                    self.adopt_late(&hold, now);
                     self.ask(&hold, now, &mut batches);
                     self.keeper.reschedule(&hold);
                 }
@@ -261,24 +281,23 @@ impl KeeperTask {
         }
     }
 
-    fn handle(&mut self, ended: Ended, now: Time) {
-        let Ended { of, result } = ended;
+    fn handle(&mut self, of: Of, result: &Result<Reply, TransportError>, now: Time) {
         match of {
-            Of::Renewal(renewing) => self.renewed(renewing, &result, now),
+            Of::Renewal(renewing) => self.renewed(renewing, result, now),
             Of::Reacquire(asked) => {
                 asked.hold.end_ask(asked.member);
-                self.answered(&asked, &result, now);
+                self.answered(&asked, result, now);
             }
-            Of::Late(asked) => self.answered(&asked, &result, now),
+            Of::Late(asked) => self.answered(&asked, result, now),
             Of::OrphanAcquire(id) => {
                 if let Some(orphan) = self.orphans.get_mut(&id) {
-                    orphan.machine.handle_acquire(now, answer(&result));
+                    orphan.machine.handle_acquire(now, answer(result));
                 }
                 self.attend(id, now);
             }
             Of::OrphanRelease(id) => {
                 if let Some(orphan) = self.orphans.get_mut(&id) {
-                    orphan.released(now, &result);
+                    orphan.released(now, result);
                 }
                 self.attend(id, now);
             }
@@ -325,19 +344,10 @@ impl KeeperTask {
     }
 
     fn answered(&mut self, asked: &Asked, result: &Result<Reply, TransportError>, now: Time) {
-        let Asked {
-            hold,
-            member,
-            lease,
-            sent,
-        } = asked;
-        if let Err(error) = result {
-            telemetry::node_missing(hold, *member, error);
+        if asked.answered(now, result) {
+            self.orphan(&asked.hold, asked.member, now);
         }
-        if hold.answered(now, *member, *sent, *lease, answer(result)) {
-            self.orphan(hold, *member, now);
-        }
-        self.after(hold, now);
+        self.after(&asked.hold, now);
     }
 
     /// A hold has changed.
@@ -351,7 +361,7 @@ impl KeeperTask {
 
     /// Registers for the next wake-up and says when it is due; `None` when there is nothing to do ever again.
     fn next_wake(&mut self, cx: &Context<'_>, now: Time) -> Option<Time> {
-        let mut inner = self.keeper.0.lock();
+        let mut inner = self.keeper.inner.lock();
         match &mut inner.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
@@ -399,16 +409,12 @@ impl Future for KeeperTask {
         let task = self.get_mut();
         loop {
             let now = task.runtime.now();
-            let mut is_busy = task.take_messages(now);
+            task.take_messages(now);
             task.attend_due(now);
             task.keep_due(now);
-            while let Poll::Ready(Some(ended)) = Pin::new(&mut task.calls).poll_next(cx) {
+            while let Poll::Ready(Some((of, result))) = Pin::new(&mut task.calls).poll_next(cx) {
                 let now = task.runtime.now();
-                task.handle(ended, now);
-                is_busy = true;
-            }
-            if is_busy {
-                continue;
+                task.handle(of, &result, now);
             }
             let Some(at) = task.next_wake(cx, now) else {
                 return Poll::Ready(());
