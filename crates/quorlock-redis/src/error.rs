@@ -3,8 +3,10 @@
 //! *Definite* is an error that the server surely raises before the first write of our scripts, or that says that no
 //! connection was made. Everything else is *indeterminate*.
 
+use std::fmt;
+
 use quorlock_core::transport::{Cause, Execution, TransportError};
-use redis::{ErrorKind, RedisError, ServerError, Value};
+use redis::{ServerError, Value};
 
 /// An error reply.
 ///
@@ -84,53 +86,45 @@ fn judge(code: &str, detail: &str) -> (Cause, Execution) {
     }
 }
 
-/// The crate's error during a call: the request was handed to a connection that then broke.
-pub(crate) fn broken(error: &RedisError) -> TransportError {
-    let cause = match error.kind() {
-        ErrorKind::Io => Cause::Closed,
-        _ => Cause::Protocol,
-    };
+/// The connection ended while a request was under way.
+pub(crate) fn closed(why: impl fmt::Display) -> TransportError {
     TransportError {
         execution: Execution::Indeterminate,
-        cause,
-        detail: one_line(error),
+        cause: Cause::Closed,
+        detail: format!("the connection ended: {why}"),
     }
 }
 
-/// The crate's error while a connection was made: nothing was sent but the login and the scripts.
-pub(crate) fn not_connected(error: &RedisError, password: Option<&str>) -> TransportError {
-    let cause = match error.kind() {
-        ErrorKind::Io => Cause::Unreachable,
-        ErrorKind::AuthenticationFailed => Cause::NoAuth,
-        ErrorKind::Parse => Cause::Protocol,
-        _ => match error.code() {
-            Some(code) => judge(code, error.detail().unwrap_or_default()).0,
-            None => Cause::Protocol,
-        },
-    };
+/// What came cannot be a reply.
+pub(crate) fn no_reply(what: &str) -> TransportError {
+    TransportError {
+        execution: Execution::Indeterminate,
+        cause: Cause::Protocol,
+        detail: format!("not understood: {what}"),
+    }
+}
+
+/// The refusal of a password. What the server says may repeat it, and is not passed on.
+pub(crate) fn not_logged_in(refusal: &ServerError) -> TransportError {
+    let (cause, _) = judge(refusal.code(), refusal.details().unwrap_or_default());
     TransportError {
         execution: Execution::Definite,
-        cause,
-        detail: match cause {
-            Cause::NoAuth => "the server refused the login".to_owned(),
-            _ => redacted(one_line(error), password),
-        },
+        ..match cause {
+            Cause::Loading | Cause::Busy => server(refusal),
+            _ => TransportError {
+                execution: Execution::Definite,
+                cause: Cause::NoAuth,
+                detail: "the server refused the login".into(),
+            },
+        }
     }
 }
 
-/// Parse errors come in several lines.
-fn one_line(error: &RedisError) -> String {
-    let text = error.to_string();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A server to which `AUTH` is unknown (a proxy, a renamed command) repeats its arguments in the error.
-fn redacted(text: String, password: Option<&str>) -> String {
-    match password {
-        Some(password) if !password.is_empty() && text.contains(password) => {
-            text.replace(password, "***")
-        }
-        _ => text,
+/// The refusal of a `SELECT`.
+pub(crate) fn no_such_database(refusal: &ServerError) -> TransportError {
+    TransportError {
+        execution: Execution::Definite,
+        ..server(refusal)
     }
 }
 
@@ -320,12 +314,19 @@ mod tests {
         );
     }
 
+    fn refusal(line: &str) -> ServerError {
+        match redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) {
+            Ok(Value::ServerError(error)) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn a_connection_that_breaks_during_a_call_leaves_it_open_what_was_done() {
-        let reset = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
-        let parse = RedisError::from((ErrorKind::Parse, "broken"));
-        for (error, cause) in [(reset, Cause::Closed), (parse, Cause::Protocol)] {
-            let error = broken(&error);
+        for (error, cause) in [
+            (closed("reset"), Cause::Closed),
+            (no_reply("HTTP"), Cause::Protocol),
+        ] {
             assert_eq!(
                 (error.cause, error.execution),
                 (cause, Execution::Indeterminate)
@@ -335,14 +336,15 @@ mod tests {
 
     #[test]
     fn a_failed_login_is_definite_and_does_not_repeat_the_password() {
-        let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
-        let login = RedisError::from((
-            ErrorKind::Client,
-            "failed",
-            "unknown command 'AUTH', with args beginning with: 'hunter2'".to_owned(),
-        ));
-        for (error, cause) in [(refused, Cause::Unreachable), (login, Cause::Protocol)] {
-            let error = not_connected(&error, Some("hunter2"));
+        for (line, cause) in [
+            ("WRONGPASS invalid username-password pair", Cause::NoAuth),
+            (
+                "ERR unknown command 'AUTH', with args beginning with: 'hunter2'",
+                Cause::NoAuth,
+            ),
+            ("LOADING Redis is loading", Cause::Loading),
+        ] {
+            let error = not_logged_in(&refusal(line));
             assert_eq!((error.cause, error.execution), (cause, Execution::Definite));
             assert!(!format!("{error} {error:?}").contains("hunter2"));
         }

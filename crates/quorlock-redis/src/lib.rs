@@ -30,6 +30,8 @@ mod connection;
 mod error;
 mod key;
 mod link;
+mod multiplexer;
+mod resp;
 mod script;
 mod session;
 mod subscription;

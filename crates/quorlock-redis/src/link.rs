@@ -8,25 +8,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use quorlock_core::transport::{Cause, TransportError};
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, Value};
+use quorlock_core::transport::{Cause, Execution, TransportError};
+use redis::{Cmd, ServerError, Value};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::AbortHandle;
 
 use crate::connect::ByteStream;
+use crate::multiplexer::{Answer, Driver, Multiplexer};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::{error, script};
-
-/// How many requests may wait for the driver of a connection. A call that finds room is on its way at its first poll.
-const QUEUE: usize = 1024;
 
 /// A connection that many calls share. Calls that still wait for a reply keep it alive, and nothing else does once it
 /// is replaced.
 #[derive(Debug)]
 pub(crate) struct Link {
-    connection: MultiplexedConnection,
+    multiplexer: Arc<Multiplexer>,
     health: Arc<Health>,
     driver: AbortHandle,
 }
@@ -36,18 +33,12 @@ impl Link {
     pub(crate) async fn open(target: &Target) -> Result<Link, TransportError> {
         let stream = target.stream().await?;
         let health = Arc::new(Health::new(timer::now()));
-        let stream = Watched {
+        let stream = Box::new(Watched {
             stream,
             health: Arc::clone(&health),
-        };
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(None)
-            .set_response_timeout(None)
-            .set_pipeline_buffer_size(QUEUE);
-        let (connection, driver) =
-            MultiplexedConnection::new_with_config(target.login(), stream, config)
-                .await
-                .map_err(|error| target.not_connected(&error))?;
+        });
+        let multiplexer = Multiplexer::new();
+        let driver = Driver::new(stream, Arc::clone(&multiplexer));
         let end = End(Arc::clone(&health));
         let driver = timer::spawn(async move {
             // Says so when the driver has ended, or was dropped together with its runtime.
@@ -55,12 +46,36 @@ impl Link {
             driver.await;
         });
         let link = Link {
-            connection,
+            multiplexer,
             health,
             driver: driver.abort_handle(),
         };
+        link.log_in(target).await?;
         link.greet(target).await?;
         Ok(link)
+    }
+
+    async fn log_in(&self, target: &Target) -> Result<(), TransportError> {
+        let login = target.login();
+        if let Some(password) = login.password() {
+            let mut answer = self.ask(target, &auth(login.username(), password)).await?;
+            if let Value::ServerError(refusal) = &answer
+                && knows_no_users(refusal)
+            {
+                answer = self.ask(target, &auth(None, password)).await?;
+            }
+            if let Value::ServerError(refusal) = answer {
+                return Err(error::not_logged_in(&refusal));
+            }
+        }
+        if login.db() != 0 {
+            let mut select = redis::cmd("SELECT");
+            select.arg(login.db());
+            if let Value::ServerError(refusal) = self.ask(target, &select).await? {
+                return Err(error::no_such_database(&refusal));
+            }
+        }
+        Ok(())
     }
 
     /// Loads the scripts, so that calls find them and are done with one message.
@@ -69,13 +84,10 @@ impl Link {
     /// connections too. Any answer will do, except that the login is missing: a user who may not load scripts may be
     /// allowed to run them, and a busy server will not be busy for ever.
     async fn greet(&self, target: &Target) -> Result<(), TransportError> {
-        let answers = join_all(script::load().map(|cmd| {
-            let mut connection = self.connection.clone();
-            async move { connection.send_packed_command(&cmd).await }
-        }));
+        let loads: Vec<Cmd> = script::load().collect();
+        let answers = join_all(loads.iter().map(|cmd| self.ask(target, cmd)));
         for answer in answers.await {
-            let answer = answer.map_err(|error| target.not_connected(&error))?;
-            if let Value::ServerError(refusal) = answer {
+            if let Value::ServerError(refusal) = answer? {
                 let refusal = error::server(&refusal);
                 if refusal.cause == Cause::NoAuth {
                     return Err(refusal);
@@ -85,16 +97,33 @@ impl Link {
         Ok(())
     }
 
-    /// Sends a command and waits for the answer, which may be an error reply.
+    /// Sends a command while the connection is being made: an error says that there is none.
+    async fn ask(&self, target: &Target, cmd: &Cmd) -> Result<Value, TransportError> {
+        let now = timer::now();
+        let deadline = now + target.config().connect_timeout;
+        let answer = self.send(now, cmd, deadline)?;
+        answer.await.map_err(|error| match error.cause {
+            Cause::TimedOut => error::no_handshake(),
+            Cause::Closed => error::unreachable(error.detail),
+            _ => TransportError {
+                execution: Execution::Definite,
+                ..error
+            },
+        })
+    }
+
+    /// Sends a command, whose reply (which may be an error reply) is waited for until the deadline.
     ///
-    /// It is on its way at the first poll.
-    pub(crate) async fn send(&self, now: Instant, cmd: &Cmd) -> Result<Value, TransportError> {
+    /// # Errors
+    /// A definite one when nothing was sent.
+    pub(crate) fn send(
+        &self,
+        now: Instant,
+        cmd: &Cmd,
+        deadline: Instant,
+    ) -> Result<Answer, TransportError> {
         self.health.owes_an_answer(now);
-        let mut connection = self.connection.clone();
-        connection
-            .send_packed_command(cmd)
-            .await
-            .map_err(|error| error::broken(&error))
+        self.multiplexer.send(cmd, deadline)
     }
 
     /// Whether a call may be sent over it: it is open, and has not been silent for as long as a call may take.
@@ -104,6 +133,21 @@ impl Link {
     pub(crate) fn is_good(&self, now: Instant, patience: Duration) -> bool {
         !self.health.is_closed() && !self.health.is_silent(now, patience)
     }
+}
+
+fn auth(user: Option<&str>, password: &str) -> Cmd {
+    let mut cmd = redis::cmd("AUTH");
+    if let Some(user) = user {
+        cmd.arg(user);
+    }
+    cmd.arg(password);
+    cmd
+}
+
+/// Before Redis 6 there was a password and nothing else.
+fn knows_no_users(refusal: &ServerError) -> bool {
+    let detail = refusal.details().unwrap_or_default();
+    detail.contains("wrong number of arguments for 'auth' command")
 }
 
 impl Drop for Link {

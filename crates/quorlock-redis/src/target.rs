@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use quorlock_core::transport::TransportError;
-use redis::{RedisConnectionInfo, RedisError};
+use redis::RedisConnectionInfo;
 
 use crate::address::Address;
 use crate::config::RedisConfig;
@@ -46,11 +46,6 @@ impl Target {
             .connect(&self.address.endpoint)
             .await
             .map_err(|error| error::unreachable(error.to_string()))
-    }
-
-    /// What a failed handshake amounts to.
-    pub(crate) fn not_connected(&self, error: &RedisError) -> TransportError {
-        error::not_connected(error, self.login().password())
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
-pub(crate) use tokio::time::Instant;
+pub(crate) use tokio::time::{Instant, Sleep};
 
 /// The time.
 #[expect(
@@ -34,7 +34,7 @@ pub(crate) fn by<F: Future>(
     clippy::disallowed_methods,
     reason = "delays connection attempts, decides nothing about leases"
 )]
-pub(crate) fn sleep_until(deadline: Instant) -> tokio::time::Sleep {
+pub(crate) fn sleep_until(deadline: Instant) -> Sleep {
     tokio::time::sleep_until(deadline)
 }
 

@@ -13,6 +13,7 @@ use crate::config::RedisConfig;
 use crate::connect::{Connect, Network};
 use crate::connection::Connection;
 use crate::link::Link;
+use crate::multiplexer::Answer;
 use crate::script::{self, By};
 use crate::subscription::Wakes;
 use crate::target::Target;
@@ -87,7 +88,8 @@ impl RedisTransport {
         let now = timer::now();
         let deadline = now + self.inner.target.config().call_timeout;
         let link = self.inner.link(now, deadline).await?;
-        match self.inner.send(&link, cmd, now, deadline).await? {
+        let answer = link.send(now, cmd, deadline)?;
+        match self.inner.answer(&link, answer).await? {
             Value::ServerError(error) => Err(error::server(&error)),
             value => Ok(value),
         }
@@ -99,15 +101,15 @@ impl Inner {
         let now = timer::now();
         let deadline = now + self.target.config().call_timeout;
         let link = self.link(now, deadline).await?;
-        let mut answer = self
-            .send(&link, &script::encode(request, By::Digest), now, deadline)
-            .await?;
+        let answer = link.send(now, &script::encode(request, By::Digest), deadline)?;
+        let mut answer = self.answer(&link, answer).await?;
         if let Value::ServerError(error) = &answer
             && error.kind() == Some(ServerErrorKind::NoScript)
         {
             // Its scripts were flushed since the connection was made: it has executed nothing.
             let cmd = script::encode(request, By::Text);
-            answer = Box::pin(self.send(&link, &cmd, timer::now(), deadline)).await?;
+            let again = link.send(timer::now(), &cmd, deadline)?;
+            answer = self.answer(&link, again).await?;
         }
         if let Value::ServerError(error) = &answer {
             let error = error::server(error);
@@ -129,17 +131,8 @@ impl Inner {
     }
 
     /// A connection that broke, or on which a call found no reply in time, is used no more.
-    async fn send(
-        &self,
-        link: &Arc<Link>,
-        cmd: &Cmd,
-        now: Instant,
-        deadline: Instant,
-    ) -> Result<Value, TransportError> {
-        timer::by(deadline, link.send(now, cmd))
-            .await
-            .unwrap_or_else(|| Err(error::unanswered()))
-            .inspect_err(|_| self.connection.retire(link))
+    async fn answer(&self, link: &Arc<Link>, answer: Answer) -> Result<Value, TransportError> {
+        answer.await.inspect_err(|_| self.connection.retire(link))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::calls::Calls;
 use crate::client::Client;
 use crate::error::{AcquireError, NodeReport};
 use crate::hold::{Hold, Late, Standing};
-use crate::keeper::{Message, Orphaned, answer};
+use crate::keeper::{Orphaned, answer};
 use crate::layout::Layout;
 use crate::listen::Ears;
 use crate::runtime::Timer;
@@ -263,16 +263,16 @@ impl Attempt {
             .layout
             .all()
             .filter(|(m, _)| running.round.may_hold(*m));
-        let orphans = orphans.filter_map(|(member, place)| {
+        let orphans = orphans.map(|(member, place)| {
             let call = unanswered.iter().position(|(m, _)| *m == member);
             let call = call.map(|index| unanswered.swap_remove(index).1);
             let mut orphan = Orphaned::new(place, running.owner, now, gone, call);
             if send == Send::Now {
                 orphan.send_release(now);
             }
-            (!orphan.machine.is_done(now)).then_some(Message::Orphan(orphan))
+            orphan
         });
-        self.client.keeper.leave(orphans.collect::<Vec<_>>());
+        self.client.keeper.leave(now, orphans.collect());
     }
 
     fn error(&mut self, why: GiveUp) -> AcquireError {

@@ -16,7 +16,7 @@ use quorlock_core::round::Answer;
 use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, Execution, TransportError};
 
-use crate::keeper::Asked;
+use crate::keeper::{Asked, poll_once};
 use crate::layout::Layout;
 use crate::mutex::Mutex;
 use crate::telemetry;
@@ -56,8 +56,11 @@ pub(crate) enum Standing {
     Unanswered,
 }
 
-/// An acquire of the round that won, without its answer. It is looked at when the hold is renewed or released: until
-/// then nobody needs to know.
+/// How long after an acquire was sent its answer is looked for, if the hold lasts as long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// An acquire of the round that won, without its answer. It is looked at when the hold is released, or after a while:
+/// until then nobody needs to know.
 pub(crate) struct Late {
     pub(crate) member: MemberId,
     sent: Time,
@@ -77,9 +80,7 @@ impl Late {
 
     /// The answer, if it has come.
     pub(crate) fn poll(&mut self) -> Poll<Result<Reply, TransportError>> {
-        self.call
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()))
+        poll_once(&mut self.call)
     }
 
     /// What was asked for.
@@ -175,11 +176,14 @@ impl Hold {
         const TOGETHER: u64 = 100_000_000;
         let state = self.state.lock();
         let at = state.renewal.poll_timeout();
+        let heard = state.late.first().map(|late| late.sent + PATIENCE);
         let slack = state.renewal.valid_until().since(at);
-        if slack < Duration::from_secs(1) || at == Time::NEVER {
-            return at;
-        }
-        Time::from_nanos(at.as_nanos().next_multiple_of(TOGETHER))
+        let at = if slack < Duration::from_secs(1) || at == Time::NEVER {
+            at
+        } else {
+            Time::from_nanos(at.as_nanos().next_multiple_of(TOGETHER))
+        };
+        heard.map_or(at, |heard| heard.min(at))
     }
 
     pub(crate) fn lease(&self) -> Lease {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::lease::Lease;
@@ -34,6 +34,10 @@ use crate::telemetry;
 /// machine was suspended, the clock does.
 const TICK: Duration = Duration::from_secs(1);
 
+/// How long a clean-up whose release has been sent waits for the keeper: by then most answers have come, of many of
+/// them at once.
+const LATER: Duration = Duration::from_millis(10);
+
 /// What the keeper's task and the client share.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
@@ -48,6 +52,8 @@ struct Inner {
     holds: BTreeMap<u64, Kept>,
     due: BTreeSet<(Time, u64)>,
     inbox: Vec<Message>,
+    /// When the inbox is to be looked at.
+    inbox_due: Time,
     /// Guards that are out: each has its place in the inbox, so that dropping one never allocates.
     guards: usize,
     waker: Option<Waker>,
@@ -132,18 +138,31 @@ impl Orphaned {
     pub(crate) fn with_release(mut self, now: Time, call: Call) -> Self {
         self.machine.next_release(now);
         self.release = Some(call);
+        self.hear(now);
         self
     }
 
     /// Sends the release now, so that it precedes whatever the caller sends next.
     pub(crate) fn send_release(&mut self, now: Time) {
         if self.machine.next_release(now) {
-            let mut call = self.node.call(self.release_request());
-            let mut cx = std::task::Context::from_waker(Waker::noop());
-            match call.as_mut().poll(&mut cx) {
-                std::task::Poll::Pending => self.release = Some(call),
-                std::task::Poll::Ready(result) => self.released(now, &result),
-            }
+            self.release = Some(self.node.call(self.release_request()));
+        }
+        self.hear(now);
+    }
+
+    /// Takes in the answers that have come.
+    pub(crate) fn hear(&mut self, now: Time) {
+        if let Some(call) = &mut self.acquire
+            && let Poll::Ready(result) = poll_once(call)
+        {
+            self.acquire = None;
+            self.machine.handle_acquire(now, answer(&result));
+        }
+        if let Some(call) = &mut self.release
+            && let Poll::Ready(result) = poll_once(call)
+        {
+            self.release = None;
+            self.released(now, &result);
         }
     }
 
@@ -177,6 +196,11 @@ impl fmt::Debug for Message {
     }
 }
 
+/// Sends a request if it has not been, and takes its answer if it has come. Nobody is woken when it comes later.
+pub(crate) fn poll_once(call: &mut Call) -> Poll<Result<Reply, TransportError>> {
+    call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
 /// What a result says, as the answer to an acquire.
 pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
     match result {
@@ -189,7 +213,11 @@ pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
 /// Starts the keeper's task.
 pub(crate) fn start(config: &Config, runtime: &Arc<dyn Runtime>) -> Arc<Keeper> {
     let keeper = Arc::new(Keeper::default());
-    keeper.inner.lock().wakes_at = Time::NEVER;
+    {
+        let mut inner = keeper.inner.lock();
+        inner.wakes_at = Time::NEVER;
+        inner.inbox_due = Time::NEVER;
+    }
     let task = task::KeeperTask::new(keeper.clone(), runtime.clone(), config.retention);
     runtime.spawn(Box::pin(task));
     keeper
@@ -244,20 +272,37 @@ impl Keeper {
             inner.guards = inner.guards.saturating_sub(1);
             let is_news = status == Status::Held;
             if is_news {
+                inner.inbox_due = Time::ZERO;
                 inner.inbox.push(Message::Dropped(hold.clone(), count));
             }
             is_news
         });
     }
 
-    /// Leaves something to the keeper.
-    pub(crate) fn leave(&self, messages: impl IntoIterator<Item = Message>) {
+    /// Leaves claims to the keeper that are to be released, unless they have been already.
+    pub(crate) fn leave(&self, now: Time, mut orphans: Vec<Orphaned>) {
+        orphans.retain(|orphan| {
+            let is_done = orphan.machine.is_done(now);
+            if is_done {
+                orphan.tell_cleaned();
+            }
+            !is_done
+        });
+        if orphans.is_empty() {
+            return;
+        }
         self.with(|inner| {
-            let before = inner.inbox.len();
-            inner.inbox.extend(messages);
+            for orphan in orphans {
+                let due = match orphan.release {
+                    Some(_) => now + LATER,
+                    None => now,
+                };
+                inner.inbox_due = inner.inbox_due.min(due);
+                inner.inbox.push(Message::Orphan(orphan));
+            }
             let guards = inner.guards;
             inner.inbox.reserve(guards);
-            before < inner.inbox.len()
+            inner.inbox_due < inner.wakes_at
         });
     }
 

@@ -17,7 +17,7 @@ use crate::calls::Calls;
 use crate::client::Client;
 use crate::error::ReleaseError;
 use crate::hold::Hold;
-use crate::keeper::{Message, Orphaned};
+use crate::keeper::Orphaned;
 use crate::runtime::Timer;
 use crate::telemetry;
 
@@ -138,41 +138,34 @@ impl Releasing {
             self.hold.gone_from(member);
             Orphaned::new(place, self.hold.owner, now, gone, None)
         };
-        let mut messages: Vec<_> = self
-            .failed
-            .drain(..)
-            .map(|(member, _)| Message::Orphan(orphan(member)))
-            .collect();
-        for (member, call) in self.calls.drain() {
-            messages.push(Message::Orphan(orphan(member).with_release(now, call)));
-        }
-        self.client.keeper.leave(messages);
+        let failed = self.failed.drain(..).map(|(member, _)| orphan(member));
+        let calls = self.calls.drain();
+        let unanswered = calls.map(|(member, call)| orphan(member).with_release(now, call));
+        let orphans = failed.chain(unanswered).collect();
+        self.client.keeper.leave(now, orphans);
     }
 }
 
 /// Takes in what the members say that had not answered when the round was won. Those that still have not are sent a
 /// release behind the acquire, and the keeper waits for them.
 fn hear_late(client: &Client, hold: &Arc<Hold>, now: Time) {
-    let mut orphans = Vec::new();
-    for mut late in hold.take_late() {
-        let member = late.member;
-        match late.poll() {
-            Poll::Ready(result) => {
-                late.asked(hold).answered(now, &result);
-            }
-            Poll::Pending => {
-                let place = hold.layout.place(member);
-                let gone = gone(hold, now);
-                let mut orphan = Orphaned::new(place, hold.owner, now, gone, Some(late.call));
-                orphan.send_release(now);
-                hold.gone_from(member);
-                orphans.push(Message::Orphan(orphan));
-            }
+    let gone = gone(hold, now);
+    let orphans = hold.take_late().into_iter();
+    let orphans = orphans.filter_map(|mut late| match late.poll() {
+        Poll::Ready(result) => {
+            late.asked(hold).answered(now, &result);
+            None
         }
-    }
-    if !orphans.is_empty() {
-        client.keeper.leave(orphans);
-    }
+        Poll::Pending => {
+            let member = late.member;
+            let place = hold.layout.place(member);
+            let mut orphan = Orphaned::new(place, hold.owner, now, gone, Some(late.call));
+            orphan.send_release(now);
+            hold.gone_from(member);
+            Some(orphan)
+        }
+    });
+    client.keeper.leave(now, orphans.collect());
 }
 
 /// By when the claims of a hold that nobody renews have run out.

@@ -112,7 +112,8 @@ impl KeeperTask {
         let mut mail = std::mem::take(&mut self.mail);
         let closing = {
             let mut inner = self.keeper.inner.lock();
-            if !inner.inbox.is_empty() {
+            if inner.inbox_due <= now {
+                inner.inbox_due = Time::NEVER;
                 // It becomes the inbox, in which each guard has its place.
                 mail.reserve(inner.guards);
                 std::mem::swap(&mut mail, &mut inner.inbox);
@@ -183,6 +184,11 @@ impl KeeperTask {
     }
 
     fn adopt(&mut self, mut orphan: Orphaned, now: Time) {
+        orphan.hear(now);
+        if orphan.machine.is_done(now) {
+            orphan.tell_cleaned();
+            return;
+        }
         let id = self.next_orphan;
         self.next_orphan += 1;
         if let Some(call) = orphan.acquire.take() {
@@ -371,8 +377,12 @@ impl KeeperTask {
             Some((due, _)) => (*due).min(now + TICK),
             None => Time::NEVER,
         };
-        let has_mail = !inner.inbox.is_empty() || inner.is_closing;
-        let at = if has_mail { now } else { orphans.min(holds) };
+        let mail = if inner.is_closing {
+            now
+        } else {
+            inner.inbox_due
+        };
+        let at = mail.min(orphans).min(holds);
         inner.wakes_at = at;
         let is_idle = self.calls.is_empty() && self.orphans.is_empty() && inner.inbox.is_empty();
         inner.is_idle = is_idle;

@@ -1,0 +1,537 @@
+//! Many callers on one connection: requests go out in the order in which they were sent, and replies come back in it.
+//!
+//! Callers write into one buffer and wait in one queue; the driver carries all that has gathered there with one write.
+//! (The `redis` crate's own multiplexed connection passes each request through two channels, in a future of more than
+//! a kilobyte: it cost most of the time of an acquisition.)
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use quorlock_core::transport::TransportError;
+use redis::{Cmd, Value};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::connect::ByteStream;
+use crate::timer::{self, Instant, Sleep};
+use crate::{error, resp};
+
+/// How many requests may wait for their replies.
+const MOST_WAITING: usize = 65_536;
+
+/// The buffer that replies are read into begins with this size
+const BUFFER: usize = 16 * 1024;
+
+/// and grows up to this one, for a single reply.
+const MOST_BUFFER: usize = 16 * 1024 * 1024;
+
+type Reply = Result<Value, TransportError>;
+
+/// What callers and the driver share.
+#[derive(Debug)]
+pub(crate) struct Multiplexer(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// Packed requests that the driver has not taken yet.
+    outbox: Vec<u8>,
+    /// In the order in which they were sent.
+    waiting: VecDeque<Waiting>,
+    /// The number of the first that waits.
+    first: u64,
+    /// How many of them, from the first, have had their replies: callers that have not taken them yet.
+    replied: usize,
+    /// No request is out of time before this.
+    earliest: Option<Instant>,
+    /// Why the connection can be used no more.
+    closed: Option<TransportError>,
+    driver: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    deadline: Instant,
+    slot: Slot,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Open(Option<Waker>),
+    Answered(Reply),
+    /// The caller has its answer, or has gone.
+    Left,
+}
+
+impl Multiplexer {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Multiplexer(Mutex::new(State {
+            outbox: Vec::new(),
+            waiting: VecDeque::new(),
+            first: 0,
+            replied: 0,
+            earliest: None,
+            closed: None,
+            driver: None,
+        })))
+    }
+
+    /// Sends a request, whose reply is waited for until the deadline.
+    ///
+    /// # Errors
+    /// A definite one, when the connection is closed or too many requests wait.
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        cmd: &Cmd,
+        deadline: Instant,
+    ) -> Result<Answer, TransportError> {
+        let mut state = self.lock();
+        if let Some(error) = &state.closed {
+            return Err(error::unreachable(error.detail.clone()));
+        }
+        if MOST_WAITING <= state.waiting.len() {
+            return Err(error::unreachable(
+                "too many requests wait for this server: nothing was sent",
+            ));
+        }
+        cmd.write_packed_command(&mut state.outbox);
+        let number = state.first + state.waiting.len() as u64;
+        state.waiting.push_back(Waiting {
+            deadline,
+            slot: Slot::Open(None),
+        });
+        state.earliest = Some(state.earliest.map_or(deadline, |at| at.min(deadline)));
+        let driver = state.driver.take();
+        drop(state);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+        Ok(Answer {
+            multiplexer: Arc::clone(self),
+            number,
+        })
+    }
+
+    /// Ends every request that waits, and refuses those to come.
+    pub(crate) fn close(&self, why: &TransportError) {
+        let mut woken = Vec::new();
+        {
+            let mut state = self.lock();
+            state.closed.get_or_insert_with(|| why.clone());
+            state.outbox = Vec::new();
+            state.answer_all(|_| Some(Err(why.clone())), &mut woken);
+        }
+        wake(woken);
+    }
+
+    /// Held for a few instructions, never across an await.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.waiting.get_mut(index).map(|waiting| &mut waiting.slot)
+    }
+
+    /// The reply to the oldest request without one; `false` if there is none.
+    fn reply(&mut self, value: Value, woken: &mut Vec<Waker>) -> bool {
+        let Some(waiting) = self.waiting.get_mut(self.replied) else {
+            return false;
+        };
+        waiting.slot.answer(Ok(value), woken);
+        self.replied += 1;
+        self.forget_those_that_left();
+        true
+    }
+
+    /// Forgets the requests at the front whose replies have come and whose callers have gone.
+    fn forget_those_that_left(&mut self) {
+        while 0 < self.replied
+            && let Some(Waiting {
+                slot: Slot::Left, ..
+            }) = self.waiting.front()
+        {
+            self.waiting.pop_front();
+            self.first += 1;
+            self.replied -= 1;
+        }
+    }
+
+    /// Ends those that are out of time; their replies may still come.
+    fn expire(&mut self, now: Instant, woken: &mut Vec<Waker>) {
+        if self.earliest.is_none_or(|at| now < at) {
+            return;
+        }
+        self.answer_all(
+            |deadline| (deadline <= now).then(|| Err(error::unanswered())),
+            woken,
+        );
+        let open = self.waiting.iter();
+        let open = open.filter(|waiting| matches!(waiting.slot, Slot::Open(_)));
+        self.earliest = open.map(|waiting| waiting.deadline).min();
+    }
+
+    /// Answers those that wait, as far as there is an answer for their deadlines.
+    fn answer_all(&mut self, answer: impl Fn(Instant) -> Option<Reply>, woken: &mut Vec<Waker>) {
+        for waiting in &mut self.waiting {
+            if let Slot::Open(_) = waiting.slot
+                && let Some(answer) = answer(waiting.deadline)
+            {
+                waiting.slot.answer(answer, woken);
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn answer(&mut self, reply: Reply, woken: &mut Vec<Waker>) {
+        if let Slot::Open(waker) = self {
+            woken.extend(waker.take());
+            *self = Slot::Answered(reply);
+        }
+    }
+}
+
+fn wake(woken: Vec<Waker>) {
+    for waker in woken {
+        waker.wake();
+    }
+}
+
+/// The reply to one request. Dropped early, the reply is discarded when it comes.
+#[derive(Debug)]
+#[must_use = "futures do nothing unless polled"]
+pub(crate) struct Answer {
+    multiplexer: Arc<Multiplexer>,
+    number: u64,
+}
+
+impl Future for Answer {
+    type Output = Reply;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
+        let mut state = self.multiplexer.lock();
+        let slot = state
+            .slot(self.number)
+            .expect("BUG: an answer was forgotten, or is polled again");
+        match slot {
+            Slot::Open(Some(waker)) => waker.clone_from(cx.waker()),
+            Slot::Open(none) => *none = Some(cx.waker().clone()),
+            Slot::Answered(_) => {
+                let slot = std::mem::replace(slot, Slot::Left);
+                state.forget_those_that_left();
+                if let Slot::Answered(reply) = slot {
+                    return Poll::Ready(reply);
+                }
+            }
+            Slot::Left => {}
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let mut state = self.multiplexer.lock();
+        if let Some(slot) = state.slot(self.number) {
+            let before = std::mem::replace(slot, Slot::Left);
+            state.forget_those_that_left();
+            // Whatever a waker or a value does when it is dropped, it does not do it here inside.
+            drop(state);
+            drop(before);
+        }
+    }
+}
+
+/// Carries requests to the server and replies back, until the stream ends.
+pub(crate) struct Driver {
+    stream: Box<dyn ByteStream>,
+    multiplexer: Arc<Multiplexer>,
+    writing: Vec<u8>,
+    written: usize,
+    is_flushed: bool,
+    reading: Vec<u8>,
+    /// How much of `reading` has been read.
+    filled: usize,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Driver {
+    pub(crate) fn new(stream: Box<dyn ByteStream>, multiplexer: Arc<Multiplexer>) -> Self {
+        Driver {
+            stream,
+            multiplexer,
+            writing: Vec::new(),
+            written: 0,
+            is_flushed: true,
+            reading: vec![0; BUFFER],
+            filled: 0,
+            timer: None,
+        }
+    }
+
+    /// Takes what callers have written, if what was taken before is on its way.
+    fn load(&mut self, cx: &Context<'_>) {
+        let mut state = self.multiplexer.lock();
+        match &mut state.driver {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        if self.written == self.writing.len() {
+            self.written = 0;
+            self.writing.clear();
+            std::mem::swap(&mut self.writing, &mut state.outbox);
+        }
+    }
+
+    /// Ready only with an error.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<TransportError> {
+        while let Some(rest) = self.writing.get(self.written..)
+            && !rest.is_empty()
+        {
+            match Pin::new(&mut self.stream).poll_write(cx, rest) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(error::closed("it takes no more bytes")),
+                Poll::Ready(Ok(count)) => {
+                    self.written += count;
+                    self.is_flushed = false;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(error::closed(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        if !self.is_flushed {
+            match Pin::new(&mut self.stream).poll_flush(cx) {
+                Poll::Ready(Ok(())) => self.is_flushed = true,
+                Poll::Ready(Err(error)) => return Poll::Ready(error::closed(error)),
+                Poll::Pending => {}
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Ready only with an error.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<TransportError> {
+        loop {
+            if self.filled == self.reading.len() {
+                if MOST_BUFFER <= self.filled {
+                    return Poll::Ready(error::no_reply("a reply of more than 16 MiB"));
+                }
+                self.reading.resize(2 * self.filled, 0);
+            }
+            let room = self.reading.get_mut(self.filled..).unwrap_or_default();
+            let mut room = ReadBuf::new(room);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut room) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(error::closed(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+            let count = room.filled().len();
+            if count == 0 {
+                return Poll::Ready(error::closed("the server closed it"));
+            }
+            self.filled += count;
+            if let Err(error) = self.pass_on() {
+                return Poll::Ready(error);
+            }
+        }
+    }
+
+    /// Gives the replies that are complete to those that wait for them.
+    fn pass_on(&mut self) -> Result<(), TransportError> {
+        let mut woken = Vec::new();
+        let mut done = 0;
+        let result = {
+            let mut state = self.multiplexer.lock();
+            loop {
+                let rest = self.reading.get(done..self.filled).unwrap_or_default();
+                match resp::decode(rest) {
+                    Ok(Some((value, len))) => {
+                        done += len;
+                        if !state.reply(value, &mut woken) {
+                            break Err(error::no_reply("a reply that nobody asked for"));
+                        }
+                    }
+                    Ok(None) => break Ok(()),
+                    Err(resp::NoReply) => break Err(error::no_reply("it is no Redis server")),
+                }
+            }
+        };
+        self.reading.copy_within(done..self.filled, 0);
+        self.filled -= done;
+        wake(woken);
+        result
+    }
+
+    /// Ends the requests that are out of time, and sets the timer for the next.
+    fn poll_deadlines(&mut self, cx: &mut Context<'_>) {
+        loop {
+            let Some(earliest) = self.multiplexer.lock().earliest else {
+                return;
+            };
+            let timer = self
+                .timer
+                .get_or_insert_with(|| Box::pin(timer::sleep_until(earliest)));
+            if earliest < timer.deadline() || timer.is_elapsed() {
+                timer.as_mut().reset(earliest);
+            }
+            if timer.as_mut().poll(cx).is_pending() {
+                return;
+            }
+            let mut woken = Vec::new();
+            self.multiplexer.lock().expire(timer::now(), &mut woken);
+            wake(woken);
+        }
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let driver = self.get_mut();
+        loop {
+            driver.load(cx);
+            if let Poll::Ready(error) = driver.poll_write(cx) {
+                driver.multiplexer.close(&error);
+                return Poll::Ready(());
+            }
+            let is_stuck = driver.written < driver.writing.len();
+            if is_stuck || driver.multiplexer.lock().outbox.is_empty() {
+                break;
+            }
+        }
+        if let Poll::Ready(error) = driver.poll_read(cx) {
+            driver.multiplexer.close(&error);
+            return Poll::Ready(());
+        }
+        driver.poll_deadlines(cx);
+        Poll::Pending
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Together with its runtime, or because the connection is used no more.
+        self.multiplexer.close(&error::closed("it is used no more"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use quorlock_core::transport::{Cause, Execution};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+    use super::*;
+
+    fn connected() -> (Arc<Multiplexer>, DuplexStream) {
+        let (stream, server) = tokio::io::duplex(64);
+        let multiplexer = Multiplexer::new();
+        timer::spawn(Driver::new(Box::new(stream), Arc::clone(&multiplexer)));
+        (multiplexer, server)
+    }
+
+    fn ask(multiplexer: &Arc<Multiplexer>, what: &str) -> Answer {
+        let deadline = timer::now() + Duration::from_secs(2);
+        let answer = multiplexer.send(&redis::cmd(what), deadline);
+        answer.expect("it is open")
+    }
+
+    async fn hears(server: &mut DuplexStream, what: &[&str]) {
+        for what in what {
+            let packed = redis::cmd(what).get_packed_command();
+            let mut read = vec![0; packed.len()];
+            server.read_exact(&mut read).await.unwrap();
+            assert_eq!(read, packed);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn replies_go_to_callers_in_the_order_in_which_they_asked() {
+        let (multiplexer, mut server) = connected();
+        let answers: Vec<_> = (0..100).map(|_| ask(&multiplexer, "PING")).collect();
+        hears(&mut server, &["PING"; 100]).await;
+        timer::spawn(async move {
+            for number in 0..100 {
+                // In pieces that end anywhere.
+                for byte in format!(":{number}\r\n").into_bytes() {
+                    server.write_all(&[byte]).await.unwrap();
+                }
+            }
+            std::future::pending::<()>().await;
+        });
+        for (number, answer) in (0..).zip(answers) {
+            assert_eq!(answer.await, Ok(Value::Int(number)));
+        }
+        assert!(multiplexer.lock().waiting.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_does_not_wait_for_a_reply_leaves_it_to_nobody_else() {
+        let (multiplexer, mut server) = connected();
+        drop(ask(&multiplexer, "ONE"));
+        let two = ask(&multiplexer, "TWO");
+        hears(&mut server, &["ONE", "TWO"]).await;
+        server.write_all(b":1\r\n:2\r\n").await.unwrap();
+        assert_eq!(two.await, Ok(Value::Int(2)));
+        assert!(multiplexer.lock().waiting.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_reply_by_its_deadline_a_request_is_unanswered_and_the_next_is_not() {
+        let (multiplexer, mut server) = connected();
+        let late = ask(&multiplexer, "ONE");
+        let began = timer::now();
+        let error = late.await.unwrap_err();
+        assert_eq!(timer::now() - began, Duration::from_secs(2));
+        assert_eq!(
+            (error.cause, error.execution),
+            (Cause::TimedOut, Execution::Indeterminate)
+        );
+        let next = ask(&multiplexer, "TWO");
+        hears(&mut server, &["ONE", "TWO"]).await;
+        server.write_all(b":1\r\n:2\r\n").await.unwrap();
+        assert_eq!(next.await, Ok(Value::Int(2)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_earlier_deadline_of_a_later_request_counts() {
+        let (multiplexer, _server) = connected();
+        let began = timer::now();
+        let patient = ask(&multiplexer, "ONE");
+        tokio::task::yield_now().await;
+        let soon = began + Duration::from_millis(100);
+        let hasty = multiplexer.send(&redis::cmd("TWO"), soon).unwrap();
+        hasty.await.unwrap_err();
+        assert_eq!(timer::now(), soon);
+        patient.await.unwrap_err();
+        assert_eq!(timer::now() - began, Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_the_connection_ends_everybody_hears_it_and_nothing_more_is_sent() {
+        for last in ["", ":1", "HTTP/1.1 200 OK\r\n", ":1\r\n:2\r\n:3\r\n"] {
+            let (multiplexer, mut server) = connected();
+            let (one, two) = (ask(&multiplexer, "ONE"), ask(&multiplexer, "TWO"));
+            hears(&mut server, &["ONE", "TWO"]).await;
+            server.write_all(last.as_bytes()).await.unwrap();
+            drop(server);
+            let answers = [one.await, two.await];
+            if last.starts_with(":1\r\n") {
+                assert_eq!(answers, [Ok(Value::Int(1)), Ok(Value::Int(2))]);
+            } else {
+                for answer in answers {
+                    assert_eq!(answer.unwrap_err().execution, Execution::Indeterminate);
+                }
+            }
+            let deadline = timer::now() + Duration::from_secs(1);
+            let refused = multiplexer.send(&redis::cmd("THREE"), deadline);
+            assert_eq!(refused.unwrap_err().execution, Execution::Definite);
+        }
+    }
+}
