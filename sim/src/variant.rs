@@ -76,6 +76,9 @@ variants! {
     HalfQuorum = "half-quorum", [HalfIsEnough];
     /// The holder never looks at its deadline.
     ValidityIgnored = "validity-ignored", [NoDeadline];
+    /// A round that took longer than its lease is taken for won, by a holder that looks at the deadline when it uses
+    /// the lock: no property is broken.
+    LateWin = "late-win", [LateWinTaken];
     /// The lease is counted from the replies that granted it.
     LeaseFromReply = "lease-from-reply", [GrantCountsFromReply];
     /// An extension is counted from the reply that confirmed it.

@@ -7,6 +7,8 @@ pub enum Flaw {
     HalfIsEnough,
     /// The holder never compares the time with its deadline.
     NoDeadline,
+    /// Nobody looks at the end of a round whether the lease has run out by then.
+    LateWinTaken,
     /// A grant carries from the moment at which the round was won, not from before its requests were sent.
     GrantCountsFromReply,
     /// A renewal carries from its answer, not from before it was sent.

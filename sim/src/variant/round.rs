@@ -74,19 +74,24 @@ impl Round {
         }
         let terms = self.terms();
         let valid_until = self.layout.threshold_th(&terms);
-        if valid_until.is_none_or(|until| until <= self.client.clock()) {
+        if self.is_too_late(valid_until) {
             return Outcome::Failed;
         }
         let Some(tokens) = token::of(&self).await else {
             return Outcome::Failed;
         };
-        if valid_until.is_none_or(|until| until <= self.client.clock()) {
+        if self.is_too_late(valid_until) {
             return Outcome::Failed;
         }
         self.is_won = true;
         let (client, layout) = (&self.client, &self.layout);
         let hold = Hold::new(client, layout, self.owner, self.lease, tokens, terms);
         Outcome::Won(hold)
+    }
+
+    fn is_too_late(&self, valid_until: Option<Time>) -> bool {
+        let is_over = valid_until.is_none_or(|until| until <= self.client.clock());
+        is_over && !self.client.has(Flaw::LateWinTaken)
     }
 
     async fn ask_all(&mut self) {
