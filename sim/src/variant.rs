@@ -15,6 +15,7 @@ mod lock;
 mod node;
 mod release;
 mod round;
+mod stray;
 mod token;
 mod waiting;
 mod watchdog;
@@ -129,6 +130,15 @@ variants! {
     CompoundingLease = "compounding-lease", [LeaseCompounds];
     /// The watchdog goes on when the lock was released.
     ImmortalWatchdog = "immortal-watchdog", [WatchdogOutlivesRelease];
+    /// An acquisition that is cancelled midway leaves the parts that it was granted, each renewed by a watchdog.
+    CancelKeeps = "cancel-keeps", [CancelKeepsParts];
+    /// A guard that is dropped releases nothing, and its watchdog goes on.
+    DropKeeps = "drop-keeps", [DropKeepsHold];
+    /// A release ends at the first member that has lost the claim; the others keep it, each renewed by a watchdog.
+    ReleaseStops = "release-stops", [ReleaseStopsAtLoss];
+    /// Members are asked one after the other, each has time, and nobody compares the time with the lease: neither at
+    /// the end of the round nor later. There is no round trip to agree on a token either.
+    UncheckedRound = "unchecked-round", [OneByOne, MembersHaveTime, LateWinTaken, NoDeadline, MaximumIsToken];
 }
 
 impl Variant {

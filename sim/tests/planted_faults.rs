@@ -217,6 +217,47 @@ fn unattended(plan: &mut Plan) {
     }
 }
 
+/// The first node forgets what it has again and again; the others do not.
+fn forgetful(plan: &mut Plan) {
+    one_name(plan);
+    plan.faults.extend((1..7).map(|n| Fault::Flush {
+        at: Span::millis(180 * n),
+        node: 0,
+    }));
+}
+
+/// What clients wait for is dropped again and again.
+fn dropped(plan: &mut Plan) {
+    one_name(plan);
+    for n in 1..10 {
+        plan.faults.push(Fault::Cancel {
+            at: Span::millis(120 * n),
+            client: u16::try_from(n).expect("small") % plan.clients,
+            nth: 2,
+        });
+    }
+}
+
+/// For one of three clients, asking a node takes longer than the lease.
+fn far_away(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 3;
+    plan.nodes.count = 3;
+    plan.network.call_timeout = Span::millis(300);
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(200);
+    workload.hold_most = workload.hold_least.plus(Span::millis(60));
+    plan.faults.push(Fault::Delay {
+        at: Span::ZERO,
+        lasts: plan.duration,
+        clients: vec![0],
+        nodes: nodes(plan),
+        direction: Direction::Both,
+        least: Span::millis(115),
+        most: Span::millis(130),
+    });
+}
+
 /// Every request comes twice, the second time much later.
 fn everything_twice(plan: &mut Plan) {
     one_name(plan);
@@ -301,6 +342,10 @@ planted! {
     names_are_kept_while_the_next_is_waited_for: HoldAndWait, Multi, Overlapping, "none", two_names_for_two => Progress within 20;
     a_lease_compounds: CompoundingLease, Single, MutualExclusion, "crash-client", one_name => Progress within 40;
     the_watchdog_outlives_the_release: ImmortalWatchdog, Redlock, MutualExclusion, "inside", as_drawn => Orphans within 40;
+    a_cancelled_round_keeps_what_it_has: CancelKeeps, Multi, Overlapping, "cancel", as_drawn => Orphans within 50;
+    a_dropped_guard_keeps_its_hold: DropKeeps, Single, LongWork, "none", dropped => Progress within 10;
+    a_release_ends_at_what_was_lost: ReleaseStops, Multi, LongWork, "none", forgetful => Progress within 20;
+    a_round_is_never_held_against_the_time: UncheckedRound, Redlock, MutualExclusion, "none", far_away => Exclusion within 50;
     set_nx_is_undone_by_del: SetNxDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 20;
     del_comes_after_get: GetThenDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 30;
 }

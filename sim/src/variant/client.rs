@@ -118,6 +118,9 @@ impl Client {
 
     /// How long a member is given to answer: as in the product, a twentieth of the lease, and at least 10 ms.
     pub(super) fn member_timeout(&self, lease: Lease) -> Duration {
+        if self.has(Flaw::MembersHaveTime) {
+            return self.plan.network.call_timeout.as_duration();
+        }
         let least = Duration::from_millis(10).min(lease.length() / 2);
         (lease.length() / 20).max(least)
     }

@@ -55,4 +55,12 @@ pub enum Flaw {
     LeaseCompounds,
     /// Renewals go on after the release, as long as the process lives.
     WatchdogOutlivesRelease,
+    /// A round that is dropped midway leaves what it was granted, each part with a watchdog of its own.
+    CancelKeepsParts,
+    /// A guard that is dropped counts on: only a release on purpose ends its hold.
+    DropKeepsHold,
+    /// A release tells member after member and ends at the first that knows of no claim: the rest stays renewed.
+    ReleaseStopsAtLoss,
+    /// A member is given as long to answer as the transport tries, not a small part of the lease.
+    MembersHaveTime,
 }

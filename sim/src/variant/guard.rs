@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use quorlock::{ConfirmError, OwnerId, ReleaseError, Runtime, Token};
 
-use super::entry;
 use super::hold::Hold;
 use super::release::Release;
+use super::stray::Strays;
+use super::{Flaw, entry};
 
 /// Holds a lock of a variant; dropping it releases it in the background.
 pub struct Guard {
@@ -151,6 +152,13 @@ async fn release(hold: &Hold, left: u32) -> Option<bool> {
         owner: hold.owner,
         left,
     };
+    if left == 0 && hold.client.has(Flaw::ReleaseStopsAtLoss) {
+        let lost = release.tell_until_lost().await;
+        if let Some(lost) = lost {
+            keep_parts_after(hold, lost);
+        }
+        return Some(lost.is_none());
+    }
     let said = release.tell(0..hold.layout.members.len()).await;
     if hold.layout.is_quorum(|member| said.ours.contains(&member)) {
         Some(true)
@@ -164,9 +172,22 @@ async fn release(hold: &Hold, left: u32) -> Option<bool> {
     }
 }
 
+/// Leaves the members behind this one to watchdogs.
+fn keep_parts_after(hold: &Hold, lost: usize) {
+    let strays = Strays {
+        client: &hold.client,
+        layout: &hold.layout,
+        owner: hold.owner,
+        lease: hold.lease,
+    };
+    for (member, index) in hold.layout.members.iter().zip(0..).skip(lost + 1) {
+        strays.keep(index, hold.token(member.group));
+    }
+}
+
 impl Drop for Guard {
     fn drop(&mut self) {
-        if !self.is_released {
+        if !self.is_released && !self.hold.client.has(Flaw::DropKeepsHold) {
             self.begin_release();
         }
     }

@@ -49,6 +49,20 @@ impl Layout {
         layout
     }
 
+    /// One of the members as a lock of its own.
+    pub(super) fn part(&self, member: usize) -> Option<Layout> {
+        let member = self.members.get(member)?;
+        Some(Layout {
+            names: vec![member.name.clone()],
+            members: vec![Member {
+                group: 0,
+                name: member.name.clone(),
+                node: member.node.clone(),
+            }],
+            needed: vec![1],
+        })
+    }
+
     /// The names, for errors.
     pub(super) fn text(&self) -> String {
         let names: Vec<&str> = self.names.iter().map(Name::as_str).collect();

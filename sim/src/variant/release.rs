@@ -27,7 +27,7 @@ pub(super) struct Said {
 
 impl Release {
     /// Tells these members, each for as long as the transport tries.
-    pub(super) async fn tell(self, members: impl IntoIterator<Item = usize>) -> Said {
+    pub(super) async fn tell(&self, members: impl IntoIterator<Item = usize>) -> Said {
         let mut asking = Asking::new(&self.client);
         for index in members {
             self.ask(&mut asking, index);
@@ -48,6 +48,17 @@ impl Release {
             }
         }
         said
+    }
+
+    /// Tells member after member. Returns the first that knows of no claim: those after it are told nothing.
+    pub(super) async fn tell_until_lost(&self) -> Option<usize> {
+        for member in 0..self.layout.members.len() {
+            let said = self.tell([member]).await;
+            if said.answered.contains(&member) && !said.ours.contains(&member) {
+                return Some(member);
+            }
+        }
+        None
     }
 
     fn ask(&self, asking: &mut Asking<'_>, index: usize) {

@@ -13,6 +13,7 @@ use super::client::Client;
 use super::hold::Hold;
 use super::layout::Layout;
 use super::release::Release;
+use super::stray::Strays;
 use super::{Flaw, token};
 
 /// How far a floor may be from a node's clock.
@@ -28,7 +29,16 @@ pub(super) struct Round {
     pub(super) lease: Lease,
     /// What became of each member's request.
     pub(super) votes: Vec<Vote>,
-    is_won: bool,
+    end: End,
+}
+
+/// Whether a round has come to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// Dropped now, it was cancelled.
+    Open,
+    Lost,
+    Won,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,11 +69,20 @@ impl Round {
             owner: client.next_owner(),
             lease,
             votes: vec![Vote::Unasked; layout.members.len()],
-            is_won: false,
+            end: End::Open,
         }
     }
 
     pub(super) async fn run(mut self) -> Outcome {
+        let outcome = self.attempt().await;
+        self.end = match outcome {
+            Outcome::Won(_) => End::Won,
+            _ => End::Lost,
+        };
+        outcome
+    }
+
+    async fn attempt(&mut self) -> Outcome {
         if self.client.has(Flaw::WaitsInOrder) {
             self.wait_in_order().await;
         } else {
@@ -77,13 +96,12 @@ impl Round {
         if self.is_too_late(valid_until) {
             return Outcome::Failed;
         }
-        let Some(tokens) = token::of(&self).await else {
+        let Some(tokens) = token::of(self).await else {
             return Outcome::Failed;
         };
         if self.is_too_late(valid_until) {
             return Outcome::Failed;
         }
-        self.is_won = true;
         let (client, layout) = (&self.client, &self.layout);
         let hold = Hold::new(client, layout, self.owner, self.lease, tokens, terms);
         Outcome::Won(hold)
@@ -228,6 +246,21 @@ impl Round {
         }
     }
 
+    /// Leaves what was granted so far to watchdogs.
+    fn keep_parts(&self) {
+        let strays = Strays {
+            client: &self.client,
+            layout: &self.layout,
+            owner: self.owner,
+            lease: self.lease,
+        };
+        for (vote, member) in self.votes.iter().zip(0..) {
+            if let Vote::Granted(token, _) = vote {
+                strays.keep(member, *token);
+            }
+        }
+    }
+
     /// Whether the member may have recorded the claim. Silence is not refusal.
     fn may_hold(&self, vote: Vote) -> bool {
         match vote {
@@ -242,8 +275,11 @@ impl Round {
 
 impl Drop for Round {
     fn drop(&mut self) {
-        if self.is_won {
+        if self.end == End::Won {
             return;
+        }
+        if self.end == End::Open && self.client.has(Flaw::CancelKeepsParts) {
+            return self.keep_parts();
         }
         let votes = self.votes.iter().zip(0..);
         let stays = votes.filter(|(vote, _)| self.may_hold(**vote));

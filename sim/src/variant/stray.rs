@@ -1,0 +1,36 @@
+//! A part of a lock that stays claimed though nobody holds the lock.
+
+use std::rc::Rc;
+
+use quorlock::{OwnerId, Token};
+use quorlock_core::lease::Lease;
+
+use super::client::Client;
+use super::hold::Hold;
+use super::layout::Layout;
+use super::watchdog;
+
+/// Claims of a lock that nobody releases: each member is a lock of its own, with its own watchdog.
+pub(super) struct Strays<'a> {
+    pub(super) client: &'a Rc<Client>,
+    pub(super) layout: &'a Layout,
+    pub(super) owner: OwnerId,
+    pub(super) lease: Lease,
+}
+
+impl Strays<'_> {
+    /// Keeps the claim of a member for as long as the process lives and the node has it.
+    pub(super) fn keep(&self, member: usize, token: Token) {
+        let Some(part) = self.layout.part(member) else {
+            return;
+        };
+        let part = Rc::new(part);
+        let tokens = vec![token];
+        // Whether the claim is still there is for the node to say.
+        let terms = vec![Some(self.lease.term(self.client.clock()))];
+        let hold = Hold::new(self.client, &part, self.owner, self.lease, tokens, terms);
+        // For the guard that nobody has.
+        hold.enter();
+        self.client.spawn(watchdog::watch(hold));
+    }
+}
