@@ -27,6 +27,10 @@ const BUFFER: usize = 16 * 1024;
 /// and grows up to this one, for a single reply.
 const MOST_BUFFER: usize = 16 * 1024 * 1024;
 
+/// How many replies are passed on before callers have their turn. What those send next is on its way while the rest is
+/// passed on: otherwise the server waits for all of the callers, and then all of them wait for the server.
+const BATCH: usize = 16;
+
 type Reply = Result<Value, TransportError>;
 
 /// What callers and the driver share.
@@ -316,6 +320,14 @@ impl Driver {
     /// Ready only with an error.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<TransportError> {
         loop {
+            match self.pass_on() {
+                Ok(BATCH) => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(error),
+            }
             if self.filled == self.reading.len() {
                 if MOST_BUFFER <= self.filled {
                     return Poll::Ready(error::no_reply("a reply of more than 16 MiB"));
@@ -334,28 +346,33 @@ impl Driver {
                 return Poll::Ready(error::closed("the server closed it"));
             }
             self.filled += count;
-            if let Err(error) = self.pass_on() {
-                return Poll::Ready(error);
-            }
         }
     }
 
-    /// Gives the replies that are complete to those that wait for them.
-    fn pass_on(&mut self) -> Result<(), TransportError> {
+    /// Gives replies that are complete to those that wait for them: how many, a batch at most.
+    fn pass_on(&mut self) -> Result<usize, TransportError> {
+        if self.filled == 0 {
+            return Ok(0);
+        }
         let mut woken = Vec::new();
         let mut done = 0;
+        let mut replies = 0;
         let result = {
             let mut state = self.multiplexer.lock();
             loop {
+                if replies == BATCH {
+                    break Ok(BATCH);
+                }
                 let rest = self.reading.get(done..self.filled).unwrap_or_default();
                 match resp::decode(rest) {
                     Ok(Some((value, len))) => {
                         done += len;
+                        replies += 1;
                         if !state.reply(value, &mut woken) {
                             break Err(error::no_reply("a reply that nobody asked for"));
                         }
                     }
-                    Ok(None) => break Ok(()),
+                    Ok(None) => break Ok(replies),
                     Err(resp::NoReply) => break Err(error::no_reply("it is no Redis server")),
                 }
             }
