@@ -148,6 +148,7 @@ impl World {
         self.routes = (0..plan.clients).flat_map(|_| 0..seats).collect();
         self.history.healed = plan.heals_at().as_nanos();
         self.history.progress_due = plan.heals_at().plus(plan.progress_bound()).as_nanos();
+        self.history.demands_progress = plan.demands_progress();
         self.schedule_faults();
         let stop = if plan.faults.is_empty() {
             plan.duration

@@ -212,6 +212,8 @@ pub struct History {
     pub healed: u64,
     /// By when the lock must have been acquired after that.
     pub progress_due: u64,
+    /// Whether it must have been.
+    pub demands_progress: bool,
     /// How many holds were won.
     pub holds: u32,
 }

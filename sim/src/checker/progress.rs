@@ -16,7 +16,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
         .operations
         .iter()
         .any(|op| asked(op.action) && op.outcome == Outcome::Ok && in_time(op.completed));
-    if !has_asked || was_granted {
+    if !history.demands_progress || !has_asked || was_granted {
         return None;
     }
     Some(Violation {
@@ -41,6 +41,7 @@ mod tests {
     fn one_acquisition_in_time_is_enough() {
         let mut history = history(Vec::new());
         (history.healed, history.progress_due) = (100, 200);
+        history.demands_progress = true;
         history.operations = vec![acquired(90, 150, Outcome::Ok)];
         assert_eq!(check(&history), None);
     }
@@ -54,6 +55,7 @@ mod tests {
         ] {
             let mut history = history(Vec::new());
             (history.healed, history.progress_due) = (100, 200);
+            history.demands_progress = true;
             history.operations = vec![acquired(0, 50, Outcome::Ok), operation];
             assert_eq!(check(&history).unwrap().property, Property::Progress);
         }
@@ -61,6 +63,16 @@ mod tests {
 
     #[test]
     fn a_run_in_which_nobody_asked_says_nothing() {
-        assert_eq!(check(&history(Vec::new())), None);
+        let mut history = history(Vec::new());
+        history.demands_progress = true;
+        assert_eq!(check(&history), None);
+    }
+
+    #[test]
+    fn where_it_is_not_promised_it_is_not_demanded() {
+        let mut history = history(Vec::new());
+        (history.healed, history.progress_due) = (100, 200);
+        history.operations = vec![acquired(90, 150, Outcome::Fail)];
+        assert_eq!(check(&history), None);
     }
 }
