@@ -148,13 +148,15 @@ impl World {
         self.routes = (0..plan.clients).flat_map(|_| 0..seats).collect();
         self.history.healed = plan.heals_at().as_nanos();
         self.history.progress_due = plan.heals_at().plus(plan.progress_bound()).as_nanos();
-        self.history.demands_progress = plan.demands_progress();
         self.schedule_faults();
         let stop = if plan.faults.is_empty() {
             plan.duration
         } else {
             plan.duration.max(Span::nanos(self.history.progress_due))
         };
+        // A run that ends before does not show that it would not have come.
+        let comes_due = self.history.progress_due <= stop.as_nanos();
+        self.history.demands_progress = comes_due && plan.demands_progress();
         self.push(stop.as_nanos(), What::Stop);
     }
 

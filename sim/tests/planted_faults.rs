@@ -280,6 +280,7 @@ fn crowd(plan: &mut Plan) {
     plan.clients = 8;
     plan.nodes.count = 15;
     plan.duration = Span::secs(1);
+    plan.progress_within = Some(plan.duration);
     plan.network.least = Span::millis(1);
     plan.network.most = Span::millis(9);
     let workload = &mut plan.workload;
