@@ -212,7 +212,7 @@ pub struct History {
     pub healed: u64,
     /// By when the lock must have been acquired after that.
     pub progress_due: u64,
-    /// Whether it must have been.
+    /// Whether the run lasts as long, so that it must have been.
     pub demands_progress: bool,
     /// How many holds were won.
     pub holds: u32,

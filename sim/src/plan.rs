@@ -318,15 +318,4 @@ impl Plan {
             .plus(self.clock_slack());
         self.progress_within.unwrap_or(bound)
     }
-
-    /// Whether the lock must have been acquired by then. It need not where a message and its answer may take longer
-    /// than a member is given to answer: rounds are then won by chance only. A plan that says a bound demands it.
-    #[must_use]
-    pub fn demands_progress(&self) -> bool {
-        let lease = self.workload.lease.as_nanos();
-        // As the product has it: 5 % of the lease, but at least 10 ms if half of the lease allows it.
-        let patience = (lease / 20).max(Span::millis(10).as_nanos().min(lease / 2));
-        let round_trip = self.network.most.plus(self.network.most).as_nanos();
-        self.progress_within.is_some() || round_trip <= patience
-    }
 }

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_is_not_promised_it_is_not_demanded() {
+    fn a_run_that_ends_before_it_is_due_says_nothing() {
         let mut history = history(Vec::new());
         (history.healed, history.progress_due) = (100, 200);
         history.operations = vec![acquired(90, 150, Outcome::Fail)];
