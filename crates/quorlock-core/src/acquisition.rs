@@ -1,10 +1,11 @@
 //! Rounds until a lock is won or given up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::message::Mode;
-use crate::quorum::MemberId;
+use crate::quorum::{MemberId, Members};
 use crate::round::{Loss, Order};
 use crate::time::Time;
 
@@ -103,14 +104,14 @@ pub enum GiveUp {
 
 /// Rounds, and what happens between them.
 ///
-/// Try; if refused, subscribe; **try again** (the holder may have released in between); then sleep until a wake-up or
-/// until enough claims in the way have expired.
+/// Try; if refused, subscribe; **try again** (the holder may have released in between); then sleep until enough members
+/// have published that the name is free, or until enough claims in the way have expired.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Acquisition {
     policy: RetryPolicy,
     patience: Patience,
     member_timeout: Duration,
-    groups: usize,
+    members: Arc<Members>,
     step: Step,
     backoff: Backoff,
     lost_rounds: u32,
@@ -118,24 +119,28 @@ pub struct Acquisition {
     last_order: Order,
     failed_rounds: u32,
     is_listening: bool,
+    /// In the last round.
     refused: Vec<MemberId>,
+    /// Since the last round was begun.
     woken: Vec<MemberId>,
+    /// How long the last round took.
+    last_round: Duration,
 }
 
 impl Acquisition {
-    /// Begins with a round. `groups` is how many locks are taken together.
+    /// Begins with a round.
     #[must_use]
     pub fn new(
         policy: RetryPolicy,
         patience: Patience,
         member_timeout: Duration,
-        groups: usize,
+        members: Arc<Members>,
     ) -> Self {
         Acquisition {
             policy,
             patience,
             member_timeout,
-            groups,
+            members,
             step: Step::Ask(Order::Parallel),
             backoff: Backoff::new(policy.backoff, policy.backoff_cap),
             lost_rounds: 0,
@@ -145,6 +150,7 @@ impl Acquisition {
             is_listening: false,
             refused: Vec::new(),
             woken: Vec::new(),
+            last_round: Duration::ZERO,
         }
     }
 
@@ -153,8 +159,18 @@ impl Acquisition {
     pub fn begin_again(&self) -> Self {
         Acquisition {
             is_listening: self.is_listening,
-            ..Acquisition::new(self.policy, self.patience, self.member_timeout, self.groups)
+            ..Acquisition::new(
+                self.policy,
+                self.patience,
+                self.member_timeout,
+                self.members.clone(),
+            )
         }
+    }
+
+    /// The subscriptions that there were are gone: the owner has changed, and with it where it listens.
+    pub fn handle_deaf(&mut self) {
+        self.is_listening = false;
     }
 
     /// What to do now.
@@ -166,6 +182,7 @@ impl Acquisition {
     /// A round that began at `began` was lost. `random` is any 64 random bits.
     pub fn handle_loss(&mut self, now: Time, began: Time, loss: Loss, random: u64) {
         self.lost_rounds = self.lost_rounds.saturating_add(1);
+        self.last_round = now.since(began).min(self.member_timeout);
         let pause =
             |backoff: &mut Backoff| Step::BackOff(now + backoff.next(random, now.since(began) * 2));
         self.step = match loss {
@@ -173,7 +190,9 @@ impl Acquisition {
             Loss::Refused { .. } | Loss::Postponed if self.patience == Patience::Try => {
                 Step::GiveUp(GiveUp::Contended)
             }
-            Loss::NoQuorum | Loss::TooSlow if self.patience == Patience::Try => {
+            Loss::NoQuorum | Loss::TooSlow | Loss::Quarantined { .. }
+                if self.patience == Patience::Try =>
+            {
                 Step::GiveUp(give_up(&loss))
             }
             Loss::NoQuorum | Loss::TooSlow => {
@@ -184,46 +203,91 @@ impl Acquisition {
                     pause(&mut self.backoff)
                 }
             }
+            Loss::Quarantined { until } => {
+                self.failed_rounds = 0;
+                self.refused.clear();
+                match until.filter(|until| now < *until) {
+                    Some(until) => Step::Sleep(until.min(now + self.policy.poll_cap)),
+                    None => pause(&mut self.backoff),
+                }
+            }
             Loss::Postponed => {
                 self.failed_rounds = 0;
                 pause(&mut self.backoff)
             }
-            Loss::Refused { split: true, .. } => {
-                self.failed_rounds = 0;
-                self.split_rounds = self.split_rounds.saturating_add(1);
-                pause(&mut self.backoff)
-            }
             Loss::Refused {
                 free_after,
+                split,
                 refused,
-                ..
             } => {
                 self.failed_rounds = 0;
-                self.split_rounds = 0;
-                self.backoff.reset();
                 self.refused = refused;
-                self.after_refusal(now, free_after)
+                if !self.is_listening {
+                    self.is_listening = true;
+                    Step::Listen(now + self.member_timeout)
+                } else if split && !self.may_be_held() {
+                    self.split_rounds = self.split_rounds.saturating_add(1);
+                    pause(&mut self.backoff)
+                } else {
+                    if split {
+                        self.split_rounds = 1;
+                    } else {
+                        self.split_rounds = 0;
+                        self.backoff.reset();
+                    }
+                    self.after_refusal(now, free_after)
+                }
             }
         };
     }
 
+    /// Whether a vote that split need not be a collision: one holder may have every member that refused, with fewer
+    /// members than all. That is believed once; a second split in a row is a collision.
+    fn may_be_held(&self) -> bool {
+        self.split_rounds == 0
+            && self.members.groups().all(|group| {
+                let refused = group.members().filter(|m| self.refused.contains(m)).count();
+                refused == 0 || group.threshold().spare() < refused
+            })
+    }
+
     fn after_refusal(&mut self, now: Time, free_after: Option<Duration>) -> Step {
-        let is_woken = |member| self.woken.contains(member);
-        if !self.is_listening {
-            self.is_listening = true;
-            Step::Listen(now + self.member_timeout)
-        } else if self.refused.iter().any(is_woken) {
+        // A claim exists until its TTL has passed, so one millisecond more finds it gone.
+        let free = free_after.map_or(Duration::MAX, |d| d + Duration::from_millis(1));
+        self.sleep(now, now + free.min(self.policy.poll_cap))
+    }
+
+    /// Sleeps until `at`, as far as what was published lets it.
+    ///
+    /// One member's message may overtake the release on its way to the others: whoever asks at once is refused there,
+    /// and splits the vote. So enough of them are waited for, but for no longer than a round takes: a message may be
+    /// lost.
+    fn sleep(&mut self, now: Time, at: Time) -> Step {
+        if !self
+            .refused
+            .iter()
+            .any(|member| self.woken.contains(member))
+        {
+            Step::Sleep(at)
+        } else if self.may_be_won() {
             self.ask()
         } else {
-            // A claim exists until its TTL has passed, so one millisecond more finds it gone.
-            let free = free_after.map_or(Duration::MAX, |d| d + Duration::from_millis(1));
-            Step::Sleep(now + free.min(self.policy.poll_cap))
+            Step::Sleep(at.min(now + self.last_round))
         }
+    }
+
+    /// Whether in every group that refused, as many members as are needed have published that the name is free.
+    fn may_be_won(&self) -> bool {
+        self.members.groups().all(|group| {
+            let has_refused = group.members().any(|member| self.refused.contains(&member));
+            let woken = group.members().filter(|member| self.woken.contains(member));
+            !has_refused || group.threshold().needed() <= woken.count()
+        })
     }
 
     fn ask(&mut self) -> Step {
         self.woken.clear();
-        let order = if 1 < self.groups {
+        let order = if 1 < self.members.groups().count() {
             if 2 <= self.lost_rounds {
                 Order::Canonical
             } else {
@@ -249,13 +313,17 @@ impl Acquisition {
     /// A member published that the name is free, or its subscription had a gap.
     ///
     /// Only what a member publishes that refused us can be the end of a claim in the way. What the others publish is
-    /// mostly our own giving back of what we got there: it wakes nobody here.
-    pub fn handle_wake(&mut self, member: MemberId) {
+    /// mostly our own giving back of what we got there: by itself it wakes nobody here.
+    pub fn handle_wake(&mut self, now: Time, member: MemberId) {
+        // Which members refuse a round is not known before it has ended.
+        if !self.is_listening || self.woken.contains(&member) {
+            return;
+        }
         match self.step {
-            Step::Sleep(_) if self.refused.contains(&member) => self.step = self.ask(),
-            // Which members refuse this round is not known before it has ended.
-            Step::Ask(_) if self.is_listening && !self.woken.contains(&member) => {
+            Step::Ask(_) => self.woken.push(member),
+            Step::Sleep(at) => {
                 self.woken.push(member);
+                self.step = self.sleep(now, at);
             }
             _ => {}
         }
@@ -283,7 +351,7 @@ impl Acquisition {
 fn give_up(loss: &Loss) -> GiveUp {
     match loss {
         Loss::TooSlow => GiveUp::TooSlow,
-        Loss::NoQuorum => GiveUp::NoQuorum,
+        Loss::NoQuorum | Loss::Quarantined { .. } => GiveUp::NoQuorum,
         Loss::Refused { .. } | Loss::Postponed => GiveUp::Contended,
         Loss::OtherMode(mode) => GiveUp::OtherMode(*mode),
     }
@@ -304,18 +372,64 @@ mod tests {
     }
 
     fn wake(a: &mut Acquisition, index: usize) {
-        for member in member(index) {
-            a.handle_wake(member);
-        }
+        wake_at(a, 0, index);
+    }
+
+    fn wake_at(a: &mut Acquisition, now: u64, index: usize) {
+        let member = a.members.all().nth(index).unwrap();
+        a.handle_wake(ms(now), member);
     }
 
     fn waiting(groups: usize) -> Acquisition {
+        waiting_for(vec![Threshold::all(1); groups])
+    }
+
+    fn waiting_for(groups: Vec<Threshold>) -> Acquisition {
         Acquisition::new(
             RetryPolicy::default(),
             Patience::Wait,
             Duration::from_millis(500),
-            groups,
+            Arc::new(Members::new(groups)),
         )
+    }
+
+    /// Three of five members refused, in a round of 8 ms that ended at 108 ms.
+    fn sleeping_at_108() -> Acquisition {
+        let mut a = five();
+        let loss = Loss::Refused {
+            free_after: Some(Duration::from_millis(900)),
+            split: false,
+            refused: a.members.all().take(3).collect(),
+        };
+        a.handle_loss(ms(0), ms(0), loss.clone(), 1);
+        a.handle_live();
+        a.handle_loss(ms(108), ms(100), loss, 1);
+        assert_eq!(*a.step(), Step::Sleep(ms(1_009)));
+        a
+    }
+
+    #[test]
+    fn a_waiter_for_a_majority_asks_when_a_majority_says_that_it_is_free() {
+        let mut a = sleeping_at_108();
+        wake_at(&mut a, 200, 0);
+        assert_eq!(*a.step(), Step::Sleep(ms(208)));
+        wake_at(&mut a, 201, 0);
+        wake_at(&mut a, 202, 4);
+        assert_eq!(*a.step(), Step::Sleep(ms(208)));
+        wake_at(&mut a, 203, 1);
+        assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+    }
+
+    #[test]
+    fn messages_that_do_not_come_are_waited_for_as_long_as_a_round_takes() {
+        let mut a = sleeping_at_108();
+        wake_at(&mut a, 200, 3);
+        assert_eq!(*a.step(), Step::Sleep(ms(1_009)), "it had not refused");
+        wake_at(&mut a, 300, 1);
+        a.handle_timeout(ms(307));
+        assert_eq!(*a.step(), Step::Sleep(ms(308)));
+        a.handle_timeout(ms(308));
+        assert_eq!(*a.step(), Step::Ask(Order::Parallel));
     }
 
     fn refused(free_after: Option<u64>) -> Loss {
@@ -326,12 +440,17 @@ mod tests {
         }
     }
 
+    /// Of five members two granted, one refused and two were silent.
     fn split() -> Loss {
         Loss::Refused {
             free_after: None,
             split: true,
             refused: member(0),
         }
+    }
+
+    fn five() -> Acquisition {
+        waiting_for(vec![Threshold::majority(5)])
     }
 
     #[test]
@@ -346,6 +465,71 @@ mod tests {
         assert_eq!(*a.step(), Step::Sleep(ms(911)));
         wake(&mut a, 0);
         assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+    }
+
+    #[test]
+    fn a_first_split_vote_is_tried_again_as_soon_as_the_subscriptions_are_live() {
+        let mut a = five();
+        a.handle_loss(ms(0), ms(0), split(), u64::MAX);
+        assert_eq!(*a.step(), Step::Listen(ms(500)));
+        a.handle_live();
+        assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+    }
+
+    /// The holder has three of five members, the other two grant and are given back.
+    #[test]
+    fn a_holder_of_a_bare_majority_is_waited_for_but_a_second_split_is_a_collision() {
+        let mut a = five();
+        let loss = Loss::Refused {
+            free_after: Some(Duration::from_millis(900)),
+            split: true,
+            refused: a.members.all().take(3).collect(),
+        };
+        a.handle_loss(ms(0), ms(0), loss.clone(), u64::MAX);
+        a.handle_live();
+        a.handle_loss(ms(8), ms(0), loss.clone(), u64::MAX);
+        assert_eq!(*a.step(), Step::Sleep(ms(909)));
+        for index in [3, 4] {
+            wake_at(&mut a, 9, index);
+            assert_eq!(*a.step(), Step::Sleep(ms(909)), "our own giving back");
+        }
+        wake_at(&mut a, 100, 0);
+        assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+        a.handle_loss(ms(108), ms(100), loss, u64::MAX);
+        assert!(matches!(a.step(), Step::BackOff(_)), "{:?}", a.step());
+    }
+
+    #[test]
+    fn a_quarantine_is_waited_out_and_no_wake_up_ends_that() {
+        let mut a = waiting(1);
+        let until = |millis| Loss::Quarantined {
+            until: Some(ms(millis)),
+        };
+        a.handle_loss(ms(10), ms(9), until(3_000), 1);
+        wake(&mut a, 0);
+        assert_eq!(*a.step(), Step::Sleep(ms(3_000)));
+        a.handle_timeout(ms(3_000));
+        assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+        a.handle_loss(ms(3_001), ms(3_000), until(60_000), 1);
+        assert_eq!(*a.step(), Step::Sleep(ms(8_001)), "it looks every 5 s");
+        for _ in 0..9 {
+            a.handle_timeout(ms(9_000));
+            a.handle_loss(ms(9_001), ms(9_000), until(9_000), 1 << 60);
+            assert!(
+                matches!(*a.step(), Step::BackOff(_)),
+                "soon, and not given up"
+            );
+            a.handle_timeout(Time::NEVER);
+        }
+    }
+
+    #[test]
+    fn whoever_only_tries_does_not_wait_for_a_quarantine() {
+        let policy = RetryPolicy::default();
+        let members = Arc::new(Members::new([Threshold::all(1)]));
+        let mut a = Acquisition::new(policy, Patience::Try, Duration::from_millis(500), members);
+        a.handle_loss(ms(10), ms(9), Loss::Quarantined { until: None }, 1);
+        assert_eq!(*a.step(), Step::GiveUp(GiveUp::NoQuorum));
     }
 
     #[test]
@@ -372,7 +556,9 @@ mod tests {
 
     #[test]
     fn a_wake_up_never_cuts_a_back_off() {
-        let mut a = waiting(1);
+        let mut a = five();
+        a.handle_loss(ms(0), ms(0), split(), u64::MAX);
+        a.handle_live();
         a.handle_loss(ms(0), ms(0), split(), u64::MAX);
         assert_eq!(*a.step(), Step::BackOff(ms(10)));
         wake(&mut a, 0);
@@ -383,7 +569,7 @@ mod tests {
 
     #[test]
     fn votes_that_keep_splitting_make_every_other_round_ask_the_first_member_first() {
-        let mut a = waiting(1);
+        let mut a = five();
         let mut orders = Vec::new();
         for _ in 0..6 {
             let Step::Ask(order) = *a.step() else {
@@ -468,7 +654,7 @@ mod tests {
                 RetryPolicy::default(),
                 Patience::Try,
                 Duration::from_millis(500),
-                1,
+                Arc::new(Members::new([Threshold::all(1)])),
             );
             a.handle_loss(ms(0), ms(0), loss, 0);
             assert_eq!(*a.step(), Step::GiveUp(end));

@@ -4,7 +4,8 @@
 //! client's wall clock in milliseconds, so nodes that see no other traffic hand out the *same* value, and the quorum
 //! is usually unanimous: that value is the token, at no further cost. Where the members differ, the holder proposes a
 //! value above all of theirs, and a threshold of them must take it. Any two quorums share a node, therefore tokens
-//! are unique and ordered, whatever clocks and pauses do, while a majority of the counters survives.
+//! are unique and ordered, whatever clocks and pauses do, while every quorum has a counter that took the last one.
+//! (A counter that is lost counts like a claim that is: of a bare quorum none may be. Then the order rests on the floors.)
 //!
 //! (The plain maximum of the counters is no token: nodes at 5, 1, 1 give 6 to the first quorum and 3 to the second.)
 
@@ -129,6 +130,18 @@ impl Tokens {
         match self.groups.get(group) {
             Some(Agreement::Unanimous(token) | Agreement::Propose(token)) => *token,
             None => Token::default(),
+        }
+    }
+
+    /// The group's token is the largest that its members have: they handed out none, they told which they have.
+    ///
+    /// So it is with readers. A quorum of readers and one of writers share a member, so this is at least the token of
+    /// every writer before.
+    pub fn settle_at_largest(&mut self, group: usize) {
+        if let Some(agreement) = self.groups.get_mut(group)
+            && let Agreement::Propose(token) = *agreement
+        {
+            *agreement = Agreement::Unanimous(Token(token.0.saturating_sub(1)));
         }
     }
 

@@ -106,6 +106,8 @@ pub(crate) fn largest<T: Ord>(values: impl Iterator<Item = T> + Clone, nth: usiz
 pub struct Terms {
     members: Arc<Members>,
     terms: Vec<Option<Time>>,
+    /// Follows from the terms; asked for much more often than they change.
+    valid_until: Time,
 }
 
 impl Terms {
@@ -113,7 +115,11 @@ impl Terms {
     #[must_use]
     pub fn new(members: Arc<Members>) -> Self {
         let terms = vec![None; members.len()];
-        Terms { members, terms }
+        Terms {
+            members,
+            terms,
+            valid_until: Time::ZERO,
+        }
     }
 
     /// The members these terms are of.
@@ -126,6 +132,7 @@ impl Terms {
     pub fn confirm(&mut self, member: MemberId, term: Time) {
         if let Some(place) = member.get_mut(&mut self.terms) {
             *place = Some(place.map_or(term, |before| before.max(term)));
+            self.valid_until = self.earliest_of_groups();
         }
     }
 
@@ -133,6 +140,7 @@ impl Terms {
     pub fn leave(&mut self, member: MemberId) {
         if let Some(place) = member.get_mut(&mut self.terms) {
             *place = None;
+            self.valid_until = self.earliest_of_groups();
         }
     }
 
@@ -154,6 +162,10 @@ impl Terms {
     /// Until when the holder may rely on the lease; [`Time::ZERO`] without a quorum.
     #[must_use]
     pub fn valid_until(&self) -> Time {
+        self.valid_until
+    }
+
+    fn earliest_of_groups(&self) -> Time {
         self.members
             .groups()
             .map(|group| {

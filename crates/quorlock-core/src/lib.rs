@@ -11,6 +11,7 @@
 //! | to read | see |
 //! |---|---|
 //! | what is asked of a node and what it answers | [`message`] |
+//! | in which ways a name can be locked | [`mode`] |
 //! | what a node does with it, exactly | [`node`] |
 //! | how a request gets there | [`transport`] |
 //! | when a quorum is won or lost | [`quorum`], [`round`] |
@@ -18,13 +19,18 @@
 //! | trying again, and when | [`acquisition`], [`backoff`] |
 //! | keeping a lock | [`renewal`] |
 //! | giving it back, and what must be cleaned up | [`release`], [`orphan`] |
+//! | whose votes count | [`marker`], [`trust`] |
+//! | leases that trust no node's clock | [`beat`] |
 //! | tokens that a resource can check | [`fencing`] |
 
 pub mod acquisition;
 pub mod backoff;
+pub mod beat;
 pub mod fencing;
 pub mod lease;
+pub mod marker;
 pub mod message;
+pub mod mode;
 pub mod name;
 pub mod node;
 pub mod orphan;
@@ -35,3 +41,4 @@ pub mod renewal;
 pub mod round;
 pub mod time;
 pub mod transport;
+pub mod trust;

@@ -3,16 +3,22 @@
 //! Requests state absolute facts, never increments: "this owner holds this name at count k for lease L", "the count
 //! is now k". A node that executes one twice is where it was after the first time.
 
-use std::fmt;
 use std::time::Duration;
 
+use crate::beat::{Beat, Keep};
 use crate::fencing::{Fence, Token};
 use crate::lease::Lease;
+pub use crate::marker::{Check, Shown};
+pub use crate::mode::{Access, Channel, Mode, Place};
 use crate::name::Name;
 use crate::owner::OwnerId;
 use crate::time::millis_of;
 
 /// One request to one node.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is made, sent and forgotten: a box would be one more allocation for each"
+)]
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Request {
     /// Record a claim, if the name is free or the claim is the owner's already.
@@ -25,6 +31,8 @@ pub enum Request {
     Inspect(Inspect),
     /// Free a name, whoever holds it.
     ForceRelease(ForceRelease),
+    /// Say which process the node is and what its marker shows, and perhaps change that.
+    Probe(Check),
 }
 
 /// "The owner holds the name at this count for this lease."
@@ -35,6 +43,8 @@ pub enum Request {
 pub struct Acquire {
     /// What is locked.
     pub name: Name,
+    /// In which mode.
+    pub access: Access,
     /// For whom.
     pub owner: OwnerId,
     /// The hold count from now on, at least 1.
@@ -45,11 +55,32 @@ pub struct Acquire {
     pub fence: Fence,
     /// How long an unused token counter is kept.
     pub retention: Retention,
+    /// How the claim is kept beyond its lease, if it is.
+    pub keep: Option<Keep>,
+    /// The beat whose claim this one may replace.
+    pub replaces: Option<Beat>,
+    /// Whether the node is to show which process it is, so that its vote can be trusted.
+    pub check: Option<Check>,
+}
+
+impl Acquire {
+    /// For how long the node keeps the claim.
+    #[must_use]
+    pub fn kept_millis(&self) -> u64 {
+        kept_millis(self.lease, self.keep)
+    }
+}
+
+fn kept_millis(lease: Lease, keep: Option<Keep>) -> u64 {
+    let margin = keep.map_or(0, |keep| keep.margin_millis);
+    lease.millis().saturating_add(margin)
 }
 
 /// "These claims are still their owners'; keep them for this long."
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Renew {
+    /// The mode of all claims. Fair claims are renewed as plain ones are.
+    pub mode: Mode,
     /// The claims, each answered by itself.
     pub claims: Vec<Claim>,
     /// How long an unused token counter is kept.
@@ -69,17 +100,33 @@ pub struct Claim {
     pub lease: Lease,
     /// The hold's token; the node stores it if it is larger than what it has.
     pub token: Token,
+    /// How the claim is kept beyond its lease, if it is. All claims of a request are kept so, or none is.
+    pub keep: Option<Keep>,
+}
+
+impl Claim {
+    /// For how long the node keeps the claim.
+    #[must_use]
+    pub fn kept_millis(&self) -> u64 {
+        kept_millis(self.lease, self.keep)
+    }
 }
 
 /// "The owner holds the name at this count from now on."
+///
+/// At count 0 the owner does not wait for it either: a place in the queue of a fair lock ends.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Release {
     /// What is locked.
     pub name: Name,
+    /// In which mode.
+    pub mode: Mode,
     /// For whom.
     pub owner: OwnerId,
     /// The count that is left; 0 frees the name and wakes a waiter.
     pub count: u32,
+    /// Whether a beat goes with the claim.
+    pub has_beat: bool,
 }
 
 /// "Who holds the name?"
@@ -123,6 +170,8 @@ impl Retention {
 pub enum Reply {
     /// To [`Request::Acquire`].
     Acquire(AcquireReply),
+    /// To [`Request::Acquire`] with a [`Check`].
+    Checked(AcquireReply, Shown),
     /// To [`Request::Renew`]: one for each claim, in order.
     Renew(Vec<RenewReply>),
     /// To [`Request::Release`].
@@ -131,6 +180,8 @@ pub enum Reply {
     Inspect(InspectReply),
     /// To [`Request::ForceRelease`].
     ForceRelease(ForceReleaseReply),
+    /// To [`Request::Probe`].
+    Probe(Shown),
 }
 
 /// The answer to [`Acquire`].
@@ -146,6 +197,13 @@ pub enum AcquireReply {
     /// Somebody else holds the name.
     Refused {
         /// What is left of their claim.
+        ttl: Ttl,
+        /// Its beat, if it has one and the request has one.
+        beat: Option<Beat>,
+    },
+    /// Others are in front, and the owner has a place in the queue.
+    Queued {
+        /// What is left of the claim in the way; where there is none, how long the first in the queue has to come.
         ttl: Ttl,
     },
     /// The key is a lock of another mode.
@@ -170,27 +228,6 @@ pub enum Ttl {
     Unbounded,
 }
 
-/// In which way a name is held.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Mode {
-    /// Reentrant exclusive lock.
-    Plain,
-    /// Shared by readers (a read-write lock).
-    Read,
-    /// Held by a writer (a read-write lock).
-    Write,
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Mode::Plain => "plain lock",
-            Mode::Read => "read lock",
-            Mode::Write => "write lock",
-        })
-    }
-}
-
 /// The answer to one [`Claim`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RenewReply {
@@ -212,6 +249,8 @@ pub enum ReleaseReply {
     Kept,
     /// It was not the owner's: never was, expired, or released before.
     NotYours,
+    /// The claim has ended, or the place in the queue; the name is not free, or was so before.
+    Left,
 }
 
 /// The answer to [`Inspect`].
@@ -219,6 +258,8 @@ pub enum ReleaseReply {
 pub struct InspectReply {
     /// What stands under the name.
     pub found: Found,
+    /// How many wait for the fair lock.
+    pub waiting: u64,
     /// The token stored for the name, if there is one.
     pub token: Option<Token>,
 }
@@ -228,7 +269,7 @@ pub struct InspectReply {
 pub enum Found {
     /// Nothing: the name is free.
     Nothing,
-    /// A plain lock.
+    /// A plain lock, or a fair one.
     Plain {
         /// Whose, as it is written there. A client of other make may write what is no
         /// [`OwnerId`].
@@ -238,10 +279,12 @@ pub enum Found {
         /// What is left of it.
         ttl: Ttl,
     },
-    /// A lock of another mode.
-    OtherMode {
-        /// Which.
-        mode: Mode,
+    /// A read-write lock.
+    ReadWrite {
+        /// Who writes, as it is written there, and at which hold count.
+        writer: Option<(String, u64)>,
+        /// How many read, whose leases have not run out.
+        readers: u64,
         /// What is left of it.
         ttl: Ttl,
     },
@@ -256,8 +299,6 @@ pub enum ForceReleaseReply {
     Freed,
     /// Nobody held the name.
     WasFree,
-    /// The key is a lock of another mode; it stays.
-    OtherMode(Mode),
 }
 
 /// What a node publishes about a name.

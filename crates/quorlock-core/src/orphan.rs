@@ -80,7 +80,10 @@ impl Orphan {
             Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite) => {
                 self.release = Release::Done;
             }
-            Answer::Granted(_) | Answer::Failed(Execution::Indeterminate) => {
+            Answer::Granted(_)
+            | Answer::Quarantined(_)
+            | Answer::Queued(_)
+            | Answer::Failed(Execution::Indeterminate) => {
                 if self.release == Release::Overtook {
                     self.release = Release::Due(now);
                 }

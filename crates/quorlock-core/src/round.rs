@@ -27,8 +27,12 @@ pub enum Order {
 pub enum Answer {
     /// The claim is recorded; the node handed out this token.
     Granted(Token),
+    /// The claim is recorded, but the node's votes do not count before this time, if it is known.
+    Quarantined(Option<Time>),
     /// Somebody else's claim stands, for so long.
     Refused(Ttl),
+    /// Others are in front, for so long, and the owner has a place in the queue.
+    Queued(Ttl),
     /// A lock of another mode stands under the name.
     OtherMode(Mode),
     /// No reply, and whether the request may have been executed.
@@ -39,7 +43,8 @@ impl From<AcquireReply> for Answer {
     fn from(reply: AcquireReply) -> Self {
         match reply {
             AcquireReply::Granted { token, .. } => Answer::Granted(token),
-            AcquireReply::Refused { ttl } => Answer::Refused(ttl),
+            AcquireReply::Refused { ttl, .. } => Answer::Refused(ttl),
+            AcquireReply::Queued { ttl } => Answer::Queued(ttl),
             AcquireReply::OtherMode(mode) => Answer::OtherMode(mode),
         }
     }
@@ -95,6 +100,11 @@ pub enum Loss {
     },
     /// The first member, asked alone, refused.
     Postponed,
+    /// Nobody is in the way, but too many of the members that granted are quarantined.
+    Quarantined {
+        /// When enough of them will count, if that is known.
+        until: Option<Time>,
+    },
     /// Too many members did not answer, or with an error.
     NoQuorum,
     /// A threshold granted, but the lease had run out by then.
@@ -174,8 +184,12 @@ impl Round {
                 self.terms.confirm(member, self.lease.term(*sent));
                 self.tally.record(member, Vote::Granted);
             }
-            Answer::Refused(_) | Answer::OtherMode(_) => self.tally.record(member, Vote::Refused),
-            Answer::Failed(_) => self.tally.record(member, Vote::Failed),
+            Answer::Refused(_) | Answer::Queued(_) | Answer::OtherMode(_) => {
+                self.tally.record(member, Vote::Refused);
+            }
+            Answer::Quarantined(_) | Answer::Failed(_) => {
+                self.tally.record(member, Vote::Failed);
+            }
         }
         self.advance(now);
     }
@@ -232,13 +246,6 @@ impl Round {
         }
     }
 
-    fn other_mode(&self) -> Option<Mode> {
-        self.asked.iter().find_map(|asked| match asked.answer {
-            Some(Answer::OtherMode(mode)) => Some(mode),
-            _ => None,
-        })
-    }
-
     fn is_postponed(&self) -> bool {
         let first = self.tally.members().all().next();
         self.order == Order::FirstMember
@@ -247,25 +254,53 @@ impl Round {
     }
 
     fn loss(&self) -> Loss {
-        if let Some(mode) = self.other_mode() {
+        if let Some((_, mode)) = self.other_mode() {
             return Loss::OtherMode(mode);
         }
-        let groups = || self.tally.members().groups();
-        let contended = || groups().filter(|group| self.is_contended(group));
-        if contended().next().is_none() {
-            return Loss::NoQuorum;
+        let mut refused = Vec::new();
+        let mut split = false;
+        // `None`: not foreseeable.
+        let mut free_after = Some(Duration::ZERO);
+        let mut is_contended = false;
+        for group in self.tally.members().groups() {
+            if !self.is_contended(&group) {
+                continue;
+            }
+            is_contended = true;
+            free_after = free_after
+                .zip(self.free_after(&group))
+                .map(|(a, b)| a.max(b));
+            split |= 0 < self.tally.count(&group, Vote::Granted);
+            let members = group.members();
+            refused.extend(members.filter(|m| self.tally.vote(*m) == Vote::Refused));
+        }
+        if !is_contended {
+            return self.quarantined();
         }
         Loss::Refused {
-            free_after: contended()
-                .map(|group| self.free_after(&group))
-                .max_by_key(|after| after.unwrap_or(Duration::MAX))
-                .flatten(),
-            split: contended().any(|group| 0 < self.tally.count(&group, Vote::Granted)),
-            refused: contended()
-                .flat_map(|group| group.members())
-                .filter(|m| self.tally.vote(*m) == Vote::Refused)
-                .collect(),
+            free_after,
+            split,
+            refused,
         }
+    }
+
+    /// Why a round was lost in which nobody was in the way.
+    fn quarantined(&self) -> Loss {
+        let mut until = Some(Time::ZERO);
+        for group in self.tally.members().groups() {
+            let times = group.slice(&self.asked).iter();
+            let times = times.filter_map(|asked| match asked.answer {
+                Some(Answer::Granted(_)) => Some(Reverse(Time::ZERO)),
+                Some(Answer::Quarantined(until)) => Some(Reverse(until.unwrap_or(Time::NEVER))),
+                _ => None,
+            });
+            match largest(times, group.threshold().needed()) {
+                None => return Loss::NoQuorum,
+                Some(Reverse(Time::NEVER)) => until = None,
+                Some(Reverse(time)) => until = until.map(|until| until.max(time)),
+            }
+        }
+        Loss::Quarantined { until }
     }
 
     /// Whether others are in the way: they hold so much that no threshold is left, or enough members answered, or still
@@ -288,8 +323,10 @@ impl Round {
         let left = group.slice(&self.asked).iter();
         let left = left.filter_map(|asked| match asked.answer {
             Some(Answer::Granted(_)) => Some(Reverse(0)),
-            Some(Answer::Refused(Ttl::Millis(millis))) => Some(Reverse(millis)),
-            Some(Answer::Refused(Ttl::Unbounded)) => Some(Reverse(u64::MAX)),
+            Some(Answer::Refused(ttl) | Answer::Queued(ttl)) => Some(Reverse(match ttl {
+                Ttl::Millis(millis) => millis,
+                Ttl::Unbounded => u64::MAX,
+            })),
             _ => None,
         });
         let nth = group.threshold().needed().min(left.clone().count());
@@ -313,6 +350,28 @@ impl Round {
         )
     }
 
+    /// Whether nothing is known to stand but places in queues, and nothing else may: then there is nothing to give
+    /// back, and the owner can go on waiting.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        let mut members = self.tally.members().all();
+        members.all(|member| {
+            let asked = member.get(&self.asked);
+            let is_queued = asked.is_some_and(|a| matches!(a.answer, Some(Answer::Queued(_))));
+            is_queued || !self.may_hold(member)
+        })
+    }
+
+    /// The first member with a lock of another mode under the name, and which.
+    #[must_use]
+    pub fn other_mode(&self) -> Option<(MemberId, Mode)> {
+        let mut members = self.tally.members().all();
+        members.find_map(|member| match member.get(&self.asked)?.answer {
+            Some(Answer::OtherMode(mode)) => Some((member, mode)),
+            _ => None,
+        })
+    }
+
     /// Whether a member is to be asked now.
     #[must_use]
     pub fn has_more_to_ask(&self) -> bool {
@@ -323,6 +382,13 @@ impl Round {
     #[must_use]
     pub fn is_silent(&self, member: MemberId) -> bool {
         self.timed_out && self.tally.vote(member) == Vote::Pending
+    }
+
+    /// Whether the member granted, but its vote does not count.
+    #[must_use]
+    pub fn is_quarantined(&self, member: MemberId) -> bool {
+        let answer = member.get(&self.asked).and_then(|asked| asked.answer);
+        matches!(answer, Some(Answer::Quarantined(_)))
     }
 
     /// Whether the member granted.
@@ -419,6 +485,34 @@ mod tests {
         }
         assert_eq!(round.outcome(ms(9_897)), Outcome::Won);
         assert_eq!(round.outcome(ms(9_898)), Outcome::Lost(Loss::TooSlow));
+    }
+
+    #[test]
+    fn the_vote_of_a_quarantined_member_is_not_counted_but_its_claim_is_given_back() {
+        let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+        let ids = ask_all(&mut round, ms(0));
+        round.handle_answer(ms(1), ids[0], granted());
+        round.handle_answer(ms(1), ids[1], Answer::Quarantined(Some(ms(700))));
+        assert_eq!(round.outcome(ms(1)), Outcome::Pending);
+        round.handle_answer(ms(1), ids[2], Answer::Quarantined(None));
+        let until = Some(ms(700));
+        assert_eq!(
+            round.outcome(ms(1)),
+            Outcome::Lost(Loss::Quarantined { until })
+        );
+        assert!(ids.iter().all(|id| round.may_hold(*id)));
+        assert!(!round.has_granted(ids[1]) && round.is_quarantined(ids[1]));
+    }
+
+    #[test]
+    fn quarantine_and_silence_together_are_no_quorum() {
+        let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+        let ids = ask_all(&mut round, ms(0));
+        round.handle_answer(ms(1), ids[0], Answer::Quarantined(Some(ms(700))));
+        for id in &ids[1..] {
+            round.handle_answer(ms(1), *id, Answer::Failed(Execution::Definite));
+        }
+        assert_eq!(round.outcome(ms(1)), Outcome::Lost(Loss::NoQuorum));
     }
 
     /// Every combination of answers of three members: the verdict, what must be released, and that a lost round says

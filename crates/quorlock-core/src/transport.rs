@@ -5,8 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::message::{Reply, Request, Wake};
-use crate::name::Name;
+use crate::message::{Channel, Reply, Request, Wake};
 
 /// A request under way.
 ///
@@ -23,16 +22,16 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     /// Carries one request to the node and brings back its reply.
     fn call(&self, request: Request) -> Call;
 
-    /// Tells `listener` what the node publishes about `name`, until the subscription is dropped.
+    /// Tells `listener` what the node publishes on `channel`, until the subscription is dropped.
     ///
     /// Returns at once. [`Listener::live`] is called when messages flow, and again after every gap.
-    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription;
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription;
 
     /// Which server this is, without secrets: for the canonical order, errors and logs.
     fn address(&self) -> &str;
 }
 
-/// Hears what a node publishes about one name. Neither method may block.
+/// Hears what a node publishes on one channel. Neither method may block.
 pub trait Listener: Send + Sync + 'static {
     /// Messages flow from now on. What was published before may have been missed: look again.
     fn live(&self);
@@ -129,8 +128,12 @@ pub enum Cause {
     Misconfigured,
     /// `NOREPLICAS`: too few replicas are in touch, the server refuses writes.
     NoReplicas,
+    /// It was executed, and too few replicas confirmed that they have it.
+    NotReplicated,
     /// `CLUSTERDOWN`, `MOVED`, `ASK`, `TRYAGAIN` or `CROSSSLOT`: a cluster says no.
     Cluster,
+    /// Another client of the deployment states another longest lease, or the lease is longer than that.
+    LongestLease,
     /// Any other error reply.
     Server,
 }
@@ -157,7 +160,9 @@ impl Cause {
             }
             Cause::Misconfigured => "the server cannot save its data: see its log",
             Cause::NoReplicas => "the server waits for its replicas (min-replicas-to-write)",
+            Cause::NotReplicated => "replicas are slow, stopped or gone: see INFO replication",
             Cause::Cluster => "a cluster does not serve this key here",
+            Cause::LongestLease => "set the same longest_lease in every client of the deployment",
             Cause::Server => "see the server's message",
         }
     }

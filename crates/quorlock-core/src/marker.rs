@@ -1,0 +1,306 @@
+//! The sign on a node that its process was watched for long enough.
+//!
+//! A node that restarted without its data, was flushed, or took over from another has forgotten claims that their
+//! holders rely upon. Its uptime is no evidence: a promoted replica, a flush and a step of its clock each fake it. So
+//! the clients keep a marker on every node, a key that names the process that it was written by. A marker that is gone
+//! or names another process says that claims may be gone too.
+
+use crate::time::WallMillis;
+use crate::transport::Cause;
+
+/// How long a node keeps a marker that nobody looks at: seven days. An acquire that finds less than half of it left
+/// starts it anew.
+pub const KEPT_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// Which process a node is, and whose data it follows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Process {
+    /// Drawn by the process when it starts: the first 52 bits of Redis' `run_id`.
+    pub run_id: RunId,
+    /// Drawn when it becomes a primary: Redis' `master_replid`.
+    pub replication: u64,
+}
+
+/// The first 52 bits of what a process draws when it starts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct RunId(pub u64);
+
+/// A random number below 2^53 by which one watch of a process is told from another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Nonce(u64);
+
+impl Nonce {
+    /// Of any 64 random bits.
+    #[must_use]
+    pub const fn from_random(bits: u64) -> Self {
+        Nonce(bits >> 11)
+    }
+
+    /// A number that came over the wire.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Nonce(number)
+    }
+
+    /// The number, as it goes on the wire.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// What a request wants to know of the node that executes it, and what it is to do with the marker.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Check {
+    /// The longest lease of any client of the deployment. The node refuses longer ones, and a marker of its process
+    /// that states another figure is an error.
+    pub longest_millis: u64,
+    /// What is to be done.
+    pub act: Act,
+}
+
+/// What is to be done with the marker.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Act {
+    /// Nothing.
+    Look,
+    /// If there is none of this process, write an unripe one.
+    Mark(Nonce),
+    /// The same, but a ripe one if there is none at all.
+    MarkFresh(Nonce),
+    /// If it is of this process and has this nonce, it is ripe from now on.
+    Ripen(Nonce),
+}
+
+/// Whether a process was watched for long enough.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ripeness {
+    /// Not yet.
+    Unripe,
+    /// It was: its votes count.
+    Ripe,
+}
+
+/// What a node shows of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Shown {
+    /// Which process it is.
+    pub run_id: RunId,
+    /// What its marker says, after whatever the request wrote.
+    pub marker: ShownMarker,
+}
+
+/// What the marker of a node says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ShownMarker {
+    /// There is none: the node is new, has forgotten everything, or was not used for days.
+    Missing,
+    /// It names another process: the node was restarted, or took over from another.
+    Anothers,
+    /// It names this process.
+    Own(Nonce, Ripeness),
+}
+
+/// The marker of a node, and the process that the node is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Marked {
+    pub(crate) process: Process,
+    marker: Option<Marker>,
+}
+
+/// A marker as it is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Marker {
+    /// Who wrote it.
+    pub process: Process,
+    /// Its nonce.
+    pub nonce: Nonce,
+    /// The longest lease of any client of the deployment.
+    pub longest_millis: u64,
+    /// Whether the process was watched for long enough.
+    pub ripeness: Ripeness,
+    /// When it expires.
+    pub expires: WallMillis,
+}
+
+impl Marked {
+    /// The marker at `now`.
+    pub(crate) fn marker(&self, now: WallMillis) -> Option<Marker> {
+        self.marker.filter(|marker| now <= marker.expires)
+    }
+
+    pub(crate) fn put(&mut self, marker: Option<Marker>) {
+        self.marker = marker;
+    }
+
+    /// Refuses a lease that is too long, and a figure that is not that of this process's marker.
+    pub(crate) fn admits(
+        &self,
+        now: WallMillis,
+        check: Check,
+        lease_millis: u64,
+    ) -> Result<(), Cause> {
+        let is_other = |marker: Marker| {
+            marker.process == self.process && marker.longest_millis != check.longest_millis
+        };
+        if check.longest_millis < lease_millis || self.marker(now).is_some_and(is_other) {
+            return Err(Cause::LongestLease);
+        }
+        Ok(())
+    }
+
+    /// Does what is to be done with the marker, and says what is there then.
+    pub(crate) fn check(&mut self, now: WallMillis, check: Check) -> Shown {
+        let found = self.marker(now);
+        let expires = now.plus(KEPT_MILLIS);
+        match found.filter(|marker| marker.process == self.process) {
+            Some(marker) => {
+                let ripens = check.act == Act::Ripen(marker.nonce);
+                if ripens || marker.expires.0 < now.plus(KEPT_MILLIS / 2).0 {
+                    let ripeness = match ripens {
+                        true => Ripeness::Ripe,
+                        false => marker.ripeness,
+                    };
+                    self.marker = Some(Marker {
+                        ripeness,
+                        expires,
+                        ..marker
+                    });
+                }
+            }
+            None => {
+                let written = match (check.act, found) {
+                    (Act::MarkFresh(nonce), None) => Some((nonce, Ripeness::Ripe)),
+                    (Act::Mark(nonce) | Act::MarkFresh(nonce), _) => {
+                        Some((nonce, Ripeness::Unripe))
+                    }
+                    (Act::Look | Act::Ripen(_), _) => None,
+                };
+                if let Some((nonce, ripeness)) = written {
+                    self.marker = Some(Marker {
+                        process: self.process,
+                        nonce,
+                        longest_millis: check.longest_millis,
+                        ripeness,
+                        expires,
+                    });
+                }
+            }
+        }
+        self.shown(now)
+    }
+
+    fn shown(&self, now: WallMillis) -> Shown {
+        let marker = match self.marker(now) {
+            None => ShownMarker::Missing,
+            Some(marker) if marker.process != self.process => ShownMarker::Anothers,
+            Some(marker) => ShownMarker::Own(marker.nonce, marker.ripeness),
+        };
+        Shown {
+            run_id: self.process.run_id,
+            marker,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: WallMillis = WallMillis(1_000);
+    const LONGEST: u64 = 60_000;
+
+    fn process(run_id: u64, replication: u64) -> Process {
+        let run_id = RunId(run_id);
+        Process {
+            run_id,
+            replication,
+        }
+    }
+
+    fn check(act: Act) -> Check {
+        Check {
+            longest_millis: LONGEST,
+            act,
+        }
+    }
+
+    #[test]
+    fn a_marker_is_written_once_and_ripened_by_whoever_names_its_nonce() {
+        let mut node = Marked::default();
+        let unripe = ShownMarker::Own(Nonce::new(1), Ripeness::Unripe);
+        for act in [
+            Act::Mark(Nonce::new(1)),
+            Act::MarkFresh(Nonce::new(2)),
+            Act::Ripen(Nonce::new(2)),
+            Act::Look,
+        ] {
+            assert_eq!(node.check(NOW, check(act)).marker, unripe, "{act:?}");
+        }
+        let ripe = ShownMarker::Own(Nonce::new(1), Ripeness::Ripe);
+        assert_eq!(
+            node.check(NOW, check(Act::Ripen(Nonce::new(1)))).marker,
+            ripe
+        );
+    }
+
+    #[test]
+    fn looking_and_ripening_write_no_marker() {
+        let mut node = Marked::default();
+        for act in [Act::Look, Act::Ripen(Nonce::new(1))] {
+            let shown = node.check(NOW, check(act));
+            assert_eq!(shown.marker, ShownMarker::Missing);
+        }
+    }
+
+    #[test]
+    fn a_marker_of_another_process_or_another_primary_is_not_its_own() {
+        for other in [process(2, 1), process(1, 2)] {
+            let mut node = Marked {
+                process: process(1, 1),
+                ..Marked::default()
+            };
+            node.check(NOW, check(Act::MarkFresh(Nonce::new(1))));
+            node.process = other;
+            for act in [Act::Look, Act::Ripen(Nonce::new(1))] {
+                let shown = node.check(NOW, check(act)).marker;
+                assert_eq!(shown, ShownMarker::Anothers);
+            }
+            let shown = node.check(NOW, check(Act::MarkFresh(Nonce::new(3)))).marker;
+            let unripe = ShownMarker::Own(Nonce::new(3), Ripeness::Unripe);
+            assert_eq!(shown, unripe, "only a node without any marker is fresh");
+        }
+    }
+
+    #[test]
+    fn another_figure_of_the_same_process_is_an_error_and_so_is_a_longer_lease() {
+        let mut node = Marked::default();
+        node.check(NOW, check(Act::Mark(Nonce::new(1))));
+        let other = Check {
+            longest_millis: LONGEST + 1,
+            act: Act::Look,
+        };
+        assert_eq!(node.admits(NOW, check(Act::Look), LONGEST), Ok(()));
+        for (check, lease) in [(check(Act::Look), LONGEST + 1), (other, 1)] {
+            let admitted = node.admits(NOW, check, lease);
+            assert_eq!(admitted, Err(Cause::LongestLease));
+        }
+        node.process = process(9, 9);
+        assert_eq!(node.admits(NOW, other, 1), Ok(()));
+    }
+
+    #[test]
+    fn a_marker_that_is_looked_at_does_not_expire() {
+        let day = 24 * 60 * 60 * 1_000;
+        let mut node = Marked::default();
+        node.check(NOW, check(Act::MarkFresh(Nonce::new(1))));
+        for days in [3, 4, 9, 15] {
+            let shown = node.check(NOW.plus(days * day), check(Act::Look)).marker;
+            let ripe = ShownMarker::Own(Nonce::new(1), Ripeness::Ripe);
+            assert_eq!(shown, ripe, "{days}");
+        }
+        let last = NOW.plus(15 * day + KEPT_MILLIS);
+        assert!(node.marker(last).is_some());
+        assert!(node.marker(last.plus(1)).is_none());
+    }
+}

@@ -1,0 +1,263 @@
+//! Claims of read-write locks: any number of readers, or one writer.
+//!
+//! Each reader has a lease of its own beside the TTL of the whole, so that a dead reader is not kept alive by those who
+//! live. When nobody is left who lives, the name is free.
+
+use super::{Held, Key, Node, Published, ReadWrite};
+use crate::fencing::Token;
+use crate::message::{
+    Acquire, AcquireReply, Channel, Claim, Freshness, Mode, Release, ReleaseReply, RenewReply,
+    Retention, Ttl, Wake,
+};
+use crate::name::Name;
+use crate::owner::OwnerId;
+use crate::time::WallMillis;
+use crate::transport::Cause;
+
+impl Node {
+    pub(super) fn read_acquire(
+        &mut self,
+        now: WallMillis,
+        ask: &Acquire,
+        under: Option<OwnerId>,
+    ) -> Result<AcquireReply, Cause> {
+        let freshness = match self.claim(now, &ask.name) {
+            None => {
+                self.put(&ask.name, Held::read(ask.owner, ask.count), Some(now));
+                Freshness::Anew
+            }
+            Some((Held::NotALock, _)) => return Err(Cause::WrongType),
+            Some((Held::Plain { .. }, _)) => return Ok(AcquireReply::OtherMode(Mode::Plain)),
+            Some((Held::ReadWrite(held), key)) => {
+                let writer = held.writer.map(|(owner, _)| owner);
+                if writer.is_some() && writer != under {
+                    let ttl = key.ttl(now);
+                    return Ok(AcquireReply::Refused { ttl, beat: None });
+                }
+                match self.is_reading(now, &ask.name, ask.owner) {
+                    true => Freshness::AlreadyYours,
+                    false => Freshness::Anew,
+                }
+            }
+        };
+        self.keep_reading(now, &ask.name, ask.owner, ask.count, ask.kept_millis());
+        // A reader is told how far the writers have come.
+        let token = self.token(now, &ask.name).unwrap_or(Token(0));
+        Ok(AcquireReply::Granted { freshness, token })
+    }
+
+    pub(super) fn write_acquire(
+        &mut self,
+        now: WallMillis,
+        ask: &Acquire,
+    ) -> Result<AcquireReply, Cause> {
+        let freshness = match self.claim(now, &ask.name) {
+            None => Freshness::Anew,
+            Some((Held::NotALock, _)) => return Err(Cause::WrongType),
+            Some((Held::Plain { .. }, _)) => return Ok(AcquireReply::OtherMode(Mode::Plain)),
+            Some((Held::ReadWrite(held), key)) => match held.writer {
+                Some((owner, _)) if owner == ask.owner => Freshness::AlreadyYours,
+                None if !self.has_readers(now, &ask.name) => Freshness::Anew,
+                _ => {
+                    let ttl = key.ttl(now);
+                    return Ok(AcquireReply::Refused { ttl, beat: None });
+                }
+            },
+        };
+        match freshness {
+            Freshness::Anew => {
+                let expires = now.plus(ask.kept_millis());
+                self.put(&ask.name, Held::write(ask.owner, ask.count), Some(expires));
+            }
+            Freshness::AlreadyYours => {
+                self.keep_writing(now, &ask.name, ask.owner, ask.count, ask.kept_millis());
+            }
+        }
+        let token = self.hand_out(now, ask, freshness);
+        Ok(AcquireReply::Granted { freshness, token })
+    }
+
+    pub(super) fn renew_read(&mut self, now: WallMillis, claim: &Claim) -> RenewReply {
+        if !self.is_reading(now, &claim.name, claim.owner) {
+            return RenewReply::NotYours;
+        }
+        let lease = claim.kept_millis();
+        self.keep_reading(now, &claim.name, claim.owner, claim.count, lease);
+        let token = claim.token;
+        RenewReply::AlreadyYours { token }
+    }
+
+    pub(super) fn renew_write(
+        &mut self,
+        now: WallMillis,
+        claim: &Claim,
+        retention: Retention,
+    ) -> RenewReply {
+        let lease = claim.kept_millis();
+        if !self.keep_writing(now, &claim.name, claim.owner, claim.count, lease) {
+            return RenewReply::NotYours;
+        }
+        self.carry(now, &claim.name, claim.token, retention)
+    }
+
+    pub(super) fn read_release(
+        &mut self,
+        now: WallMillis,
+        ask: &Release,
+        published: &mut Published,
+    ) -> Result<ReleaseReply, Cause> {
+        let Some(held) = self.read_write(now, &ask.name)? else {
+            return Ok(ReleaseReply::NotYours);
+        };
+        if !held.readers.contains_key(&ask.owner) {
+            return Ok(ReleaseReply::NotYours);
+        }
+        if ask.count != 0 {
+            // A dead reader cannot come back.
+            if !self.is_reading(now, &ask.name, ask.owner) {
+                return Ok(ReleaseReply::NotYours);
+            }
+            self.keep_reading(now, &ask.name, ask.owner, ask.count, 0);
+            return Ok(ReleaseReply::Kept);
+        }
+        if let Some(held) = self.read_write(now, &ask.name)? {
+            held.readers.remove(&ask.owner);
+        }
+        self.reads.remove(&(ask.name.clone(), ask.owner));
+        if self.is_wanted(now, &ask.name)? {
+            return Ok(ReleaseReply::Left);
+        }
+        self.forget_claim(&ask.name);
+        *published = Some((Channel::ReadWrite(ask.name.clone()), Wake::Unlocked));
+        Ok(ReleaseReply::Freed)
+    }
+
+    pub(super) fn write_release(
+        &mut self,
+        now: WallMillis,
+        ask: &Release,
+        published: &mut Published,
+    ) -> Result<ReleaseReply, Cause> {
+        let Some(held) = self.read_write(now, &ask.name)? else {
+            return Ok(ReleaseReply::NotYours);
+        };
+        match &mut held.writer {
+            Some((owner, count)) if *owner == ask.owner => {
+                if ask.count != 0 {
+                    *count = ask.count;
+                    return Ok(ReleaseReply::Kept);
+                }
+            }
+            _ => return Ok(ReleaseReply::NotYours),
+        }
+        held.writer = None;
+        // Also when the writer goes on reading, others may read from now on.
+        *published = Some((Channel::ReadWrite(ask.name.clone()), Wake::ReadersMayEnter));
+        if self.is_wanted(now, &ask.name)? {
+            return Ok(ReleaseReply::Left);
+        }
+        self.forget_claim(&ask.name);
+        Ok(ReleaseReply::Freed)
+    }
+
+    /// The claims under a name, if it is a read-write lock.
+    fn read_write(
+        &mut self,
+        now: WallMillis,
+        name: &Name,
+    ) -> Result<Option<&mut ReadWrite>, Cause> {
+        match self.claim_mut(now, name).map(|key| &mut key.value) {
+            Some(Held::ReadWrite(held)) => Ok(Some(held)),
+            Some(Held::NotALock) => Err(Cause::WrongType),
+            Some(Held::Plain { .. }) | None => Ok(None),
+        }
+    }
+
+    /// Whether somebody writes, or lives and reads.
+    fn is_wanted(&mut self, now: WallMillis, name: &Name) -> Result<bool, Cause> {
+        let writes = self
+            .read_write(now, name)?
+            .is_some_and(|held| held.writer.is_some());
+        Ok(writes || self.has_readers(now, name))
+    }
+
+    /// Records a reader at this count, for at least so long.
+    fn keep_reading(
+        &mut self,
+        now: WallMillis,
+        name: &Name,
+        owner: OwnerId,
+        count: u32,
+        lease_millis: u64,
+    ) {
+        let Some(key) = self.claims.get_mut(name) else {
+            return;
+        };
+        if let Held::ReadWrite(held) = &mut key.value {
+            held.readers.insert(owner, count);
+        }
+        key.extend(now, lease_millis);
+        let expires = Some(now.plus(lease_millis));
+        let lease = self.reads.entry((name.clone(), owner));
+        let lease = lease.or_insert(Key { value: (), expires });
+        if !lease.is_there(now) {
+            lease.expires = expires;
+        }
+        lease.extend(now, lease_millis);
+    }
+
+    /// Keeps the writer's claim at this count, for at least so long; whether it is the owner's.
+    fn keep_writing(
+        &mut self,
+        now: WallMillis,
+        name: &Name,
+        owner: OwnerId,
+        count: u32,
+        lease_millis: u64,
+    ) -> bool {
+        let Some(key) = self.claim_mut(now, name) else {
+            return false;
+        };
+        match &mut key.value {
+            Held::ReadWrite(ReadWrite {
+                writer: Some((writer, at)),
+                ..
+            }) if *writer == owner => *at = count,
+            _ => return false,
+        }
+        key.extend(now, lease_millis);
+        true
+    }
+
+    fn is_reading(&self, now: WallMillis, name: &Name, owner: OwnerId) -> bool {
+        let lease = self.reads.get(&(name.clone(), owner));
+        let is_recorded = match self.claim(now, name) {
+            Some((Held::ReadWrite(held), _)) => held.readers.contains_key(&owner),
+            _ => false,
+        };
+        is_recorded && lease.is_some_and(|lease| lease.is_there(now))
+    }
+
+    fn has_readers(&self, now: WallMillis, name: &Name) -> bool {
+        self.reading(now, name).next().is_some()
+    }
+
+    /// Who reads under a name at `now`, at which hold count, and what is left of each one's lease.
+    #[must_use]
+    pub fn readers(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, u32, Ttl)> {
+        self.reading(now, name).collect()
+    }
+
+    fn reading(&self, now: WallMillis, name: &Name) -> impl Iterator<Item = (OwnerId, u32, Ttl)> {
+        let readers = match self.claim(now, name) {
+            Some((Held::ReadWrite(held), _)) => Some(&held.readers),
+            _ => None,
+        };
+        let readers = readers.into_iter().flatten();
+        readers.filter_map(move |(owner, count)| {
+            let lease = self.reads.get(&(name.clone(), *owner))?;
+            let is_alive = lease.is_there(now);
+            is_alive.then(|| (*owner, *count, lease.ttl(now)))
+        })
+    }
+}

@@ -1,0 +1,314 @@
+//! Whose votes count: nodes that were watched for the longest lease since they started.
+//!
+//! A process that has just started may have forgotten claims. Every claim that it may have forgotten was asked for
+//! before, so none is relied upon any more once the longest lease of all clients has passed since somebody saw the
+//! new process. That is measured on the client's own clock, from the receipt of the first reply that showed the
+//! marker's nonce to the sending of the request that ripens it. Until then the node is *quarantined*: it is asked, so
+//! that it knows whose the name is, but its fresh grants are not counted.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::lease::drift;
+use crate::marker::{Nonce, Ripeness, RunId, Shown, ShownMarker};
+use crate::time::Time;
+
+/// What one client thinks of one node.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Trust {
+    /// How long a process is watched.
+    watch: Duration,
+    state: State,
+    /// When trust was last withdrawn: a request sent before that restores nothing.
+    withdrawn: Option<Time>,
+    /// When to ask for the marker to be ripened.
+    due: Time,
+    is_ripening: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum State {
+    /// There is no marker to watch.
+    Unmarked(Why),
+    /// This nonce was shown first at this time, and nothing else since.
+    Watching(Nonce, Time),
+    Trusted(RunId, Nonce),
+    /// Another address of the same quorum leads to this process.
+    Twin(RunId),
+}
+
+/// Why the votes of a node are not counted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Why {
+    /// It has not answered yet.
+    Unknown,
+    /// It has no marker: it is new, or has forgotten everything.
+    Missing,
+    /// Its marker names another process: it was restarted, or took over from another.
+    Restarted,
+    /// Its marker is not ripe: it is being watched.
+    Watched,
+    /// It is the same server as another node of the quorum.
+    SameServer,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::Unknown => "it has not answered yet",
+            Why::Missing => "it is new, or has forgotten everything",
+            Why::Restarted => "it was restarted, or took over from another",
+            Why::Watched => {
+                "it is watched for one longest lease, because it is new or was restarted"
+            }
+            Why::SameServer => "it is the same server as another node, give one address of it",
+        })
+    }
+}
+
+/// Whether a vote that came with a reply counts.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Counts {
+    /// It does.
+    Yes,
+    /// The node is quarantined.
+    No,
+}
+
+impl Trust {
+    /// Nothing is known of the node. No client of the deployment asks for longer leases than `longest`.
+    #[must_use]
+    pub fn new(longest: Duration) -> Self {
+        Trust {
+            watch: longest + drift(longest),
+            state: State::Unmarked(Why::Unknown),
+            withdrawn: None,
+            due: Time::NEVER,
+            is_ripening: false,
+        }
+    }
+
+    /// A reply to a request sent at `sent` showed this.
+    ///
+    /// Any reply may withdraw trust. Only a request that was sent after the last withdrawal restores it: what an
+    /// earlier one shows may be older than what withdrew it.
+    pub fn handle_shown(&mut self, now: Time, sent: Time, shown: Shown) -> Counts {
+        match shown.marker {
+            ShownMarker::Own(nonce, Ripeness::Ripe) => {
+                let trusted = State::Trusted(shown.run_id, nonce);
+                if self.state == State::Twin(shown.run_id) {
+                    return Counts::No;
+                }
+                if self.state != trusted && self.withdrawn.is_some_and(|at| sent < at) {
+                    return Counts::No;
+                }
+                self.state = trusted;
+                self.due = Time::NEVER;
+                return Counts::Yes;
+            }
+            ShownMarker::Own(nonce, Ripeness::Unripe) => {
+                if !matches!(self.state, State::Watching(watched, _) if watched == nonce) {
+                    self.state = State::Watching(nonce, now);
+                    self.due = now + self.watch;
+                }
+            }
+            ShownMarker::Missing => self.unmark(Why::Missing),
+            ShownMarker::Anothers => self.unmark(Why::Restarted),
+        }
+        self.withdrawn = Some(now);
+        Counts::No
+    }
+
+    fn unmark(&mut self, why: Why) {
+        self.state = State::Unmarked(why);
+        self.due = Time::NEVER;
+    }
+
+    /// Another address of the same quorum shows the same process: one of the two must not count.
+    pub fn handle_twin(&mut self, now: Time, run_id: RunId) {
+        self.state = State::Twin(run_id);
+        self.withdrawn = Some(now);
+        self.due = Time::NEVER;
+    }
+
+    /// Whether requests are to write a marker where there is none.
+    #[must_use]
+    pub fn wants_marker(&self) -> bool {
+        !matches!(self.state, State::Trusted(..))
+    }
+
+    /// The nonce to ripen now, if it was watched for long enough; then it counts as asked for.
+    pub fn next_ripening(&mut self, now: Time) -> Option<Nonce> {
+        match self.state {
+            State::Watching(nonce, _) if self.due <= now && !self.is_ripening => {
+                self.is_ripening = true;
+                Some(nonce)
+            }
+            _ => None,
+        }
+    }
+
+    /// The request of [`Trust::next_ripening`] has come to its end; if it was answered, what it showed comes by
+    /// [`Trust::handle_shown`]. Until trust is restored it is asked for again after a while.
+    pub fn handle_end(&mut self, now: Time) {
+        self.is_ripening = false;
+        if let State::Watching(..) = self.state {
+            let pause = (self.watch / 60).max(Duration::from_millis(1));
+            self.due = self.due.max(now + pause);
+        }
+    }
+
+    /// When to call [`Trust::next_ripening`].
+    #[must_use]
+    pub fn poll_timeout(&self) -> Time {
+        if self.is_ripening {
+            Time::NEVER
+        } else {
+            self.due
+        }
+    }
+
+    /// Why its votes do not count, and until when at least if that is known; `None` when they count.
+    #[must_use]
+    pub fn quarantine(&self) -> Option<(Why, Option<Time>)> {
+        match self.state {
+            State::Trusted(..) => None,
+            State::Unmarked(why) => Some((why, None)),
+            State::Watching(_, since) => Some((Why::Watched, Some(since + self.watch))),
+            State::Twin(_) => Some((Why::SameServer, None)),
+        }
+    }
+
+    /// The watch of the process that is trusted: another one than before means that it is another process, or that it
+    /// was quarantined in between.
+    #[must_use]
+    pub fn trusted(&self) -> Option<(RunId, Nonce)> {
+        match self.state {
+            State::Trusted(run_id, nonce) => Some((run_id, nonce)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With the drift allowance of 1 % and 2 ms a process is watched for 10.102 s.
+    const LONGEST: Duration = Duration::from_secs(10);
+
+    fn ms(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    fn nonce(number: u64) -> Nonce {
+        Nonce::new(number)
+    }
+
+    fn shown(run_id: u64, marker: ShownMarker) -> Shown {
+        let run_id = RunId(run_id);
+        Shown { run_id, marker }
+    }
+
+    fn ripe(run_id: u64, number: u64) -> Shown {
+        shown(run_id, ShownMarker::Own(nonce(number), Ripeness::Ripe))
+    }
+
+    fn unripe(run_id: u64, number: u64) -> Shown {
+        shown(run_id, ShownMarker::Own(nonce(number), Ripeness::Unripe))
+    }
+
+    fn trusted() -> Trust {
+        let mut trust = Trust::new(LONGEST);
+        assert_eq!(trust.handle_shown(ms(2), ms(1), ripe(1, 1)), Counts::Yes);
+        trust
+    }
+
+    #[test]
+    fn a_ripe_marker_of_the_process_itself_is_trusted_at_once() {
+        let trust = trusted();
+        assert_eq!(trust.quarantine(), None);
+        assert!(!trust.wants_marker());
+        assert_eq!(trust.poll_timeout(), Time::NEVER);
+    }
+
+    #[test]
+    fn an_unripe_nonce_is_watched_from_the_receipt_of_the_first_reply_that_showed_it() {
+        let mut trust = Trust::new(LONGEST);
+        for at in [5, 1_000, 10_000] {
+            let counts = trust.handle_shown(ms(at), ms(at - 4), unripe(1, 7));
+            assert_eq!(counts, Counts::No);
+        }
+        assert_eq!(trust.quarantine(), Some((Why::Watched, Some(ms(10_107)))));
+        assert_eq!(trust.poll_timeout(), ms(10_107));
+        assert_eq!(trust.next_ripening(ms(10_106)), None);
+        assert_eq!(trust.next_ripening(ms(10_107)), Some(nonce(7)));
+        assert_eq!(trust.next_ripening(ms(10_107)), None, "it was asked for");
+        trust.handle_end(ms(10_110));
+        let counts = trust.handle_shown(ms(10_110), ms(10_107), ripe(1, 7));
+        assert_eq!(counts, Counts::Yes);
+    }
+
+    #[test]
+    fn another_nonce_or_none_begins_the_watch_again() {
+        let missing = shown(1, ShownMarker::Missing);
+        let anothers = shown(1, ShownMarker::Anothers);
+        for between in [unripe(1, 8), missing, anothers] {
+            let mut trust = Trust::new(LONGEST);
+            trust.handle_shown(ms(5), ms(1), unripe(1, 7));
+            trust.handle_shown(ms(9_000), ms(8_999), between);
+            trust.handle_shown(ms(9_500), ms(9_499), unripe(1, 7));
+            assert_eq!(trust.next_ripening(ms(19_601)), None);
+            assert_eq!(trust.next_ripening(ms(19_602)), Some(nonce(7)));
+        }
+    }
+
+    #[test]
+    fn a_ripening_without_an_answer_is_asked_for_again() {
+        let mut trust = Trust::new(LONGEST);
+        trust.handle_shown(ms(5), ms(1), unripe(1, 7));
+        assert_eq!(trust.next_ripening(ms(11_000)), Some(nonce(7)));
+        assert_eq!(trust.poll_timeout(), Time::NEVER);
+        trust.handle_end(ms(12_000));
+        assert!(ms(12_000) < trust.poll_timeout());
+        assert_eq!(trust.next_ripening(ms(12_000)), None);
+        assert_eq!(trust.next_ripening(trust.poll_timeout()), Some(nonce(7)));
+    }
+
+    #[test]
+    fn any_reply_withdraws_trust_and_only_a_later_request_restores_it() {
+        for (marker, why) in [
+            (ShownMarker::Missing, Why::Missing),
+            (ShownMarker::Anothers, Why::Restarted),
+        ] {
+            let mut trust = trusted();
+            let counts = trust.handle_shown(ms(20), ms(3), shown(1, marker));
+            assert_eq!(counts, Counts::No);
+            assert_eq!(trust.quarantine(), Some((why, None)));
+            assert!(trust.wants_marker());
+            let old = trust.handle_shown(ms(30), ms(19), ripe(1, 1));
+            assert_eq!(old, Counts::No, "it was sent before the withdrawal");
+            let new = trust.handle_shown(ms(30), ms(21), ripe(1, 1));
+            assert_eq!(new, Counts::Yes);
+        }
+    }
+
+    /// A client that slept sees another process whose marker somebody else has ripened.
+    #[test]
+    fn another_process_that_others_have_watched_is_another_watch() {
+        let mut trust = trusted();
+        let before = trust.trusted();
+        assert_eq!(trust.handle_shown(ms(90), ms(80), ripe(2, 9)), Counts::Yes);
+        assert!(trust.trusted().is_some() && trust.trusted() != before);
+    }
+
+    #[test]
+    fn of_two_addresses_of_one_server_one_does_not_count() {
+        let mut trust = trusted();
+        trust.handle_twin(ms(10), RunId(1));
+        assert_eq!(trust.handle_shown(ms(90), ms(80), ripe(1, 1)), Counts::No);
+        assert_eq!(trust.quarantine(), Some((Why::SameServer, None)));
+        let moved = trust.handle_shown(ms(99), ms(95), ripe(2, 1));
+        assert_eq!(moved, Counts::Yes, "the address leads elsewhere now");
+    }
+}
