@@ -2,6 +2,7 @@
 --
 -- KEYS[1]  the claim: a hash {owner: count} with a TTL, as Redisson keeps it
 -- KEYS[2]  the token counter of the name: a string
+-- KEYS[3]  who waits for the fair lock of the name: a list
 -- ARGV[1]  owner
 -- ARGV[2]  hold count from now on
 -- ARGV[3]  lease in ms
@@ -27,7 +28,11 @@ if left ~= -2 then
   local held = call('HMGET', claim, 'mode', ARGV[1])
   if held[1] then return held[1] end
   yours = held[2]
-  if not yours then return left end
+end
+if not yours then
+  -- Whoever waits for the fair lock would be passed.
+  if call('EXISTS', KEYS[3]) == 1 then return 'fair' end
+  if left ~= -2 then return left end
 end
 
 local stored = call('GET', counter)

@@ -1,18 +1,22 @@
 -- Says what stands under a name; changes nothing.
 --
--- KEYS[1]  the claim: a hash {owner: count} with a TTL
+-- KEYS[1]  the claim: a hash {owner: count}, or that of a read-write lock, with a TTL
 -- KEYS[2]  the token counter of the name: a string
+-- KEYS[3]  who waits for the fair lock: a list of owners
+-- ARGV[1]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
 --
--- Replies  {token}                     nothing: the name is free
---          {token, ttl, owner, count}  a plain lock; ttl in ms, -1 if it has none
---          {token, ttl, mode}          a lock of this other mode
---          {token, ttl}                a key that is no lock
---          where token is nil if none is stored
--- Errors   WRONGTYPE  the token counter is something else
+-- Replies  {token, waiting}                             nothing: the name is free
+--          {token, waiting, ttl, owner, count}          a plain or a fair lock; ttl in ms, -1 if it has none
+--          {token, waiting, ttl, writer, count, reads}  a read-write lock; writer is nil if nobody writes, reads says
+--                                                       how many read whose leases have not run out
+--          {token, waiting, ttl}                        a key that is no lock
+--          where token is nil if none is stored, and waiting says how many wait for the fair lock
+-- Errors   WRONGTYPE  the token counter or the queue is something else
 --
 -- It must be atomic: between two looks the claim could expire and become another's. A hash is read as a whole only
--- when it has one field, lest a look at something that is no lock should hold up the server.
+-- when it has few fields, lest a look at something that is no lock should hold up the server.
 local call, claim = redis.call, KEYS[1]
+local MOST_FIELDS = 10000
 
 local token = call('GET', KEYS[2])
 if token then
@@ -21,20 +25,47 @@ if token then
     return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
   end
 end
+local waiting = call('LLEN', KEYS[3])
 
 local left = call('PTTL', claim)
-if left == -2 then return {token} end
+if left == -2 then return {token, waiting} end
 
 local fields = redis.pcall('HLEN', claim)
 if type(fields) == 'table' then
-  if string.find(fields.err, 'WRONGTYPE', 1, true) then return {token, left} end
+  if string.find(fields.err, 'WRONGTYPE', 1, true) then return {token, waiting, left} end
   return fields
 end
 local mode = call('HGET', claim, 'mode')
-if mode == 'read' or mode == 'write' then return {token, left, mode} end
-if fields ~= 1 then return {token, left} end
+local is_shared = mode == 'read' or mode == 'write'
+if fields > (is_shared and MOST_FIELDS or 1) then return {token, waiting, left} end
+local held = call('HGETALL', claim)
 
 -- A count is a whole number, at least 1, that fits into the reply.
-local held = call('HGETALL', claim)
-if not string.match(held[2], '^[1-9]%d*$') or #held[2] > 15 then return {token, left} end
-return {token, left, held[1], tonumber(held[2])}
+local function count(text)
+  return string.match(text, '^[1-9]%d*$') and #text <= 15 and tonumber(text)
+end
+
+if not is_shared then
+  local holds = count(held[2])
+  if not holds then return {token, waiting, left} end
+  return {token, waiting, left, held[1], holds}
+end
+
+local writer, writes, reads = false, 0, 0
+for i = 1, #held, 2 do
+  local owner, holds = held[i], count(held[i + 1])
+  local name = string.match(owner, '^(.*):write$')
+  if name and holds then
+    writer, writes = name, holds
+  elseif owner ~= 'mode' and not holds then
+    return {token, waiting, left}
+  elseif holds then
+    for n = 1, holds do
+      if call('EXISTS', ARGV[1] .. owner .. ':rwlock_timeout:' .. string.format('%.0f', n)) == 1 then
+        reads = reads + 1
+        break
+      end
+    end
+  end
+end
+return {token, waiting, left, writer, writes, reads}

@@ -1,6 +1,11 @@
 //! How a transport behaves.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::wait::Wait;
+
+use crate::connect::{Connect, Network};
 
 /// How a [`RedisTransport`](crate::RedisTransport) behaves. The default is safe.
 ///
@@ -10,26 +15,63 @@ use std::time::Duration;
 ///
 /// let config = RedisConfig::default().call_timeout(Duration::from_millis(500));
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct RedisConfig {
+    pub(crate) network: Arc<dyn Connect>,
     pub(crate) connect_timeout: Duration,
     pub(crate) call_timeout: Duration,
     pub(crate) ping_interval: Duration,
     pub(crate) linger: Duration,
+    pub(crate) wait: Option<Wait>,
 }
 
 impl Default for RedisConfig {
     fn default() -> Self {
         RedisConfig {
+            network: Arc::new(Network),
             connect_timeout: Duration::from_secs(1),
             call_timeout: Duration::from_secs(2),
             ping_interval: Duration::from_secs(5),
             linger: Duration::from_secs(30),
+            wait: None,
         }
     }
 }
 
 impl RedisConfig {
+    /// What makes the streams of bytes to servers, for requests as for wake-ups. Default: [`Network`], the sockets of the
+    /// operating system.
+    ///
+    /// ```
+    /// use std::io;
+    /// use quorlock_redis::{ByteStream, Connect, Connecting, Endpoint, RedisConfig};
+    /// use tokio::net::TcpStream;
+    ///
+    /// /// Every server is reached through the local end of an SSH tunnel.
+    /// #[derive(Debug)]
+    /// struct Tunnel {
+    ///     port: u16,
+    /// }
+    ///
+    /// impl Connect for Tunnel {
+    ///     fn connect(&self, _: &Endpoint) -> Connecting {
+    ///         let here = ("127.0.0.1", self.port);
+    ///         Box::pin(async move {
+    ///             let stream = TcpStream::connect(here).await?;
+    ///             stream.set_nodelay(true)?;
+    ///             Ok(Box::new(stream) as Box<dyn ByteStream>)
+    ///         })
+    ///     }
+    /// }
+    ///
+    /// let config = RedisConfig::default().network(Tunnel { port: 16379 });
+    /// ```
+    #[must_use]
+    pub fn network(mut self, network: impl Connect) -> Self {
+        self.network = Arc::new(network);
+        self
+    }
+
     /// Bounds one connection attempt, from the name lookup to the end of the login. Default: 1 s.
     #[must_use]
     pub fn connect_timeout(mut self, bound: Duration) -> Self {
@@ -59,6 +101,13 @@ impl RedisConfig {
     #[must_use]
     pub fn linger(mut self, span: Duration) -> Self {
         self.linger = span;
+        self
+    }
+
+    /// How far a grant or a renewal must have gone before it counts. Default: it has been executed, and no more.
+    #[must_use]
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.wait = Some(wait);
         self
     }
 }

@@ -36,10 +36,17 @@ pub enum Endpoint {
 
 /// Makes byte streams to servers.
 ///
-/// The default is [`Network`]. A wrapper of your own can carry the bytes another way: through a tunnel, with
-/// encryption, over a network that fails on purpose.
+/// The default is [`Network`]. One of your own carries the bytes another way: through a tunnel or a proxy, with
+/// encryption, over a network that fails on purpose. It is given by
+/// [`RedisConfig::network`](crate::RedisConfig::network).
+///
+/// Each server has up to two streams at a time, for requests and for wake-ups. One that breaks, or on which nothing is
+/// heard for too long, is dropped and another one asked for. Its bytes are the Redis protocol from the first to the
+/// last, the login included: a stream keeps nothing back to send it later (or flushes it when it is asked to), and one that has
+/// ended says so by an error or an end of file.
 pub trait Connect: Send + Sync + fmt::Debug + 'static {
-    /// Connects. The caller bounds the attempt in time.
+    /// Connects. The attempt is bounded in time by the caller, who drops it
+    /// ([`RedisConfig::connect_timeout`](crate::RedisConfig::connect_timeout)).
     fn connect(&self, to: &Endpoint) -> Connecting;
 }
 

@@ -1,22 +1,24 @@
 //! The command connection to a server: which one is current, and who makes the next.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use quorlock_core::transport::TransportError;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::error;
 use crate::link::Link;
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
-/// What an attempt has come to; `None` while it goes on.
-type Outcome = Option<Result<Arc<Link>, TransportError>>;
+/// What an attempt has come to.
+type Outcome = Result<Arc<Link>, TransportError>;
 
 /// One connection at a time, made when it is first needed and replaced when it has failed.
 ///
 /// All callers that find none share one attempt, which runs in a task of its own: whoever started it may be dropped.
-/// After a failed attempt calls fail at once for a while that grows with every further failure.
+/// They go on in the order in which they came, so that their requests leave in it. After a failed attempt calls fail at
+/// once for a while that grows with every further failure.
 #[derive(Debug)]
 pub(crate) struct Connection {
     target: Arc<Target>,
@@ -37,9 +39,46 @@ enum Phase {
     /// There is none, and none is to be made before this time, because of this.
     Resting(Instant, TransportError),
     /// One is being made.
-    Connecting(watch::Receiver<Outcome>),
+    Connecting(Arc<Attempt>),
     /// This one.
     Up(Arc<Link>),
+}
+
+/// An attempt to connect. (No `tokio::sync::watch`, which wakes those who wait in an order of its own.)
+#[derive(Debug, Default)]
+struct Attempt {
+    outcome: OnceLock<Outcome>,
+    ended: Notify,
+}
+
+impl Attempt {
+    fn end(&self, outcome: Outcome) {
+        // Only the first counts.
+        let _ = self.outcome.set(outcome);
+        self.ended.notify_waiters();
+    }
+
+    async fn outcome(&self) -> Outcome {
+        let mut ended = pin!(self.ended.notified());
+        // From here on an end is not missed.
+        ended.as_mut().enable();
+        if self.outcome.get().is_none() {
+            ended.await;
+        }
+        let outcome = self.outcome.get().cloned();
+        outcome.unwrap_or_else(|| Err(error::unreachable("BUG: an attempt without outcome")))
+    }
+}
+
+/// Ends an attempt together with its runtime, if nothing else did.
+struct Reporter(Arc<Attempt>);
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.0.end(Err(error::unreachable(
+            "the runtime that made the connection was shut down",
+        )));
+    }
 }
 
 impl Connection {
@@ -67,23 +106,13 @@ impl Connection {
         now: Instant,
         deadline: Instant,
     ) -> Result<Arc<Link>, TransportError> {
-        let mut attempt = match self.join(now) {
+        let attempt = match self.join(now) {
             Join::Ready(link) => return Ok(link),
             Join::Failed(error) => return Err(error),
             Join::Wait(attempt) => attempt,
         };
-        let outcome = timer::by(deadline, attempt.wait_for(Option::is_some)).await;
-        match outcome {
-            None => Err(error::not_sent()),
-            Some(Ok(outcome)) => match &*outcome {
-                Some(Ok(link)) => Ok(Arc::clone(link)),
-                Some(Err(error)) => Err(error.clone()),
-                None => Err(error::unreachable("BUG: an attempt without outcome")),
-            },
-            Some(Err(_)) => Err(error::unreachable(
-                "the runtime that made the connection was shut down",
-            )),
-        }
+        let outcome = timer::by(deadline, attempt.outcome()).await;
+        outcome.unwrap_or_else(|| Err(error::not_sent()))
     }
 
     /// Uses this connection no more: its replies could be late, or somebody else's. Calls that wait on it may end.
@@ -101,22 +130,23 @@ impl Connection {
         match &state.phase {
             Phase::Up(link) if self.is_good(link, now) => return Join::Ready(Arc::clone(link)),
             Phase::Resting(until, error) if now < *until => return Join::Failed(error.clone()),
-            // An attempt whose sender is gone ended with its runtime.
-            Phase::Connecting(attempt) if attempt.has_changed().is_ok() => {
-                return Join::Wait(attempt.clone());
+            // One that has ended and left it at that ended with its runtime.
+            Phase::Connecting(attempt) if attempt.outcome.get().is_none() => {
+                return Join::Wait(Arc::clone(attempt));
             }
             _ => {}
         }
-        let (report, attempt) = watch::channel(None);
-        state.phase = Phase::Connecting(attempt.clone());
+        let attempt = Arc::<Attempt>::default();
+        state.phase = Phase::Connecting(Arc::clone(&attempt));
         drop(state);
-        timer::spawn(Arc::clone(self).attempt(report));
+        let reporter = Reporter(Arc::clone(&attempt));
+        timer::spawn(Arc::clone(self).attempt(reporter));
         Join::Wait(attempt)
     }
 
-    async fn attempt(self: Arc<Self>, report: watch::Sender<Outcome>) {
+    async fn attempt(self: Arc<Self>, reporter: Reporter) {
         let deadline = timer::now() + self.target.config().connect_timeout;
-        let outcome = timer::by(deadline, Link::open(&self.target))
+        let outcome = timer::by(deadline, open(&self.target))
             .await
             .unwrap_or_else(|| Err(error::no_handshake()))
             .map(Arc::new);
@@ -133,8 +163,7 @@ impl Connection {
             }
         }
         drop(state);
-        // Nobody may be waiting any more.
-        let _ = report.send(Some(outcome));
+        reporter.0.end(outcome);
     }
 
     fn is_good(&self, link: &Link, now: Instant) -> bool {
@@ -147,9 +176,76 @@ impl Connection {
     }
 }
 
+/// A connection whose server has answered, and knows the scripts.
+async fn open(target: &Target) -> Result<Link, TransportError> {
+    let link = Link::open(target, None).await?;
+    link.greet(target).await?;
+    Ok(link)
+}
+
 /// What a caller without a connection does.
 enum Join {
     Ready(Arc<Link>),
     Failed(TransportError),
-    Wait(watch::Receiver<Outcome>),
+    Wait(Arc<Attempt>),
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    use super::*;
+    use crate::address::Address;
+    use crate::config::RedisConfig;
+    use crate::connect::{ByteStream, Connect, Connecting, Endpoint};
+
+    /// Leads to a server of the test's own, once.
+    #[derive(Debug)]
+    struct Once(Mutex<Option<DuplexStream>>);
+
+    impl Connect for Once {
+        fn connect(&self, _: &Endpoint) -> Connecting {
+            let stream = self.0.lock().unwrap().take();
+            let stream = stream.map(|stream| Box::new(stream) as Box<dyn ByteStream>);
+            Box::pin(async { stream.ok_or_else(|| std::io::ErrorKind::ConnectionRefused.into()) })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waited_for_a_connection_sends_in_the_order_in_which_they_came() {
+        let (client, mut server) = duplex(1 << 16);
+        let config = RedisConfig::default().network(Once(Mutex::new(Some(client))));
+        let address = Address::parse("redis://a/").unwrap();
+        let connection = Connection::new(Arc::new(Target::new(address, config)));
+        let callers: Vec<_> = (0..20)
+            .map(|number| {
+                let connection = Arc::clone(&connection);
+                timer::spawn(async move {
+                    let (now, deadline) = (timer::now(), timer::now() + timer::delay(9));
+                    let link = connection.next(now, deadline).await.unwrap();
+                    let cmd = redis::cmd(&format!("CALLER{number}."));
+                    let _ = link.send(now, &cmd, deadline).unwrap().await;
+                })
+            })
+            .collect();
+        let mut heard = String::new();
+        let mut greeted = false;
+        while !heard.contains("CALLER19.") {
+            let mut bytes = [0; 4096];
+            let count = server.read(&mut bytes).await.unwrap();
+            heard += &String::from_utf8_lossy(&bytes[..count]);
+            if !greeted && heard.matches("LOAD").count() == 3 {
+                greeted = true;
+                server.write_all(b"+OK\r\n+OK\r\n+OK\r\n").await.unwrap();
+            }
+            if heard.matches("CALLER").count() == 20 {
+                break;
+            }
+        }
+        let sent: Vec<usize> = (0..20)
+            .map(|number| heard.find(&format!("CALLER{number}.")).unwrap())
+            .collect();
+        assert!(sent.is_sorted(), "{heard}");
+        callers.iter().for_each(|caller| caller.abort());
+    }
 }

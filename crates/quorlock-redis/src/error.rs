@@ -69,6 +69,7 @@ fn judge(code: &str, detail: &str) -> (Cause, Execution) {
         "BUSY" => (Cause::Busy, Definite),
         "NOAUTH" | "WRONGPASS" => (Cause::NoAuth, Definite),
         "CLUSTERDOWN" | "MOVED" | "ASK" | "TRYAGAIN" | "CROSSSLOT" => (Cause::Cluster, Definite),
+        "LONGESTLEASE" => (Cause::LongestLease, Definite),
         "NOSCRIPT" => (Cause::Server, Definite),
         // The whole call (the command, one of its keys), or one command inside the script, perhaps after another
         // has written.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use quorlock_core::message::Channel;
 use redis::{RedisWrite, ToRedisArgs};
 
 /// `prefix:{name}`, a key or channel that belongs to a name.
@@ -27,6 +28,67 @@ pub(crate) fn channel(name: &str) -> Prefixed<'_> {
     Prefixed {
         prefix: "redisson_lock__channel",
         name,
+    }
+}
+
+/// The key of the beat of a name's claim.
+pub(crate) fn beat(name: &str) -> Prefixed<'_> {
+    Prefixed {
+        prefix: "quorlock_beat",
+        name,
+    }
+}
+
+/// The channel on which a release of a read-write lock is published.
+pub(crate) fn read_write_channel(name: &str) -> Prefixed<'_> {
+    Prefixed {
+        prefix: "redisson_rwlock",
+        name,
+    }
+}
+
+/// The key of the marker by which clients know that a server's process was watched for long enough.
+pub(crate) const MARKER: &str = "quorlock_marker";
+
+/// The key of those who wait for a fair lock.
+pub(crate) fn queue(name: &str) -> Prefixed<'_> {
+    Prefixed {
+        prefix: "redisson_lock_queue",
+        name,
+    }
+}
+
+/// The key of the times after which Redisson drops those who wait for a fair lock.
+pub(crate) fn timeouts(name: &str) -> Prefixed<'_> {
+    Prefixed {
+        prefix: "redisson_lock_timeout",
+        name,
+    }
+}
+
+/// The key of the times until which our waiters for a fair lock are taken to be alive.
+pub(crate) fn alive(name: &str) -> Prefixed<'_> {
+    Prefixed {
+        prefix: "quorlock_lock_alive",
+        name,
+    }
+}
+
+/// What the keys of readers' own leases begin with: `{name}:`, and `name:` for a name that holds a `{`.
+pub(crate) fn leases(name: &str) -> String {
+    if name.contains('{') {
+        format!("{name}:")
+    } else {
+        format!("{{{name}}}:")
+    }
+}
+
+/// The text of a channel.
+pub(crate) fn channel_of(channel: &Channel) -> String {
+    match channel {
+        Channel::Lock(name) => self::channel(name.as_str()).to_string(),
+        Channel::Waiter(name, owner) => format!("{}:{owner}", self::channel(name.as_str())),
+        Channel::ReadWrite(name) => read_write_channel(name.as_str()).to_string(),
     }
 }
 

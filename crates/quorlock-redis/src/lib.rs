@@ -14,13 +14,14 @@
 //! | `subscription`, `session` | the wake-up connection: who listens to what, and what is done about it |
 //! | `script`, `key` | requests as script calls; the scripts are in `lua/` |
 //! | `error` | what an error says about the execution of a request |
+//! | `wait` | how far a write must have gone before it counts |
 //! | `timer` | clock, waiting, spawning |
 //!
 //! # What the user needs on the server
 //! Commands `EVALSHA`, `EVAL`, `PTTL`, `HMGET`, `HSET`, `PEXPIRE`, `GET`, `SET`, `DEL`, `TIME`, `PUBLISH`, `SUBSCRIBE`,
 //! `UNSUBSCRIBE` and `PING` (also `SCRIPT LOAD` and `INFO`, which may be denied); the keys `<name>` and
-//! `redisson_lock_token:*`; the channels `redisson_lock__channel:*`. Who inspects and force-releases locks needs
-//! `HLEN`, `HGET` and `HGETALL` besides.
+//! `redisson_lock_token:*` and `redisson_lock_queue:*` (with `EXISTS`); the channels `redisson_lock__channel:*`. Who inspects and force-releases locks needs
+//! `HLEN`, `HGET` and `HGETALL` besides, who has set a [`Wait`] `WAIT` or `WAITAOF`.
 
 mod address;
 mod check;
@@ -38,6 +39,7 @@ mod subscription;
 mod target;
 mod timer;
 mod transport;
+mod wait;
 
 pub use address::AddressError;
 pub use check::{ConnectError, RunId};
@@ -46,3 +48,4 @@ pub use connect::{ByteStream, Connect, Connecting, Endpoint, Network};
 /// The client library whose [`redis::Client`] can be brought along.
 pub use redis;
 pub use transport::RedisTransport;
+pub use wait::Wait;

@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 
 use crate::connect::ByteStream;
 use crate::multiplexer::{Answer, Driver, Multiplexer};
+use crate::subscription::Register;
 use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::{error, script};
@@ -29,8 +30,11 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects, logs in and loads the scripts. The caller bounds it in time.
-    pub(crate) async fn open(target: &Target) -> Result<Link, TransportError> {
+    /// Connects and logs in. What the server publishes goes to the register. The caller bounds it in time.
+    pub(crate) async fn open(
+        target: &Target,
+        register: Option<Arc<Register>>,
+    ) -> Result<Link, TransportError> {
         let stream = target.stream().await?;
         let health = Arc::new(Health::new(timer::now()));
         let stream = Box::new(Watched {
@@ -38,8 +42,11 @@ impl Link {
             health: Arc::clone(&health),
         });
         let multiplexer = Multiplexer::new();
-        let driver = Driver::new(stream, Arc::clone(&multiplexer));
-        let end = End(Arc::clone(&health));
+        let driver = Driver::new(stream, Arc::clone(&multiplexer), register.clone());
+        let end = End {
+            health: Arc::clone(&health),
+            register,
+        };
         let driver = timer::spawn(async move {
             // Says so when the driver has ended, or was dropped together with its runtime.
             let _end = end;
@@ -51,7 +58,6 @@ impl Link {
             driver: driver.abort_handle(),
         };
         link.log_in(target).await?;
-        link.greet(target).await?;
         Ok(link)
     }
 
@@ -83,7 +89,7 @@ impl Link {
     /// It also proves that a server is there: one that is stopped, or a proxy without a server behind it, accepts
     /// connections too. Any answer will do, except that the login is missing: a user who may not load scripts may be
     /// allowed to run them, and a busy server will not be busy for ever.
-    async fn greet(&self, target: &Target) -> Result<(), TransportError> {
+    pub(crate) async fn greet(&self, target: &Target) -> Result<(), TransportError> {
         let loads: Vec<Cmd> = script::load().collect();
         let answers = join_all(loads.iter().map(|cmd| self.ask(target, cmd)));
         for answer in answers.await {
@@ -124,6 +130,11 @@ impl Link {
     ) -> Result<Answer, TransportError> {
         self.health.owes_an_answer(now);
         self.multiplexer.send(cmd, deadline)
+    }
+
+    /// Whether it has come to its end.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.health.is_closed()
     }
 
     /// Whether a call may be sent over it: it is open, and has not been silent for as long as a call may take.
@@ -203,11 +214,17 @@ impl Health {
 }
 
 /// Notes the end of a driver.
-struct End(Arc<Health>);
+struct End {
+    health: Arc<Health>,
+    register: Option<Arc<Register>>,
+}
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.0.closed.store(true, Ordering::Release);
+        self.health.closed.store(true, Ordering::Release);
+        if let Some(register) = &self.register {
+            register.nudge();
+        }
     }
 }
 

@@ -10,11 +10,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use quorlock_core::message::Wake;
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, Value};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connect::ByteStream;
+use crate::subscription::Register;
 use crate::timer::{self, Instant, Sleep};
 use crate::{error, resp};
 
@@ -206,6 +208,30 @@ fn wake(woken: Vec<Waker>) {
     }
 }
 
+/// Whether it is no reply, but what the server publishes: `message`, channel, payload.
+fn is_message(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Array(parts) if matches!(parts.first(), Some(Value::BulkString(kind)) if kind == b"message")
+    )
+}
+
+/// Wakes those that listen to a message's channel.
+fn announce(register: &Register, message: &Value) {
+    let Value::Array(parts) = message else {
+        return;
+    };
+    if let [_, Value::BulkString(channel), Value::BulkString(payload)] = parts.as_slice()
+        && let Ok(channel) = std::str::from_utf8(channel)
+    {
+        let wake = match payload.as_slice() {
+            b"1" => Wake::ReadersMayEnter,
+            _ => Wake::Unlocked,
+        };
+        register.wake(channel, wake);
+    }
+}
+
 /// The reply to one request. Dropped early, the reply is discarded when it comes.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
@@ -262,13 +288,20 @@ pub(crate) struct Driver {
     /// How much of `reading` has been read.
     filled: usize,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Who hears what the server publishes.
+    register: Option<Arc<Register>>,
 }
 
 impl Driver {
-    pub(crate) fn new(stream: Box<dyn ByteStream>, multiplexer: Arc<Multiplexer>) -> Self {
+    pub(crate) fn new(
+        stream: Box<dyn ByteStream>,
+        multiplexer: Arc<Multiplexer>,
+        register: Option<Arc<Register>>,
+    ) -> Self {
         Driver {
             stream,
             multiplexer,
+            register,
             writing: Vec::new(),
             written: 0,
             is_flushed: true,
@@ -355,6 +388,7 @@ impl Driver {
             return Ok(0);
         }
         let mut woken = Vec::new();
+        let mut published = Vec::new();
         let mut done = 0;
         let mut replies = 0;
         let result = {
@@ -368,7 +402,9 @@ impl Driver {
                     Ok(Some((value, len))) => {
                         done += len;
                         replies += 1;
-                        if !state.reply(value, &mut woken) {
+                        if self.register.is_some() && is_message(&value) {
+                            published.push(value);
+                        } else if !state.reply(value, &mut woken) {
                             break Err(error::no_reply("a reply that nobody asked for"));
                         }
                     }
@@ -380,6 +416,11 @@ impl Driver {
         self.reading.copy_within(done..self.filled, 0);
         self.filled -= done;
         wake(woken);
+        if let Some(register) = &self.register {
+            for message in &published {
+                announce(register, message);
+            }
+        }
         result
     }
 
@@ -447,9 +488,14 @@ mod tests {
     use super::*;
 
     fn connected() -> (Arc<Multiplexer>, DuplexStream) {
+        connected_for(None)
+    }
+
+    fn connected_for(register: Option<Arc<Register>>) -> (Arc<Multiplexer>, DuplexStream) {
         let (stream, server) = tokio::io::duplex(64);
         let multiplexer = Multiplexer::new();
-        timer::spawn(Driver::new(Box::new(stream), Arc::clone(&multiplexer)));
+        let driver = Driver::new(Box::new(stream), Arc::clone(&multiplexer), register);
+        timer::spawn(driver);
         (multiplexer, server)
     }
 
@@ -497,6 +543,23 @@ mod tests {
         server.write_all(b":1\r\n:2\r\n").await.unwrap();
         assert_eq!(two.await, Ok(Value::Int(2)));
         assert!(multiplexer.lock().waiting.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_server_publishes_is_no_reply() {
+        let message = b"*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$1\r\n0\r\n";
+        for is_wanted in [true, false] {
+            let register = is_wanted.then(Arc::default);
+            let (multiplexer, mut server) = connected_for(register);
+            let answer = ask(&multiplexer, "ONE");
+            hears(&mut server, &["ONE"]).await;
+            server.write_all(message).await.unwrap();
+            server.write_all(b":1\r\n").await.unwrap();
+            match answer.await {
+                Ok(reply) => assert_eq!(reply == Value::Int(1), is_wanted),
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

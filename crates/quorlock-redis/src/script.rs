@@ -4,16 +4,34 @@
 
 use std::sync::LazyLock;
 
+use quorlock_core::beat::Beat;
 use quorlock_core::fencing::{Fence, Token};
+use quorlock_core::marker::{Act, Nonce, Ripeness, RunId, Shown, ShownMarker};
 use quorlock_core::message::{
-    Acquire, AcquireReply, ForceRelease, ForceReleaseReply, Found, Freshness, Inspect,
-    InspectReply, Mode, Release, ReleaseReply, Renew, RenewReply, Reply, Request, Retention, Ttl,
+    Access, Acquire, AcquireReply, Check, ForceRelease, ForceReleaseReply, Found, Freshness,
+    Inspect, InspectReply, Mode, Release, ReleaseReply, Renew, RenewReply, Reply, Request,
+    Retention, Ttl,
 };
 use quorlock_core::owner::OwnerId;
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, Value};
 
 use crate::{error, key};
+
+/// A script that wants to know more about the server, or to do more, than the one inside it, which it calls `execute()`.
+macro_rules! around {
+    ($outer:literal, $($inner:tt)*) => {
+        concat!(
+            "local function execute()\n",
+            $($inner)*,
+            "\nend\n",
+            include_str!($outer)
+        )
+    };
+}
+
+mod fair;
+mod read_write;
 
 /// A script and the digest by which a server that has seen it knows it.
 struct Script {
@@ -30,6 +48,41 @@ impl Script {
 
 static ACQUIRE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("../lua/acquire.lua")));
+static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(around!(
+        "../lua/check.lua",
+        include_str!("../lua/acquire.lua")
+    ))
+});
+static BEATING_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(around!(
+        "../lua/acquire_beat.lua",
+        include_str!("../lua/acquire.lua")
+    ))
+});
+static CHECKED_BEATING_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(around!(
+        "../lua/check.lua",
+        around!(
+            "../lua/acquire_beat.lua",
+            include_str!("../lua/acquire.lua")
+        )
+    ))
+});
+static PROBE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(around!("../lua/check.lua", "return false")));
+static BEATING_RENEW: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(around!(
+        "../lua/renew_beat.lua",
+        include_str!("../lua/renew.lua")
+    ))
+});
+static BEATING_RELEASE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(around!(
+        "../lua/release_beat.lua",
+        include_str!("../lua/release.lua")
+    ))
+});
 static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/renew.lua")));
 static RELEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("../lua/release.lua")));
@@ -66,11 +119,26 @@ fn kept(retention: Retention) -> u64 {
 /// The command that carries a request.
 pub(crate) fn encode(request: &Request, by: By) -> Cmd {
     match request {
-        Request::Acquire(acquire) => encode_acquire(acquire, by),
-        Request::Renew(renew) => encode_renew(renew, by),
-        Request::Release(release) => encode_release(release, by),
+        Request::Acquire(ask) => match ask.access {
+            Access::Plain => encode_acquire(ask, by),
+            Access::Fair(place) => fair::encode_acquire(ask, place, by),
+            Access::Read { under } => read_write::encode_read(ask, under, by),
+            Access::Write => read_write::encode_write(ask, by),
+        },
+        Request::Renew(ask) => match ask.mode {
+            Mode::Plain | Mode::Fair => encode_renew(ask, by),
+            Mode::Read => read_write::encode_read_renew(ask, by),
+            Mode::Write => read_write::encode_write_renew(ask, by),
+        },
+        Request::Release(ask) => match ask.mode {
+            Mode::Plain => encode_release(ask, by),
+            Mode::Fair => fair::encode_release(ask, by),
+            Mode::Read => read_write::encode_read_release(ask, by),
+            Mode::Write => read_write::encode_write_release(ask, by),
+        },
         Request::Inspect(inspect) => encode_inspect(inspect, by),
         Request::ForceRelease(force) => encode_force_release(force, by),
+        Request::Probe(check) => encode_probe(*check, by),
     }
 }
 
@@ -100,19 +168,72 @@ const CLAIM_BYTES: usize = 160;
 
 fn encode_acquire(ask: &Acquire, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let mut cmd = command(&ACQUIRE, by, 2, 6, 2 * name.len() + CLAIM_BYTES);
-    cmd.arg(name).arg(key::token(name));
+    let script = match (ask.keep, ask.check) {
+        (None, None) => &ACQUIRE,
+        (None, Some(_)) => &CHECKED_ACQUIRE,
+        (Some(_), None) => &BEATING_ACQUIRE,
+        (Some(_), Some(_)) => &CHECKED_BEATING_ACQUIRE,
+    };
+    let keys = 3 + usize::from(ask.keep.is_some()) + usize::from(ask.check.is_some());
+    let bytes = 4 * name.len() + 2 * CLAIM_BYTES + CHECK_BYTES;
+    let mut cmd = command(script, by, keys, 13, bytes);
+    cmd.arg(name).arg(key::token(name)).arg(key::queue(name));
+    if ask.keep.is_some() {
+        cmd.arg(key::beat(name));
+    }
+    if ask.check.is_some() {
+        cmd.arg(key::MARKER);
+    }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)
-        .arg(wire(ask.lease.millis()))
+        .arg(wire(ask.kept_millis()))
         .arg(kept(ask.retention));
-    match ask.fence {
+    fence(&mut cmd, ask.fence);
+    if let Some(keep) = ask.keep {
+        // A carried token has one argument fewer, which acquire.lua goes by: what is behind it is taken away before.
+        cmd.arg(keep.number).arg(wire(ask.lease.millis()));
+        match ask.replaces {
+            Some(beat) => cmd.arg(beat_text(beat)),
+            None => cmd.arg(""),
+        };
+    }
+    if let Some(check) = ask.check {
+        encode_check(&mut cmd, check, ask.lease.millis());
+    }
+    cmd
+}
+
+fn fence(cmd: &mut Cmd, fence: Fence) {
+    match fence {
         Fence::Mint {
             floor,
             slack_millis,
         } => cmd.arg(wire(floor.0)).arg(wire(slack_millis)),
         Fence::Carry(token) => cmd.arg(token.0),
     };
+}
+
+/// A beat as it is stored.
+fn beat_text(beat: Beat) -> String {
+    format!("{} {} {}", beat.owner, beat.number, beat.lease_millis)
+}
+
+/// What `check.lua` takes from the end of the arguments.
+fn encode_check(cmd: &mut Cmd, check: Check, lease_millis: u64) {
+    let (act, nonce) = match check.act {
+        Act::Look => ("look", 0),
+        Act::Mark(nonce) => ("mark", nonce.get()),
+        Act::MarkFresh(nonce) => ("fresh", nonce.get()),
+        Act::Ripen(nonce) => ("ripen", nonce.get()),
+    };
+    cmd.arg(act).arg(nonce);
+    cmd.arg(wire(lease_millis)).arg(wire(check.longest_millis));
+}
+
+fn encode_probe(check: Check, by: By) -> Cmd {
+    let mut cmd = command(&PROBE, by, 1, 4, CHECK_BYTES);
+    cmd.arg(key::MARKER);
+    encode_check(&mut cmd, check, 0);
     cmd
 }
 
@@ -123,25 +244,48 @@ fn encode_renew(ask: &Renew, by: By) -> Cmd {
         .iter()
         .map(|claim| 2 * claim.name.as_str().len() + CLAIM_BYTES)
         .sum();
-    let mut cmd = command(&RENEW, by, 2 * claims, 1 + 4 * claims, bytes);
+    let is_beating = ask.claims.iter().any(|claim| claim.keep.is_some());
+    let mut cmd = match is_beating {
+        false => command(&RENEW, by, 2 * claims, 1 + 4 * claims, bytes),
+        true => command(&BEATING_RENEW, by, 3 * claims, 1 + 8 * claims, 2 * bytes),
+    };
     for claim in &ask.claims {
         let name = claim.name.as_str();
         cmd.arg(name).arg(key::token(name));
+    }
+    if is_beating {
+        for claim in &ask.claims {
+            cmd.arg(key::beat(claim.name.as_str()));
+        }
     }
     cmd.arg(kept(ask.retention));
     for claim in &ask.claims {
         owner(&mut cmd, claim.owner);
         cmd.arg(claim.count)
-            .arg(wire(claim.lease.millis()))
+            .arg(wire(claim.kept_millis()))
             .arg(claim.token.0);
+    }
+    if is_beating {
+        for claim in &ask.claims {
+            owner(&mut cmd, claim.owner);
+            cmd.arg(claim.keep.map_or(0, |keep| keep.number))
+                .arg(wire(claim.lease.millis()))
+                .arg(wire(claim.kept_millis()));
+        }
     }
     cmd
 }
 
 fn encode_release(ask: &Release, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let mut cmd = command(&RELEASE, by, 1, 3, 2 * name.len() + CLAIM_BYTES);
+    let mut cmd = match ask.has_beat {
+        false => command(&RELEASE, by, 1, 3, 2 * name.len() + CLAIM_BYTES),
+        true => command(&BEATING_RELEASE, by, 2, 3, 3 * name.len() + CLAIM_BYTES),
+    };
     cmd.arg(name);
+    if ask.has_beat {
+        cmd.arg(key::beat(name));
+    }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count).arg(key::channel(name));
     cmd
@@ -149,15 +293,24 @@ fn encode_release(ask: &Release, by: By) -> Cmd {
 
 fn encode_inspect(ask: &Inspect, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let mut cmd = command(&INSPECT, by, 2, 0, 2 * name.len() + CLAIM_BYTES);
-    cmd.arg(name).arg(key::token(name));
+    let mut cmd = command(&INSPECT, by, 3, 1, 4 * name.len() + CLAIM_BYTES);
+    cmd.arg(name)
+        .arg(key::token(name))
+        .arg(key::queue(name))
+        .arg(key::leases(name));
     cmd
 }
 
 fn encode_force_release(ask: &ForceRelease, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let mut cmd = command(&FORCE_RELEASE, by, 1, 1, 2 * name.len() + CLAIM_BYTES);
-    cmd.arg(name).arg(key::channel(name));
+    let mut cmd = command(&FORCE_RELEASE, by, 4, 3, 7 * name.len() + 2 * CLAIM_BYTES);
+    cmd.arg(name)
+        .arg(key::queue(name))
+        .arg(key::timeouts(name))
+        .arg(key::alive(name))
+        .arg(key::channel(name))
+        .arg(key::read_write_channel(name))
+        .arg(key::leases(name));
     cmd
 }
 
@@ -166,6 +319,9 @@ fn owner(cmd: &mut Cmd, owner: OwnerId) {
     cmd.arg(owner.write_to(&mut text));
 }
 
+/// Room for the marker's key and what is asked of it.
+const CHECK_BYTES: usize = 96;
+
 /// The reply that a script's answer to `request` stands for.
 ///
 /// # Errors
@@ -173,7 +329,11 @@ fn owner(cmd: &mut Cmd, owner: OwnerId) {
 /// same.
 pub(crate) fn decode(request: &Request, answer: &Value) -> Result<Reply, TransportError> {
     match request {
-        Request::Acquire(_) => decode_acquire(answer).map(|reply| reply.map(Reply::Acquire)),
+        Request::Acquire(Acquire { check: None, .. }) => {
+            decode_acquire(answer).map(|reply| reply.map(Reply::Acquire))
+        }
+        Request::Acquire(_) => decode_checked(answer),
+        Request::Probe(_) => Ok(decode_shown(answer).map(|(_, shown)| Reply::Probe(shown))),
         Request::Renew(ask) => Ok(decode_renew(answer, ask.claims.len()).map(Reply::Renew)),
         Request::Release(_) => Ok(decode_release(answer).map(Reply::Release)),
         Request::Inspect(_) => Ok(decode_inspect(answer).map(Reply::Inspect)),
@@ -184,12 +344,13 @@ pub(crate) fn decode(request: &Request, answer: &Value) -> Result<Reply, Transpo
 
 fn decode_acquire(answer: &Value) -> Result<Option<AcquireReply>, TransportError> {
     Ok(match answer {
-        Value::Int(left) => ttl(*left).map(|ttl| AcquireReply::Refused { ttl }),
+        Value::Int(left) => refused(*left, None),
         Value::BulkString(text) => match mode(text) {
             Some(mode) => Some(AcquireReply::OtherMode(mode)),
             None => return Err(error::strange_mode(text)),
         },
         Value::Array(parts) => match parts.as_slice() {
+            [Value::Int(3), Value::Int(left)] => ttl(*left).map(|ttl| AcquireReply::Queued { ttl }),
             [Value::Int(freshness), Value::Int(value)] => {
                 let freshness = match freshness {
                     1 => Some(Freshness::Anew),
@@ -200,10 +361,61 @@ fn decode_acquire(answer: &Value) -> Result<Option<AcquireReply>, TransportError
                     .zip(token(*value))
                     .map(|(freshness, token)| AcquireReply::Granted { freshness, token })
             }
+            [Value::Int(left), Value::Nil] => refused(*left, None),
+            // What somebody else wrote there is no beat.
+            [Value::Int(left), Value::BulkString(text)] => refused(*left, beat(text)),
             _ => None,
         },
         _ => None,
     })
+}
+
+fn refused(left: i64, beat: Option<Beat>) -> Option<AcquireReply> {
+    ttl(left).map(|ttl| AcquireReply::Refused { ttl, beat })
+}
+
+fn beat(text: &[u8]) -> Option<Beat> {
+    let mut words = std::str::from_utf8(text).ok()?.split(' ');
+    let beat = Beat {
+        owner: words.next()?.parse().ok()?,
+        number: words.next()?.parse().ok()?,
+        lease_millis: words.next()?.parse().ok()?,
+    };
+    words.next().is_none().then_some(beat)
+}
+
+fn decode_checked(answer: &Value) -> Result<Option<Reply>, TransportError> {
+    let Some((answer, shown)) = decode_shown(answer) else {
+        return Ok(None);
+    };
+    let reply = decode_acquire(answer)?;
+    Ok(reply.map(|reply| Reply::Checked(reply, shown)))
+}
+
+/// What `check.lua` answers: the reply of the script before it, and what the server shows of itself.
+fn decode_shown(answer: &Value) -> Option<(&Value, Shown)> {
+    let Value::Array(parts) = answer else {
+        return None;
+    };
+    let [
+        answer,
+        Value::Int(run_id),
+        Value::Int(state),
+        Value::Int(nonce),
+    ] = parts.as_slice()
+    else {
+        return None;
+    };
+    let nonce = Nonce::new(u64::try_from(*nonce).ok()?);
+    let marker = match state {
+        0 => ShownMarker::Missing,
+        1 => ShownMarker::Anothers,
+        2 => ShownMarker::Own(nonce, Ripeness::Unripe),
+        3 => ShownMarker::Own(nonce, Ripeness::Ripe),
+        _ => return None,
+    };
+    let run_id = RunId(u64::try_from(*run_id).ok()?);
+    Some((answer, Shown { run_id, marker }))
 }
 
 fn decode_renew(answer: &Value, claims: usize) -> Option<Vec<RenewReply>> {
@@ -228,6 +440,7 @@ fn decode_release(answer: &Value) -> Option<ReleaseReply> {
         Value::Int(0) => Some(ReleaseReply::NotYours),
         Value::Int(1) => Some(ReleaseReply::Freed),
         Value::Int(2) => Some(ReleaseReply::Kept),
+        Value::Int(3) => Some(ReleaseReply::Left),
         _ => None,
     }
 }
@@ -236,7 +449,9 @@ fn decode_inspect(answer: &Value) -> Option<InspectReply> {
     let Value::Array(parts) = answer else {
         return None;
     };
-    let (stored, found) = parts.split_first()?;
+    let [stored, Value::Int(waiting), found @ ..] = parts.as_slice() else {
+        return None;
+    };
     let token = match stored {
         Value::Nil => None,
         Value::Int(value) => Some(token(*value)?),
@@ -245,8 +460,18 @@ fn decode_inspect(answer: &Value) -> Option<InspectReply> {
     let found = match found {
         [] => Found::Nothing,
         [Value::Int(left)] => ttl(*left).map(|_| Found::NotALock)?,
-        [Value::Int(left), Value::BulkString(text)] => Found::OtherMode {
-            mode: mode(text)?,
+        [
+            Value::Int(left),
+            writer,
+            Value::Int(count),
+            Value::Int(readers),
+        ] => Found::ReadWrite {
+            writer: match writer {
+                Value::Nil => None,
+                Value::BulkString(owner) => Some((text(owner), u64::try_from(*count).ok()?)),
+                _ => return None,
+            },
+            readers: u64::try_from(*readers).ok()?,
             ttl: ttl(*left)?,
         },
         [
@@ -254,20 +479,27 @@ fn decode_inspect(answer: &Value) -> Option<InspectReply> {
             Value::BulkString(owner),
             Value::Int(count),
         ] => Found::Plain {
-            owner: String::from_utf8_lossy(owner).into_owned(),
+            owner: text(owner),
             count: u64::try_from(*count).ok()?,
             ttl: ttl(*left)?,
         },
         _ => return None,
     };
-    Some(InspectReply { found, token })
+    Some(InspectReply {
+        found,
+        waiting: u64::try_from(*waiting).ok()?,
+        token,
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn decode_force_release(answer: &Value) -> Option<ForceReleaseReply> {
     match answer {
         Value::Int(0) => Some(ForceReleaseReply::WasFree),
         Value::Int(1) => Some(ForceReleaseReply::Freed),
-        Value::BulkString(text) => mode(text).map(ForceReleaseReply::OtherMode),
         _ => None,
     }
 }
@@ -281,6 +513,8 @@ fn ttl(left: i64) -> Option<Ttl> {
 
 fn mode(text: &[u8]) -> Option<Mode> {
     match text {
+        b"plain" => Some(Mode::Plain),
+        b"fair" => Some(Mode::Fair),
         b"read" => Some(Mode::Read),
         b"write" => Some(Mode::Write),
         _ => None,
@@ -320,11 +554,15 @@ mod tests {
     fn acquire(fence: Fence, retention: Retention) -> Request {
         Request::Acquire(Acquire {
             name: Name::new("n").unwrap(),
+            access: Access::Plain,
             owner: owner(),
             count: 2,
             lease: lease(),
             fence,
             retention,
+            keep: None,
+            replaces: None,
+            check: None,
         })
     }
 
@@ -335,8 +573,10 @@ mod tests {
             count: 1,
             lease: lease(),
             token: Token(9),
+            keep: None,
         };
         Request::Renew(Renew {
+            mode: Mode::Plain,
             claims: names.iter().map(claim).collect(),
             retention: Retention::Forever,
         })
@@ -345,8 +585,10 @@ mod tests {
     fn release() -> Request {
         Request::Release(Release {
             name: Name::new("{n").unwrap(),
+            mode: Mode::Plain,
             owner: owner(),
             count: 0,
+            has_beat: false,
         })
     }
 
@@ -368,9 +610,10 @@ mod tests {
         assert_eq!(
             words(&acquire(fence, Retention::Millis(0))),
             [
-                "2",
+                "3",
                 "n",
                 "redisson_lock_token:{n}",
+                "redisson_lock_queue:{n}",
                 OWNER,
                 "2",
                 "30000",
@@ -382,9 +625,10 @@ mod tests {
         assert_eq!(
             words(&acquire(Fence::Carry(Token(5)), Retention::Forever)),
             [
-                "2",
+                "3",
                 "n",
                 "redisson_lock_token:{n}",
+                "redisson_lock_queue:{n}",
                 OWNER,
                 "2",
                 "30000",
@@ -457,7 +701,7 @@ mod tests {
             reply(ints(&[2, 1_700_000_000_000])),
             granted(Freshness::AlreadyYours)
         );
-        let refused = |ttl| AcquireReply::Refused { ttl };
+        let refused = |ttl| AcquireReply::Refused { ttl, beat: None };
         assert_eq!(reply(Value::Int(0)), refused(Ttl::Millis(0)));
         assert_eq!(reply(Value::Int(-1)), refused(Ttl::Unbounded));
         let mode = |mode: &str| reply(Value::BulkString(mode.into()));
@@ -504,10 +748,23 @@ mod tests {
 
     #[test]
     fn what_operators_ask_is_written_as_the_scripts_read_it() {
-        assert_eq!(words(&inspect()), ["2", "n", "redisson_lock_token:{n}"]);
+        let queue = "redisson_lock_queue:{n}";
+        assert_eq!(
+            words(&inspect()),
+            ["3", "n", "redisson_lock_token:{n}", queue, "{n}:"]
+        );
         assert_eq!(
             words(&force_release()),
-            ["1", "n", "redisson_lock__channel:{n}"]
+            [
+                "4",
+                "n",
+                queue,
+                "redisson_lock_timeout:{n}",
+                "quorlock_lock_alive:{n}",
+                "redisson_lock__channel:{n}",
+                "redisson_rwlock:{n}",
+                "{n}:"
+            ]
         );
     }
 
@@ -519,24 +776,34 @@ mod tests {
             count,
             ttl,
         };
-        let write = Found::OtherMode {
-            mode: Mode::Write,
+        let shared = |writer, readers| Found::ReadWrite {
+            writer,
+            readers,
             ttl: Ttl::Unbounded,
         };
+        let (end, two, none) = (Value::Int(-1), Value::Int(2), Value::Int(0));
         for (parts, found) in [
             (vec![], Found::Nothing),
             (vec![Value::Int(9)], Found::NotALock),
-            (vec![Value::Int(-1), text("write")], write),
+            (
+                vec![end.clone(), Value::Nil, none.clone(), two.clone()],
+                shared(None, 2),
+            ),
+            (
+                vec![end, text("somebody"), two, none],
+                shared(Some(("somebody".into(), 2)), 0),
+            ),
             (
                 vec![Value::Int(9), text("somebody"), Value::Int(2)],
                 plain("somebody", 2, Ttl::Millis(9)),
             ),
         ] {
             for (stored, token) in [(Value::Nil, None), (Value::Int(7), Some(Token(7)))] {
-                let mut answer = vec![stored];
+                let mut answer = vec![stored, Value::Int(3)];
                 answer.extend(parts.clone());
                 let reply = InspectReply {
                     found: found.clone(),
+                    waiting: 3,
                     token,
                 };
                 assert_eq!(
@@ -552,10 +819,6 @@ mod tests {
         for (answer, reply) in [
             (Value::Int(0), ForceReleaseReply::WasFree),
             (Value::Int(1), ForceReleaseReply::Freed),
-            (
-                Value::BulkString(b"read".to_vec()),
-                ForceReleaseReply::OtherMode(Mode::Read),
-            ),
         ] {
             assert_eq!(
                 decode(&force_release(), &answer),
@@ -571,7 +834,7 @@ mod tests {
             Value::Nil,
             Value::Okay,
             Value::Int(-2),
-            ints(&[3, 1]),
+            ints(&[4, 1]),
             ints(&[1, -1]),
             ints(&[1]),
             ints(&[-2, 1, 1]),
@@ -599,9 +862,15 @@ mod tests {
             ints(&[]),
             ints(&[-1]),
             ints(&[1, -2]),
-            ints(&[1, 2, 3]),
-            Value::Array(vec![Value::Nil, Value::Int(1), text()]),
-            Value::Array(vec![Value::Nil, Value::Int(1), text(), Value::Int(-1)]),
+            ints(&[1, 2, -3]),
+            Value::Array(vec![Value::Nil, Value::Int(0), Value::Int(1), text()]),
+            Value::Array(vec![
+                Value::Nil,
+                Value::Int(0),
+                Value::Int(1),
+                text(),
+                Value::Int(-1),
+            ]),
         ] {
             assert!(decode(&inspect(), &answer).is_err(), "{answer:?}");
         }

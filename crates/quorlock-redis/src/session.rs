@@ -1,31 +1,31 @@
 //! The task that has the wake-up connection.
 //!
-//! It speaks RESP2 on a connection of its own, so that one server's messages can neither delay replies nor be
-//! mistaken for them. One request is under way at a time; meanwhile messages are passed on.
+//! It has a connection of its own, so that one server's messages cannot delay the replies to calls. What the server
+//! publishes goes from the connection's driver to the register; this task says which channels are wanted.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
-use futures_util::Stream;
-use quorlock_core::message::Wake;
-use redis::aio::{PubSub, PubSubSink, PubSubStream};
-use redis::{Msg, RedisError, Value};
+use futures_util::future::join_all;
+use quorlock_core::transport::TransportError;
+use redis::{Cmd, Value};
 
+use crate::link::Link;
 use crate::subscription::{Channel, Duty, Order, Register};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
-/// How many channels one `SUBSCRIBE` names.
+/// How many channels the server is asked for at once.
 const BATCH: usize = 128;
 
 /// Connects, serves the register, and connects again, until nobody has listened for a while or the transport is gone.
 pub(crate) async fn run(target: Arc<Target>, duty: Duty) {
     let mut failures = 0;
     loop {
-        if let Some(pubsub) = open(&target).await {
-            let mut session = Session::new(&target, duty.register(), pubsub);
+        if let Some(link) = open(&target, duty.register()).await {
+            let mut session = Session::new(&target, duty.register(), link);
             session.serve().await;
             if session.was_confirmed {
                 failures = 0;
@@ -44,33 +44,29 @@ pub(crate) async fn run(target: Arc<Target>, duty: Duty) {
 }
 
 /// Why it failed is told by the next call, which goes to the same server.
-async fn open(target: &Target) -> Option<PubSub> {
+async fn open(target: &Target, register: &Arc<Register>) -> Option<Link> {
     let deadline = timer::now() + target.config().connect_timeout;
-    timer::by(deadline, async {
-        let stream = target.stream().await.ok()?;
-        PubSub::new(target.login(), stream).await.ok()
-    })
-    .await?
+    let opening = Link::open(target, Some(Arc::clone(register)));
+    timer::by(deadline, opening).await?.ok()
 }
 
 /// One connection, from its first request to its end.
 struct Session<'a> {
     target: &'a Target,
     register: &'a Register,
-    sink: PubSubSink,
-    messages: PubSubStream,
-    /// After a refusal channels are asked for one by one: a user may be allowed some of them.
-    batch: usize,
-    /// Channels that the server refused by themselves; asked for again at the next ping.
+    link: Link,
+    /// Channels that the server refused; asked for again at the next ping.
     refused: Vec<Channel>,
     idle_since: Option<Instant>,
     was_confirmed: bool,
 }
 
-/// A request under way: `None` when the server did not answer in time.
-type Pending = Pin<Box<dyn Future<Output = Option<Result<(), RedisError>>> + Send>>;
+type Reply = Result<Value, TransportError>;
 
-/// What a request was for.
+/// Requests under way, and their replies in the same order.
+type Pending = Pin<Box<dyn Future<Output = Vec<Reply>> + Send>>;
+
+/// What requests were for.
 enum Purpose {
     Join(Vec<Channel>),
     Leave,
@@ -79,22 +75,18 @@ enum Purpose {
 
 /// What happens next.
 enum Event {
-    Answered(Option<Result<(), RedisError>>),
-    Message(Msg),
-    Closed,
+    Answered(Vec<Reply>),
+    /// Somebody came or went, or the connection was closed.
     Changed,
     PingIsDue,
 }
 
 impl<'a> Session<'a> {
-    fn new(target: &'a Target, register: &'a Register, pubsub: PubSub) -> Self {
-        let (sink, messages) = pubsub.split();
+    fn new(target: &'a Target, register: &'a Register, link: Link) -> Self {
         Session {
             target,
             register,
-            sink,
-            messages,
-            batch: BATCH,
+            link,
             refused: Vec::new(),
             idle_since: None,
             was_confirmed: false,
@@ -107,30 +99,27 @@ impl<'a> Session<'a> {
         let mut ping_is_due = false;
         let mut under_way: Option<(Purpose, Pending)> = None;
         loop {
-            if self.register.is_closed() {
+            if self.register.is_closed() || self.link.is_closed() {
                 return;
             }
             if under_way.is_none() {
                 under_way = if ping_is_due {
                     ping_is_due = false;
                     ping_at = self.next_ping();
-                    Some((Purpose::Ping, self.ping()))
+                    Some((Purpose::Ping, self.ask([redis::cmd("PING")])))
                 } else {
                     self.next_request()
                 };
             }
             let pending = under_way.as_mut().map(|(_, pending)| pending);
             match self.next_event(pending, ping_at).await {
-                Event::Answered(answer) => {
-                    let Some((purpose, _)) = under_way.take() else {
-                        continue;
-                    };
-                    if !self.settle(purpose, answer) {
+                Event::Answered(replies) => {
+                    if let Some((purpose, _)) = under_way.take()
+                        && !self.settle(purpose, replies)
+                    {
                         return;
                     }
                 }
-                Event::Message(message) => self.pass_on(&message),
-                Event::Closed => return,
                 Event::Changed => {}
                 Event::PingIsDue => {
                     if self.has_lingered() {
@@ -147,24 +136,20 @@ impl<'a> Session<'a> {
         timer::now() + self.target.config().ping_interval
     }
 
-    /// Polls everything in a fixed order: answers first, lest a flood of messages should keep one from being seen.
-    async fn next_event(&mut self, mut pending: Option<&mut Pending>, ping_at: Instant) -> Event {
+    /// Polls everything in a fixed order.
+    async fn next_event(&self, mut pending: Option<&mut Pending>, ping_at: Instant) -> Event {
         let mut changed = pin!(self.register.changed());
         let mut ping = pin!(timer::sleep_until(ping_at));
-        let messages = &mut self.messages;
         poll_fn(|cx| {
             if let Some(pending) = &mut pending
-                && let Poll::Ready(answer) = pending.as_mut().poll(cx)
+                && let Poll::Ready(replies) = pending.as_mut().poll(cx)
             {
-                return Poll::Ready(Event::Answered(answer));
-            }
-            if let Poll::Ready(message) = Pin::new(&mut *messages).poll_next(cx) {
-                return Poll::Ready(message.map_or(Event::Closed, Event::Message));
+                return Poll::Ready(Event::Answered(replies));
             }
             if changed.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::Changed);
             }
-            // While a request is under way it is a probe itself.
+            // While requests are under way they are a probe themselves.
             if pending.is_none() && ping.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::PingIsDue);
             }
@@ -173,72 +158,59 @@ impl<'a> Session<'a> {
         .await
     }
 
-    fn next_request(&mut self) -> Option<(Purpose, Pending)> {
-        let mut sink = self.sink.clone();
-        match self.register.next_order(self.batch) {
-            Some(Order::Subscribe(channels)) => {
-                let names = channels.clone();
-                let request = async move { sink.subscribe(texts(&names)).await };
-                Some((Purpose::Join(channels), self.bounded(request)))
+    fn next_request(&self) -> Option<(Purpose, Pending)> {
+        match self.register.next_order(BATCH)? {
+            Order::Subscribe(channels) => {
+                let pending = self.ask(channels.iter().map(|channel| about("SUBSCRIBE", channel)));
+                Some((Purpose::Join(channels), pending))
             }
-            Some(Order::Unsubscribe(channels)) => {
-                let request = async move { sink.unsubscribe(texts(&channels)).await };
-                Some((Purpose::Leave, self.bounded(request)))
-            }
-            None => {
-                self.batch = BATCH;
-                None
+            Order::Unsubscribe(channels) => {
+                let cmds = channels.iter().map(|channel| about("UNSUBSCRIBE", channel));
+                Some((Purpose::Leave, self.ask(cmds)))
             }
         }
     }
 
-    fn ping(&self) -> Pending {
-        let mut sink = self.sink.clone();
-        self.bounded(async move { sink.ping::<Value>().await.map(drop) })
+    /// Sends requests, each of which gets one reply.
+    fn ask(&self, cmds: impl IntoIterator<Item = Cmd>) -> Pending {
+        let now = timer::now();
+        let deadline = now + self.target.config().call_timeout;
+        let answers = cmds.into_iter().map(|cmd| {
+            let sent = self.link.send(now, &cmd, deadline);
+            async move { sent?.await }
+        });
+        Box::pin(join_all(answers))
     }
 
-    fn bounded(
-        &self,
-        request: impl Future<Output = Result<(), RedisError>> + Send + 'static,
-    ) -> Pending {
-        let deadline = timer::now() + self.target.config().call_timeout;
-        Box::pin(timer::by(deadline, request))
-    }
-
-    /// Whether the connection is still of use after this answer.
-    fn settle(&mut self, purpose: Purpose, answer: Option<Result<(), RedisError>>) -> bool {
-        let Some(answer) = answer else {
+    /// Whether the connection is still of use after these replies: a refusal is an answer too.
+    fn settle(&mut self, purpose: Purpose, replies: Vec<Reply>) -> bool {
+        let Ok(replies) = replies.into_iter().collect::<Result<Vec<_>, _>>() else {
             return false;
         };
-        match (purpose, answer) {
-            (Purpose::Join(channels), Ok(())) => {
-                self.was_confirmed = true;
-                self.register.confirmed(&channels);
+        let is_refusal = |reply: &Value| matches!(reply, Value::ServerError(_));
+        match purpose {
+            Purpose::Ping => true,
+            Purpose::Leave => !replies.iter().any(is_refusal),
+            Purpose::Join(channels) => {
+                let answered = channels.into_iter().zip(&replies);
+                let (refused, joined): (Vec<_>, Vec<_>) =
+                    answered.partition(|(_, reply)| is_refusal(reply));
+                self.join(channels_of(joined));
+                self.put_off(channels_of(refused));
                 true
             }
-            (Purpose::Leave | Purpose::Ping, Ok(())) => true,
-            // A refusal is an answer too. Anything else means that the connection is broken.
-            (_, Err(error)) if error.code().is_none() => false,
-            (Purpose::Join(channels), Err(_)) => {
-                self.register.refused(&channels);
-                if channels.len() == 1 {
-                    self.register.put_off(&channels);
-                    self.refused.extend(channels);
-                }
-                self.batch = 1;
-                true
-            }
-            (Purpose::Ping, Err(_)) => true,
-            (Purpose::Leave, Err(_)) => false,
         }
     }
 
-    fn pass_on(&self, message: &Msg) {
-        let wake = match message.get_payload_bytes() {
-            b"1" => Wake::ReadersMayEnter,
-            _ => Wake::Unlocked,
-        };
-        self.register.wake(message.get_channel_name(), wake);
+    fn join(&mut self, channels: Vec<Channel>) {
+        self.was_confirmed |= !channels.is_empty();
+        self.register.confirmed(&channels);
+    }
+
+    fn put_off(&mut self, channels: Vec<Channel>) {
+        self.register.refused(&channels);
+        self.register.put_off(&channels);
+        self.refused.extend(channels);
     }
 
     /// Whether nobody has listened for long enough.
@@ -253,6 +225,12 @@ impl<'a> Session<'a> {
     }
 }
 
-fn texts(channels: &[Channel]) -> Vec<&str> {
-    channels.iter().map(|channel| &**channel).collect()
+fn about(verb: &str, channel: &Channel) -> Cmd {
+    let mut cmd = redis::cmd(verb);
+    cmd.arg(&**channel);
+    cmd
+}
+
+fn channels_of(answered: Vec<(Channel, &Value)>) -> Vec<Channel> {
+    answered.into_iter().map(|(channel, _)| channel).collect()
 }

@@ -197,9 +197,14 @@ impl Register {
         listener
     }
 
-    /// Waits until somebody came or went.
+    /// Waits until somebody came or went, or the session was nudged.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
+    }
+
+    /// The session is to look again: its connection was closed.
+    pub(crate) fn nudge(&self) {
+        self.changed.notify_one();
     }
 
     /// What to tell the server next, at most so many channels at once.
@@ -329,7 +334,7 @@ pub(crate) struct Duty {
 }
 
 impl Duty {
-    pub(crate) fn register(&self) -> &Register {
+    pub(crate) fn register(&self) -> &Arc<Register> {
         &self.register
     }
 

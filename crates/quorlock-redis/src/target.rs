@@ -1,30 +1,24 @@
 //! A server to connect to: where it is, how to get there, how to log in, how long to wait.
 
 use std::fmt;
-use std::sync::Arc;
 
 use quorlock_core::transport::TransportError;
 use redis::RedisConnectionInfo;
 
 use crate::address::Address;
 use crate::config::RedisConfig;
-use crate::connect::{ByteStream, Connect};
+use crate::connect::ByteStream;
 use crate::error;
 
 /// What the command connection and the wake-up connection have in common.
 pub(crate) struct Target {
     address: Address,
-    connect: Arc<dyn Connect>,
     config: RedisConfig,
 }
 
 impl Target {
-    pub(crate) fn new(address: Address, connect: Arc<dyn Connect>, config: RedisConfig) -> Self {
-        Target {
-            address,
-            connect,
-            config,
-        }
+    pub(crate) fn new(address: Address, config: RedisConfig) -> Self {
+        Target { address, config }
     }
 
     pub(crate) fn config(&self) -> &RedisConfig {
@@ -42,7 +36,8 @@ impl Target {
 
     /// A fresh stream to the server.
     pub(crate) async fn stream(&self) -> Result<Box<dyn ByteStream>, TransportError> {
-        self.connect
+        self.config
+            .network
             .connect(&self.address.endpoint)
             .await
             .map_err(|error| error::unreachable(error.to_string()))

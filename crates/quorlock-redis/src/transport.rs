@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quorlock_core::message::{Reply, Request};
-use quorlock_core::name::Name;
-use quorlock_core::transport::{Call, Cause, Listener, Subscription, Transport, TransportError};
+use quorlock_core::message::{Channel, Reply, Request};
+use quorlock_core::transport::{
+    Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
+};
 use redis::{Cmd, ServerErrorKind, Value};
 
 use crate::address::{Address, AddressError};
 use crate::config::RedisConfig;
-use crate::connect::{Connect, Network};
 use crate::connection::Connection;
 use crate::link::Link;
 use crate::multiplexer::Answer;
@@ -18,6 +18,7 @@ use crate::script::{self, By};
 use crate::subscription::Wakes;
 use crate::target::Target;
 use crate::timer::{self, Instant};
+use crate::wait::{self, Wait};
 use crate::{error, key};
 
 /// A Redis server (or Valkey, or whatever runs their scripts), to be asked for locks. Cheap to clone.
@@ -47,19 +48,7 @@ impl RedisTransport {
     /// # Errors
     /// [`AddressError`] when the address does not parse, or asks for TLS, which is not supported yet.
     pub fn open(address: &str, config: RedisConfig) -> Result<Self, AddressError> {
-        Self::open_over(Arc::new(Network), address, config)
-    }
-
-    /// Like [`open`](Self::open), with byte streams of your own making.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_over(
-        connect: Arc<dyn Connect>,
-        address: &str,
-        config: RedisConfig,
-    ) -> Result<Self, AddressError> {
-        Ok(Self::new(Address::parse(address)?, connect, config))
+        Ok(Self::new(Address::parse(address)?, config))
     }
 
     /// Takes the address and the credentials of your own client. Its connections and settings are not used.
@@ -68,11 +57,11 @@ impl RedisTransport {
     /// [`AddressError::Tls`] when the client uses TLS, which is not supported yet.
     pub fn from_client(client: &redis::Client, config: RedisConfig) -> Result<Self, AddressError> {
         let address = Address::of(client.get_connection_info())?;
-        Ok(Self::new(address, Arc::new(Network), config))
+        Ok(Self::new(address, config))
     }
 
-    fn new(address: Address, connect: Arc<dyn Connect>, config: RedisConfig) -> Self {
-        let target = Arc::new(Target::new(address, connect, config));
+    fn new(address: Address, config: RedisConfig) -> Self {
+        let target = Arc::new(Target::new(address, config));
         let inner = Inner {
             connection: Connection::new(Arc::clone(&target)),
             wakes: Wakes::new(Arc::clone(&target)),
@@ -119,7 +108,31 @@ impl Inner {
             }
             return Err(error);
         }
-        script::decode(request, &answer).inspect_err(|_| self.connection.retire(&link))
+        let reply = script::decode(request, &answer);
+        let reply = reply.inspect_err(|_| self.connection.retire(&link))?;
+        if let Some(wait) = &self.target.config().wait
+            && wait::is_relied_upon(&reply)
+        {
+            Box::pin(self.wait(&link, wait, deadline)).await?;
+        }
+        Ok(reply)
+    }
+
+    /// Waits until replicas have what was written on this connection, which is what the server counts.
+    async fn wait(
+        &self,
+        link: &Arc<Link>,
+        wait: &Wait,
+        deadline: Instant,
+    ) -> Result<(), TransportError> {
+        // What fails here is not undone by that, whatever the error says of the command itself.
+        let uncertain = |error| TransportError {
+            execution: Execution::Indeterminate,
+            ..error
+        };
+        let answer = link.send(timer::now(), &wait.command(), deadline);
+        let answer = self.answer(link, answer.map_err(uncertain)?).await;
+        wait.judge(&answer.map_err(uncertain)?)
     }
 
     async fn link(&self, now: Instant, deadline: Instant) -> Result<Arc<Link>, TransportError> {
@@ -142,8 +155,8 @@ impl Transport for RedisTransport {
         Box::pin(async move { inner.exchange(&request).await })
     }
 
-    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription {
-        let channel = key::channel(name.as_str()).to_string();
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        let channel = key::channel_of(channel);
         Subscription::new(self.inner.wakes.subscribe(channel, listener))
     }
 

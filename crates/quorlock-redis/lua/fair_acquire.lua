@@ -1,0 +1,144 @@
+-- Records a claim of a fair lock, if the name is free and nobody who waits was there before; else keeps a place.
+--
+-- KEYS[1]  the claim: a hash {owner: count} with a TTL, as Redisson keeps it
+-- KEYS[2]  the token counter of the name: a string
+-- KEYS[3]  who waits: a list of owners, the first one is next
+-- KEYS[4]  a sorted set {waiter: time in ms after which Redisson drops it}
+-- KEYS[5]  a sorted set {waiter of ours: time in ms until which it is taken to be alive}
+-- ARGV[1]  owner
+-- ARGV[2]  hold count from now on
+-- ARGV[3]  lease in ms
+-- ARGV[4]  how long an unused token counter is kept in ms; 0 = for ever
+-- ARGV[5]  how long a place is kept for a waiter that does not ask again in ms; 0 = no place is asked for
+-- ARGV[6]  channel of the name; a waiter listens on <channel>:<waiter>
+-- ARGV[7]  with ARGV[8]: the floor of a new token; without: the token of the hold, to be carried along
+-- ARGV[8]  how far the floor may be from this server's clock in ms
+--
+-- Replies  {1, token}  granted anew
+--          {2, token}  granted, the claim was there before
+--          {3, ms}     others are in front, and the owner has a place: what is left of the claim in the way (-1 if it
+--                      has no TTL), or of the time that the first waiter has to come
+--          integer     the same without a place
+--          string      a lock of this other mode stands there
+-- Errors   WRONGTYPE   one of the keys is something else
+--
+-- It must be atomic: between looking and writing, another owner could be granted the name or come to the head of the
+-- queue. Time is this server's, never a client's. Waiters of ours are judged by KEYS[5]; those of Redisson, which have
+-- no entry there, by KEYS[4], as Redisson does. What is written to KEYS[4] is for Redisson's clients alone: 5 minutes
+-- (its default) for everybody up to this place, which each grant to one of them takes off again. Numbers are written
+-- with '%.0f' because tostring() keeps 14 digits only.
+local call = redis.call
+local claim, counter, queue, timeouts, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local owner, count, lease, keep = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5])
+local REDISSON_WAIT = 300000
+
+local left = call('PTTL', claim)
+local yours = false
+if left ~= -2 then
+  local held = call('HMGET', claim, 'mode', owner)
+  if held[1] then return held[1] end
+  yours = held[2]
+end
+
+local stored = call('GET', counter)
+if stored then
+  stored = tonumber(stored)
+  if not (stored and stored < 9007199254740992) then
+    return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
+  end
+end
+
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- Until when a waiter is taken to be alive; nil when nobody knows.
+local function until_when(waiter)
+  local theirs, ours = call('ZSCORE', timeouts, waiter), call('ZSCORE', alive, waiter)
+  return tonumber(ours or theirs or nil), ours
+end
+
+local head, dropped, last, ours
+if not yours then
+  head = call('LINDEX', queue, 0)
+  while head do
+    last, ours = until_when(head)
+    local dead = last and (last < now or not ours and last <= now)
+    if not dead then break end
+    call('LPOP', queue)
+    call('ZREM', timeouts, head)
+    call('ZREM', alive, head)
+    dropped = true
+    head = call('LINDEX', queue, 0)
+  end
+end
+
+-- A queue that begins with a waiter of ours ends when the last of ours is dead. Redisson's has no TTL.
+local function settle()
+  local first = call('LINDEX', queue, 0)
+  if not first then return end
+  if not call('ZSCORE', alive, first) then
+    call('PERSIST', queue)
+    call('PERSIST', timeouts)
+  elseif 0 < keep and call('PTTL', queue) < keep then
+    call('PEXPIRE', queue, keep)
+    call('PEXPIRE', timeouts, keep)
+    call('PEXPIRE', alive, keep)
+  end
+end
+
+local free = left == -2
+if not yours and not (free and (not head or head == owner)) then
+  local reply = left
+  if free then reply = last and last - now or 0 end
+  if 0 < keep then
+    -- Redisson drops a waiter from KEYS[3] and KEYS[4], and does not know KEYS[5].
+    if not call('ZSCORE', timeouts, owner) then
+      local place = call('RPUSH', queue, owner)
+      local drop = now + math.max(left, 0) + place * REDISSON_WAIT
+      call('ZADD', timeouts, string.format('%.0f', drop), owner)
+    end
+    local before = tonumber(call('ZSCORE', alive, owner) or 0)
+    call('ZADD', alive, string.format('%.0f', math.max(before, now + keep)), owner)
+    reply = {3, reply}
+  end
+  settle()
+  if free and dropped then
+    head = head or owner
+    call('PUBLISH', ARGV[6] .. ':' .. head, '0')
+  end
+  return reply
+end
+
+local token = tonumber(ARGV[7])
+if not ARGV[8] then
+  if stored and stored > token then token = stored end
+elseif yours and stored then
+  -- A resent request gets the value that it was given.
+  token = stored
+else
+  local slack = tonumber(ARGV[8])
+  token = math.max(now - slack, math.min(token, now + slack))
+  if stored and stored >= token then token = stored + 1 end
+end
+
+-- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
+-- it lets PEXPIRE pass. A claim without TTL keeps none.
+if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
+local text = string.format('%.0f', token)
+if ARGV[4] == '0' then call('SET', counter, text) else call('SET', counter, text, 'PX', ARGV[4]) end
+if yours ~= count then call('HSET', claim, owner, count) end
+if yours then return {2, token} end
+
+-- A claim without TTL would outlive its owner: should PEXPIRE be forbidden to this user, the claim must go.
+local expiry = redis.pcall('PEXPIRE', claim, lease)
+if type(expiry) == 'table' then
+  call('DEL', claim)
+  return expiry
+end
+if head then
+  call('LPOP', queue)
+  call('ZREM', timeouts, owner)
+  call('ZREM', alive, owner)
+  settle()
+end
+return {1, token}

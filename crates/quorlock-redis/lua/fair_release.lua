@@ -1,0 +1,69 @@
+-- Lowers the count of the owner's claim of a fair lock, or ends it and wakes the next waiter; or ends its wait.
+--
+-- KEYS[1]  the claim: a hash {owner: count} with a TTL
+-- KEYS[2]  who waits: a list of owners, the first one is next
+-- KEYS[3]  a sorted set {waiter: time in ms after which Redisson drops it}
+-- KEYS[4]  a sorted set {waiter of ours: time in ms until which it is taken to be alive}
+-- ARGV[1]  owner
+-- ARGV[2]  hold count from now on; 0 frees the name
+-- ARGV[3]  channel of the name; a waiter listens on <channel>:<waiter>
+--
+-- Replies  1  freed
+--          2  kept at the stated count
+--          3  it had no claim but a place in the queue, and has left it
+--          0  nothing was the owner's
+-- Errors   WRONGTYPE  one of the keys is something else
+--
+-- It must be atomic: between looking and deleting, the claim could expire and become another's. One waiter is told,
+-- however many there are. Somebody who leaves the head of the queue while the name is free passes the turn on: the
+-- message that said so may have been meant for it.
+local call = redis.call
+local claim, queue, timeouts, alive, owner = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
+
+local held = call('HMGET', claim, 'mode', owner)
+local yours = not held[1] and held[2]
+if ARGV[2] ~= '0' then
+  if not yours then return 0 end
+  call('HSET', claim, owner, ARGV[2])
+  return 2
+end
+
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local head, dropped = call('LINDEX', queue, 0), false
+while head do
+  local theirs, ours = call('ZSCORE', timeouts, head), call('ZSCORE', alive, head)
+  local last = tonumber(ours or theirs or nil)
+  if not (last and (last < now or not ours and last <= now)) then break end
+  call('LPOP', queue)
+  call('ZREM', timeouts, head)
+  call('ZREM', alive, head)
+  dropped = true
+  head = call('LINDEX', queue, 0)
+end
+
+local first = head == owner
+local waited = call('ZSCORE', timeouts, owner)
+if waited then
+  call('LREM', queue, 0, owner)
+  call('ZREM', timeouts, owner)
+end
+call('ZREM', alive, owner)
+
+local free = yours or call('EXISTS', claim) == 0
+head = call('LINDEX', queue, 0)
+if head and not call('ZSCORE', alive, head) then
+  -- A queue that begins with a waiter of Redisson's has no TTL.
+  call('PERSIST', queue)
+  call('PERSIST', timeouts)
+end
+if head and free and (yours or first or dropped) then
+  call('PUBLISH', ARGV[3] .. ':' .. head, '0')
+end
+if yours then
+  call('DEL', claim)
+  return 1
+end
+if waited then return 3 end
+return 0

@@ -1,0 +1,68 @@
+-- Records a reader's claim of a read-write lock, unless somebody else writes.
+--
+-- KEYS[1]  the claims: a hash {mode: read or write, reader: count, writer..':write': count} with a TTL, as Redisson
+--          keeps it
+-- KEYS[2]  the token counter of the name: a string
+-- ARGV[1]  owner
+-- ARGV[2]  hold count from now on
+-- ARGV[3]  lease in ms
+-- ARGV[4]  what the keys of the owner's own lease begin with; the n-th hold's key ends with n
+-- ARGV[5]  field of the writer who is not in the way; empty = none
+--
+-- Replies  {1, token}  granted anew; the token that the last writer had, 0 if there is none
+--          {2, token}  granted, the claim was there before
+--          integer     refused: what is left of the writer's claim in ms, -1 if it has no TTL
+--          string      a lock of this other mode stands there
+-- Errors   WRONGTYPE   one of the keys is something else
+--
+-- It must be atomic: between looking and writing, a writer could be granted the name. Each hold has a key of its own
+-- whose TTL is its lease, so that those who live do not keep the dead alive. The TTL of the whole is the largest.
+local call = redis.call
+local claim, owner, count, lease = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local left = call('PTTL', claim)
+local before = 0
+if left ~= -2 then
+  local held = call('HMGET', claim, 'mode', owner, ARGV[5])
+  if not held[1] then return 'plain' end
+  if held[1] == 'write' then
+    if not held[3] then return left end
+  elseif held[1] ~= 'read' then
+    return held[1]
+  end
+  if held[2] and call('EXISTS', ARGV[4] .. '1') == 1 then before = tonumber(held[2]) end
+end
+
+local stored = call('GET', KEYS[2])
+if stored then
+  stored = tonumber(stored)
+  if not (stored and stored < 9007199254740992) then
+    return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
+  end
+end
+
+-- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
+-- it lets PEXPIRE pass.
+for i = 1, count do
+  local own = call('PTTL', ARGV[4] .. i)
+  if before == 0 or own == -2 then
+    call('SET', ARGV[4] .. i, '1', 'PX', ARGV[3])
+  elseif own ~= -1 and own < lease then
+    call('PEXPIRE', ARGV[4] .. i, ARGV[3])
+  end
+end
+for i = count + 1, before do call('DEL', ARGV[4] .. i) end
+
+if left == -2 then
+  call('HSET', claim, 'mode', 'read', owner, ARGV[2])
+  -- A claim without TTL would outlive its owner: should PEXPIRE be forbidden to this user, the claim must go.
+  local expiry = redis.pcall('PEXPIRE', claim, ARGV[3])
+  if type(expiry) == 'table' then
+    call('DEL', claim)
+    return expiry
+  end
+else
+  if before ~= count then call('HSET', claim, owner, ARGV[2]) end
+  if left ~= -1 and left < lease then call('PEXPIRE', claim, ARGV[3]) end
+end
+return {before == 0 and 1 or 2, stored or 0}

@@ -1,0 +1,54 @@
+-- Extends readers' claims that are still their owners'; never makes one.
+--
+-- KEYS[k]     the k-th claims: a hash {mode: read or write, reader: count} with a TTL (k counts from 1)
+-- ARGV[5k-4]  owner
+-- ARGV[5k-3]  hold count from now on
+-- ARGV[5k-2]  lease in ms
+-- ARGV[5k-1]  token of the hold, which is the reply
+-- ARGV[5k]    what the keys of the owner's own lease begin with; the n-th hold's key ends with n
+--
+-- Replies  an array with one integer for each claim, in order:
+--          the token  it is the owner's, and extended
+--          -1         it is not (gone, its own lease has run out, or not a read-write lock at all)
+--
+-- It must be atomic: between looking and extending, the claim could expire and a writer be granted the name. The
+-- claims are independent of each other: what is wrong with one of them does not keep the rest from being renewed. Only
+-- the owner's own lease is extended: other readers see to theirs.
+local call, attempt = redis.call, redis.pcall
+
+-- The reply of a command that reads, or nil when the key is something else. Any other error concerns the whole call:
+-- it is raised by trying again.
+local function look(...)
+  local reply = attempt(...)
+  if type(reply) ~= 'table' or not reply.err then return reply end
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return nil end
+  return call(...)
+end
+
+local function renew(claim, owner, count, lease, token, own)
+  local held = look('HMGET', claim, 'mode', owner)
+  if not held or (held[1] ~= 'read' and held[1] ~= 'write') or not held[2] then return -1 end
+  if call('EXISTS', own .. '1') == 0 then return -1 end
+
+  local ms = tonumber(lease)
+  for i = 1, tonumber(count) do
+    local left = call('PTTL', own .. i)
+    if left == -2 then
+      call('SET', own .. i, '1', 'PX', lease)
+    elseif left ~= -1 and left < ms then
+      call('PEXPIRE', own .. i, lease)
+    end
+  end
+  for i = tonumber(count) + 1, tonumber(held[2]) do call('DEL', own .. i) end
+  local left = call('PTTL', claim)
+  if left ~= -1 and left < ms then call('PEXPIRE', claim, lease) end
+  if held[2] ~= count then call('HSET', claim, owner, count) end
+  return tonumber(token)
+end
+
+local replies = {}
+for i = 1, #KEYS do
+  local at = 5 * i - 4
+  replies[i] = renew(KEYS[i], ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
+end
+return replies

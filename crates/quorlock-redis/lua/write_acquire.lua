@@ -1,0 +1,99 @@
+-- Records a writer's claim of a read-write lock, if nobody reads or writes, or the claim is the owner's already.
+--
+-- KEYS[1]  the claims: a hash {mode: read or write, reader: count, writer..':write': count} with a TTL, as Redisson
+--          keeps it
+-- KEYS[2]  the token counter of the name: a string
+-- ARGV[1]  the owner's field, which ends with ':write'
+-- ARGV[2]  hold count from now on
+-- ARGV[3]  lease in ms
+-- ARGV[4]  how long an unused token counter is kept in ms; 0 = for ever
+-- ARGV[5]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
+-- ARGV[6]  with ARGV[7]: the floor of a new token; without: the token of the hold, to be carried along
+-- ARGV[7]  how far the floor may be from this server's clock in ms
+--
+-- Replies  {1, token}  granted anew
+--          {2, token}  granted, the claim was there before
+--          integer     refused: what is left of the others' claims in ms, -1 if they have no TTL
+--          string      a lock of this other mode stands there
+-- Errors   WRONGTYPE   one of the keys is something else
+--
+-- It must be atomic: between looking and writing, others could be granted the name. A re-entry never adds to what is
+-- left of the lease. Numbers are written with '%.0f' because tostring() keeps 14 digits only.
+local call = redis.call
+local claim, counter, field, count, lease = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+
+-- Whether somebody reads whose lease has not run out.
+local function somebody_reads()
+  local cursor = '0'
+  repeat
+    local found = call('HSCAN', claim, cursor)
+    cursor = found[1]
+    for i = 1, #found[2], 2 do
+      local reader, holds = found[2][i], tonumber(found[2][i + 1])
+      if holds then
+        local own = ARGV[5] .. reader .. ':rwlock_timeout:'
+        for n = 1, holds do
+          if call('EXISTS', own .. string.format('%.0f', n)) == 1 then return true end
+        end
+      end
+    end
+  until cursor == '0'
+  return false
+end
+
+local left = call('PTTL', claim)
+local yours = false
+if left ~= -2 then
+  local held = call('HMGET', claim, 'mode', field)
+  if not held[1] then return 'plain' end
+  if held[1] == 'write' then
+    yours = held[2]
+    if not yours then return left end
+  elseif held[1] ~= 'read' then
+    return held[1]
+  elseif somebody_reads() then
+    return left
+  end
+end
+
+local stored = call('GET', counter)
+if stored then
+  stored = tonumber(stored)
+  if not (stored and stored < 9007199254740992) then
+    return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
+  end
+end
+
+local token = tonumber(ARGV[6])
+if not ARGV[7] then
+  if stored and stored > token then token = stored end
+elseif yours and stored then
+  -- A resent request gets the value that it was given.
+  token = stored
+else
+  local time, slack = call('TIME'), tonumber(ARGV[7])
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  token = math.max(now - slack, math.min(token, now + slack))
+  if stored and stored >= token then token = stored + 1 end
+end
+
+-- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
+-- it lets PEXPIRE pass. A claim without TTL keeps none.
+if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
+-- What is left of dead readers.
+if not yours and left ~= -2 then call('DEL', claim) end
+local text = string.format('%.0f', token)
+if ARGV[4] == '0' then call('SET', counter, text) else call('SET', counter, text, 'PX', ARGV[4]) end
+if yours then
+  if yours ~= count then call('HSET', claim, field, count) end
+  return {2, token}
+end
+call('HSET', claim, 'mode', 'write', field, count)
+
+-- A claim without TTL would outlive its owner: should PEXPIRE be forbidden to this user, the claim must go.
+local expiry = redis.pcall('PEXPIRE', claim, lease)
+if type(expiry) == 'table' then
+  call('DEL', claim)
+  return expiry
+end
+return {1, token}

@@ -1,0 +1,55 @@
+-- Extends writers' claims that are still their owners'; never makes one.
+--
+-- KEYS[2k+1]  the k-th claims: a hash {mode: write, writer..':write': count} with a TTL (k counts from 0)
+-- KEYS[2k+2]  the token counter of its name: a string
+-- ARGV[1]     how long an unused token counter is kept in ms; 0 = for ever
+-- ARGV[4k+2]  the owner's field, which ends with ':write'
+-- ARGV[4k+3]  hold count from now on
+-- ARGV[4k+4]  lease in ms
+-- ARGV[4k+5]  token of the hold
+--
+-- Replies  an array with one integer for each claim, in order:
+--          the token stored now  it is the owner's, and extended
+--          -1                    it is not (another's, gone, or not a lock at all)
+--
+-- It must be atomic: between looking and extending, the claim could expire and become another's. The claims are
+-- independent of each other: what is wrong with one of them does not keep the rest from being renewed.
+local call, attempt = redis.call, redis.pcall
+
+-- The reply of a command that reads, or nil when the key is something else. Any other error concerns the whole call:
+-- it is raised by trying again.
+local function look(...)
+  local reply = attempt(...)
+  if type(reply) ~= 'table' or not reply.err then return reply end
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return nil end
+  return call(...)
+end
+
+local function renew(claim, counter, owner, count, lease, token)
+  local held = look('HMGET', claim, 'mode', owner)
+  if not held or held[1] ~= 'write' or not held[2] then return -1 end
+  local stored = look('GET', counter)
+  if stored == nil then return -1 end
+  token = tonumber(token)
+  if stored then
+    stored = tonumber(stored)
+    if not (stored and stored < 9007199254740992) then return -1 end
+    if stored > token then token = stored end
+  end
+
+  -- PEXPIRE comes first: a server that has reached its memory limit refuses only the first write of a script, and it
+  -- lets PEXPIRE pass. A claim without TTL keeps none.
+  local left = call('PTTL', claim)
+  if left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
+  local text = string.format('%.0f', token)
+  if ARGV[1] == '0' then call('SET', counter, text) else call('SET', counter, text, 'PX', ARGV[1]) end
+  if held[2] ~= count then call('HSET', claim, owner, count) end
+  return token
+end
+
+local replies = {}
+for i = 1, #KEYS, 2 do
+  local at = 2 * i
+  replies[#replies + 1] = renew(KEYS[i], KEYS[i + 1], ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
+end
+return replies

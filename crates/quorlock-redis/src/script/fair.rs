@@ -1,0 +1,66 @@
+//! Requests about fair locks as script calls.
+
+use std::sync::LazyLock;
+
+use quorlock_core::message::{Acquire, Place, Release};
+use redis::Cmd;
+
+use super::{
+    By, CHECK_BYTES, CLAIM_BYTES, Script, command, encode_check, fence, kept, owner, wire,
+};
+use crate::key;
+
+static ACQUIRE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../../lua/fair_acquire.lua")));
+static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(around!(
+        "../../lua/check.lua",
+        include_str!("../../lua/fair_acquire.lua")
+    ))
+});
+static RELEASE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../../lua/fair_release.lua")));
+
+pub(super) fn encode_acquire(ask: &Acquire, place: Place, by: By) -> Cmd {
+    let name = ask.name.as_str();
+    let (script, keys) = match ask.check {
+        None => (&ACQUIRE, 5),
+        Some(_) => (&CHECKED_ACQUIRE, 6),
+    };
+    let bytes = 6 * name.len() + 2 * CLAIM_BYTES + CHECK_BYTES;
+    let mut cmd = command(script, by, keys, 12, bytes);
+    cmd.arg(name)
+        .arg(key::token(name))
+        .arg(key::queue(name))
+        .arg(key::timeouts(name))
+        .arg(key::alive(name));
+    if ask.check.is_some() {
+        cmd.arg(key::MARKER);
+    }
+    owner(&mut cmd, ask.owner);
+    cmd.arg(ask.count)
+        .arg(wire(ask.lease.millis()))
+        .arg(kept(ask.retention))
+        .arg(match place {
+            Place::None => 0,
+            Place::Kept { millis } => wire(millis).max(1),
+        })
+        .arg(key::channel(name));
+    fence(&mut cmd, ask.fence);
+    if let Some(check) = ask.check {
+        encode_check(&mut cmd, check, ask.lease.millis());
+    }
+    cmd
+}
+
+pub(super) fn encode_release(ask: &Release, by: By) -> Cmd {
+    let name = ask.name.as_str();
+    let mut cmd = command(&RELEASE, by, 4, 3, 5 * name.len() + 2 * CLAIM_BYTES);
+    cmd.arg(name)
+        .arg(key::queue(name))
+        .arg(key::timeouts(name))
+        .arg(key::alive(name));
+    owner(&mut cmd, ask.owner);
+    cmd.arg(ask.count).arg(key::channel(name));
+    cmd
+}

@@ -1,0 +1,157 @@
+//! Requests about read-write locks as script calls.
+
+use std::sync::LazyLock;
+
+use quorlock_core::message::{Acquire, Claim, Release, Renew};
+use quorlock_core::owner::OwnerId;
+use redis::Cmd;
+
+use super::{
+    By, CHECK_BYTES, CLAIM_BYTES, Script, command, encode_check, fence, kept, owner, wire,
+};
+use crate::key;
+
+static READ_ACQUIRE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../../lua/read_acquire.lua")));
+static CHECKED_READ_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(around!(
+        "../../lua/check.lua",
+        include_str!("../../lua/read_acquire.lua")
+    ))
+});
+static CHECKED_WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(around!(
+        "../../lua/check.lua",
+        include_str!("../../lua/write_acquire.lua")
+    ))
+});
+static READ_RENEW: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../../lua/read_renew.lua")));
+static READ_RELEASE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../../lua/read_release.lua")));
+static WRITE_ACQUIRE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../../lua/write_acquire.lua")));
+static WRITE_RENEW: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../../lua/write_renew.lua")));
+static WRITE_RELEASE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../../lua/write_release.lua")));
+
+/// The field of a writer.
+fn writer(owner: OwnerId) -> String {
+    format!("{owner}:write")
+}
+
+/// What the keys of one reader's leases begin with.
+fn own_leases(name: &str, reader: OwnerId) -> String {
+    format!("{}{reader}:rwlock_timeout:", key::leases(name))
+}
+
+pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, by: By) -> Cmd {
+    let name = ask.name.as_str();
+    let (script, keys) = match ask.check {
+        None => (&READ_ACQUIRE, 2),
+        Some(_) => (&CHECKED_READ_ACQUIRE, 3),
+    };
+    let bytes = 3 * name.len() + 2 * CLAIM_BYTES + CHECK_BYTES;
+    let mut cmd = command(script, by, keys, 9, bytes);
+    cmd.arg(name).arg(key::token(name));
+    if ask.check.is_some() {
+        cmd.arg(key::MARKER);
+    }
+    owner(&mut cmd, ask.owner);
+    cmd.arg(ask.count)
+        .arg(wire(ask.kept_millis()))
+        .arg(own_leases(name, ask.owner))
+        .arg(under.map(writer).unwrap_or_default());
+    if let Some(check) = ask.check {
+        encode_check(&mut cmd, check, ask.lease.millis());
+    }
+    cmd
+}
+
+pub(super) fn encode_write(ask: &Acquire, by: By) -> Cmd {
+    let name = ask.name.as_str();
+    let (script, keys) = match ask.check {
+        None => (&WRITE_ACQUIRE, 2),
+        Some(_) => (&CHECKED_WRITE_ACQUIRE, 3),
+    };
+    let bytes = 3 * name.len() + 2 * CLAIM_BYTES + CHECK_BYTES;
+    let mut cmd = command(script, by, keys, 11, bytes);
+    cmd.arg(name).arg(key::token(name));
+    if ask.check.is_some() {
+        cmd.arg(key::MARKER);
+    }
+    cmd.arg(writer(ask.owner))
+        .arg(ask.count)
+        .arg(wire(ask.kept_millis()))
+        .arg(kept(ask.retention))
+        .arg(key::leases(name));
+    fence(&mut cmd, ask.fence);
+    if let Some(check) = ask.check {
+        encode_check(&mut cmd, check, ask.lease.millis());
+    }
+    cmd
+}
+
+/// Room for claims, whose names are written so many times.
+fn room(claims: &[Claim], times: usize) -> usize {
+    let names = claims.iter().map(|claim| claim.name.as_str().len());
+    names.map(|len| times * len + 2 * CLAIM_BYTES).sum()
+}
+
+pub(super) fn encode_read_renew(ask: &Renew, by: By) -> Cmd {
+    let claims = ask.claims.len();
+    let bytes = room(&ask.claims, 2);
+    let mut cmd = command(&READ_RENEW, by, claims, 5 * claims, bytes);
+    for claim in &ask.claims {
+        cmd.arg(claim.name.as_str());
+    }
+    for claim in &ask.claims {
+        owner(&mut cmd, claim.owner);
+        cmd.arg(claim.count)
+            .arg(wire(claim.kept_millis()))
+            .arg(claim.token.0)
+            .arg(own_leases(claim.name.as_str(), claim.owner));
+    }
+    cmd
+}
+
+pub(super) fn encode_write_renew(ask: &Renew, by: By) -> Cmd {
+    let claims = ask.claims.len();
+    let bytes = room(&ask.claims, 2);
+    let mut cmd = command(&WRITE_RENEW, by, 2 * claims, 1 + 4 * claims, bytes);
+    for claim in &ask.claims {
+        let name = claim.name.as_str();
+        cmd.arg(name).arg(key::token(name));
+    }
+    cmd.arg(kept(ask.retention));
+    for claim in &ask.claims {
+        cmd.arg(writer(claim.owner))
+            .arg(claim.count)
+            .arg(wire(claim.kept_millis()))
+            .arg(claim.token.0);
+    }
+    cmd
+}
+
+pub(super) fn encode_read_release(ask: &Release, by: By) -> Cmd {
+    let name = ask.name.as_str();
+    let mut cmd = command(&READ_RELEASE, by, 1, 4, 3 * name.len() + 2 * CLAIM_BYTES);
+    cmd.arg(name);
+    owner(&mut cmd, ask.owner);
+    cmd.arg(ask.count)
+        .arg(key::leases(name))
+        .arg(key::read_write_channel(name));
+    cmd
+}
+
+pub(super) fn encode_write_release(ask: &Release, by: By) -> Cmd {
+    let name = ask.name.as_str();
+    let mut cmd = command(&WRITE_RELEASE, by, 1, 4, 3 * name.len() + 2 * CLAIM_BYTES);
+    cmd.arg(name)
+        .arg(writer(ask.owner))
+        .arg(ask.count)
+        .arg(key::leases(name))
+        .arg(key::read_write_channel(name));
+    cmd
+}

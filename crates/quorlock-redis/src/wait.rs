@@ -1,0 +1,161 @@
+//! How far a write must have gone before it counts: `WAIT` and `WAITAOF`.
+
+use std::time::Duration;
+
+use quorlock_core::message::{AcquireReply, RenewReply, Reply};
+use quorlock_core::time::millis_of;
+use quorlock_core::transport::{Cause, Execution, TransportError};
+use redis::{Cmd, Value};
+
+use crate::error;
+
+/// How many replicas must have a claim before a grant or a renewal counts.
+///
+/// After a script that granted or renewed, `WAIT` (or `WAITAOF`) is sent on the same connection: it covers what was
+/// written on that connection. If too few replicas confirm in time, the answer is an indeterminate failure: a round
+/// releases the claim, a hold is not extended by it. It makes the loss of a lock in a failover rarer, not impossible:
+/// a replica that did not confirm may be the one that is promoted.
+///
+/// While the server waits it reads nothing more from the connection, so calls of other locks wait, too.
+///
+/// ```
+/// use quorlock_redis::{RedisConfig, Wait};
+/// use std::time::Duration;
+///
+/// let config = RedisConfig::default().wait(Wait::replicas(1, Duration::from_millis(50)));
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wait {
+    replicas: u32,
+    within: Duration,
+    reached: Reached,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reached {
+    Memory,
+    Disk,
+}
+
+impl Wait {
+    /// So many replicas must have it in memory (`WAIT`), within this time, which should be much shorter than the
+    /// member time-out and the call time-out.
+    #[must_use]
+    pub fn replicas(replicas: u32, within: Duration) -> Self {
+        Wait {
+            replicas,
+            within: within.max(Duration::from_millis(1)),
+            reached: Reached::Memory,
+        }
+    }
+
+    /// The server itself and so many replicas must have it on their disks (`WAITAOF`, Redis 7.2 and newer, with
+    /// `appendonly yes`).
+    #[must_use]
+    pub fn on_disk(mut self) -> Self {
+        self.reached = Reached::Disk;
+        self
+    }
+
+    /// What is sent after the script. A time-out of 0 would be none.
+    pub(crate) fn command(&self) -> Cmd {
+        let mut cmd = match self.reached {
+            Reached::Memory => redis::cmd("WAIT"),
+            Reached::Disk => {
+                let mut cmd = redis::cmd("WAITAOF");
+                cmd.arg(1);
+                cmd
+            }
+        };
+        cmd.arg(self.replicas).arg(millis_of(self.within));
+        cmd
+    }
+
+    /// Whether what was written has gone as far as it must.
+    ///
+    /// # Errors
+    /// An indeterminate one: it was written, and may be lost or not.
+    pub(crate) fn judge(&self, answer: &Value) -> Result<(), TransportError> {
+        let (is_on_disk, replicas) = match (self.reached, answer) {
+            (_, Value::ServerError(refusal)) => {
+                return Err(TransportError {
+                    execution: Execution::Indeterminate,
+                    ..error::server(refusal)
+                });
+            }
+            (Reached::Memory, Value::Int(replicas)) => (true, *replicas),
+            (Reached::Disk, Value::Array(parts)) => match parts.as_slice() {
+                [Value::Int(local), Value::Int(replicas)] => (0 < *local, *replicas),
+                _ => return Err(error::no_reply("what WAITAOF was answered with")),
+            },
+            _ => return Err(error::no_reply("what WAIT was answered with")),
+        };
+        if is_on_disk && i64::from(self.replicas) <= replicas {
+            return Ok(());
+        }
+        let place = match self.reached {
+            Reached::Memory => "",
+            Reached::Disk if is_on_disk => " on their disks",
+            Reached::Disk => " on their disks, and the server does not",
+        };
+        Err(TransportError {
+            execution: Execution::Indeterminate,
+            cause: Cause::NotReplicated,
+            detail: format!(
+                "{replicas} of {} replicas had it{place} within {:?}",
+                self.replicas, self.within
+            ),
+        })
+    }
+}
+
+/// Whether a reply lets somebody rely on what was written. A refusal wrote nothing, and a release that is lost leaves
+/// a claim that expires.
+pub(crate) fn is_relied_upon(reply: &Reply) -> bool {
+    match reply {
+        Reply::Acquire(reply) | Reply::Checked(reply, _) => {
+            matches!(reply, AcquireReply::Granted { .. })
+        }
+        Reply::Renew(replies) => replies
+            .iter()
+            .any(|reply| matches!(reply, RenewReply::AlreadyYours { .. })),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(wait: &Wait) -> String {
+        let packed = wait.command().get_packed_command();
+        String::from_utf8(packed).unwrap().replace("\r\n", " ")
+    }
+
+    #[test]
+    fn a_time_out_of_nothing_would_wait_for_ever() {
+        let wait = Wait::replicas(2, Duration::ZERO);
+        assert_eq!(words(&wait), "*3 $4 WAIT $1 2 $1 1 ");
+        let wait = Wait::replicas(1, Duration::from_millis(70)).on_disk();
+        assert_eq!(words(&wait), "*4 $7 WAITAOF $1 1 $1 1 $2 70 ");
+    }
+
+    #[test]
+    fn enough_replicas_must_have_it() {
+        let memory = Wait::replicas(2, Duration::from_millis(5));
+        assert_eq!(memory.judge(&Value::Int(2)), Ok(()));
+        assert_eq!(memory.judge(&Value::Int(3)), Ok(()));
+        let error = memory.judge(&Value::Int(1)).unwrap_err();
+        assert_eq!(error.execution, Execution::Indeterminate);
+        assert_eq!(error.cause, Cause::NotReplicated);
+        assert_eq!(error.detail, "1 of 2 replicas had it within 5ms");
+
+        let disk = memory.on_disk();
+        let answered = |local, replicas| {
+            disk.judge(&Value::Array(vec![Value::Int(local), Value::Int(replicas)]))
+        };
+        assert_eq!(answered(1, 2), Ok(()));
+        assert!(answered(0, 2).is_err() && answered(1, 1).is_err());
+        assert!(disk.judge(&Value::Int(2)).is_err());
+    }
+}
