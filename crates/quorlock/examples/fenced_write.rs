@@ -73,7 +73,7 @@ async fn main() -> ExitCode {
 async fn client(node: &EmbeddedNode, servers: &[String]) -> Result<Locks, ConnectError> {
     match servers {
         [] => Ok(Locks::on_node(node.clone())?),
-        servers => Locks::quorum(servers).await,
+        servers => Locks::builder().trust_fresh_nodes().quorum(servers).await,
     }
 }
 

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quorlock::transport::{
-    Call, Cause, Execution, Listener, Request, Subscription, Transport, TransportError,
+    Call, Cause, Channel, Execution, Listener, Request, Subscription, Transport, TransportError,
 };
-use quorlock::{AcquireError, EmbeddedNode, Locks, LocksBuilder, Name, RetryPolicy};
+use quorlock::{AcquireError, EmbeddedNode, Locks, LocksBuilder, RetryPolicy};
 use story::{Start, Story};
 use tokio::time::{sleep, timeout};
 
@@ -41,7 +41,10 @@ async fn main() -> ExitCode {
 
 /// A short lease, so that nobody has to wait for half a minute. The default is 30 s.
 fn settings() -> LocksBuilder {
-    Locks::builder().watchdog_lease(Duration::from_secs(3))
+    // The nodes are new, and nobody else uses them: there is nothing that they could have forgotten.
+    Locks::builder()
+        .trust_fresh_nodes()
+        .watchdog_lease(Duration::from_secs(3))
 }
 
 async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
@@ -191,8 +194,8 @@ impl Transport for Cable {
         })
     }
 
-    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription {
-        self.node.subscribe(name, listener)
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        self.node.subscribe(channel, listener)
     }
 
     fn address(&self) -> &str {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quorlock_core::acquisition::Patience;
+use quorlock_core::message::Mode;
 use quorlock_core::time::Time;
 
 use crate::attempt::{Attempt, Wanted};
@@ -59,10 +60,17 @@ impl Acquiring {
         self.state = if self.wanted.patience == Patience::Try {
             State::Trying(self.attempt())
         } else {
+            // A place in a node's queue is one waiter's, and only its writer reads under a write lock.
+            let is_alone = self.wanted.layout.has(Mode::Fair) || self.wanted.under.is_some();
+            let alone = match is_alone {
+                true => self.client.next_owner().number,
+                false => 0,
+            };
             let key = (
                 self.wanted.layout.key.clone(),
                 self.wanted.lease,
                 self.wanted.is_watched,
+                alone,
             );
             let waiter = self.client.queues.join(&key);
             State::Queued(Place { key, waiter }, None)

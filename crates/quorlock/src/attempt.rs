@@ -7,24 +7,25 @@ use std::time::Duration;
 
 use quorlock_core::acquisition::{Acquisition, GiveUp, Patience, Step};
 use quorlock_core::fencing::{Token, Tokens};
-use quorlock_core::lease::{Lease, drift};
-use quorlock_core::message::{Acquire, Mode, Request};
+use quorlock_core::lease::Lease;
+use quorlock_core::message::{Access, Acquire, Mode, Place, Request};
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Renewal, Watchdog};
 use quorlock_core::round::{Loss, Order, Outcome, Round};
-use quorlock_core::time::Time;
-use quorlock_core::transport::TransportError;
+use quorlock_core::time::{Time, millis_of};
+use quorlock_core::transport::{Cause, TransportError};
 
 use crate::calls::Calls;
 use crate::client::Client;
-use crate::error::{AcquireError, NodeReport};
+use crate::error::{AcquireError, ConfigError, NodeReport};
 use crate::hold::{Hold, Late, Standing};
-use crate::keeper::{Orphaned, answer};
+use crate::keeper::Orphaned;
 use crate::layout::Layout;
 use crate::listen::Ears;
 use crate::runtime::Timer;
 use crate::telemetry;
+use crate::trust::Asking;
 
 mod raise;
 
@@ -38,6 +39,25 @@ pub(crate) struct Wanted {
     pub(crate) member_timeout: Duration,
     pub(crate) is_watched: bool,
     pub(crate) patience: Patience,
+    /// Who writes what is to be read.
+    pub(crate) under: Option<OwnerId>,
+}
+
+impl Wanted {
+    /// How a name is asked for in this mode.
+    fn access(&self, mode: Mode, client: &Client) -> Access {
+        match mode {
+            Mode::Plain => Access::Plain,
+            Mode::Fair => Access::Fair(match self.patience {
+                Patience::Try => Place::None,
+                Patience::Wait => Place::Kept {
+                    millis: millis_of(client.config.place()),
+                },
+            }),
+            Mode::Read => Access::Read { under: self.under },
+            Mode::Write => Access::Write,
+        }
+    }
 }
 
 /// An acquisition under way. It can be handed from one caller to another at any time; dropping it gives back what it
@@ -46,13 +66,23 @@ pub(crate) struct Attempt {
     client: Arc<Client>,
     wanted: Wanted,
     machine: Acquisition,
+    /// As whom it waits in a queue, if it does: other rounds ask as somebody new each time.
+    owner: Option<OwnerId>,
+    has_place: bool,
     running: Option<Running>,
     ears: Option<Ears>,
     timer: Box<dyn Timer>,
     problems: Vec<NodeReport>,
+    /// In which mode a name was asked for that is held in another.
+    asked_mode: Mode,
     was_refused: bool,
+    /// Why trying again will not help.
+    hopeless: Option<ConfigError>,
     is_over: bool,
 }
+
+/// The number of the first request of an owner to each member.
+const FIRST: u64 = 1;
 
 /// A round under way.
 struct Running {
@@ -73,17 +103,21 @@ impl Attempt {
             client.config.retry,
             wanted.patience,
             wanted.member_timeout,
-            wanted.layout.parts.len(),
+            wanted.layout.members.clone(),
         );
         Attempt {
             timer: client.runtime.timer(),
+            owner: None,
+            has_place: false,
             client,
             wanted,
             machine,
             running: None,
             ears: None,
             problems: Vec::new(),
+            asked_mode: Mode::Plain,
             was_refused: false,
+            hopeless: None,
             is_over: false,
         }
     }
@@ -100,18 +134,19 @@ impl Attempt {
             self.is_over = false;
             self.machine = self.machine.begin_again();
             self.was_refused = false;
+            self.hopeless = None;
             self.problems.clear();
         }
         let polled = self.poll_steps(cx, give_up_at);
         if let Poll::Ready(result) = &polled {
-            self.is_over = result.is_ok() || matches!(self.machine.step(), Step::GiveUp(_));
+            self.is_over = result.is_ok() || self.has_given_up();
         }
         polled
     }
 
     /// Whether it has ended by itself, without the lock; it has not if its caller ran out of time.
     pub(crate) fn has_given_up(&self) -> bool {
-        matches!(self.machine.step(), Step::GiveUp(_))
+        self.hopeless.is_some() || matches!(self.machine.step(), Step::GiveUp(_))
     }
 
     fn poll_steps(
@@ -123,9 +158,13 @@ impl Attempt {
             if self.client.is_closed() {
                 return Poll::Ready(Err(AcquireError::Closed));
             }
+            if let Some(error) = &self.hopeless {
+                return Poll::Ready(Err(AcquireError::Config(error.clone())));
+            }
             if let Some(ears) = &self.ears {
                 let machine = &mut self.machine;
-                if ears.listen(cx, |member| machine.handle_wake(member)) {
+                let client = &self.client;
+                if ears.listen(cx, |member| machine.handle_wake(client.now(), member)) {
                     machine.handle_live();
                 }
             }
@@ -140,7 +179,8 @@ impl Attempt {
                 },
                 Step::Listen(at) => {
                     if self.ears.is_none() {
-                        self.ears = Some(Ears::new(&self.wanted.layout));
+                        let owner = self.owner();
+                        self.ears = Some(Ears::new(&self.wanted.layout, owner));
                         continue;
                     }
                     at
@@ -165,9 +205,10 @@ impl Attempt {
     /// Ready with the hold when the round is won, with `None` when it is lost and the next step is due.
     fn poll_round(&mut self, cx: &mut Context<'_>, order: Order) -> Poll<Option<Arc<Hold>>> {
         let now = self.client.now();
+        let owner = self.owner();
         let running = self
             .running
-            .get_or_insert_with(|| Running::begin(now, &self.client, &self.wanted, order));
+            .get_or_insert_with(|| Running::begin(now, owner, &self.wanted, order));
         let outcome = running.poll(cx, now, &self.client, &self.wanted);
         match outcome {
             Outcome::Pending => Poll::Pending,
@@ -181,10 +222,12 @@ impl Attempt {
 
     fn win(&mut self) -> Option<Arc<Hold>> {
         let mut running = self.running.take()?;
+        self.has_place = false;
+        self.begin_as_another();
         let Client { config, .. } = &*self.client;
         let now = self.client.now();
         // What has come meanwhile counts, and what comes later is not to wake this task.
-        running.hear(&mut Context::from_waker(Waker::noop()), now);
+        running.hear(&mut Context::from_waker(Waker::noop()), now, &self.wanted);
         let until = config
             .max_hold
             .map_or(Time::NEVER, |max| running.began + max);
@@ -221,6 +264,7 @@ impl Attempt {
             running.began,
             self.wanted.layout.clone(),
             running.owner,
+            self.wanted.under,
             running.tokens(&self.wanted.layout),
             config.retention,
             renewal,
@@ -236,37 +280,66 @@ impl Attempt {
             return;
         };
         let now = self.client.now();
-        self.problems = running.problems(&self.wanted.layout);
+        self.problems = running.problems(now, &self.wanted.layout);
+        self.hopeless = running.disagreement(&self.wanted.layout);
         telemetry::round_lost(&self.wanted.layout, &loss, &self.problems);
         self.was_refused |= matches!(loss, Loss::Refused { .. } | Loss::Postponed);
         let began = running.began;
-        self.give_back(running, now, Send::Now);
+        if let Some((member, _)) = running.round.other_mode() {
+            self.asked_mode = self.wanted.layout.place(member).mode;
+        }
+        if self.wanted.layout.has(Mode::Fair) && running.round.is_waiting() {
+            // It goes on as the same owner: another would begin at the end of the queue.
+            self.has_place = self.wanted.patience == Patience::Wait;
+        } else {
+            self.give_back(running, now, Send::Now);
+            self.begin_as_another();
+        }
         let random = self.client.runtime.random();
         self.machine.handle_loss(now, began, loss, random);
     }
 
     /// Stops where it is.
     fn abandon(&mut self) {
+        let now = self.client.now();
         if let Some(running) = self.running.take() {
-            let now = self.client.now();
             self.give_back(running, now, Send::Later);
+        } else if let Some(owner) = self.owner.filter(|_| self.has_place) {
+            let orphans = self.wanted.layout.all();
+            let orphans = orphans.filter(|(_, place)| place.mode == Mode::Fair);
+            let lease = self.wanted.lease;
+            let orphans = orphans.map(|(_, place)| Orphaned::new(place, owner, now, lease, None));
+            self.client.keeper.leave(now, orphans.collect());
+        }
+        self.has_place = false;
+    }
+
+    /// As whom the next round asks.
+    fn owner(&mut self) -> OwnerId {
+        *self.owner.get_or_insert_with(|| self.client.next_owner())
+    }
+
+    /// From the next round on.
+    fn begin_as_another(&mut self) {
+        self.owner = None;
+        if self.wanted.layout.has(Mode::Fair) {
+            self.ears = None;
+            self.machine.handle_deaf();
         }
     }
 
     /// Releases every member that did not definitely refuse: silence is not refusal.
-    fn give_back(&self, mut running: Running, now: Time, send: Send) {
-        let lease = self.wanted.lease.length();
-        let gone = now + lease + drift(lease);
+    fn give_back(&mut self, mut running: Running, now: Time, send: Send) {
+        let lease = self.wanted.lease;
+        let had_place = std::mem::take(&mut self.has_place);
         let mut unanswered: Vec<_> = running.calls.drain().collect();
-        let orphans = self
-            .wanted
-            .layout
-            .all()
-            .filter(|(m, _)| running.round.may_hold(*m));
+        let orphans = self.wanted.layout.all().filter(|(m, place)| {
+            running.round.may_hold(*m) || had_place && place.mode == Mode::Fair
+        });
         let orphans = orphans.map(|(member, place)| {
             let call = unanswered.iter().position(|(m, _)| *m == member);
             let call = call.map(|index| unanswered.swap_remove(index).1);
-            let mut orphan = Orphaned::new(place, running.owner, now, gone, call);
+            let mut orphan = Orphaned::new(place, running.owner, now, lease, call);
             if send == Send::Now {
                 orphan.send_release(now);
             }
@@ -289,7 +362,7 @@ impl Attempt {
             },
             GiveUp::OtherMode(found) => AcquireError::OtherMode {
                 names,
-                asked: Mode::Plain,
+                asked: self.asked_mode,
                 found,
             },
         }
@@ -297,7 +370,7 @@ impl Attempt {
 
     fn timed_out(&mut self) -> AcquireError {
         if let Some(running) = &self.running {
-            self.problems = running.problems(&self.wanted.layout);
+            self.problems = running.problems(self.client.now(), &self.wanted.layout);
         }
         let why = if self.was_refused || self.problems.is_empty() {
             GiveUp::Contended
@@ -325,13 +398,13 @@ impl Drop for Attempt {
 }
 
 impl Running {
-    fn begin(began: Time, client: &Client, wanted: &Wanted, order: Order) -> Self {
+    fn begin(began: Time, owner: OwnerId, wanted: &Wanted, order: Order) -> Self {
         let members = wanted.layout.members.clone();
         Running {
             began,
-            owner: client.next_owner(),
+            owner,
+            calls: Calls::of(members.len()),
             round: Round::new(began, members, wanted.lease, wanted.member_timeout, order),
-            calls: Calls::new(),
             errors: Vec::new(),
             tokens: None,
             raise: None,
@@ -352,18 +425,24 @@ impl Running {
             }
             // What is sent now counts from a reading before the first request leaves.
             self.send(now, client, wanted);
-            if self.hear(cx, now) {
+            if self.hear(cx, now, wanted) {
                 // Whether the lease is still valid is asked after the answers.
                 now = client.now();
             }
             let outcome = self.round.outcome(now);
             match outcome {
                 Outcome::Won => {
-                    let tokens = self.round.tokens();
+                    let mut tokens = self.round.tokens();
+                    for (group, part) in wanted.layout.parts.iter().enumerate() {
+                        if part.mode == Mode::Read {
+                            tokens.settle_at_largest(group);
+                        }
+                    }
                     if tokens.is_settled() {
                         self.tokens = Some(tokens);
                         return Outcome::Won;
                     }
+                    telemetry::raised(&wanted.layout);
                     self.raise = Some(Raise::new(now, tokens, wanted));
                 }
                 Outcome::Pending if self.round.has_more_to_ask() => {}
@@ -382,18 +461,22 @@ impl Running {
             let place = wanted.layout.place(member);
             let request = Request::Acquire(Acquire {
                 name: place.name.clone(),
+                access: wanted.access(place.mode, client),
                 owner: self.owner,
                 count: 1,
                 lease: wanted.lease,
                 fence,
                 retention: client.config.retention,
+                keep: place.keep(FIRST),
+                replaces: place.replaceable(now),
+                check: place.node.check(),
             });
             self.calls.push(member, place.node.call(request));
         }
     }
 
     /// Takes in what has come; whether anything has.
-    fn hear(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
+    fn hear(&mut self, cx: &mut Context<'_>, now: Time, wanted: &Wanted) -> bool {
         let Running {
             calls,
             round,
@@ -403,7 +486,12 @@ impl Running {
         let mut has_heard = false;
         calls.poll(cx, |member, result| {
             has_heard = true;
-            round.handle_answer(now, member, answer(&result));
+            let sent = round.sent(member).unwrap_or(now);
+            let place = wanted.layout.place(member);
+            let answer = place
+                .node
+                .vote(now, sent, &place.name, Asking::NewHold, &result);
+            round.handle_answer(now, member, answer);
             if let Err(error) = result {
                 errors.push((member, error));
             }
@@ -434,9 +522,27 @@ impl Running {
             .collect()
     }
 
-    /// What was wrong with the members that did not answer.
-    fn problems(&self, layout: &Layout) -> Vec<NodeReport> {
-        layout.reports(&self.errors, |member| self.round.is_silent(member))
+    /// What was wrong with the members that did not answer or do not count.
+    fn problems(&self, now: Time, layout: &Layout) -> Vec<NodeReport> {
+        let quarantine = |member| {
+            let is_quarantined = self.round.is_quarantined(member);
+            is_quarantined.then(|| layout.place(member).node.quarantine(now))?
+        };
+        layout.reports(
+            &self.errors,
+            |member| self.round.is_silent(member),
+            quarantine,
+        )
+    }
+
+    /// Another client of the deployment has another idea of the longest lease.
+    fn disagreement(&self, layout: &Layout) -> Option<ConfigError> {
+        let mut errors = self.errors.iter();
+        let (member, error) = errors.find(|(_, error)| error.cause == Cause::LongestLease)?;
+        Some(ConfigError::OtherLongestLease {
+            address: layout.place(*member).node.address().to_owned(),
+            detail: error.detail.clone(),
+        })
     }
 }
 

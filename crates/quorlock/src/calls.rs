@@ -11,8 +11,11 @@ pub(crate) struct Calls<T> {
 }
 
 impl<T> Calls<T> {
-    pub(crate) fn new() -> Self {
-        Calls { list: Vec::new() }
+    /// With room for so many.
+    pub(crate) fn of(most: usize) -> Self {
+        Calls {
+            list: Vec::with_capacity(most),
+        }
     }
 
     pub(crate) fn push(&mut self, tag: T, call: Call) {

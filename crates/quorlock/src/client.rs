@@ -8,7 +8,7 @@ use quorlock_core::owner::{ClientId, OwnerId};
 use quorlock_core::time::{Time, millis_of};
 
 use crate::config::Config;
-use crate::keeper::{self, Keeper};
+use crate::keeper::Keeper;
 use crate::queue::Queues;
 use crate::runtime::Runtime;
 
@@ -26,10 +26,10 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client with an identity of its own, and its keeper's task.
-    pub(crate) fn new(config: Config, runtime: Arc<dyn Runtime>) -> Self {
+    pub(crate) fn new(config: Config, runtime: Arc<dyn Runtime>, keeper: Arc<Keeper>) -> Self {
         let bits = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
         Client {
-            keeper: keeper::start(&config, &runtime),
+            keeper,
             config,
             queues: Queues::default(),
             id: ClientId::from_random(bits),

@@ -12,9 +12,10 @@ use quorlock_core::transport::Transport;
 
 use crate::client::Client;
 use crate::error::ConfigError;
-use crate::layout::Node;
+use crate::keeper::Keeper;
 use crate::locks::Locks;
 use crate::runtime::{Runtime, TokioRuntime};
+use crate::trust::{NodeTrust, Watching, peers};
 
 /// Settings that were checked against each other.
 #[derive(Clone, Debug)]
@@ -66,9 +67,19 @@ impl Config {
         }
     }
 
-    /// How long each member is given to answer: 5 % of the lease, but at least 10 ms if half of the lease allows it.
+    /// How long the place in a queue is kept for a waiter that is not heard of: as long as a name for a dead holder, but
+    /// long enough for a waiter that asks as seldom as it may.
+    pub(crate) fn place(&self) -> Duration {
+        let seldom = self.retry.poll_cap.saturating_mul(4);
+        self.watchdog_lease.length().max(seldom)
+    }
+
+    /// How long each member is given to answer: 5 % of the lease, but at least 25 ms if a third of the lease allows it.
+    ///
+    /// Members that need longer than that for most of their answers make no progress possible: the floor keeps short
+    /// leases usable on networks with round trips of up to 25 ms.
     pub(crate) fn member_timeout(&self, lease: Lease) -> Duration {
-        let least = Duration::from_millis(10).min(lease.length() / 2);
+        let least = Duration::from_millis(25).min(lease.length() / 3);
         self.member_timeout
             .unwrap_or_else(|| (lease.length() / 20).max(least))
     }
@@ -84,6 +95,9 @@ pub struct LocksBuilder {
     max_hold: Option<Duration>,
     retry: RetryPolicy,
     token_retention: Option<Duration>,
+    node_trust: Option<NodeTrust>,
+    clock_margin: Option<Duration>,
+    trusts_fresh_nodes: bool,
     key_prefix: Box<str>,
     runtime: Option<Arc<dyn Runtime>>,
     #[cfg(feature = "redis")]
@@ -99,6 +113,9 @@ impl Default for LocksBuilder {
             max_hold: None,
             retry: RetryPolicy::default(),
             token_retention: Some(Duration::from_secs(24 * 60 * 60)),
+            node_trust: None,
+            clock_margin: None,
+            trusts_fresh_nodes: false,
             key_prefix: "".into(),
             runtime: None,
             #[cfg(feature = "redis")]
@@ -117,12 +134,18 @@ impl LocksBuilder {
     }
 
     /// The longest lease that any client of the deployment asks for; the same for all of them. Default 60 s.
+    ///
+    /// It is also for how long a node is quarantined that was restarted, see [`LocksBuilder::node_trust`]; nodes that
+    /// were used with another figure are an error then.
     pub fn longest_lease(mut self, longest: Duration) -> Self {
         self.longest_lease = longest;
         self
     }
 
-    /// How long each node is given to answer in a round. Default: 5 % of the lease.
+    /// How long each node is given to answer in a round. Default: 5 % of the lease, but at least 25 ms (a third of the
+    /// lease, if that is less).
+    ///
+    /// Progress is promised only while a majority answers within it.
     pub fn member_timeout(mut self, timeout: Duration) -> Self {
         self.member_timeout = Some(timeout);
         self
@@ -157,6 +180,37 @@ impl LocksBuilder {
         self
     }
 
+    /// Which nodes' votes count. Default: on a majority of nodes [`NodeTrust::Watched`], on one node
+    /// [`NodeTrust::Unwatched`].
+    ///
+    /// Nodes are watched by a key of their own, the marker, which names their process. Whoever asks them needs to be
+    /// allowed `INFO`.
+    pub fn node_trust(mut self, trust: NodeTrust) -> Self {
+        self.node_trust = Some(trust);
+        self
+    }
+
+    /// Trusts nodes that have no marker at all: they are taken for new, not for nodes that have forgotten everything.
+    ///
+    /// For nodes that surely nobody has used before: embedded ones, those of a test, and at the very first start of a
+    /// deployment. Without it the first lock on new nodes comes after one [`longest_lease`](Self::longest_lease).
+    /// **Do not leave it on** where nodes may come back without their data.
+    pub fn trust_fresh_nodes(mut self) -> Self {
+        self.trusts_fresh_nodes = true;
+        self
+    }
+
+    /// By how much the clock of a node may step forward without harm: nodes keep claims for so much longer than their
+    /// leases. Default: on a majority of nodes one [`longest_lease`](Self::longest_lease), on one node nothing.
+    ///
+    /// A contender replaces the claim of a dead holder all the same one lease (and its drift allowance) after it first
+    /// saw the holder's last beat, which is kept in a key beside the claim. Clients that write no beats, like a JVM's,
+    /// wait for the lease and the margin.
+    pub fn clock_margin(mut self, margin: Duration) -> Self {
+        self.clock_margin = Some(margin);
+        self
+    }
+
     /// Puts this before every name: `"app:"` locks `orders/42` under the key `app:orders/42`. Default: nothing.
     ///
     /// It comes before everything else, so the key must not be longer than a name may be, and a `{` in the prefix
@@ -173,7 +227,8 @@ impl LocksBuilder {
         self
     }
 
-    /// How connections to Redis are made and bounded.
+    /// How connections to Redis are made and bounded. Streams of bytes of your own making, as for a tunnel:
+    /// [`RedisConfig::network`](quorlock_redis::RedisConfig::network).
     #[cfg(feature = "redis")]
     pub fn redis(mut self, config: quorlock_redis::RedisConfig) -> Self {
         self.redis = config;
@@ -198,20 +253,15 @@ impl LocksBuilder {
         self,
         nodes: impl IntoIterator<Item = T>,
     ) -> Result<Locks, ConfigError> {
-        let nodes = nodes.into_iter().map(|node| Arc::new(node) as Node);
+        let nodes = nodes
+            .into_iter()
+            .map(|node| Arc::new(node) as Arc<dyn Transport>);
         self.build(nodes.collect())
     }
 
     /// The settings, checked against each other.
     pub(crate) fn check(&self) -> Result<Config, ConfigError> {
-        if let Some(retention) = self.token_retention
-            && retention <= self.longest_lease
-        {
-            return Err(ConfigError::TokenRetention {
-                retention,
-                longest: self.longest_lease,
-            });
-        }
+        self.check_retention(self.clock_margin.unwrap_or(Duration::ZERO))?;
         if !self.key_prefix.is_empty() {
             Name::new(&self.key_prefix).map_err(ConfigError::KeyPrefix)?;
         }
@@ -229,6 +279,20 @@ impl LocksBuilder {
         };
         config.watchdog_lease = config.lease(self.watchdog_lease)?;
         Ok(config)
+    }
+
+    /// A token counter must outlive the claims.
+    fn check_retention(&self, margin: Duration) -> Result<(), ConfigError> {
+        match self.token_retention {
+            Some(retention) if retention <= self.longest_lease.saturating_add(margin) => {
+                Err(ConfigError::TokenRetention {
+                    retention,
+                    longest: self.longest_lease,
+                    margin,
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_retry(&self) -> Result<(), ConfigError> {
@@ -259,16 +323,36 @@ impl LocksBuilder {
         Ok(())
     }
 
-    pub(crate) fn build(self, mut nodes: Vec<Node>) -> Result<Locks, ConfigError> {
+    pub(crate) fn build(self, mut nodes: Vec<Arc<dyn Transport>>) -> Result<Locks, ConfigError> {
         let config = self.check()?;
         nodes.sort_by(|a, b| a.address().cmp(b.address()));
         distinct(nodes.iter().map(|node| node.address()))?;
         let runtime = self
             .runtime
+            .clone()
             .unwrap_or_else(|| Arc::new(TokioRuntime::new()));
         let threshold = Threshold::majority(nodes.len());
-        let client = Arc::new(Client::new(config, runtime));
-        Ok(Locks::new(client, nodes.into(), threshold))
+        let by_default = match nodes.len() {
+            1 => NodeTrust::Unwatched,
+            _ => NodeTrust::Watched,
+        };
+        let watching = match self.node_trust.unwrap_or(by_default) {
+            NodeTrust::Unwatched => None,
+            NodeTrust::Watched => Some(Watching {
+                longest: Lease::new(config.longest_lease)?,
+                trusts_fresh: self.trusts_fresh_nodes,
+            }),
+        };
+        let margin = self.clock_margin.unwrap_or(match nodes.len() {
+            1 => Duration::ZERO,
+            _ => config.longest_lease,
+        });
+        self.check_retention(margin)?;
+        let keeper = Keeper::new();
+        let nodes = peers(nodes, watching, margin, &keeper, &runtime);
+        keeper.start(&config, &runtime, nodes.clone());
+        let client = Arc::new(Client::new(config, runtime, keeper));
+        Ok(Locks::new(client, nodes, threshold))
     }
 }
 

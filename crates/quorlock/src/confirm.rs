@@ -47,14 +47,18 @@ impl Confirm {
         let (count, lease) = (hold.count().max(1), hold.raise_lease(lease));
         let members = hold.layout.members.clone();
         let confirming = Confirming::new(members, |member| hold.counts(member));
-        let mut calls = Calls::new();
+        let mut calls = Calls::of(hold.layout.members.len());
         for (member, place) in hold.layout.all() {
             if confirming.is_unanswered(member) {
                 let claims = vec![hold.claim(member, count, lease)];
                 let retention = hold.retention;
                 calls.push(
                     member,
-                    place.node.call(Request::Renew(Renew { claims, retention })),
+                    place.node.call(Request::Renew(Renew {
+                        mode: place.mode,
+                        claims,
+                        retention,
+                    })),
                 );
             }
         }
@@ -106,7 +110,7 @@ impl Confirm {
             Confirmation::NotHeld | Confirmation::Unconfirmed | Confirmation::Pending => {
                 let is_late = self.deadline <= self.client.now();
                 let is_silent = |member| is_late && self.confirming.is_unanswered(member);
-                let nodes = self.hold.layout.reports(&self.failed, is_silent);
+                let nodes = self.hold.layout.reports(&self.failed, is_silent, |_| None);
                 Err(ConfirmError::Unconfirmed { names, nodes })
             }
         }

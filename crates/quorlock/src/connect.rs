@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use quorlock_core::quorum::Threshold;
-use quorlock_core::transport::Transport as _;
+use quorlock_core::transport::Transport;
 use quorlock_redis::{ConnectError as NodeError, RedisTransport, RunId};
 
 use crate::config::{LocksBuilder, distinct};
 use crate::error::{ConfigError, ConnectError};
-use crate::layout::Node;
 use crate::locks::Locks;
 
 impl Locks {
@@ -75,7 +74,9 @@ impl LocksBuilder {
                 problems,
             });
         }
-        let nodes = nodes.into_iter().map(|node| Arc::new(node) as Node);
+        let nodes = nodes
+            .into_iter()
+            .map(|node| Arc::new(node) as Arc<dyn Transport>);
         Ok(self.build(nodes.collect())?)
     }
 

@@ -8,10 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use quorlock_core::beat::Beat;
 use quorlock_core::fencing::Token;
-use quorlock_core::message::{Reply, Request, Ttl, Wake};
+use quorlock_core::marker::{Marker, Process, RunId};
+use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::node::{Held, Node};
+use quorlock_core::owner::OwnerId;
 use quorlock_core::time::{Time, WallMillis, millis_of};
 use quorlock_core::transport::{Call, Cause, Listener, Subscription, Transport, TransportError};
 
@@ -31,7 +34,8 @@ use call::{Slot, Waiting};
 /// use quorlock::{EmbeddedNode, Locks};
 ///
 /// let nodes: Vec<_> = (0..5).map(|_| EmbeddedNode::new()).collect();
-/// let locks = Locks::on_nodes(nodes.clone())?;
+/// let locks = Locks::builder().trust_fresh_nodes(); // nobody has used these nodes before
+/// let locks = locks.on_nodes(nodes.clone())?;
 /// nodes[0].kill();
 /// nodes[1].pause();
 /// let guard = locks.lock("orders/42").acquire().await?; // three of five are enough
@@ -68,7 +72,7 @@ struct State {
     node: Node,
     running: Running,
     queued: Vec<(Request, Arc<Slot>)>,
-    listeners: BTreeMap<u64, (Name, Arc<dyn Listener>)>,
+    listeners: BTreeMap<u64, (Channel, Arc<dyn Listener>)>,
     next_listener: u64,
     executed: u64,
 }
@@ -93,6 +97,7 @@ impl EmbeddedNode {
     #[must_use]
     pub fn with_runtime(runtime: Arc<dyn Runtime>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        let process = process(&*runtime);
         let shared = Shared {
             address: format!("embedded:{:04}", NEXT.fetch_add(1, Ordering::Relaxed)),
             began: runtime.now(),
@@ -102,7 +107,7 @@ impl EmbeddedNode {
             latency: Duration::ZERO,
             call_timeout: Duration::from_secs(2),
             state: Mutex::new(State {
-                node: Node::new(),
+                node: Node::of_process(process),
                 running: Running::Up,
                 queued: Vec::new(),
                 listeners: BTreeMap::new(),
@@ -192,6 +197,8 @@ impl EmbeddedNode {
             if self.shared.persistence == Persistence::Memory {
                 state.node.flush();
             }
+            let process = process(&*self.shared.runtime);
+            state.node.set_process(process);
         }
         self.shared.tell_live(None);
     }
@@ -201,6 +208,20 @@ impl EmbeddedNode {
     pub fn held(&self, name: &Name) -> Option<(Held, Ttl)> {
         let now = self.shared.clock();
         self.shared.state.lock().node.held(now, name)
+    }
+
+    /// Who waits for the fair lock of a name now, the next one first, and for how long each is taken to be alive yet.
+    #[must_use]
+    pub fn queue(&self, name: &Name) -> Vec<(OwnerId, Ttl)> {
+        let now = self.shared.clock();
+        self.shared.state.lock().node.queue(now, name)
+    }
+
+    /// Who reads under a name now, at which hold count, and what is left of each one's lease.
+    #[must_use]
+    pub fn readers(&self, name: &Name) -> Vec<(OwnerId, u32, Ttl)> {
+        let now = self.shared.clock();
+        self.shared.state.lock().node.readers(now, name)
     }
 
     /// Every name under which something stands now.
@@ -215,6 +236,26 @@ impl EmbeddedNode {
     pub fn stored_token(&self, name: &Name) -> Option<Token> {
         let now = self.shared.clock();
         self.shared.state.lock().node.stored_token(now, name)
+    }
+
+    /// The beat that is stored beside the claim of a name.
+    #[must_use]
+    pub fn stored_beat(&self, name: &Name) -> Option<Beat> {
+        let now = self.shared.clock();
+        self.shared.state.lock().node.stored_beat(now, name)
+    }
+
+    /// The marker by which clients know that they have watched the node for long enough.
+    #[must_use]
+    pub fn marker(&self) -> Option<Marker> {
+        let now = self.shared.clock();
+        self.shared.state.lock().node.marker(now)
+    }
+
+    /// Which process it is: another one after each restart.
+    #[must_use]
+    pub fn process(&self) -> Process {
+        self.shared.state.lock().node.process()
     }
 
     /// Puts something under the key of a name, as another program would; `None` for no expiry.
@@ -286,7 +327,7 @@ impl Shared {
             state.executed += 1;
             let applied = state.node.apply(now, request);
             let listeners = match &applied.published {
-                Some((name, wake)) => state.listening_to(name, *wake),
+                Some((channel, wake)) => state.listening_to(channel, *wake),
                 None => Vec::new(),
             };
             (applied, listeners)
@@ -296,7 +337,7 @@ impl Shared {
         }
         applied
             .reply
-            .map_err(|cause| TransportError::definite(cause, "the key is not a lock"))
+            .map_err(|cause| TransportError::definite(cause, refusal(cause)))
     }
 
     /// Tells listeners (one, or all) that messages flow.
@@ -315,9 +356,24 @@ impl Shared {
     }
 }
 
+/// A new process.
+fn process(runtime: &dyn Runtime) -> Process {
+    Process {
+        run_id: RunId(runtime.random() >> 12),
+        replication: runtime.random(),
+    }
+}
+
+fn refusal(cause: Cause) -> &'static str {
+    match cause {
+        Cause::LongestLease => "another longest lease than that of the marker",
+        _ => "the key is not a lock",
+    }
+}
+
 impl State {
-    fn listening_to(&self, name: &Name, wake: Wake) -> Vec<(Arc<dyn Listener>, Wake)> {
-        let listeners = self.listeners.values().filter(|(n, _)| n == name);
+    fn listening_to(&self, channel: &Channel, wake: Wake) -> Vec<(Arc<dyn Listener>, Wake)> {
+        let listeners = self.listeners.values().filter(|(c, _)| c == channel);
         listeners
             .map(|(_, listener)| (listener.clone(), wake))
             .collect()
@@ -329,12 +385,12 @@ impl Transport for EmbeddedNode {
         Box::pin(Waiting::new(self.shared.clone(), request))
     }
 
-    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription {
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
         let (id, is_up) = {
             let mut state = self.shared.state.lock();
             state.next_listener += 1;
             let id = state.next_listener;
-            state.listeners.insert(id, (name.clone(), listener));
+            state.listeners.insert(id, (channel.clone(), listener));
             (id, state.running == Running::Up)
         };
         if is_up {

@@ -9,20 +9,25 @@ use quorlock_core::name::NameError;
 use quorlock_core::renewal::Lost;
 use quorlock_core::transport::TransportError;
 
+use crate::trust::Quarantine;
+
 /// What one node had to say.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeReport {
     /// Which node, without credentials.
     pub address: String,
-    /// Its error, or `None` if it did not answer in time.
+    /// Its error, or `None` if it did not answer in time or is quarantined.
     pub error: Option<TransportError>,
+    /// Why its vote was not counted, if that is what was wrong with it.
+    pub quarantine: Option<Quarantine>,
 }
 
 impl fmt::Display for NodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.error {
-            Some(error) => write!(f, "{}: {error}", self.address),
-            None => write!(f, "{}: no answer in time", self.address),
+        match (&self.error, &self.quarantine) {
+            (Some(error), _) => write!(f, "{}: {error}", self.address),
+            (None, Some(quarantine)) => write!(f, "{}: {quarantine}", self.address),
+            (None, None) => write!(f, "{}: no answer in time", self.address),
         }
     }
 }
@@ -42,12 +47,12 @@ pub enum AcquireError {
         /// What was to be locked.
         names: String,
     },
-    /// Too few nodes answered.
+    /// Too few nodes answered, or too few of those that did are trusted yet.
     #[error("{names}: no quorum: {}", list(.nodes))]
     NoQuorum {
         /// What was to be locked.
         names: String,
-        /// The nodes that did not answer, or with an error.
+        /// The nodes that did not answer, or with an error, or are quarantined.
         nodes: Vec<NodeReport>,
     },
     /// The nodes answered, but so slowly that nothing was left of the lease.
@@ -79,6 +84,14 @@ pub enum AcquireError {
         names: String,
         /// What is held.
         held: String,
+    },
+    /// The owner reads, and cannot become the writer: it would wait for itself.
+    #[error(
+        "{names}: the owner holds the read lock and would wait for itself; release it before you ask for the write lock"
+    )]
+    Upgrade {
+        /// What was to be locked.
+        names: String,
     },
     /// The lease cannot be.
     #[error(transparent)]
@@ -190,12 +203,26 @@ pub enum ConfigError {
         lease: Duration,
     },
     /// A token counter that expires before a hold could.
-    #[error("token_retention, {retention:?}, must be longer than longest_lease, {longest:?}")]
+    #[error(
+        "token_retention, {retention:?}, must be longer than longest_lease, {longest:?}, and clock_margin, {margin:?}, together"
+    )]
     TokenRetention {
         /// How long counters are kept.
         retention: Duration,
         /// The longest lease.
         longest: Duration,
+        /// The clock margin.
+        margin: Duration,
+    },
+    /// Clients of one deployment that disagree about the longest lease.
+    #[error(
+        "longest_lease: {address} was used with another one ({detail}); set the same in all clients, or delete the marker when none of the others runs any more"
+    )]
+    OtherLongestLease {
+        /// The node.
+        address: String,
+        /// The words of the server.
+        detail: String,
     },
     /// No nodes.
     #[error("no nodes were given: a lock needs at least one")]
@@ -203,6 +230,22 @@ pub enum ConfigError {
     /// No names.
     #[error("no names were given: name at least one lock")]
     NoNames,
+    /// A fair lock over several nodes: each would have a queue of its own, in another order than the rest.
+    #[error(
+        "{name}: a fair lock needs one node, several queues have no common order: use a client of one node, or a plain lock"
+    )]
+    FairQuorum {
+        /// What was to be locked.
+        name: String,
+    },
+    /// One name twice in one lock, in two modes: it would wait for itself.
+    #[error("{name}: it is in the lock as a {} and as a {}: name it once", .modes[0], .modes[1])]
+    TwoModes {
+        /// Which name.
+        name: String,
+        /// In which modes.
+        modes: [Mode; 2],
+    },
     /// One server twice in one quorum: its vote would count twice.
     #[error("{address} was given twice: its vote would count twice")]
     SameNode {

@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::fencing::Fence;
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
-use quorlock_core::message::{Acquire, Claim, Release, RenewReply, Reply, Request, Retention};
+use quorlock_core::message::{
+    Access, Acquire, Claim, Mode, Place, Release, RenewReply, Reply, Request, Retention,
+};
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Heeded, Lost, Renewal, Status};
@@ -20,17 +23,24 @@ use crate::keeper::{Asked, poll_once};
 use crate::layout::Layout;
 use crate::mutex::Mutex;
 use crate::telemetry;
+use crate::trust::Asking;
 
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) layout: Arc<Layout>,
     pub(crate) owner: OwnerId,
+    /// Who wrote what it began to read.
+    under: Option<OwnerId>,
     pub(crate) tokens: Box<[Token]>,
     pub(crate) retention: Retention,
     /// When the round that won it began.
     began: Time,
+    next_request: AtomicU64,
     state: Mutex<State>,
 }
+
+/// The first numbers are those of the round that won the hold: its acquires and its proposals of a token.
+const AFTER_THE_ROUND: u64 = 16;
 
 #[derive(Debug)]
 struct State {
@@ -88,6 +98,7 @@ impl Late {
         Asked {
             hold: hold.clone(),
             member: self.member,
+            asking: Asking::NewHold,
             lease: self.lease,
             sent: self.sent,
         }
@@ -111,6 +122,7 @@ impl Hold {
         began: Time,
         layout: Arc<Layout>,
         owner: OwnerId,
+        under: Option<OwnerId>,
         tokens: Box<[Token]>,
         retention: Retention,
         renewal: Renewal,
@@ -130,9 +142,11 @@ impl Hold {
         Hold {
             layout,
             owner,
+            under,
             tokens,
             retention,
             began,
+            next_request: AtomicU64::new(AFTER_THE_ROUND),
             state: Mutex::new(state),
         }
     }
@@ -276,11 +290,12 @@ impl Hold {
                     state.stand(member, Standing::Claimed);
                     return !is_ours;
                 }
+                Answer::Quarantined(_) => true,
                 Answer::Failed(execution) => {
                     state.renewal.handle_failed(now, member);
                     execution == Execution::Indeterminate
                 }
-                Answer::Refused(_) | Answer::OtherMode(_) => false,
+                Answer::Refused(_) | Answer::Queued(_) | Answer::OtherMode(_) => false,
             };
             let standing = if may_stand {
                 Standing::Claimed
@@ -367,10 +382,13 @@ impl Hold {
 
     /// "The count is `count` now", for one member.
     pub(crate) fn release_request(&self, member: MemberId, count: u32) -> Request {
+        let place = self.layout.place(member);
         Request::Release(Release {
-            name: self.layout.place(member).name.clone(),
+            name: place.name.clone(),
+            mode: place.mode,
             owner: self.owner,
             count,
+            has_beat: place.has_beat(),
         })
     }
 
@@ -383,7 +401,13 @@ impl Hold {
             count,
             lease,
             token: self.token(place.group),
+            keep: place.keep(self.next_request()),
         }
+    }
+
+    /// The number of the next request, so that nodes tell a later one from an earlier.
+    fn next_request(&self) -> u64 {
+        self.next_request.fetch_add(1, Ordering::Relaxed)
     }
 
     /// "The claim is ours", for one member that does not count.
@@ -391,11 +415,20 @@ impl Hold {
         let place = self.layout.place(member);
         Request::Acquire(Acquire {
             name: place.name.clone(),
+            access: match place.mode {
+                Mode::Plain => Access::Plain,
+                Mode::Fair => Access::Fair(Place::None),
+                Mode::Read => Access::Read { under: self.under },
+                Mode::Write => Access::Write,
+            },
             owner: self.owner,
             count: self.count().max(1),
             lease,
             fence: Fence::Carry(self.token(place.group)),
             retention: self.retention,
+            keep: place.keep(self.next_request()),
+            replaces: None,
+            check: place.node.check(),
         })
     }
 

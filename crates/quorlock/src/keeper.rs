@@ -13,13 +13,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::lease::Lease;
-use quorlock_core::message::{Release, Reply, Request};
+use quorlock_core::message::{Mode, Release, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::orphan::Orphan;
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::Status;
-use quorlock_core::round::Answer;
 use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
 
@@ -29,6 +28,7 @@ use crate::layout::{Node, Place};
 use crate::mutex::Mutex;
 use crate::runtime::Runtime;
 use crate::telemetry;
+use crate::trust::{Asking, answer};
 
 /// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
 /// machine was suspended, the clock does.
@@ -54,6 +54,8 @@ struct Inner {
     inbox: Vec<Message>,
     /// When the inbox is to be looked at.
     inbox_due: Time,
+    /// When the watch of a node ends.
+    watch_due: Time,
     /// Guards that are out: each has its place in the inbox, so that dropping one never allocates.
     guards: usize,
     waker: Option<Waker>,
@@ -85,6 +87,7 @@ pub(crate) enum Message {
 pub(crate) struct Asked {
     pub(crate) hold: Arc<Hold>,
     pub(crate) member: MemberId,
+    pub(crate) asking: Asking,
     /// What the request stated; the hold may state more by now.
     pub(crate) lease: Lease,
     pub(crate) sent: Time,
@@ -96,8 +99,11 @@ impl Asked {
         if let Err(error) = result {
             telemetry::node_missing(&self.hold, self.member, error);
         }
+        let node = &self.hold.layout.place(self.member).node;
+        let name = &self.hold.layout.place(self.member).name;
+        let answer = node.vote(now, self.sent, name, self.asking, result);
         self.hold
-            .answered(now, self.member, self.sent, self.lease, answer(result))
+            .answered(now, self.member, self.sent, self.lease, answer)
     }
 }
 
@@ -106,20 +112,22 @@ pub(crate) struct Orphaned {
     pub(crate) machine: Orphan,
     node: Node,
     name: Name,
+    mode: Mode,
     owner: OwnerId,
     acquire: Option<Call>,
     release: Option<Call>,
 }
 
 impl Orphaned {
-    /// The claim of `owner` on a member, perhaps with its acquire under way. By `gone` its lease has run out.
+    /// The claim of `owner` on a member for `lease`, perhaps with its acquire under way.
     pub(crate) fn new(
         place: &Place,
         owner: OwnerId,
         now: Time,
-        gone: Time,
+        lease: Lease,
         acquire: Option<Call>,
     ) -> Self {
+        let gone = place.node.gone(now, lease);
         let machine = match acquire {
             Some(_) => Orphan::unanswered(now, gone),
             None => Orphan::new(now, gone),
@@ -128,6 +136,7 @@ impl Orphaned {
             machine,
             node: place.node.clone(),
             name: place.name.clone(),
+            mode: place.mode,
             owner,
             acquire,
             release: None,
@@ -174,8 +183,10 @@ impl Orphaned {
     fn release_request(&self) -> Request {
         Request::Release(Release {
             name: self.name.clone(),
+            mode: self.mode,
             owner: self.owner,
             count: 0,
+            has_beat: self.mode == Mode::Plain && self.node.has_beats(),
         })
     }
 
@@ -201,29 +212,39 @@ pub(crate) fn poll_once(call: &mut Call) -> Poll<Result<Reply, TransportError>> 
     call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// What a result says, as the answer to an acquire.
-pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
-    match result {
-        Ok(Reply::Acquire(reply)) => Answer::from(*reply),
-        Ok(_) => Answer::Failed(quorlock_core::transport::Execution::Indeterminate),
-        Err(error) => Answer::Failed(error.execution),
-    }
-}
-
-/// Starts the keeper's task.
-pub(crate) fn start(config: &Config, runtime: &Arc<dyn Runtime>) -> Arc<Keeper> {
-    let keeper = Arc::new(Keeper::default());
-    {
-        let mut inner = keeper.inner.lock();
-        inner.wakes_at = Time::NEVER;
-        inner.inbox_due = Time::NEVER;
-    }
-    let task = task::KeeperTask::new(keeper.clone(), runtime.clone(), config.retention);
-    runtime.spawn(Box::pin(task));
-    keeper
-}
-
 impl Keeper {
+    /// A keeper whose task has not been started.
+    pub(crate) fn new() -> Arc<Self> {
+        let keeper = Arc::new(Keeper::default());
+        {
+            let mut inner = keeper.inner.lock();
+            inner.wakes_at = Time::NEVER;
+            inner.inbox_due = Time::NEVER;
+            inner.watch_due = Time::NEVER;
+        }
+        keeper
+    }
+
+    /// Starts the keeper's task.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        config: &Config,
+        runtime: &Arc<dyn Runtime>,
+        nodes: Arc<[Node]>,
+    ) {
+        let (keeper, runtime) = (self.clone(), runtime.clone());
+        let task = task::KeeperTask::new(keeper, runtime.clone(), config.retention, nodes);
+        runtime.spawn(Box::pin(task));
+    }
+
+    /// The watch of a node ends then.
+    pub(crate) fn watch(&self, due: Time) {
+        self.with(|inner| {
+            inner.watch_due = inner.watch_due.min(due);
+            due < inner.wakes_at
+        });
+    }
+
     /// Keeps a hold from now on. The keeper is woken only if it would sleep too long.
     pub(crate) fn keep(&self, now: Time, hold: &Arc<Hold>) {
         self.with(|inner| {

@@ -3,14 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
+use quorlock_core::beat::{Beat, Keep};
+use quorlock_core::message::Mode;
 use quorlock_core::name::Name;
 use quorlock_core::quorum::{MemberId, Members, Threshold};
-use quorlock_core::transport::{Transport, TransportError};
+use quorlock_core::time::Time;
+use quorlock_core::transport::TransportError;
 
 use crate::error::NodeReport;
+use crate::trust::{Peer, Quarantine};
 
-/// The way to one node.
-pub(crate) type Node = Arc<dyn Transport>;
+/// One node.
+pub(crate) type Node = Arc<Peer>;
 
 /// A lock's members, in canonical order: by the addresses of their nodes, then by name.
 pub(crate) struct Layout {
@@ -25,7 +29,32 @@ pub(crate) struct Layout {
 pub(crate) struct Place {
     pub(crate) node: Node,
     pub(crate) name: Name,
+    pub(crate) mode: Mode,
     pub(crate) group: usize,
+}
+
+impl Place {
+    /// How a claim is to be kept beyond its lease by the `number`-th request of its owner. A fair lock is not: its
+    /// queue goes by the clock of the node.
+    pub(crate) fn keep(&self, number: u64) -> Option<Keep> {
+        match self.mode {
+            Mode::Fair => None,
+            Mode::Plain | Mode::Read | Mode::Write => self.node.keep(number),
+        }
+    }
+
+    /// Whether a claim there has a beat. One of readers would need as many.
+    pub(crate) fn has_beat(&self) -> bool {
+        self.mode == Mode::Plain && self.node.has_beats()
+    }
+
+    /// The beat whose claim an acquire that is sent now may replace.
+    pub(crate) fn replaceable(&self, now: Time) -> Option<Beat> {
+        match self.mode {
+            Mode::Plain => self.node.replaceable(now, &self.name),
+            Mode::Fair | Mode::Read | Mode::Write => None,
+        }
+    }
 }
 
 /// One name over the nodes that keep it: one group of members.
@@ -35,6 +64,7 @@ pub(crate) struct Part {
     pub(crate) name: Name,
     /// The same without the key prefix.
     pub(crate) given: Name,
+    pub(crate) mode: Mode,
     pub(crate) nodes: Arc<[Node]>,
     pub(crate) threshold: Threshold,
 }
@@ -45,8 +75,18 @@ impl Part {
     }
 
     fn order(&self, other: &Part) -> std::cmp::Ordering {
+        self.order_of_place(other)
+            .then_with(|| self.mode.cmp(&other.mode))
+    }
+
+    fn order_of_place(&self, other: &Part) -> std::cmp::Ordering {
         let nodes = self.addresses().cmp(other.addresses());
         nodes.then_with(|| self.name.cmp(&other.name))
+    }
+
+    /// Whether it is the same name on the same nodes, in whatever mode.
+    pub(crate) fn is_same_place(&self, other: &Part) -> bool {
+        self.order_of_place(other).is_eq()
     }
 }
 
@@ -58,7 +98,7 @@ impl Layout {
             parts.dedup_by(|a, b| a.order(b).is_eq());
         }
         let key = match parts.as_slice() {
-            [only] => only.name.clone().into(),
+            [only] if only.mode == Mode::Plain => only.name.clone().into(),
             _ => joined(&parts).into(),
         };
         // A lock is often made just to be acquired once: everything has its size from the start.
@@ -67,6 +107,7 @@ impl Layout {
             places.extend(part.nodes.iter().map(|node| Place {
                 node: node.clone(),
                 name: part.name.clone(),
+                mode: part.mode,
                 group,
             }));
         }
@@ -88,6 +129,11 @@ impl Layout {
         self.members.all().zip(self.places.iter())
     }
 
+    /// Whether a name in it is locked in this mode.
+    pub(crate) fn has(&self, mode: Mode) -> bool {
+        self.parts.iter().any(|part| part.mode == mode)
+    }
+
     /// The keys on the nodes.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
         self.parts.iter().map(|part| &part.name)
@@ -99,18 +145,22 @@ impl Layout {
             .find(|name| other.names().any(|other| other == *name))
     }
 
-    /// What was wrong with the members that failed or did not answer in time.
+    /// What was wrong with the members that failed, did not answer in time, or are quarantined.
     pub(crate) fn reports(
         &self,
         errors: &[(MemberId, TransportError)],
         is_silent: impl Fn(MemberId) -> bool,
+        quarantine: impl Fn(MemberId) -> Option<Quarantine>,
     ) -> Vec<NodeReport> {
         self.all()
             .filter_map(|(member, place)| {
                 let error = errors.iter().find(|(m, _)| *m == member);
-                (error.is_some() || is_silent(member)).then(|| NodeReport {
+                let quarantine = quarantine(member);
+                let is_reported = error.is_some() || quarantine.is_some() || is_silent(member);
+                is_reported.then(|| NodeReport {
                     address: place.node.address().to_owned(),
                     error: error.map(|(_, error)| error.clone()),
+                    quarantine,
                 })
             })
             .collect()
@@ -137,7 +187,13 @@ fn joined(parts: &[Part]) -> String {
             key.push('\0');
             key.push_str(address);
         }
-        key.push_str("\0\0");
+        key.push('\0');
+        key.push(match part.mode {
+            Mode::Plain => '\0',
+            Mode::Fair => 'f',
+            Mode::Read => 'r',
+            Mode::Write => 'w',
+        });
     }
     key
 }

@@ -16,14 +16,14 @@
 //! # }
 //! ```
 //!
-//! **What is promised.** While a guard says that it is held, no other client holds the lock, as long as the nodes that
-//! granted it keep their data and no clock runs at a rate more than 1 % off. A guard stops saying so before a node
-//! gives the lock to somebody else, and [`Guard::while_held`] cancels work at that moment.
+//! **What is promised.** While a guard says that it is held, no other client holds the lock, as long as no clock runs at
+//! a rate more than 1 % off and, on a single node, the node keeps its data and its clock is not stepped. On a majority
+//! of nodes neither restarts without data nor steps of clocks within a margin break it. A guard stops saying so before
+//! a node gives the lock to somebody else, and [`Guard::while_held`] cancels work at that moment.
 //!
 //! **What is not.** A process that is stopped in the middle of a write does not notice that its time is over. Only a
-//! resource that compares [fencing tokens](Guard::fencing_token) stops that write. Asynchronous replication, a node
-//! that restarts without its data, a node whose clock is stepped and a client whose machine is suspended can each give
-//! one lock to two holders.
+//! resource that compares [fencing tokens](Guard::fencing_token) stops that write. Asynchronous replication, a single
+//! node that restarts without its data and one whose clock is stepped can each give one lock to two holders.
 //!
 //! | to read | see |
 //! |---|---|
@@ -34,6 +34,7 @@
 //! | who holds it, and freeing it by force | [`Locks::inspect`], [`Locks::force_release`] |
 //! | watching it run | `tracing` events of the target `quorlock`; with the feature `metrics`, the module `metrics` |
 //! | trying it without a server | [`EmbeddedNode`] |
+//! | reaching servers through a tunnel or a proxy | `LocksBuilder::redis` |
 //! | running it in a simulator | [`Runtime`], [`Transport`](transport::Transport) |
 
 mod acquire;
@@ -62,6 +63,7 @@ mod queue;
 mod release;
 mod runtime;
 mod telemetry;
+mod trust;
 mod while_held;
 
 pub use config::LocksBuilder;
@@ -81,7 +83,9 @@ pub use quorlock_core::name::{Name, NameError};
 pub use quorlock_core::owner::OwnerId;
 pub use quorlock_core::renewal::Lost;
 pub use quorlock_core::time::{Time, WallMillis};
+pub use quorlock_core::trust::Why;
 pub use runtime::{Runtime, Task, Timer, TokioRuntime};
+pub use trust::{NodeTrust, Quarantine};
 pub use while_held::WhileHeld;
 
 #[cfg(doctest)]
@@ -90,17 +94,22 @@ struct Readme;
 
 /// The seam to a node: for transports of your own.
 pub mod transport {
-    pub use quorlock_core::message::{
-        Acquire, AcquireReply, Claim, ForceRelease, ForceReleaseReply, Found, Freshness, Inspect,
-        InspectReply, Release, ReleaseReply, Renew, RenewReply, Reply, Request, Retention, Ttl,
-        Wake,
+    pub use quorlock_core::beat::{Beat, Keep};
+    pub use quorlock_core::marker::{
+        Act, Marker, Nonce, Process, Ripeness, RunId as NodeRunId, Shown, ShownMarker,
     };
-    pub use quorlock_core::node::{Applied, Held, Node};
+    pub use quorlock_core::message::{
+        Access, Acquire, AcquireReply, Channel, Check, Claim, ForceRelease, ForceReleaseReply,
+        Found, Freshness, Inspect, InspectReply, Mode, Place, Release, ReleaseReply, Renew,
+        RenewReply, Reply, Request, Retention, Ttl, Wake,
+    };
+    pub use quorlock_core::node::{Applied, Held, Node, ReadWrite};
     pub use quorlock_core::transport::{
         Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
     };
     #[cfg(feature = "redis")]
     pub use quorlock_redis::{
-        AddressError, ConnectError as NodeConnectError, RedisConfig, RedisTransport, RunId,
+        AddressError, ByteStream, Connect, ConnectError as NodeConnectError, Connecting, Endpoint,
+        Network, RedisConfig, RedisTransport, RunId, Wait,
     };
 }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use quorlock_core::message::Wake;
+use quorlock_core::message::{Channel, Wake};
+use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::{MemberId, Members};
 use quorlock_core::transport::{Listener, Subscription};
 
@@ -36,7 +37,8 @@ struct Ear {
 }
 
 impl Ears {
-    pub(crate) fn new(layout: &Layout) -> Self {
+    /// Listens where an owner who waits is to listen.
+    pub(crate) fn new(layout: &Layout, owner: OwnerId) -> Self {
         let state = State {
             live: vec![false; layout.members.len()],
             is_live: false,
@@ -54,7 +56,8 @@ impl Ears {
                     heard: heard.clone(),
                     member,
                 };
-                place.node.subscribe(&place.name, Arc::new(ear))
+                let channel = Channel::of(&place.name, place.mode, owner);
+                place.node.subscribe(&channel, Arc::new(ear))
             })
             .collect();
         Ears {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::acquisition::Patience;
+use quorlock_core::owner::OwnerId;
 use quorlock_core::time::Time;
 
 use crate::acquire::Acquiring;
@@ -43,11 +44,15 @@ impl Lock {
         }
     }
 
-    /// Locks of several clients taken together: all of them or none. Lease, wait, owner and retry policy are those of
-    /// the first.
+    /// Locks of several clients, in any modes, taken together: all of them or none. Lease, wait, owner and retry policy
+    /// are those of the first.
+    ///
+    /// Fair locks among them keep their places in the queues until some, but not all of the locks are granted: then it
+    /// gives back everything, and begins at the end of every queue. So it is not fair to it, but to everybody else.
     ///
     /// # Errors
-    /// [`ConfigError::NoNames`] without locks, [`ConfigError::Name`] for a name that cannot be one.
+    /// [`ConfigError::NoNames`] without locks, [`ConfigError::Name`] for a name that cannot be one,
+    /// [`ConfigError::TwoModes`] for one name in two modes.
     pub fn all(locks: impl IntoIterator<Item = Lock>) -> Result<Lock, ConfigError> {
         let locks: Vec<Lock> = locks.into_iter().collect();
         let mut parts = Vec::new();
@@ -88,7 +93,7 @@ impl Lock {
     /// its future is neither polled nor dropped the others wait for it.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         match &self.owner {
-            None => self.acquire_anew(self.give_up_at()).await,
+            None => self.acquire_anew(None, self.give_up_at()).await,
             Some(owner) => owner.acquire(self).await,
         }
     }
@@ -102,7 +107,7 @@ impl Lock {
     /// Dropped early, it leaves at most one clean-up to the background.
     pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
         let guard = match &self.owner {
-            None => self.try_anew().await,
+            None => self.try_anew(None).await,
             Some(owner) => owner.try_acquire(self).await,
         };
         match guard {
@@ -126,18 +131,28 @@ impl Lock {
             .map_or(Time::NEVER, |wait| self.client.now() + wait)
     }
 
-    pub(crate) async fn acquire_anew(&self, give_up_at: Time) -> Result<Guard, AcquireError> {
+    /// A new hold; `under` is who writes what is to be read.
+    pub(crate) async fn acquire_anew(
+        &self,
+        under: Option<OwnerId>,
+        give_up_at: Time,
+    ) -> Result<Guard, AcquireError> {
         if self.wait == Some(Duration::ZERO) {
-            return self.try_anew().await;
+            return self.try_anew(under).await;
         }
-        self.hold(Patience::Wait, give_up_at).await
+        self.hold(Patience::Wait, under, give_up_at).await
     }
 
-    pub(crate) async fn try_anew(&self) -> Result<Guard, AcquireError> {
-        self.hold(Patience::Try, Time::NEVER).await
+    pub(crate) async fn try_anew(&self, under: Option<OwnerId>) -> Result<Guard, AcquireError> {
+        self.hold(Patience::Try, under, Time::NEVER).await
     }
 
-    async fn hold(&self, patience: Patience, give_up_at: Time) -> Result<Guard, AcquireError> {
+    async fn hold(
+        &self,
+        patience: Patience,
+        under: Option<OwnerId>,
+        give_up_at: Time,
+    ) -> Result<Guard, AcquireError> {
         if self.client.is_closed() {
             return Err(AcquireError::Closed);
         }
@@ -152,6 +167,7 @@ impl Lock {
             member_timeout: config.member_timeout(lease),
             is_watched: self.lease.is_none(),
             patience,
+            under,
         };
         let hold = Acquiring::new(self.client.clone(), wanted, give_up_at).await?;
         Ok(Guard::new(self.client.clone(), hold))

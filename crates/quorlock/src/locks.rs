@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
+use quorlock_core::message::Mode;
 use quorlock_core::name::Name;
 use quorlock_core::quorum::{Members, Threshold};
 use quorlock_core::transport::Transport;
@@ -48,6 +49,9 @@ impl Locks {
 
     /// Locks on a majority of nodes (RedLock), by transports of your own. Must be called inside a tokio runtime.
     ///
+    /// Nodes that are new to all clients are quarantined for one [`longest_lease`](LocksBuilder::longest_lease) first.
+    /// Where nobody can have used them before, as in a test, say so by [`LocksBuilder::trust_fresh_nodes`].
+    ///
     /// # Errors
     /// [`ConfigError`] for no nodes, or one node twice.
     pub fn on_nodes<T: Transport>(nodes: impl IntoIterator<Item = T>) -> Result<Self, ConfigError> {
@@ -56,8 +60,39 @@ impl Locks {
 
     /// A lock of this name. Nothing is sent; a name that cannot be one is an error when the lock is acquired.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
-        let layout = self.layout([name]);
-        Lock::new(self.client.clone(), layout, None)
+        self.in_mode(Mode::Plain, name)
+    }
+
+    /// A fair lock of this name: first come, first served, across processes.
+    ///
+    /// Each waiter has a place in a queue that the node keeps, and is woken when its turn has come. One that dies is
+    /// passed over when the node has not heard of it for as long as [`LocksBuilder::watchdog_lease`] says, by the
+    /// node's clock; one that gives up leaves the queue. A waiter that comes back after a time-out begins at the end.
+    ///
+    /// It needs one node: several queues have no common order. On several, acquiring it is an error
+    /// ([`ConfigError::FairQuorum`]).
+    pub fn fair(&self, name: impl AsRef<str>) -> Lock {
+        self.in_mode(Mode::Fair, name)
+    }
+
+    /// The lock of this name for one of any number of readers, who keep writers out.
+    ///
+    /// Each reader has a lease of its own. The token of its guard is that of the last writer: a store that has seen it
+    /// is up to date.
+    pub fn read(&self, name: impl AsRef<str>) -> Lock {
+        self.in_mode(Mode::Read, name)
+    }
+
+    /// The lock of this name for one writer, who keeps everybody else out.
+    ///
+    /// A writer may read as well, and go on reading after it has stopped to write: acquire both through one
+    /// [`Owner`]. A reader cannot become a writer ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
+    pub fn write(&self, name: impl AsRef<str>) -> Lock {
+        self.in_mode(Mode::Write, name)
+    }
+
+    fn in_mode(&self, mode: Mode, name: impl AsRef<str>) -> Lock {
+        Lock::new(self.client.clone(), self.layout(mode, [name]), None)
     }
 
     /// Several locks taken together (MultiLock): all of them or none. Duplicates are merged, and the order does not
@@ -69,21 +104,27 @@ impl Locks {
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {
-        let layout = Ok(self.layout(names)?);
+        let layout = Ok(self.layout(Mode::Plain, names)?);
         Ok(Lock::new(self.client.clone(), layout, None))
     }
 
     pub(crate) fn layout<N: AsRef<str>>(
         &self,
+        mode: Mode,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Arc<Layout>, ConfigError> {
         let names = names.into_iter();
         let mut parts = Vec::with_capacity(names.size_hint().0);
         for name in names {
             let given = Name::new(name)?;
+            if mode == Mode::Fair && 1 < self.nodes.len() {
+                let name = given.to_string();
+                return Err(ConfigError::FairQuorum { name });
+            }
             parts.push(Part {
                 name: self.client.config.key(&given)?,
                 given,
+                mode,
                 nodes: self.nodes.clone(),
                 threshold: self.threshold,
             });
@@ -152,5 +193,14 @@ pub(crate) fn layout(parts: Vec<Part>) -> Result<Arc<Layout>, ConfigError> {
     if most < members {
         return Err(ConfigError::TooManyMembers { members, most });
     }
-    Ok(Arc::new(Layout::new(parts)))
+    let layout = Layout::new(parts);
+    for (one, other) in layout.parts.iter().zip(layout.parts.iter().skip(1)) {
+        if one.is_same_place(other) {
+            return Err(ConfigError::TwoModes {
+                name: one.given.to_string(),
+                modes: [one.mode, other.mode],
+            });
+        }
+    }
+    Ok(Arc::new(layout))
 }

@@ -16,8 +16,11 @@ pub const REFUSED_ROUNDS: &str = "quorlock_refused_rounds_total";
 /// Counter: those refused rounds in which some nodes granted: competitors split the votes.
 pub const SPLIT_VOTES: &str = "quorlock_split_votes_total";
 
-/// Counter: rounds that were lost because too few nodes answered, or too slowly.
+/// Counter: rounds that were lost because too few nodes answered, or too slowly, or too many are quarantined.
 pub const FAILED_ROUNDS: &str = "quorlock_failed_rounds_total";
+
+/// Counter: rounds that were won whose nodes had handed out different tokens, which takes one more round trip.
+pub const RAISED_TOKENS: &str = "quorlock_raised_tokens_total";
 
 /// Counter: holds that were lost. Label `kind`: `expired`, `taken`, `unreachable`, `closed`.
 pub const LOST: &str = "quorlock_lost_total";
@@ -30,6 +33,9 @@ pub const CLAIMS_GONE: &str = "quorlock_claims_gone_total";
 
 /// Counter: releases that too few nodes confirmed; they go on in the background.
 pub const RELEASES_UNCONFIRMED: &str = "quorlock_releases_unconfirmed_total";
+
+/// Counter: how often a node was quarantined, or the reason for it changed.
+pub const QUARANTINES: &str = "quorlock_quarantines_total";
 
 /// Counter: claims that were cleaned up in the background, one for each node: of lost rounds, dropped guards and lost holds.
 pub const ORPHANS_CLEANED: &str = "quorlock_orphans_cleaned_total";

@@ -7,6 +7,7 @@ mod inspect;
 pub use force::{ForceReleaseError, ForceReleased, NodeForceRelease};
 pub use inspect::{Inspection, NodeInspection, Summary};
 
+use futures_util::future::join;
 use quorlock_core::message::{ForceRelease, Inspect, Reply, Request};
 use quorlock_core::name::Name;
 
@@ -43,12 +44,17 @@ impl Locks {
             Reply::Inspect(reply) => Some(reply),
             _ => None,
         });
-        let nodes = nodes.await.into_iter();
+        let (nodes, quarantines) = join(nodes, ask::about_themselves(self)).await;
+        let nodes = nodes.into_iter().zip(quarantines);
         Ok(Inspection {
             name,
             needed: self.threshold().needed(),
             nodes: nodes
-                .map(|(address, found)| NodeInspection { address, found })
+                .map(|((address, found), quarantine)| NodeInspection {
+                    address,
+                    found,
+                    quarantine,
+                })
                 .collect(),
         })
     }
@@ -60,7 +66,7 @@ impl Locks {
     /// asks nobody and learns nothing. Until then two may work at once, unless the resource compares
     /// [fencing tokens](crate::Guard::fencing_token): those keep growing, the counter stays.
     ///
-    /// Only plain locks are freed. A lock of another mode and a key that is no lock stay as they are.
+    /// Locks of every mode are freed, readers all at once. A key that is no lock stays as it is.
     ///
     /// # Errors
     /// [`ForceReleaseError::Unconfirmed`] when fewer nodes than a lock needs say that the name is free now: whoever

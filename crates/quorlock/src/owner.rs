@@ -6,6 +6,8 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
+use quorlock_core::message::Mode;
+use quorlock_core::owner::OwnerId;
 use quorlock_core::time::Time;
 use tokio::sync::MutexGuard;
 
@@ -46,7 +48,32 @@ impl Owner {
 
     /// A lock of this name, to be acquired by this owner.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
-        let layout = self.locks.layout([name]);
+        self.in_mode(Mode::Plain, name)
+    }
+
+    /// A fair lock of this name, to be acquired by this owner. See [`Locks::fair`].
+    pub fn fair(&self, name: impl AsRef<str>) -> Lock {
+        self.in_mode(Mode::Fair, name)
+    }
+
+    /// The lock of this name for a reader, to be acquired by this owner, who may be its writer. See [`Locks::read`].
+    ///
+    /// An owner that writes reads at once, and goes on reading when the guard of its write lock is released: others
+    /// may read from then on, and nobody has written in between.
+    pub fn read(&self, name: impl AsRef<str>) -> Lock {
+        self.in_mode(Mode::Read, name)
+    }
+
+    /// The lock of this name for a writer, to be acquired by this owner. See [`Locks::write`].
+    ///
+    /// An owner that reads cannot acquire it, it would wait for itself: that is an error at once
+    /// ([`AcquireError::Upgrade`]).
+    pub fn write(&self, name: impl AsRef<str>) -> Lock {
+        self.in_mode(Mode::Write, name)
+    }
+
+    fn in_mode(&self, mode: Mode, name: impl AsRef<str>) -> Lock {
+        let layout = self.locks.layout(mode, [name]);
         Lock::new(self.locks.client().clone(), layout, Some(self.clone()))
     }
 
@@ -58,7 +85,7 @@ impl Owner {
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {
-        let layout = Ok(self.locks.layout(names)?);
+        let layout = Ok(self.locks.layout(Mode::Plain, names)?);
         Ok(Lock::new(
             self.locks.client().clone(),
             layout,
@@ -68,7 +95,7 @@ impl Owner {
 
     pub(crate) async fn acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
         let layout = lock.layout()?;
-        let slot = self.slot(layout)?;
+        let (slot, under) = self.slot(layout)?;
         let give_up_at = lock.give_up_at();
         let Some(_turn) = slot.turn(lock.client(), give_up_at).await else {
             let names = layout.title();
@@ -76,36 +103,64 @@ impl Owner {
         };
         match slot.reenter(lock.client()).await? {
             Some(guard) => Ok(guard),
-            None => Ok(slot.remember(lock.acquire_anew(give_up_at).await?)),
+            None => Ok(slot.remember(lock.acquire_anew(under, give_up_at).await?)),
         }
     }
 
     pub(crate) async fn try_acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
         let layout = lock.layout()?;
-        let slot = self.slot(layout)?;
+        let (slot, under) = self.slot(layout)?;
         let Ok(_turn) = slot.turn.try_lock() else {
             let names = layout.title();
             return Err(AcquireError::Contended { names });
         };
         match slot.reenter(lock.client()).await? {
             Some(guard) => Ok(guard),
-            None => Ok(slot.remember(lock.try_anew().await?)),
+            None => Ok(slot.remember(lock.try_anew(under).await?)),
         }
     }
 
-    /// The slot of a lock. Slots that are not in use are forgotten on the way.
-    fn slot(&self, layout: &Layout) -> Result<Arc<Slot>, AcquireError> {
+    /// The slot of a lock, and as whom the owner writes what it is going to read. Slots that are not in use are
+    /// forgotten on the way.
+    fn slot(&self, layout: &Layout) -> Result<(Arc<Slot>, Option<OwnerId>), AcquireError> {
         let mut slots = self.holds.lock();
         slots.retain(|_, slot| 1 < Arc::strong_count(slot) || slot.live().is_some());
-        for (_, slot) in slots.iter().filter(|(key, _)| **key != layout.key) {
-            if let Some(hold) = slot.live()
-                && let Some(name) = hold.layout.common_name(layout)
-            {
-                let (names, held) = (layout.title(), name.to_string());
-                return Err(AcquireError::Overlap { names, held });
-            }
+        if let Some(slot) = slots.get(&layout.key)
+            && slot.live().is_some()
+        {
+            return Ok((slot.clone(), None));
         }
-        Ok(slots.entry(layout.key.clone()).or_default().clone())
+        let mut under = None;
+        for hold in slots.values().filter_map(|slot| slot.live()) {
+            under = under.or(beside(&hold, layout)?);
+        }
+        let slot = slots.entry(layout.key.clone()).or_default();
+        Ok((slot.clone(), under))
+    }
+}
+
+/// Whether an owner that has this hold can acquire the layout as well; if it is to read what the hold writes, as whom.
+fn beside(hold: &Hold, layout: &Layout) -> Result<Option<OwnerId>, AcquireError> {
+    let names = || layout.title();
+    let (held, wanted) = (&hold.layout.parts, &layout.parts);
+    if let ([held], [wanted]) = (&**held, &**wanted)
+        && held.is_same_place(wanted)
+    {
+        match (held.mode, wanted.mode) {
+            (Mode::Write, Mode::Read) => return Ok(Some(hold.owner)),
+            (Mode::Read, Mode::Write) => return Err(AcquireError::Upgrade { names: names() }),
+            _ => {}
+        }
+    }
+    match hold.layout.common_name(layout) {
+        None => Ok(None),
+        Some(name) => {
+            let held = name.to_string();
+            Err(AcquireError::Overlap {
+                names: names(),
+                held,
+            })
+        }
     }
 }
 

@@ -10,8 +10,9 @@ use crate::attempt::Attempt;
 use crate::error::AcquireError;
 use crate::mutex::Mutex;
 
-/// What waiters must have in common to share a leader: the lock, the lease, and whether it is watched.
-pub(crate) type Key = (Arc<str>, Lease, bool);
+/// What waiters must have in common to share a leader: the lock, the lease, and whether it is watched. The number is 0,
+/// or different for each waiter that talks to the nodes itself.
+pub(crate) type Key = (Arc<str>, Lease, bool, u64);
 
 #[derive(Debug, Default)]
 pub(crate) struct Queues(Mutex<BTreeMap<Key, Queue>>);

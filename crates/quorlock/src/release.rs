@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use quorlock_core::lease::drift;
 use quorlock_core::message::{ReleaseReply, Reply};
 use quorlock_core::quorum::MemberId;
 use quorlock_core::release::{Confirmation, Confirming};
@@ -60,7 +59,7 @@ impl Releasing {
             hear_late(&client, &hold, now);
         }
         let claimed = hold.claimed();
-        let mut calls = Calls::new();
+        let mut calls = Calls::of(claimed.len());
         for member in &claimed {
             let call = hold
                 .layout
@@ -117,7 +116,7 @@ impl Releasing {
             Confirmation::Unconfirmed | Confirmation::Pending => {
                 let is_late = self.deadline <= self.client.now();
                 let is_silent = |member| is_late && self.confirming.is_unanswered(member);
-                let nodes = self.hold.layout.reports(&self.failed, is_silent);
+                let nodes = self.hold.layout.reports(&self.failed, is_silent, |_| None);
                 telemetry::release_unconfirmed(&self.hold, &nodes);
                 let names = names();
                 Err(ReleaseError::Unconfirmed { names, nodes })
@@ -132,11 +131,11 @@ impl Releasing {
             return;
         }
         let now = self.client.now();
-        let gone = gone(&self.hold, now);
+        let lease = self.hold.lease();
         let orphan = |member| {
             let place = self.hold.layout.place(member);
             self.hold.gone_from(member);
-            Orphaned::new(place, self.hold.owner, now, gone, None)
+            Orphaned::new(place, self.hold.owner, now, lease, None)
         };
         let failed = self.failed.drain(..).map(|(member, _)| orphan(member));
         let calls = self.calls.drain();
@@ -149,7 +148,7 @@ impl Releasing {
 /// Takes in what the members say that had not answered when the round was won. Those that still have not are sent a
 /// release behind the acquire, and the keeper waits for them.
 fn hear_late(client: &Client, hold: &Arc<Hold>, now: Time) {
-    let gone = gone(hold, now);
+    let lease = hold.lease();
     let orphans = hold.take_late().into_iter();
     let orphans = orphans.filter_map(|mut late| match late.poll() {
         Poll::Ready(result) => {
@@ -159,19 +158,13 @@ fn hear_late(client: &Client, hold: &Arc<Hold>, now: Time) {
         Poll::Pending => {
             let member = late.member;
             let place = hold.layout.place(member);
-            let mut orphan = Orphaned::new(place, hold.owner, now, gone, Some(late.call));
+            let mut orphan = Orphaned::new(place, hold.owner, now, lease, Some(late.call));
             orphan.send_release(now);
             hold.gone_from(member);
             Some(orphan)
         }
     });
     client.keeper.leave(now, orphans.collect());
-}
-
-/// By when the claims of a hold that nobody renews have run out.
-fn gone(hold: &Hold, now: Time) -> Time {
-    let lease = hold.lease().length();
-    now + lease + drift(lease)
 }
 
 impl Future for Releasing {

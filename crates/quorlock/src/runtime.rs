@@ -1,10 +1,12 @@
 //! The seam to the world: clocks, timers, tasks and randomness.
 
+mod suspended;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quorlock_core::time::{Time, WallMillis};
 
@@ -38,10 +40,22 @@ pub trait Timer: Send {
     fn poll_until(&mut self, cx: &mut Context<'_>, at: Time) -> Poll<()>;
 }
 
-/// Tokio's clock, timers and tasks. Where tokio's time is paused (in tests), so are the locks.
+/// Tokio's clock, timers and tasks; the clock also counts the time for which the machine was suspended.
+///
+/// The clock of tokio and of the standard library stands still while a Linux machine is suspended, and a lease does
+/// not. On Linux and Android the difference between `CLOCK_BOOTTIME` and `CLOCK_MONOTONIC` is added to it. On Windows
+/// the clock of the standard library counts suspended time by itself; **on macOS and the BSDs it does not**, and a
+/// holder that wakes there believes in its lease until it hears from a node.
+///
+/// No timer counts suspended time. Holds are looked at once a second and at every poll of
+/// [`while_held`](crate::Guard::while_held), so a loss is told within a second of resuming.
+///
+/// Where tokio's time is paused (in tests), so are the locks.
 #[derive(Clone, Copy, Debug)]
 pub struct TokioRuntime {
     origin: tokio::time::Instant,
+    /// For how long the machine had been suspended before.
+    suspended: Duration,
 }
 
 impl TokioRuntime {
@@ -50,8 +64,14 @@ impl TokioRuntime {
     #[expect(clippy::disallowed_methods, reason = "this is the Runtime seam")]
     pub fn new() -> Self {
         TokioRuntime {
+            suspended: suspended::time(),
             origin: tokio::time::Instant::now(),
         }
+    }
+
+    /// For how long the machine was suspended since the origin.
+    fn suspended(&self) -> Duration {
+        suspended::time().saturating_sub(self.suspended)
     }
 }
 
@@ -64,7 +84,9 @@ impl Default for TokioRuntime {
 #[expect(clippy::disallowed_methods, reason = "this is the Runtime seam")]
 impl Runtime for TokioRuntime {
     fn now(&self) -> Time {
-        Time::ZERO + tokio::time::Instant::now().duration_since(self.origin)
+        // In this order: what is told was the time at some moment of this call, however long a pause in between.
+        let suspended = self.suspended();
+        Time::ZERO + suspended + tokio::time::Instant::now().duration_since(self.origin)
     }
 
     fn wall_clock(&self) -> WallMillis {
@@ -75,8 +97,8 @@ impl Runtime for TokioRuntime {
 
     fn timer(&self) -> Box<dyn Timer> {
         Box::new(TokioTimer {
-            origin: self.origin,
-            set: None,
+            runtime: *self,
+            sleep: None,
         })
     }
 
@@ -90,8 +112,8 @@ impl Runtime for TokioRuntime {
 }
 
 struct TokioTimer {
-    origin: tokio::time::Instant,
-    set: Option<(Time, Pin<Box<tokio::time::Sleep>>)>,
+    runtime: TokioRuntime,
+    sleep: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the Runtime seam")]
@@ -100,12 +122,15 @@ impl Timer for TokioTimer {
         if at == Time::NEVER {
             return Poll::Pending;
         }
-        let instant = self.origin + at.since(Time::ZERO);
-        let (set, sleep) = self
-            .set
-            .get_or_insert_with(|| (at, Box::pin(tokio::time::sleep_until(instant))));
-        if *set != at {
-            *set = at;
+        // On tokio's clock, which leaves out the time for which the machine was suspended.
+        let passes = at
+            .since(Time::ZERO)
+            .saturating_sub(self.runtime.suspended());
+        let instant = self.runtime.origin + passes;
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(instant)));
+        if sleep.deadline() != instant {
             sleep.as_mut().reset(instant);
         }
         sleep.as_mut().poll(cx)
@@ -133,5 +158,72 @@ mod tests {
         assert!(runtime.now() < Time::ZERO + Duration::from_millis(95));
         let never = poll_fn(|cx| Poll::Ready(timer.poll_until(cx, Time::NEVER))).await;
         assert_eq!(never, Poll::Pending);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_counts_the_time_that_the_machine_was_suspended() {
+        let runtime = TokioRuntime::new();
+        let before = runtime.now();
+        let mut timer = runtime.timer();
+        let at = before + Duration::from_secs(30);
+        let waits = poll_fn(|cx| Poll::Ready(timer.poll_until(cx, at))).await;
+        assert_eq!(waits, Poll::Pending);
+        suspended::pretended::suspend(Duration::from_secs(40));
+        assert!(before + Duration::from_secs(40) <= runtime.now());
+        let is_due = poll_fn(|cx| Poll::Ready(timer.poll_until(cx, at))).await;
+        assert_eq!(is_due, Poll::Ready(()));
+        // A clock that begins now does not count what was before.
+        assert!(TokioRuntime::new().now() < Time::from_millis(100));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_was_set_after_the_machine_was_suspended_waits_no_longer_for_that() {
+        let runtime = TokioRuntime::new();
+        suspended::pretended::suspend(Duration::from_secs(40));
+        let (at, began) = (runtime.now() + Duration::from_secs(5), tokio_now());
+        let mut timer = runtime.timer();
+        poll_fn(|cx| timer.poll_until(cx, at)).await;
+        let waited = tokio_now() - began;
+        assert!(waited < Duration::from_millis(5_010), "{waited:?}");
+        assert!(at <= runtime.now());
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "how long a test takes")]
+    fn tokio_now() -> tokio::time::Instant {
+        tokio::time::Instant::now()
+    }
+
+    /// Whoever has slept through its lease is told so: at once where it asks, within a second where it waits.
+    #[tokio::test(start_paused = true)]
+    async fn a_holder_whose_machine_was_suspended_for_longer_than_its_lease_has_lost() {
+        let node = crate::EmbeddedNode::new();
+        let locks = crate::Locks::on_node(node.clone()).unwrap();
+        let sleeper = locks.lock("a").acquire().await.unwrap();
+        let worker = locks.lock("b").acquire().await.unwrap();
+        let work = worker.while_held(std::future::pending::<()>());
+        let lost = sleeper.lost();
+        assert!(sleeper.is_held());
+
+        suspended::pretended::suspend(Duration::from_secs(30));
+        assert!(!sleeper.is_held());
+        let resumed = tokio_now();
+        let (lost, work) = tokio::join!(lost, work);
+        assert_eq!(lost, crate::Lost::Expired);
+        assert_eq!(work, Err(crate::Lost::Expired));
+        let told_after = tokio_now() - resumed;
+        assert!(told_after <= Duration::from_millis(1_001), "{told_after:?}");
+    }
+
+    #[tokio::test]
+    async fn the_clock_goes_on_and_never_back() {
+        let runtime = TokioRuntime::new();
+        let began = tokio_now();
+        let mut last = runtime.now();
+        for _ in 0..10_000 {
+            let now = runtime.now();
+            assert!(last <= now);
+            last = now;
+        }
+        assert!(last.since(Time::ZERO) < began.elapsed() + Duration::from_secs(1));
     }
 }

@@ -27,6 +27,7 @@ use crate::client::Client;
 use crate::error::{AcquireError, NodeReport};
 use crate::hold::Hold;
 use crate::layout::Layout;
+use crate::trust::Quarantine;
 
 /// Counts one, with a label if there is one.
 macro_rules! count {
@@ -121,6 +122,10 @@ pub(crate) fn round_lost(layout: &Layout, loss: &Loss, problems: &[NodeReport]) 
             count!(FAILED_ROUNDS);
             tell!(debug, names = %layout.title(), ?loss, "a round failed");
         }
+        Loss::Quarantined { .. } => {
+            count!(FAILED_ROUNDS);
+            tell!(debug, names = %layout.title(), "too many nodes are quarantined: waiting until they are trusted");
+        }
         Loss::OtherMode(mode) => {
             tell!(warn, names = %layout.title(), found = %mode, "a lock of another mode stands there");
         }
@@ -128,6 +133,12 @@ pub(crate) fn round_lost(layout: &Layout, loss: &Loss, problems: &[NodeReport]) 
     for node in problems {
         tell!(debug, address = %node.address, problem = %node, "a node did not count in a round");
     }
+}
+
+/// A round was won whose members handed out different tokens.
+pub(crate) fn raised(layout: &Layout) {
+    count!(RAISED_TOKENS);
+    tell!(debug, names = %layout.title(), "the nodes handed out different tokens: proposing a larger one");
 }
 
 /// A hold is over: released or lost.
@@ -200,6 +211,17 @@ pub(crate) fn release_unconfirmed(hold: &Hold, problems: &[NodeReport]) {
     for node in problems {
         tell!(warn, owner = %hold.owner, address = %node.address, problem = %node, "a node did not confirm a release");
     }
+}
+
+/// The votes of a node do not count from now on.
+pub(crate) fn quarantined(address: &str, quarantine: Quarantine) {
+    count!(QUARANTINES);
+    tell!(warn, address, why = %quarantine.why, left = ?quarantine.left, "a node is quarantined: it is asked, but its votes do not count yet");
+}
+
+/// They count again.
+pub(crate) fn trusted(address: &str) {
+    tell!(info, address, "a node is trusted: its votes count");
 }
 
 /// Nothing is left to do for a claim that may have stood on a node.

@@ -102,7 +102,10 @@ async fn no_nodes_and_one_node_twice_are_refused_and_an_even_number_is_not() {
     let twice = Locks::on_nodes([node.clone(), EmbeddedNode::new(), node]).unwrap_err();
     assert!(matches!(twice, ConfigError::SameNode { .. }), "{twice}");
     let four: Vec<_> = (0..4).map(|_| EmbeddedNode::new()).collect();
-    let locks = Locks::on_nodes(four.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(four.clone())
+        .unwrap();
     four[0].kill();
     locks
         .lock("a")
@@ -121,8 +124,12 @@ async fn no_nodes_and_one_node_twice_are_refused_and_an_even_number_is_not() {
 async fn what_else_stands_under_the_name_is_named_and_stays() {
     let (node, locks) = one();
     let name = Name::new("a").unwrap();
-    for mode in [Mode::Read, Mode::Write] {
-        node.put(&name, Held::Mode(mode), None);
+    let stranger = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31".parse().unwrap();
+    for (mode, held) in [
+        (Mode::Read, Held::read(stranger, 1)),
+        (Mode::Write, Held::write(stranger, 1)),
+    ] {
+        node.put(&name, held, None);
         let error = locks.lock("a").acquire().await.unwrap_err();
         assert!(
             matches!(error, AcquireError::OtherMode { found, .. } if found == mode),

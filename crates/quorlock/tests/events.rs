@@ -118,7 +118,10 @@ async fn node_address(locks: &Locks) -> String {
 async fn failing_renewals_and_releases_are_warnings_that_name_the_node() {
     let (told, _guard) = Recorder::begin();
     let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
-    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     let guard = locks.lock("a").acquire().await.unwrap();
     nodes[0].kill();
     sleep(Duration::from_secs(12)).await;
@@ -136,7 +139,10 @@ async fn failing_renewals_and_releases_are_warnings_that_name_the_node() {
 async fn a_silent_node_is_told_of() {
     let (told, _guard) = Recorder::begin();
     let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
-    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     nodes[0].pause();
     let guard = locks.lock("a").acquire().await.unwrap();
     sleep(Duration::from_secs(3)).await;

@@ -14,7 +14,10 @@ use tokio::time::{advance, sleep};
 
 fn five() -> (Vec<EmbeddedNode>, Locks) {
     let nodes: Vec<_> = (0..5).map(|_| EmbeddedNode::new()).collect();
-    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     (nodes, locks)
 }
 
@@ -140,7 +143,10 @@ async fn waiters_of_one_process_take_turns() {
 #[tokio::test(start_paused = true)]
 async fn several_locks_in_different_orders_make_progress() {
     let (nodes, locks) = five();
-    let other = Locks::on_nodes(nodes.clone()).unwrap();
+    let other = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     let run = |locks: Locks, names: [&'static str; 2]| async move {
         for _ in 0..20 {
             let guard = locks.all(names).unwrap().acquire().await.unwrap();

@@ -16,7 +16,7 @@ use ::metrics::{
     SharedString, Unit,
 };
 use quorlock::transport::Held;
-use quorlock::{EmbeddedNode, Locks, Lost, Mode, Name, metrics};
+use quorlock::{EmbeddedNode, Locks, Lost, Name, metrics};
 use tokio::time::sleep;
 
 /// Keeps sums by name and label.
@@ -147,12 +147,25 @@ async fn split_votes_are_counted() {
     let _local = ::metrics::set_default_local_recorder(&sums);
     let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
     let name = Name::new("a").unwrap();
-    let others = Locks::on_nodes(nodes[..2].iter().cloned()).unwrap();
+    let others = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes[..2].iter().cloned())
+        .unwrap();
     let _theirs = others.lock("a").acquire().await.unwrap();
-    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
     assert_eq!(sums.count(metrics::SPLIT_VOTES), 1);
-    nodes[0].put(&name, Held::Mode(Mode::Read), None);
+    nodes[0].put(
+        &name,
+        Held::read(
+            "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31".parse().unwrap(),
+            1,
+        ),
+        None,
+    );
     locks.lock("a").try_acquire().await.unwrap_err();
     assert_eq!(sums.count("quorlock_wait_seconds refused"), 1);
 }

@@ -11,14 +11,17 @@ use std::time::Duration;
 
 use quorlock::transport::{Cause, Held};
 use quorlock::{
-    AcquireError, ConfigError, EmbeddedNode, ForceReleaseError, Found, Lock, Locks, Lost, Mode,
-    Name, NameError, Summary, Ttl,
+    AcquireError, ConfigError, EmbeddedNode, ForceReleaseError, Found, Lock, Locks, Lost, Name,
+    NameError, Summary, Ttl,
 };
 use tokio::time::{Instant, sleep};
 
 fn five() -> (Vec<EmbeddedNode>, Locks) {
     let nodes: Vec<_> = (0..5).map(|_| EmbeddedNode::new()).collect();
-    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     (nodes, locks)
 }
 
@@ -53,7 +56,7 @@ async fn an_inspection_shows_the_holder_node_by_node() {
             panic!("{reply:?}")
         };
         assert_eq!((owner, *count), (&holder, 2));
-        assert!(matches!(ttl, Ttl::Millis(1..=30_000)));
+        assert!(matches!(ttl, Ttl::Millis(30_001..=90_000)));
     }
     drop((guard, inner));
     settle().await;
@@ -82,30 +85,42 @@ async fn an_inspection_says_why_a_node_is_not_counted_and_is_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_plain_lock_is_shown_and_stays() {
-    for (held, found) in [
-        (
-            Held::Mode(Mode::Write),
-            Found::OtherMode {
-                mode: Mode::Write,
-                ttl: Ttl::Unbounded,
-            },
-        ),
-        (Held::NotALock, Found::NotALock),
-    ] {
-        let node = EmbeddedNode::new();
-        let locks = Locks::on_node(node.clone()).unwrap();
-        node.put(&name("a"), held, None);
-        let inspection = locks.inspect("a").await.unwrap();
-        assert_eq!(inspection.summary(), Summary::Obstructed);
-        assert_eq!(inspection.nodes[0].found.as_ref().unwrap().found, found);
-        let error = locks.force_release("a").await.unwrap_err();
-        assert!(
-            matches!(error, ForceReleaseError::Unconfirmed(_)),
-            "{error}"
-        );
-        assert_eq!(node.held(&name("a")), Some((held, Ttl::Unbounded)));
-    }
+async fn what_is_no_lock_is_shown_and_stays() {
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    node.put(&name("a"), Held::NotALock, None);
+    let inspection = locks.inspect("a").await.unwrap();
+    assert_eq!(inspection.summary(), Summary::Obstructed);
+    assert_eq!(
+        inspection.nodes[0].found.as_ref().unwrap().found,
+        Found::NotALock
+    );
+    let error = locks.force_release("a").await.unwrap_err();
+    assert!(
+        matches!(error, ForceReleaseError::Unconfirmed(_)),
+        "{error}"
+    );
+    assert_eq!(
+        node.held(&name("a")),
+        Some((Held::NotALock, Ttl::Unbounded))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_and_a_writer_are_shown_and_freed_by_force() {
+    let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
+    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let one = locks.read("a").acquire().await.unwrap();
+    let _other = locks.read("a").acquire().await.unwrap();
+    let inspection = locks.inspect("a").await.unwrap();
+    assert_eq!(inspection.summary(), Summary::Read { nodes: 3 });
+    assert!(inspection.to_string().contains("readers 2"), "{inspection}");
+    assert_eq!(locks.force_release("a").await.unwrap().freed(), 3);
+    let writer = locks.write("a").acquire().await.unwrap();
+    assert!(one.extend(Duration::from_secs(30)).await.is_err());
+    let owner = writer.owner_id().to_string();
+    let inspection = locks.inspect("a").await.unwrap();
+    assert_eq!(inspection.summary(), Summary::Held { owner, nodes: 3 });
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use quorlock::transport::Held;
-use quorlock::{AcquireError, EmbeddedNode, Locks, Lost, Mode, Name, RetryPolicy};
+use quorlock::{AcquireError, EmbeddedNode, Locks, Lost, Name, RetryPolicy};
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ async fn an_acquisition_fails_after_as_many_failed_rounds_as_allowed() {
     for rounds in [1, 3, 6] {
         let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
         let policy = RetryPolicy::default().failed_rounds(rounds);
-        let locks = Locks::builder().retry(policy);
+        let locks = Locks::builder().trust_fresh_nodes().retry(policy);
         let locks = locks.on_nodes(nodes.clone()).unwrap();
         nodes[1].kill();
         nodes[2].kill();
@@ -53,7 +53,7 @@ async fn no_pause_is_longer_than_the_cap() {
 async fn a_waiter_looks_again_after_the_poll_cap_though_nothing_wakes_it() {
     let node = EmbeddedNode::new();
     let policy = RetryPolicy::default().poll_cap(2 * SECOND);
-    let locks = Locks::builder().retry(policy);
+    let locks = Locks::builder().trust_fresh_nodes().retry(policy);
     let locks = locks.on_node(node.clone()).unwrap();
     let other = Locks::on_node(node.clone()).unwrap();
     // A claim without an end, which goes without a word.
@@ -72,7 +72,7 @@ async fn a_waiter_looks_again_after_the_poll_cap_though_nothing_wakes_it() {
 #[tokio::test(start_paused = true)]
 async fn no_lock_is_held_longer_than_the_longest_hold() {
     let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
-    let locks = Locks::builder().max_hold(100 * SECOND);
+    let locks = Locks::builder().trust_fresh_nodes().max_hold(100 * SECOND);
     let locks = locks.on_nodes(nodes.clone()).unwrap();
     let began = Instant::now();
     let guard = locks.lock("a").acquire().await.unwrap();
@@ -91,7 +91,14 @@ async fn no_lock_is_held_longer_than_the_longest_hold() {
 #[tokio::test(start_paused = true)]
 async fn another_mode_is_not_waited_out() {
     let node = EmbeddedNode::new();
-    node.put(&Name::new("a").unwrap(), Held::Mode(Mode::Read), None);
+    node.put(
+        &Name::new("a").unwrap(),
+        Held::read(
+            "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31".parse().unwrap(),
+            1,
+        ),
+        None,
+    );
     let locks = Locks::on_node(node).unwrap();
     let began = Instant::now();
     let error = locks.lock("a").acquire().await.unwrap_err();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock::transport::{
-    AcquireReply, Call, Freshness, Held, Listener, ReleaseReply, RenewReply, Reply, Request,
-    Subscription, Transport,
+    AcquireReply, Call, Channel, Freshness, Held, Listener, NodeRunId, Nonce, ReleaseReply,
+    RenewReply, Reply, Request, Ripeness, Shown, ShownMarker, Subscription, Transport,
 };
 use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost, Name, ReleaseError, Token};
 use tokio::time::{Instant, sleep, timeout};
@@ -38,7 +38,10 @@ async fn a_late_grant_carries_the_lease_that_it_stated() {
     let e = EmbeddedNode::new();
     e.kill();
     let nodes = vec![a.clone(), b.clone(), c.clone(), d.clone(), e.clone()];
-    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     let g = locks.lock("x").lease(S(10)).acquire().await.unwrap();
     c.pause();
     assert!(matches!(
@@ -49,7 +52,10 @@ async fn a_late_grant_carries_the_lease_that_it_stated() {
     c.resume();
     e.restart();
     // What C queued while it was stopped renews a claim that has expired.
-    let other = Locks::on_nodes(nodes).unwrap();
+    let other = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes)
+        .unwrap();
     let h = other.lock("x").try_acquire().await.unwrap();
     assert!(
         !(g.is_held() && h.is_some_and(|h| h.is_held())),
@@ -152,7 +158,10 @@ async fn our_own_clean_up_does_not_wake_us() {
     for _ in 0..2 {
         nodes.push(EmbeddedNode::new().latency(MS(2)));
     }
-    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     let _ = locks.lock("a").wait(S(60)).acquire().await;
     assert!(nodes[0].executed() < 100);
 }
@@ -164,7 +173,10 @@ async fn contention_with_a_dead_minority_is_contention() {
     let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
     nodes[0].kill();
     nodes[1].put(&n, foreign(), Some(S(3)));
-    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
     let guard = locks.lock("a").wait(S(20)).acquire().await.unwrap();
     assert!(guard.is_held());
@@ -175,8 +187,14 @@ async fn contention_with_a_dead_minority_is_contention() {
 async fn a_dead_minority_does_not_delay_a_waiter() {
     let nodes: Vec<_> = (0..5).map(|_| EmbeddedNode::new()).collect();
     nodes[0].kill();
-    let locks = Locks::on_nodes(nodes.clone()).unwrap();
-    let other = Locks::on_nodes(nodes.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
+    let other = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     let g = other.lock("a").acquire().await.unwrap();
     let began = Instant::now();
     let w = tokio::spawn({
@@ -227,10 +245,16 @@ struct Fake {
 impl Transport for Fake {
     fn call(&self, r: Request) -> Call {
         let reply = match r {
-            Request::Acquire(_) => Reply::Acquire(AcquireReply::Granted {
-                freshness: Freshness::Anew,
-                token: Token(self.granted),
-            }),
+            Request::Acquire(_) => Reply::Checked(
+                AcquireReply::Granted {
+                    freshness: Freshness::Anew,
+                    token: Token(self.granted),
+                },
+                Shown {
+                    run_id: NodeRunId(self.address.bytes().map(u64::from).sum()),
+                    marker: ShownMarker::Own(Nonce::new(1), Ripeness::Ripe),
+                },
+            ),
             Request::Renew(r) => Reply::Renew(
                 r.claims
                     .iter()
@@ -243,7 +267,7 @@ impl Transport for Fake {
         };
         Box::pin(std::future::ready(Ok(reply)))
     }
-    fn subscribe(&self, _: &Name, l: Arc<dyn Listener>) -> Subscription {
+    fn subscribe(&self, _: &Channel, l: Arc<dyn Listener>) -> Subscription {
         l.live();
         Subscription::new(())
     }
@@ -260,7 +284,10 @@ async fn a_raise_settles_on_the_token_that_was_taken() {
         stored,
     };
     // A and B hand out 6, C is heard with 5 and stores 10 by the time of the proposal.
-    let locks = Locks::on_nodes([f("a", 6, 0), f("b", 6, 0), f("c", 5, 10)]).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes([f("a", 6, 0), f("b", 6, 0), f("c", 5, 10)])
+        .unwrap();
     let g = locks.lock("x").acquire().await.unwrap();
     assert_eq!(g.fencing_token(), Token(7));
 }
@@ -269,7 +296,10 @@ async fn a_raise_settles_on_the_token_that_was_taken() {
 #[tokio::test(start_paused = true)]
 async fn waiters_of_one_process_fail_together_in_an_outage() {
     let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
-    let locks = Locks::on_nodes(nodes.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
     for n in &nodes {
         n.pause();
     }

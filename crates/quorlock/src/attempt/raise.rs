@@ -10,7 +10,7 @@ use quorlock_core::release::{Confirmation, Confirming};
 use quorlock_core::round::{Loss, Outcome, Round};
 use quorlock_core::time::Time;
 
-use super::Wanted;
+use super::{FIRST, Wanted};
 use crate::calls::Calls;
 use crate::client::Client;
 
@@ -35,7 +35,7 @@ impl Raise {
             proposed: tokens.clone(),
             tokens,
             confirming: None,
-            calls: Calls::new(),
+            calls: Calls::of(wanted.layout.members.len()),
             deadline: now + wanted.member_timeout,
             proposals: 0,
         }
@@ -100,7 +100,7 @@ impl Raise {
     ) -> Confirming {
         self.proposals += 1;
         self.proposed = self.tokens.clone();
-        self.calls = Calls::new();
+        self.calls = Calls::of(wanted.layout.members.len());
         self.deadline = client.now() + wanted.member_timeout;
         let members = wanted.layout.members.clone();
         let confirming = Confirming::new(members, |member| round.has_granted(member));
@@ -120,8 +120,10 @@ impl Raise {
                 count: 1,
                 lease: wanted.lease,
                 token,
+                keep: place.keep(FIRST + u64::from(self.proposals)),
             };
             let request = Request::Renew(Renew {
+                mode: place.mode,
                 claims: vec![claim],
                 retention: client.config.retention,
             });

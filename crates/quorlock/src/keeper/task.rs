@@ -7,18 +7,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{FuturesUnordered, Stream};
-use quorlock_core::lease::drift;
-use quorlock_core::message::{Claim, ReleaseReply, Renew, RenewReply, Reply, Request, Retention};
+use quorlock_core::message::{
+    Claim, Mode, ReleaseReply, Renew, RenewReply, Reply, Request, Retention,
+};
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Lost, Status};
 use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
 
-use super::{Asked, Inner, Keeper, Message, Orphaned, TICK, answer};
+use super::{Asked, Inner, Keeper, Message, Orphaned, TICK};
 use crate::hold::Hold;
-use crate::layout::Node;
+use crate::layout::{Node, Place};
 use crate::runtime::{Runtime, Timer};
 use crate::telemetry;
+use crate::trust::{Asking, answer};
 
 /// How many claims go into one renewal: few enough not to hold up a server, which runs one script at a time.
 const BATCH: usize = 100;
@@ -27,6 +29,7 @@ pub(super) struct KeeperTask {
     keeper: Arc<Keeper>,
     runtime: Arc<dyn Runtime>,
     retention: Retention,
+    nodes: Arc<[Node]>,
     timer: Box<dyn Timer>,
     calls: FuturesUnordered<Pending>,
     /// Empty, and as large as the inbox was: they change places.
@@ -66,20 +69,35 @@ enum Of {
     OrphanRelease(u64),
     /// A release that leaves some of the count.
     Lowering(Asked),
+    /// The end of a node's watch, sent then.
+    Ripening(Node, Time),
 }
 
-/// The renewals that are due, node by node.
+/// The renewals that are due, node by node and mode by mode.
 #[derive(Default)]
-struct Batches {
-    nodes: Vec<(Node, Vec<(Claim, Asked)>)>,
+struct Batches(Vec<Batch>);
+
+struct Batch {
+    node: Node,
+    mode: Mode,
+    claims: Vec<(Claim, Asked)>,
 }
 
 impl Batches {
-    fn add(&mut self, node: &Node, claim: Claim, asked: Asked) {
-        let known = self.nodes.iter_mut().find(|(n, _)| Arc::ptr_eq(n, node));
-        match known {
-            Some((_, claims)) => claims.push((claim, asked)),
-            None => self.nodes.push((node.clone(), vec![(claim, asked)])),
+    fn add(&mut self, place: &Place, claim: Claim, asked: Asked) {
+        let mode = match place.mode {
+            Mode::Fair => Mode::Plain,
+            mode => mode,
+        };
+        let is_known =
+            |batch: &&mut Batch| batch.mode == mode && Arc::ptr_eq(&batch.node, &place.node);
+        match self.0.iter_mut().find(is_known) {
+            Some(batch) => batch.claims.push((claim, asked)),
+            None => self.0.push(Batch {
+                node: place.node.clone(),
+                mode,
+                claims: vec![(claim, asked)],
+            }),
         }
     }
 }
@@ -89,12 +107,14 @@ impl KeeperTask {
         keeper: Arc<Keeper>,
         runtime: Arc<dyn Runtime>,
         retention: Retention,
+        nodes: Arc<[Node]>,
     ) -> Self {
         KeeperTask {
             keeper,
             timer: runtime.timer(),
             runtime,
             retention,
+            nodes,
             calls: FuturesUnordered::new(),
             mail: Vec::new(),
             orphans: BTreeMap::new(),
@@ -148,6 +168,7 @@ impl KeeperTask {
             let asked = Asked {
                 hold: hold.clone(),
                 member,
+                asking: Asking::Missing,
                 lease: hold.lease(),
                 sent: now,
             };
@@ -178,8 +199,8 @@ impl KeeperTask {
 
     fn orphan(&mut self, hold: &Hold, member: MemberId, now: Time) {
         hold.gone_from(member);
-        let gone = now + hold.lease().length() + drift(hold.lease().length());
-        let orphan = Orphaned::new(hold.layout.place(member), hold.owner, now, gone, None);
+        let place = hold.layout.place(member);
+        let orphan = Orphaned::new(place, hold.owner, now, hold.lease(), None);
         self.adopt(orphan, now);
     }
 
@@ -250,39 +271,45 @@ impl KeeperTask {
                 Status::Releasing => self.keeper.forget(&hold),
             }
         }
-        for (node, claims) in batches.nodes {
-            self.renew(&node, claims);
+        for batch in batches.0 {
+            self.renew(batch);
         }
     }
 
     fn ask(&mut self, hold: &Arc<Hold>, now: Time, batches: &mut Batches) {
         while let Some((member, ask, lease)) = hold.next_ask(now) {
-            let node = &hold.layout.place(member).node;
+            let place = hold.layout.place(member);
             let asked = Asked {
                 hold: hold.clone(),
                 member,
+                asking: Asking::Missing,
                 lease,
                 sent: now,
             };
             match ask {
                 Ask::Renew => {
                     let claim = asked.hold.claim(member, hold.count().max(1), lease);
-                    batches.add(node, claim, asked);
+                    batches.add(place, claim, asked);
                 }
                 Ask::Reacquire => {
-                    let call = node.call(hold.reacquire_request(member, lease));
+                    let call = place.node.call(hold.reacquire_request(member, lease));
                     self.call(Of::Reacquire(asked), call);
                 }
             }
         }
     }
 
-    fn renew(&mut self, node: &Node, claims: Vec<(Claim, Asked)>) {
+    fn renew(&mut self, batch: Batch) {
+        let Batch { node, mode, claims } = batch;
         let mut claims = claims.into_iter().peekable();
         while claims.peek().is_some() {
             let (claims, renewing) = claims.by_ref().take(BATCH).unzip();
             let retention = self.retention;
-            let call = node.call(Request::Renew(Renew { claims, retention }));
+            let call = node.call(Request::Renew(Renew {
+                mode,
+                claims,
+                retention,
+            }));
             self.call(Of::Renewal(renewing), call);
         }
     }
@@ -313,7 +340,29 @@ impl KeeperTask {
                     self.after(&asked.hold, now);
                 }
             }
+            Of::Ripening(node, sent) => {
+                node.ripened(now, sent, result);
+                self.keeper.watch(node.poll_timeout());
+            }
         }
+    }
+
+    /// Ends the watches that are due.
+    fn ripen_due(&mut self, now: Time) {
+        {
+            let mut inner = self.keeper.inner.lock();
+            if now < inner.watch_due || inner.is_closing || inner.is_finishing {
+                return;
+            }
+            inner.watch_due = Time::NEVER;
+        }
+        for node in self.nodes.clone().iter() {
+            if let Some(request) = node.next_ripening(now) {
+                self.call(Of::Ripening(node.clone(), now), node.call(request));
+            }
+        }
+        let due = self.nodes.iter().map(|node| node.poll_timeout()).min();
+        self.keeper.watch(due.unwrap_or(Time::NEVER));
     }
 
     fn renewed(&mut self, renewing: Vec<Asked>, result: &Result<Reply, TransportError>, now: Time) {
@@ -333,6 +382,7 @@ impl KeeperTask {
             member,
             lease,
             sent,
+            ..
         } in renewing
         {
             hold.end_ask(member);
@@ -382,7 +432,11 @@ impl KeeperTask {
         } else {
             inner.inbox_due
         };
-        let at = mail.min(orphans).min(holds);
+        let watch = match inner.is_closing || inner.is_finishing {
+            true => Time::NEVER,
+            false => inner.watch_due,
+        };
+        let at = mail.min(orphans).min(holds).min(watch);
         inner.wakes_at = at;
         let is_idle = self.calls.is_empty() && self.orphans.is_empty() && inner.inbox.is_empty();
         inner.is_idle = is_idle;
@@ -422,6 +476,7 @@ impl Future for KeeperTask {
             task.take_messages(now);
             task.attend_due(now);
             task.keep_due(now);
+            task.ripen_due(now);
             while let Poll::Ready(Some((of, result))) = Pin::new(&mut task.calls).poll_next(cx) {
                 let now = task.runtime.now();
                 task.handle(of, &result, now);

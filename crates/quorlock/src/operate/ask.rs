@@ -2,12 +2,15 @@
 
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Duration;
 
 use quorlock_core::message::{Reply, Request};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 
 use crate::calls::Calls;
+use crate::layout::Node;
 use crate::locks::Locks;
+use crate::trust::Quarantine;
 
 /// What each node answers, with its address, or why it does not.
 pub(super) async fn all<T>(
@@ -15,34 +18,75 @@ pub(super) async fn all<T>(
     request: &Request,
     mut take: impl FnMut(Reply) -> Option<T>,
 ) -> Vec<(String, Result<T, TransportError>)> {
+    let requests = |_: &Node| Some(request.clone());
+    let answers = each(locks, requests, |_, result| {
+        result.and_then(|reply| take(reply).ok_or_else(strange))
+    });
+    let answers = answers.await.into_iter();
+    let patience = patience(locks);
+    let late = || error(Cause::TimedOut, format!("no answer within {patience:?}"));
+    let addresses = locks.nodes().iter().map(|node| node.address().to_owned());
+    addresses
+        .zip(answers.map(|answer| answer.unwrap_or_else(|| Err(late()))))
+        .collect()
+}
+
+/// Asks each node what it shows of itself, if they are watched, and says why those are quarantined that are.
+pub(super) async fn about_themselves(locks: &Locks) -> Vec<Option<Quarantine>> {
     let client = locks.client();
-    let patience = client.config.member_timeout(client.config.watchdog_lease);
-    let deadline = client.now() + patience;
-    let mut calls = Calls::new();
+    let sent = client.now();
+    let seen = each(
+        locks,
+        |node| node.look(),
+        |node, result| {
+            node.seen(client.now(), sent, &result);
+        },
+    );
+    seen.await;
+    let now = client.now();
+    locks
+        .nodes()
+        .iter()
+        .map(|node| node.quarantine(now))
+        .collect()
+}
+
+/// How long each node is given.
+fn patience(locks: &Locks) -> Duration {
+    let config = &locks.client().config;
+    config.member_timeout(config.watchdog_lease)
+}
+
+/// One request to each node, and what was made of the results of those that answered in time.
+async fn each<T>(
+    locks: &Locks,
+    request: impl Fn(&Node) -> Option<Request>,
+    mut take: impl FnMut(&Node, Result<Reply, TransportError>) -> T,
+) -> Vec<Option<T>> {
+    let client = locks.client();
+    let deadline = client.now() + patience(locks);
+    let mut calls = Calls::of(locks.nodes().len());
     let mut answers = Vec::new();
     for (index, node) in locks.nodes().iter().enumerate() {
-        calls.push(index, node.call(request.clone()));
+        if let Some(request) = request(node) {
+            calls.push((index, node), node.call(request));
+        }
         answers.push(None);
     }
     let mut timer = client.runtime.timer();
     poll_fn(|cx| {
-        calls.poll(cx, |index, result| {
+        calls.poll(cx, |(index, node), result| {
             if let Some(place) = answers.get_mut(index) {
-                *place = Some(result.and_then(|reply| take(reply).ok_or_else(strange)));
+                *place = Some(take(node, result));
             }
         });
-        if answers.iter().all(Option::is_some) {
+        if calls.is_empty() {
             return Poll::Ready(());
         }
         timer.poll_until(cx, deadline)
     })
     .await;
-    let addresses = locks.nodes().iter().map(|node| node.address().to_owned());
-    let late = || error(Cause::TimedOut, format!("no answer within {patience:?}"));
-    let answers = answers
-        .into_iter()
-        .map(|a| a.unwrap_or_else(|| Err(late())));
-    addresses.zip(answers).collect()
+    answers
 }
 
 fn strange() -> TransportError {

@@ -85,7 +85,6 @@ impl fmt::Display for NodeForceRelease {
         match &self.result {
             Ok(ForceReleaseReply::Freed) => f.write_str("freed"),
             Ok(ForceReleaseReply::WasFree) => f.write_str("was free"),
-            Ok(ForceReleaseReply::OtherMode(mode)) => write!(f, "refused: a {mode} stands there"),
             Err(error) => write!(f, "not confirmed: {error}"),
         }
     }

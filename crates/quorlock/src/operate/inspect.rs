@@ -7,6 +7,8 @@ use quorlock_core::message::{Found, InspectReply, Ttl};
 use quorlock_core::name::Name;
 use quorlock_core::transport::TransportError;
 
+use crate::trust::Quarantine;
+
 /// What the nodes show under a name. See [`Locks::inspect`](crate::Locks::inspect).
 ///
 /// As text it has a line for the whole, and one for each node.
@@ -29,6 +31,8 @@ pub struct NodeInspection {
     pub address: String,
     /// What stands there and the stored token, or why the node is not counted.
     pub found: Result<InspectReply, TransportError>,
+    /// Why its votes for new holds do not count, if they do not. Of a node that did not answer it is what was known.
+    pub quarantine: Option<Quarantine>,
 }
 
 /// What the nodes' answers amount to.
@@ -42,9 +46,14 @@ pub enum Summary {
         /// How many nodes show it.
         nodes: usize,
     },
+    /// Enough nodes show readers, and nobody who writes.
+    Read {
+        /// How many nodes show readers.
+        nodes: usize,
+    },
     /// Enough nodes are free for somebody to acquire the name.
     Free,
-    /// A lock of another mode, or keys that are no locks, keep everybody from acquiring the name as a plain lock.
+    /// Keys that are no locks keep everybody from acquiring the name.
     Obstructed,
     /// Enough nodes answered, but no owner has enough of them, nor are enough free: votes are split, or somebody left
     /// claims behind. This passes; look again.
@@ -58,13 +67,17 @@ impl Inspection {
     #[must_use]
     pub fn summary(&self) -> Summary {
         let mut owners: BTreeMap<&str, usize> = BTreeMap::new();
-        let (mut free, mut modes, mut strange) = (0, 0, 0);
+        let (mut free, mut read, mut strange) = (0, 0, 0);
         let found: Vec<_> = self.found().collect();
         for found in &found {
             match found {
-                Found::Plain { owner, .. } => *owners.entry(owner).or_default() += 1,
+                Found::Plain { owner, .. }
+                | Found::ReadWrite {
+                    writer: Some((owner, _)),
+                    ..
+                } => *owners.entry(owner).or_default() += 1,
                 Found::Nothing => free += 1,
-                Found::OtherMode { .. } => modes += 1,
+                Found::ReadWrite { writer: None, .. } => read += 1,
                 Found::NotALock => strange += 1,
             }
         }
@@ -75,7 +88,8 @@ impl Inspection {
                 owner: owner.to_owned(),
                 nodes,
             },
-            _ if 0 < modes || spare < strange => Summary::Obstructed,
+            _ if self.needed <= read => Summary::Read { nodes: read },
+            _ if spare < strange => Summary::Obstructed,
             _ if self.needed <= free => Summary::Free,
             _ if found.len() < self.needed => Summary::Unknown,
             _ => Summary::Undecided,
@@ -98,15 +112,16 @@ impl fmt::Display for Inspection {
         write!(f, "{}: ", self.name)?;
         match self.summary() {
             Summary::Held { owner, nodes } => write!(f, "held by {owner} on {nodes} of {of} nodes"),
+            Summary::Read { nodes } => write!(f, "read on {nodes} of {of} nodes"),
             Summary::Free => {
                 let free = count(|found| *found == Found::Nothing);
                 write!(f, "free on {free} of {of} nodes")
             }
             Summary::Obstructed => {
-                let keys = count(|f| matches!(f, Found::OtherMode { .. } | Found::NotALock));
+                let keys = count(|found| *found == Found::NotALock);
                 write!(
                     f,
-                    "something that is no plain lock is in the way on {keys} of {of} nodes"
+                    "something that is no lock is in the way on {keys} of {of} nodes"
                 )
             }
             Summary::Undecided => write!(f, "nobody is seen on a quorum of the {of} nodes"),
@@ -128,7 +143,11 @@ impl fmt::Display for Inspection {
 impl fmt::Display for NodeInspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.address)?;
-        let InspectReply { found, token } = match &self.found {
+        let InspectReply {
+            found,
+            waiting,
+            token,
+        } = match &self.found {
             Ok(reply) => reply,
             Err(error) => return write!(f, "not counted: {error}"),
         };
@@ -137,12 +156,28 @@ impl fmt::Display for NodeInspection {
             Found::Plain { owner, count, ttl } => {
                 write!(f, "held by {owner}, count {count}, {}", Left(*ttl))
             }
-            Found::OtherMode { mode, ttl } => write!(f, "a {mode}, {}", Left(*ttl)),
+            Found::ReadWrite {
+                writer,
+                readers,
+                ttl,
+            } => {
+                if let Some((owner, count)) = writer {
+                    write!(f, "written by {owner}, count {count}, ")?;
+                }
+                write!(f, "readers {readers}, {}", Left(*ttl))
+            }
             Found::NotALock => f.write_str("a key that is no lock"),
         }?;
+        if 0 < *waiting {
+            write!(f, ", waiting {waiting}")?;
+        }
         match token {
             Some(token) => write!(f, ", token {token}"),
             None => f.write_str(", no token"),
+        }?;
+        match &self.quarantine {
+            Some(quarantine) => write!(f, "; {quarantine}"),
+            None => Ok(()),
         }
     }
 }
@@ -162,7 +197,6 @@ impl fmt::Display for Left {
 mod tests {
     use super::*;
     use quorlock_core::fencing::Token;
-    use quorlock_core::message::Mode;
     use quorlock_core::transport::{Cause, Execution};
 
     fn plain(owner: &str) -> Option<Found> {
@@ -174,16 +208,23 @@ mod tests {
     }
 
     const FREE: Option<Found> = Some(Found::Nothing);
-    const MODE: Option<Found> = Some(Found::OtherMode {
-        mode: Mode::Read,
+    const READ: Option<Found> = Some(Found::ReadWrite {
+        writer: None,
+        readers: 2,
         ttl: Ttl::Unbounded,
     });
+    const STRANGE: Option<Found> = Some(Found::NotALock);
 
     fn inspection(found: impl IntoIterator<Item = Option<Found>>) -> Inspection {
         let found = found.into_iter().map(|found| {
             let token = Some(Token(7));
+            let waiting = 0;
             found
-                .map(|found| InspectReply { found, token })
+                .map(|found| InspectReply {
+                    found,
+                    waiting,
+                    token,
+                })
                 .ok_or_else(|| TransportError {
                     execution: Execution::Indeterminate,
                     cause: Cause::TimedOut,
@@ -195,6 +236,7 @@ mod tests {
             .map(|(found, letter)| NodeInspection {
                 address: letter.into(),
                 found,
+                quarantine: None,
             })
             .collect();
         Inspection {
@@ -213,34 +255,34 @@ mod tests {
         };
         for (nodes, summary) in [
             ([x(), x(), x(), y(), FREE], held(3)),
-            ([x(), x(), x(), dead(), MODE], held(3)),
+            ([x(), x(), x(), dead(), READ], held(3)),
+            ([READ, READ, READ, dead(), x()], Summary::Read { nodes: 3 }),
+            ([READ, READ, FREE, x(), x()], Summary::Undecided),
             ([x(), x(), y(), y(), FREE], Summary::Undecided),
             ([x(), x(), FREE, dead(), dead()], Summary::Undecided),
             ([x(), x(), dead(), dead(), dead()], Summary::Unknown),
             ([FREE, FREE, FREE, x(), dead()], Summary::Free),
-            ([FREE, FREE, FREE, FREE, MODE], Summary::Obstructed),
-            (
-                [FREE, FREE, FREE, Some(Found::NotALock), None],
-                Summary::Free,
-            ),
+            ([FREE, FREE, FREE, FREE, READ], Summary::Free),
+            ([FREE, FREE, FREE, STRANGE, None], Summary::Free),
+            ([FREE, FREE, STRANGE, STRANGE, STRANGE], Summary::Obstructed),
         ] {
             assert_eq!(inspection(nodes.clone()).summary(), summary, "{nodes:?}");
         }
-        let strange = inspection([Some(Found::NotALock)]);
+        let strange = inspection([STRANGE]);
         assert_eq!(strange.summary(), Summary::Obstructed);
     }
 
     #[test]
     fn it_reads_well_in_a_terminal() {
-        let text = inspection([plain("x"), plain("x"), FREE, None, MODE]).to_string();
+        let text = inspection([plain("x"), STRANGE, STRANGE, None, READ]).to_string();
         assert_eq!(
             text,
-            "n: something that is no plain lock is in the way on 1 of 5 nodes (3 needed)
+            "n: nobody is seen on a quorum of the 5 nodes (3 needed)
   a: held by x, count 1, 27.300 s left, token 7
-  b: held by x, count 1, 27.300 s left, token 7
-  c: free, token 7
+  b: a key that is no lock, token 7
+  c: a key that is no lock, token 7
   d: not counted: the server or the network is slow or stopped: no answer within 1.5s
-  e: a read lock, without expiry, token 7"
+  e: readers 2, without expiry, token 7"
         );
         let text = inspection([plain("x")]).to_string();
         assert!(text.starts_with("n: held by x on 1 of 1 nodes (1 needed)\n"));

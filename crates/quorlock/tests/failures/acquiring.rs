@@ -171,9 +171,13 @@ async fn story_26_a_body_runs_only_with_the_lock() {
 async fn story_30_another_kind_of_lock_on_the_name_is_an_error_that_names_both() {
     let nodes = nodes(3);
     let locks = client(&nodes);
-    for mode in [Mode::Read, Mode::Write] {
+    let stranger = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31".parse().unwrap();
+    for (mode, held) in [
+        (Mode::Read, Held::read(stranger, 1)),
+        (Mode::Write, Held::write(stranger, 1)),
+    ] {
         for node in &nodes {
-            node.put(&name("a"), Held::Mode(mode), Some(secs(30)));
+            node.put(&name("a"), held.clone(), Some(secs(30)));
         }
         for result in [
             locks.lock("a").acquire().await.map(Some),
@@ -193,7 +197,7 @@ async fn story_30_another_kind_of_lock_on_the_name_is_an_error_that_names_both()
         }
         settle().await;
         for node in &nodes {
-            assert_eq!(node.held(&name("a")).unwrap().0, Held::Mode(mode));
+            assert_eq!(node.held(&name("a")).unwrap().0, held);
         }
     }
 }

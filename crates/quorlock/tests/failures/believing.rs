@@ -44,7 +44,10 @@ async fn story_04_the_loss_is_told_before_a_node_lets_go() {
 async fn story_17_the_old_holder_has_stopped_believing_when_the_new_one_begins() {
     let nodes = nodes(5);
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
-    let old = Locks::on_nodes(ways.clone()).unwrap();
+    let old = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(ways.clone())
+        .unwrap();
     let old = old.lock("a").acquire().await.unwrap();
     let told = note_loss(&old);
     sleep(secs(15)).await;

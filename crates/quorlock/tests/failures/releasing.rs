@@ -48,7 +48,10 @@ async fn story_05_after_a_failed_release_the_same_owner_does_not_reenter() {
 async fn story_06_a_release_that_arrives_twice_is_a_success() {
     let nodes = nodes(3);
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
-    let locks = Locks::on_nodes(ways.clone()).unwrap();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(ways.clone())
+        .unwrap();
     for way in &ways {
         way.decide(|_| Fate::ArrivesTwice(millis(1)));
     }
@@ -240,7 +243,11 @@ async fn a_panic_in_the_work_frees_the_lock() {
 async fn a_hanging_minority_does_not_hold_a_release_up() {
     let nodes = nodes(5);
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
-    let guard = Locks::on_nodes(ways.clone()).unwrap().lock("a");
+    let guard = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(ways.clone())
+        .unwrap()
+        .lock("a");
     let guard = guard.acquire().await.unwrap();
     settle().await;
     nodes[0].pause();

@@ -85,8 +85,8 @@ async fn story_16_an_extension_makes_no_claim_and_takes_none_over() {
         settle().await;
         for node in &nodes {
             node.flush();
-            if let Some(held) = found {
-                node.put(&name("a"), held, Some(secs(5)));
+            if let Some(held) = found.clone() {
+                node.put(&name("a"), held.clone(), Some(secs(5)));
             }
         }
         let error = guard.extend(secs(30)).await.unwrap_err();
@@ -147,7 +147,7 @@ async fn story_18_a_failed_renewal_leaves_the_claim_alone() {
 #[tokio::test(start_paused = true)]
 async fn story_27_no_hold_is_renewed_beyond_the_longest() {
     let nodes = nodes(3);
-    let builder = Locks::builder().max_hold(secs(100));
+    let builder = Locks::builder().trust_fresh_nodes().max_hold(secs(100));
     let locks = builder.on_nodes(nodes.clone()).unwrap();
     let guard = locks.lock("a").acquire().await.unwrap();
     let began = Instant::now();

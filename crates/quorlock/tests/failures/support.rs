@@ -33,7 +33,10 @@ pub(crate) fn nodes(many: usize) -> Vec<EmbeddedNode> {
 
 /// A client of its own on these nodes.
 pub(crate) fn client(nodes: &[EmbeddedNode]) -> Locks {
-    Locks::on_nodes(nodes.to_vec()).unwrap()
+    Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.to_vec())
+        .unwrap()
 }
 
 /// Lets requests that are under way arrive, and their answers come back.

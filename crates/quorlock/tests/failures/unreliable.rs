@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use quorlock::EmbeddedNode;
 use quorlock::transport::{
-    Call, Cause, Execution, Listener, Reply, Request, Subscription, Transport, TransportError, Wake,
+    Call, Cause, Channel, Execution, Listener, Reply, Request, Subscription, Transport,
+    TransportError, Wake,
 };
-use quorlock::{EmbeddedNode, Name};
 use tokio::time::sleep;
 
 /// After this a caller does not wait for a reply any more.
@@ -138,13 +139,14 @@ impl Transport for Unreliable {
         })
     }
 
-    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription {
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
         let act = self.way().on_subscribe.take();
         if let Some(act) = act {
             act();
         }
         let way = self.way.clone();
-        self.node.subscribe(name, Arc::new(Ear { listener, way }))
+        self.node
+            .subscribe(channel, Arc::new(Ear { listener, way }))
     }
 
     fn address(&self) -> &str {

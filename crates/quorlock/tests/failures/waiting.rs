@@ -130,7 +130,11 @@ async fn a_dead_minority_does_not_make_a_held_lock_an_error() {
         way.decide(|_| Fate::Refused(Cause::Unreachable));
     }
     let held = client(&nodes).lock("a").acquire().await.unwrap();
-    let lock = Locks::on_nodes(ways).unwrap().lock("a");
+    let lock = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(ways)
+        .unwrap()
+        .lock("a");
     assert!(lock.try_acquire().await.unwrap().is_none());
     let waiting = tokio::spawn(async move { lock.acquire().await });
     tokio::time::sleep(secs(60)).await;

@@ -1,0 +1,398 @@
+//! The nodes of a client, and whether their votes count.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use quorlock_core::beat::{Beat, Keep, Observations};
+use quorlock_core::lease::{Lease, drift};
+use quorlock_core::marker::{Act, Check, Nonce, RunId, Shown};
+use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request, Ttl};
+use quorlock_core::name::Name;
+use quorlock_core::round::Answer;
+use quorlock_core::time::{Time, millis_of};
+use quorlock_core::transport::{
+    Call, Execution, Listener, Subscription, Transport, TransportError,
+};
+use quorlock_core::trust::{Counts, Trust, Why};
+
+use crate::keeper::Keeper;
+use crate::mutex::Mutex;
+use crate::runtime::Runtime;
+use crate::telemetry;
+
+/// Which nodes' votes count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeTrust {
+    /// Those whose process was watched for one [`longest_lease`](crate::LocksBuilder::longest_lease): a node that was
+    /// restarted, flushed or failed over may have forgotten claims, and is quarantined for so long.
+    Watched,
+    /// Every node's: one that comes back without its data may give a lock to a second holder.
+    Unwatched,
+}
+
+/// Why the votes of a node are not counted, and for how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Quarantine {
+    /// Why.
+    pub why: Why,
+    /// For how much longer, if that is known: until this client, or one that has watched the node for longer, declares
+    /// it trusted.
+    pub left: Option<Duration>,
+}
+
+impl fmt::Display for Quarantine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "quarantined, {}", self.why)?;
+        match self.left {
+            Some(left) => write!(f, " ({:.1} s more)", left.as_secs_f64()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a member is asked for by an acquire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asking {
+    /// A new hold. That a claim is there already means that the request was delivered twice, and counts no more than
+    /// the first delivery.
+    NewHold,
+    /// A hold that is held without this member. What it has there already is its own, whoever the node is.
+    Missing,
+}
+
+/// A node: the way to it, and what this client thinks of it.
+pub(crate) struct Peer {
+    transport: Arc<dyn Transport>,
+    watch: Option<Watch>,
+    /// For how much longer than its lease the node keeps a claim.
+    margin: Duration,
+    /// What it has shown of the claims in the way; of use only with a margin.
+    observed: Mutex<Observations>,
+}
+
+/// One node under watch.
+struct Watch {
+    trust: Mutex<Trust>,
+    index: usize,
+    shared: Arc<Shared>,
+}
+
+/// What a node has shown, as far as it matters to a vote.
+struct Heard {
+    counts: Counts,
+    /// Another process is trusted than before, or none.
+    has_changed: bool,
+}
+
+/// What the nodes of one client under watch have in common.
+struct Shared {
+    /// Weak: the keeper may have the nodes in its inbox.
+    keeper: Weak<Keeper>,
+    runtime: Arc<dyn Runtime>,
+    longest: Lease,
+    trusts_fresh: bool,
+    /// Which process each trusted node is.
+    run_ids: Mutex<Vec<Option<RunId>>>,
+}
+
+/// How nodes are watched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watching {
+    pub(crate) longest: Lease,
+    pub(crate) trusts_fresh: bool,
+}
+
+/// The nodes of a client, under watch or not.
+pub(crate) fn peers(
+    transports: Vec<Arc<dyn Transport>>,
+    watching: Option<Watching>,
+    margin: Duration,
+    keeper: &Arc<Keeper>,
+    runtime: &Arc<dyn Runtime>,
+) -> Arc<[Arc<Peer>]> {
+    let shared = watching.map(|watching| {
+        Arc::new(Shared {
+            keeper: Arc::downgrade(keeper),
+            runtime: runtime.clone(),
+            longest: watching.longest,
+            trusts_fresh: watching.trusts_fresh,
+            run_ids: Mutex::new(vec![None; transports.len()]),
+        })
+    });
+    let peer = |(index, transport)| {
+        let watch = shared.as_ref().map(|shared| Watch {
+            trust: Mutex::new(Trust::new(shared.longest.length())),
+            index,
+            shared: shared.clone(),
+        });
+        Arc::new(Peer {
+            transport,
+            watch,
+            margin,
+            observed: Mutex::new(Observations::new()),
+        })
+    };
+    transports.into_iter().enumerate().map(peer).collect()
+}
+
+impl Peer {
+    pub(crate) fn call(&self, request: Request) -> Call {
+        self.transport.call(request)
+    }
+
+    pub(crate) fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        self.transport.subscribe(channel, listener)
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        self.transport.address()
+    }
+
+    /// What an acquire is to ask the node about itself.
+    pub(crate) fn check(&self) -> Option<Check> {
+        let watch = self.watch.as_ref()?;
+        let wants_marker = watch.trust.lock().wants_marker();
+        let act = if wants_marker {
+            let nonce = Nonce::from_random(watch.shared.runtime.random());
+            match watch.shared.trusts_fresh {
+                true => Act::MarkFresh(nonce),
+                false => Act::Mark(nonce),
+            }
+        } else {
+            Act::Look
+        };
+        Some(watch.request(act))
+    }
+
+    /// How a claim is to be kept beyond its lease by the `number`-th request of its owner.
+    pub(crate) fn keep(&self, number: u64) -> Option<Keep> {
+        let margin_millis = millis_of(self.margin);
+        (0 < margin_millis).then_some(Keep {
+            margin_millis,
+            number,
+        })
+    }
+
+    /// Whether claims have beats.
+    pub(crate) fn has_beats(&self) -> bool {
+        !self.margin.is_zero()
+    }
+
+    /// By when a claim that nobody renews any more is gone: its margin goes by the node's clock.
+    pub(crate) fn gone(&self, now: Time, lease: Lease) -> Time {
+        let kept = lease.length() + self.margin;
+        now + kept + drift(kept)
+    }
+
+    /// The beat whose claim an acquire that is sent now may replace.
+    pub(crate) fn replaceable(&self, now: Time, name: &Name) -> Option<Beat> {
+        if !self.has_beats() {
+            return None;
+        }
+        let beat = self.observed.lock().replaceable(now, name)?;
+        self.quarantine(now).is_none().then_some(beat)
+    }
+
+    /// What the answer to an acquire of `name` that was sent at `sent` is worth.
+    pub(crate) fn vote(
+        &self,
+        now: Time,
+        sent: Time,
+        name: &Name,
+        asking: Asking,
+        result: &Result<Reply, TransportError>,
+    ) -> Answer {
+        let answer = self.counted(now, sent, asking, result);
+        if self.has_beats() {
+            self.observe(now, name, answer, result)
+        } else {
+            answer
+        }
+    }
+
+    /// Remembers what a refusal shows, and says when the claim in the way can be replaced if that is before it expires.
+    fn observe(
+        &self,
+        now: Time,
+        name: &Name,
+        answer: Answer,
+        result: &Result<Reply, TransportError>,
+    ) -> Answer {
+        let mut observed = self.observed.lock();
+        let refusal = match result {
+            Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => match reply {
+                AcquireReply::Refused { beat, .. } => Some(*beat),
+                _ => None,
+            },
+            Ok(_) => None,
+            Err(_) => {
+                // The next answer may be that of another server.
+                observed.clear();
+                return answer;
+            }
+        };
+        let Some(beat) = refusal else {
+            observed.forget(name);
+            return answer;
+        };
+        if self.quarantine(now).is_some() {
+            observed.clear();
+            return answer;
+        }
+        match (observed.handle_refused(now, name, beat), answer) {
+            (Some(ends), Answer::Refused(ttl)) => {
+                let left = Ttl::Millis(millis_of(ends.since(now)));
+                Answer::Refused(ttl.min(left))
+            }
+            _ => answer,
+        }
+    }
+
+    /// What the answer is worth as a vote.
+    fn counted(
+        &self,
+        now: Time,
+        sent: Time,
+        asking: Asking,
+        result: &Result<Reply, TransportError>,
+    ) -> Answer {
+        let answer = answer(result);
+        let Some(watch) = &self.watch else {
+            return answer;
+        };
+        let Ok(Reply::Checked(reply, shown)) = result else {
+            return match answer {
+                // Who does not say which process it is cannot be trusted.
+                Answer::Granted(_) => Answer::Quarantined(None),
+                answer => answer,
+            };
+        };
+        let Heard {
+            counts,
+            has_changed,
+        } = watch.hear(now, sent, *shown, self.address());
+        if has_changed {
+            // Another process: what the one before has shown says nothing.
+            self.observed.lock().clear();
+        }
+        match reply {
+            AcquireReply::Granted { freshness, .. }
+                if counts == Counts::No
+                    && (asking, *freshness) != (Asking::Missing, Freshness::AlreadyYours) =>
+            {
+                let quarantine = watch.trust.lock().quarantine();
+                Answer::Quarantined(quarantine.and_then(|(_, until)| until))
+            }
+            _ => answer,
+        }
+    }
+
+    /// Why its votes are not counted; `None` when they are.
+    pub(crate) fn quarantine(&self, now: Time) -> Option<Quarantine> {
+        let (why, until) = self.watch.as_ref()?.trust.lock().quarantine()?;
+        let left = until.map(|until| until.since(now));
+        Some(Quarantine { why, left })
+    }
+
+    /// The request that asks the node about itself and changes nothing.
+    pub(crate) fn look(&self) -> Option<Request> {
+        let watch = self.watch.as_ref()?;
+        Some(Request::Probe(watch.request(Act::Look)))
+    }
+
+    /// What a probe that was sent at `sent` showed.
+    pub(crate) fn seen(&self, now: Time, sent: Time, result: &Result<Reply, TransportError>) {
+        if let (Some(watch), Ok(Reply::Probe(shown))) = (&self.watch, result) {
+            watch.hear(now, sent, *shown, self.address());
+        }
+    }
+
+    /// The request that ends the watch of the node, if it is due.
+    pub(crate) fn next_ripening(&self, now: Time) -> Option<Request> {
+        let watch = self.watch.as_ref()?;
+        let nonce = watch.trust.lock().next_ripening(now)?;
+        Some(Request::Probe(watch.request(Act::Ripen(nonce))))
+    }
+
+    /// That request has come to its end.
+    pub(crate) fn ripened(&self, now: Time, sent: Time, result: &Result<Reply, TransportError>) {
+        if let Some(watch) = &self.watch {
+            watch.trust.lock().handle_end(now);
+            self.seen(now, sent, result);
+        }
+    }
+
+    /// When to call [`Peer::next_ripening`].
+    pub(crate) fn poll_timeout(&self) -> Time {
+        let watch = self.watch.as_ref();
+        watch.map_or(Time::NEVER, |watch| watch.trust.lock().poll_timeout())
+    }
+}
+
+impl Watch {
+    fn request(&self, act: Act) -> Check {
+        Check {
+            longest_millis: self.shared.longest.millis(),
+            act,
+        }
+    }
+
+    /// Whether a vote that came with this counts.
+    fn hear(&self, now: Time, sent: Time, shown: Shown, address: &str) -> Heard {
+        let mut trust = self.trust.lock();
+        let (before, trusted) = (trust.quarantine(), trust.trusted());
+        let mut counts = trust.handle_shown(now, sent, shown);
+        if counts == Counts::Yes && trust.trusted() != trusted && !self.is_alone(shown.run_id) {
+            trust.handle_twin(now, shown.run_id);
+            counts = Counts::No;
+        }
+        let has_changed = trust.trusted() != trusted;
+        let (after, due) = (trust.quarantine(), trust.poll_timeout());
+        drop(trust);
+        match after {
+            Some((why, until)) if after != before => {
+                let left = until.map(|until| until.since(now));
+                telemetry::quarantined(address, Quarantine { why, left });
+                if let Some(keeper) = self.shared.keeper.upgrade() {
+                    keeper.watch(due);
+                }
+            }
+            None if before.is_some_and(|(why, _)| why != Why::Unknown) => {
+                telemetry::trusted(address);
+            }
+            _ => {}
+        }
+        Heard {
+            counts,
+            has_changed,
+        }
+    }
+
+    /// Whether no other address of the quorum leads to this process.
+    fn is_alone(&self, run_id: RunId) -> bool {
+        let mut run_ids = self.shared.run_ids.lock();
+        let mut others = run_ids.iter().enumerate();
+        let is_alone = !others.any(|(index, id)| index != self.index && *id == Some(run_id));
+        if let Some(place) = run_ids.get_mut(self.index) {
+            *place = is_alone.then_some(run_id);
+        }
+        is_alone
+    }
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.transport.fmt(f)
+    }
+}
+
+/// What a result says, as the answer to an acquire.
+pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
+    match result {
+        Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => Answer::from(*reply),
+        Ok(_) => Answer::Failed(Execution::Indeterminate),
+        Err(error) => Answer::Failed(error.execution),
+    }
+}

@@ -1,0 +1,174 @@
+//! Leases that do not trust a node's clock: margins, beats, and claims that are replaced.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
+)]
+
+use std::time::Duration;
+
+use quorlock::transport::Held;
+use quorlock::{EmbeddedNode, Locks, LocksBuilder, Name, Ttl};
+use tokio::time::{Instant, sleep};
+
+const LEASE: Duration = Duration::from_secs(10);
+/// The lease and its drift allowance.
+const OVER: Duration = Duration::from_millis(10_102);
+const SOON: Duration = Duration::from_millis(500);
+
+fn nodes(many: usize) -> Vec<EmbeddedNode> {
+    (0..many).map(|_| EmbeddedNode::new()).collect()
+}
+
+fn client(nodes: &[EmbeddedNode], builder: LocksBuilder) -> Locks {
+    let builder = builder.trust_fresh_nodes();
+    builder.on_nodes(nodes.to_vec()).unwrap()
+}
+
+fn name() -> Name {
+    Name::new("a").unwrap()
+}
+
+fn left(node: &EmbeddedNode) -> Duration {
+    match node.held(&name()) {
+        Some((_, Ttl::Millis(millis))) => Duration::from_millis(millis),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The holder dies at once; a waiter that began to look then has the lock one lease later, though the nodes would keep
+/// the claim for a minute more.
+#[tokio::test(start_paused = true)]
+async fn a_dead_holder_is_replaced_one_lease_after_its_last_beat_was_seen() {
+    let nodes = nodes(3);
+    let dead = client(&nodes, Locks::builder());
+    let guard = dead.lock("a").lease(LEASE).acquire().await.unwrap();
+    let token = guard.fencing_token();
+    guard.leak();
+    let waiting = client(&nodes, Locks::builder()).lock("a");
+    let start = Instant::now();
+    let guard = waiting.acquire().await.unwrap();
+    let waited = start.elapsed();
+    assert!(OVER <= waited && waited < OVER + SOON, "{waited:?}");
+    assert!(token < guard.fencing_token());
+    for node in &nodes {
+        let (held, _) = node.held(&name()).unwrap();
+        assert!(matches!(held, Held::Plain { owner, .. } if owner == guard.owner_id()));
+    }
+}
+
+/// Somebody who only tries counts as having looked.
+#[tokio::test(start_paused = true)]
+async fn whoever_looked_before_replaces_the_claim_with_the_first_try_after_the_lease() {
+    let nodes = nodes(3);
+    client(&nodes, Locks::builder())
+        .lock("a")
+        .lease(LEASE)
+        .acquire()
+        .await
+        .unwrap()
+        .leak();
+    let other = client(&nodes, Locks::builder()).lock("a");
+    assert!(other.try_acquire().await.unwrap().is_none());
+    sleep(OVER - Duration::from_millis(1)).await;
+    assert!(other.try_acquire().await.unwrap().is_none());
+    sleep(Duration::from_millis(1)).await;
+    assert!(other.try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_renews_is_never_replaced() {
+    let nodes = nodes(3);
+    let holder = client(&nodes, Locks::builder().watchdog_lease(LEASE));
+    let guard = holder.lock("a").acquire().await.unwrap();
+    let other = client(&nodes, Locks::builder()).lock("a");
+    let waited = other.clone().wait(20 * LEASE).acquire().await;
+    assert!(waited.is_err());
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+}
+
+/// A claim without a beat is another client's, of other make or without a margin: it is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_claim_without_a_beat_is_not_replaced() {
+    let nodes = nodes(3);
+    let plain = client(&nodes, Locks::builder().clock_margin(Duration::ZERO));
+    let guard = plain.lock("a").lease(LEASE).acquire().await.unwrap();
+    for node in &nodes {
+        assert!(left(node) <= LEASE);
+        assert_eq!(node.stored_beat(&name()), None);
+    }
+    guard.leak();
+    let start = Instant::now();
+    let other = client(&nodes, Locks::builder()).lock("a");
+    drop(other.acquire().await.unwrap());
+    assert!(LEASE < start.elapsed() && start.elapsed() < LEASE + SOON);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_keep_a_claim_for_its_lease_and_the_margin_and_nothing_stays_behind() {
+    let nodes = nodes(3);
+    let margin = Duration::from_secs(7);
+    let locks = client(&nodes, Locks::builder().clock_margin(margin));
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    assert!(guard.validity() <= LEASE);
+    assert_eq!(left(&nodes[0]), LEASE + margin);
+    let again = guard.reenter().await.unwrap();
+    guard.extend(2 * LEASE).await.unwrap();
+    assert_eq!(left(&nodes[0]), 2 * LEASE + margin);
+    let beat = nodes[0].stored_beat(&name()).unwrap();
+    assert_eq!((beat.owner, beat.lease_millis), (guard.owner_id(), 20_000));
+    again.release().await.unwrap();
+    guard.release().await.unwrap();
+    for node in &nodes {
+        assert_eq!(node.held(&name()), None);
+        assert_eq!(node.stored_beat(&name()), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_one_node_there_is_no_beat_unless_a_margin_is_asked_for() {
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    assert_eq!(node.stored_beat(&name()), None);
+    assert_eq!(left(&node), LEASE);
+    guard.release().await.unwrap();
+    let builder = Locks::builder().clock_margin(LEASE);
+    let locks = builder.on_node(node.clone()).unwrap();
+    locks.lock("a").lease(LEASE).acquire().await.unwrap().leak();
+    assert!(node.stored_beat(&name()).is_some());
+    let other = Locks::builder().clock_margin(LEASE).on_node(node).unwrap();
+    let start = Instant::now();
+    drop(other.lock("a").acquire().await.unwrap());
+    assert!(OVER <= start.elapsed() && start.elapsed() < OVER + SOON);
+}
+
+/// Token counters of names that nobody uses stayed for ever, and an operator who deleted them let the tokens begin
+/// again at 1. Here they expire, and what comes after is larger all the same.
+#[tokio::test(start_paused = true)]
+async fn story_29_unused_token_counters_expire_and_tokens_go_on_growing() {
+    let nodes = nodes(3);
+    let locks = client(&nodes, Locks::builder());
+    let mut last = None;
+    for _ in 0..3 {
+        let guard = locks.lock("a").acquire().await.unwrap();
+        let token = Some(guard.fencing_token());
+        assert!(last < token);
+        last = token;
+        guard.release().await.unwrap();
+        assert!(
+            nodes
+                .iter()
+                .all(|node| node.stored_token(&name()).is_some())
+        );
+        sleep(Duration::from_secs(24 * 60 * 60 + 1)).await;
+        assert!(
+            nodes
+                .iter()
+                .all(|node| node.stored_token(&name()).is_none())
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! Read-write locks: any number of readers, or one writer.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "a test"
+)]
+
+use std::time::Duration;
+
+use quorlock::{AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Lost, Mode, Name};
+use tokio::time::{Instant, sleep, timeout};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn name() -> Name {
+    Name::new("a").unwrap()
+}
+
+/// A client of one node, and a client of five.
+fn clients() -> [(Vec<EmbeddedNode>, Locks); 2] {
+    [1, 5].map(|count| {
+        let nodes: Vec<_> = (0..count).map(|_| EmbeddedNode::new()).collect();
+        let settings = Locks::builder()
+            .trust_fresh_nodes()
+            .clock_margin(Duration::ZERO);
+        let locks = settings.on_nodes(nodes.clone()).unwrap();
+        (nodes, locks)
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_share_and_writers_exclude() {
+    for (nodes, locks) in clients() {
+        let one = locks.read("a").acquire().await.unwrap();
+        let other = locks.read("a").acquire().await.unwrap();
+        assert!(locks.write("a").try_acquire().await.unwrap().is_none());
+        let lock = locks.write("a");
+        let writing = tokio::spawn(async move { lock.acquire().await.unwrap() });
+        sleep(SECOND).await;
+        one.release().await.unwrap();
+        sleep(SECOND).await;
+        assert!(!writing.is_finished());
+        other.release().await.unwrap();
+        let writer = timeout(SECOND, writing).await.unwrap().unwrap();
+        assert!(locks.read("a").try_acquire().await.unwrap().is_none());
+        assert!(locks.write("a").try_acquire().await.unwrap().is_none());
+        let readers: Vec<_> = (0..5)
+            .map(|_| {
+                let lock = locks.read("a");
+                tokio::spawn(async move { lock.acquire().await.unwrap() })
+            })
+            .collect();
+        sleep(SECOND).await;
+        writer.release().await.unwrap();
+        let mut guards = Vec::new();
+        for reader in readers {
+            guards.push(timeout(SECOND, reader).await.unwrap().unwrap());
+        }
+        assert!(guards.iter().all(quorlock::Guard::is_held));
+        drop(guards);
+        sleep(SECOND).await;
+        assert!(nodes.iter().all(|node| node.names().is_empty()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tokens_of_writers_grow_and_readers_are_told_the_last() {
+    for (_, locks) in clients() {
+        let mut last = 0;
+        for _ in 0..3 {
+            let writer = locks.write("a").acquire().await.unwrap();
+            let token = writer.fencing_token().0;
+            assert!(last < token);
+            last = token;
+            writer.release().await.unwrap();
+            let reader = locks.read("a").acquire().await.unwrap();
+            assert_eq!(reader.fencing_token().0, last);
+            reader.release().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_goes_on_reading_and_nobody_writes_in_between() {
+    for (nodes, locks) in clients() {
+        let owner = locks.owner();
+        let writer = owner.write("a").acquire().await.unwrap();
+        let reader = owner.read("a").acquire().await.unwrap();
+        let lock = locks.write("a");
+        let other_writer = tokio::spawn(async move { lock.acquire().await.unwrap() });
+        let lock = locks.read("a");
+        let other_reader = tokio::spawn(async move { lock.acquire().await.unwrap() });
+        sleep(SECOND).await;
+        assert!(!other_reader.is_finished());
+        let began = Instant::now();
+        writer.release().await.unwrap();
+        // It is told, and need not wait for the TTL.
+        let other_reader = timeout(SECOND, other_reader).await.unwrap().unwrap();
+        assert!(began.elapsed() < SECOND);
+        sleep(120 * SECOND).await;
+        assert!(reader.is_held() && other_reader.is_held());
+        assert!(!other_writer.is_finished());
+        reader.release().await.unwrap();
+        other_reader.release().await.unwrap();
+        let other_writer = timeout(SECOND, other_writer).await.unwrap().unwrap();
+        other_writer.release().await.unwrap();
+        sleep(SECOND).await;
+        assert!(nodes.iter().all(|node| node.names().is_empty()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_enters_again_while_it_reads() {
+    for (_, locks) in clients() {
+        let owner = locks.owner();
+        let writer = owner.write("a").acquire().await.unwrap();
+        let reader = owner.read("a").acquire().await.unwrap();
+        let again = owner.write("a").acquire().await.unwrap();
+        assert_eq!(again.hold_count(), 2);
+        let second = owner.read("a").acquire().await.unwrap();
+        assert_eq!(second.hold_count(), 2);
+        for guard in [again, writer, second, reader] {
+            guard.release().await.unwrap();
+        }
+        assert!(locks.write("a").try_acquire().await.unwrap().is_some());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_wants_to_write_is_told_at_once() {
+    for (_, locks) in clients() {
+        let owner = locks.owner();
+        let _reader = owner.read("a").acquire().await.unwrap();
+        let names = "a".to_owned();
+        let began = Instant::now();
+        for result in [
+            owner.write("a").acquire().await.map(Some),
+            owner.write("a").try_acquire().await,
+        ] {
+            let error = result.unwrap_err();
+            assert_eq!(
+                error,
+                AcquireError::Upgrade {
+                    names: names.clone()
+                }
+            );
+            assert!(error.to_string().contains("release it"), "{error}");
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_reader_does_not_keep_writers_out_for_longer_than_its_lease() {
+    for (_, locks) in clients() {
+        let dead = locks.read("a").acquire().await.unwrap();
+        let alive = locks.read("a").acquire().await.unwrap();
+        dead.leak();
+        sleep(40 * SECOND).await;
+        assert!(alive.is_held());
+        alive.release().await.unwrap();
+        let writer = locks.write("a").try_acquire().await.unwrap();
+        assert!(writer.is_some(), "the living one kept the dead one alive");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_is_renewed_and_learns_of_its_loss() {
+    for (nodes, locks) in clients() {
+        let reader = locks.read("a").acquire().await.unwrap();
+        let other = locks.read("a").acquire().await.unwrap();
+        sleep(300 * SECOND).await;
+        assert!(reader.is_held());
+        locks.force_release("a").await.unwrap();
+        assert_eq!(timeout(11 * SECOND, reader.lost()).await, Ok(Lost::Taken));
+        assert_eq!(timeout(SECOND, other.lost()).await, Ok(Lost::Taken));
+        assert!(nodes.iter().all(|node| node.readers(&name()).is_empty()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_kinds_of_locks_on_the_name_are_named() {
+    for (_, locks) in clients() {
+        let plain = locks.lock("a").acquire().await.unwrap();
+        for (asked, lock) in [
+            (Mode::Read, locks.read("a")),
+            (Mode::Write, locks.write("a")),
+        ] {
+            let error = lock.acquire().await.unwrap_err();
+            let (names, found) = ("a".to_owned(), Mode::Plain);
+            assert_eq!(
+                error,
+                AcquireError::OtherMode {
+                    names,
+                    asked,
+                    found
+                }
+            );
+        }
+        plain.release().await.unwrap();
+        let _writer = locks.write("a").acquire().await.unwrap();
+        let error = locks.lock("a").acquire().await.unwrap_err();
+        assert!(
+            matches!(
+                error,
+                AcquireError::OtherMode {
+                    asked: Mode::Plain,
+                    found: Mode::Write,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_are_taken_together_but_no_name_in_two_modes() {
+    for (nodes, locks) in clients() {
+        let both = Lock::all([locks.read("a"), locks.write("b")]).unwrap();
+        let guard = both.acquire().await.unwrap();
+        assert!(locks.read("a").try_acquire().await.unwrap().is_some());
+        assert!(locks.read("b").try_acquire().await.unwrap().is_none());
+        guard.release().await.unwrap();
+        let error = Lock::all([locks.read("a"), locks.write("a")]).unwrap_err();
+        let (name, modes) = ("a".to_owned(), [Mode::Read, Mode::Write]);
+        assert_eq!(error, ConfigError::TwoModes { name, modes });
+        sleep(SECOND).await;
+        assert!(nodes.iter().all(|node| node.names().is_empty()));
+    }
+}

@@ -1,0 +1,239 @@
+//! Whose votes count: nodes that were watched since they started.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
+)]
+
+use std::time::Duration;
+
+use quorlock::{
+    AcquireError, ConfigError, EmbeddedNode, Locks, LocksBuilder, Name, NodeTrust, Persistence, Why,
+};
+use tokio::time::Instant;
+
+const LONGEST: Duration = Duration::from_secs(60);
+/// The longest lease and its drift allowance.
+const WATCH: Duration = Duration::from_millis(60_602);
+const SOON: Duration = Duration::from_secs(1);
+
+fn nodes(many: usize) -> Vec<EmbeddedNode> {
+    (0..many).map(|_| EmbeddedNode::new()).collect()
+}
+
+fn client(nodes: &[EmbeddedNode], builder: LocksBuilder) -> Locks {
+    builder.on_nodes(nodes.to_vec()).unwrap()
+}
+
+/// Writes ripe markers, as the very first client of a deployment may.
+async fn ripen(nodes: &[EmbeddedNode]) {
+    let first = client(nodes, Locks::builder().trust_fresh_nodes());
+    first
+        .lock("first")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    first.close().await;
+}
+
+/// "A lock on five nodes was held by two at once after one node was restarted": the node comes back empty and makes a
+/// majority with the two that the holder does not have.
+#[tokio::test(start_paused = true)]
+async fn story_20_a_node_that_comes_back_empty_does_not_give_the_lock_away() {
+    let nodes = nodes(5);
+    ripen(&nodes).await;
+    nodes[3].kill();
+    nodes[4].kill();
+    let alice = client(&nodes, Locks::builder());
+    let guard = alice.lock("a").acquire().await.unwrap(); // on 0, 1 and 2
+    nodes[3].restart();
+    nodes[4].restart();
+    nodes[0].kill();
+    nodes[0].restart();
+    let bob = client(&nodes, Locks::builder());
+    assert!(!matches!(bob.lock("a").try_acquire().await, Ok(Some(_))));
+    assert!(guard.is_held());
+    // Nothing else keeps it: whoever does not look at the markers gets the lock.
+    let careless = client(&nodes, Locks::builder().node_trust(NodeTrust::Unwatched));
+    assert!(matches!(
+        careless.lock("a").try_acquire().await,
+        Ok(Some(_))
+    ));
+    assert!(guard.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_nodes_grant_their_first_lock_after_one_longest_lease() {
+    let nodes = nodes(3);
+    let locks = client(&nodes, Locks::builder());
+    let start = Instant::now();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let waited = start.elapsed();
+    assert!(WATCH <= waited && waited < WATCH + SOON, "{waited:?}");
+    guard.release().await.unwrap();
+    // Every other client trusts them at once.
+    let other = client(&nodes, Locks::builder());
+    let start = Instant::now();
+    other
+        .lock("b")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    assert!(start.elapsed() < SOON);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_knows_that_the_nodes_are_new_does_not_wait() {
+    let nodes = nodes(3);
+    let locks = client(&nodes, Locks::builder().trust_fresh_nodes());
+    let guard = locks.lock("a").try_acquire().await.unwrap();
+    assert!(guard.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_only_tries_is_told_who_is_quarantined_and_for_how_long() {
+    let nodes = nodes(3);
+    let locks = client(&nodes, Locks::builder());
+    let error = locks.lock("a").try_acquire().await.unwrap_err();
+    let AcquireError::NoQuorum { nodes: reports, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(reports.len(), 3);
+    let quarantine = reports[0].quarantine.unwrap();
+    assert_eq!(
+        (quarantine.why, quarantine.left),
+        (Why::Watched, Some(WATCH))
+    );
+    assert!(error.to_string().contains("60.6 s more"), "{error}");
+    let inspection = locks.inspect("a").await.unwrap();
+    assert!(
+        inspection
+            .nodes
+            .iter()
+            .all(|node| node.quarantine.is_some())
+    );
+    assert!(
+        inspection.to_string().contains("quarantined"),
+        "{inspection}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_looks_without_having_acquired_anything_sees_the_quarantine_too() {
+    let nodes = nodes(3);
+    ripen(&nodes).await;
+    nodes[1].kill();
+    nodes[1].restart();
+    let inspection = client(&nodes, Locks::builder()).inspect("a").await.unwrap();
+    let why: Vec<_> = inspection
+        .nodes
+        .iter()
+        .map(|node| node.quarantine.map(|quarantine| quarantine.why))
+        .collect();
+    assert_eq!(why, [None, Some(Why::Missing), None]);
+}
+
+/// A rolling restart takes one longest lease for each node; who does not wait loses the quorum for that long, and
+/// nothing else.
+#[tokio::test(start_paused = true)]
+async fn restarts_one_after_the_other_are_waited_out() {
+    let nodes = nodes(3);
+    ripen(&nodes).await;
+    let locks = client(&nodes, Locks::builder());
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    for node in &nodes[..2] {
+        node.kill();
+        node.restart();
+    }
+    let start = Instant::now();
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let waited = start.elapsed();
+    assert!(WATCH <= waited && waited < WATCH + 5 * SOON, "{waited:?}");
+}
+
+/// What a restart left is still the holder's: it is already there, so the node has not forgotten it.
+#[tokio::test(start_paused = true)]
+async fn a_hold_outlives_the_restart_of_every_node_that_kept_its_data() {
+    let nodes: Vec<_> = (0..3)
+        .map(|_| EmbeddedNode::new().persistence(Persistence::EveryWrite))
+        .collect();
+    ripen(&nodes).await;
+    let locks = client(&nodes, Locks::builder());
+    let guard = locks.lock("a").acquire().await.unwrap();
+    for node in &nodes {
+        node.kill();
+        node.restart();
+    }
+    tokio::time::sleep(2 * LONGEST).await;
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_disagree_about_the_longest_lease_are_told_so() {
+    let nodes = nodes(3);
+    ripen(&nodes).await;
+    let odd = client(&nodes, Locks::builder().longest_lease(2 * LONGEST));
+    let error = odd.lock("a").acquire().await.unwrap_err();
+    let is_told = matches!(
+        error,
+        AcquireError::Config(ConfigError::OtherLongestLease { .. })
+    );
+    assert!(is_told, "{error}");
+    for node in &nodes {
+        assert!(
+            node.held(&Name::new("a").unwrap()).is_none(),
+            "nothing was done"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_on_one_node_writes_no_marker_unless_it_is_asked_to() {
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    assert_eq!(node.marker(), None);
+    let watched = Locks::builder().node_trust(NodeTrust::Watched);
+    let watched = watched.on_node(node.clone()).unwrap();
+    let start = Instant::now();
+    watched
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    assert!(WATCH <= start.elapsed());
+    assert!(node.marker().is_some());
+}
