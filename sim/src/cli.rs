@@ -3,10 +3,12 @@
 mod bench;
 mod chosen;
 mod explore;
+mod matrix;
 mod replay;
 mod report;
 mod run;
 mod scenarios;
+mod serve;
 mod shrink;
 
 use std::ops::Range;
@@ -15,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::plan::{LockKind, WorkloadKind};
+use crate::plan::{self, LockKind, Plan, WorkloadKind};
 use crate::span::Span;
 use crate::swarm::{Faults, Swarm};
 use crate::variant::Variant;
@@ -39,7 +41,7 @@ enum Command {
     Explore(explore::Explore),
     /// Run one seed, or a plan from a file, and tell its story.
     #[command(
-        after_help = "Examples:\n  quorlock-sim run --seed 42 --lock single\n  quorlock-sim run plan.toml\n  quorlock-sim run Q3"
+        after_help = "Examples:\n  quorlock-sim run --seed 42 --lock single\n  quorlock-sim run plan.toml\n  quorlock-sim run Q3\n  quorlock-sim run Q3 --lane turmoil"
     )]
     Run(run::RunOne),
     /// Repeat a failure from its file, event for event.
@@ -47,9 +49,14 @@ enum Command {
     Replay(replay::Replay),
     /// Run scenarios, the simulator's own or yours, and compare what comes of them with what is expected.
     #[command(
-        after_help = "Examples:\n  quorlock-sim scenarios\n  quorlock-sim scenarios Q\n  quorlock-sim scenarios my/scenario.toml --rates"
+        after_help = "Examples:\n  quorlock-sim scenarios\n  quorlock-sim scenarios Q\n  quorlock-sim scenarios my/scenario.toml --rates\n  quorlock-sim scenarios --lane turmoil"
     )]
     Scenarios(scenarios::Scenarios),
+    /// Serve simulated Redis servers on real ports, for redis-cli or any other client.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim serve --port 7000 --nodes 3\n  quorlock-sim serve --fault pause-node@5s..8s/0 --fault flush@20s --json"
+    )]
+    Serve(serve::Serve),
     /// Make a failure small while it stays the same failure.
     #[command(
         after_help = "Example:\n  quorlock-sim shrink failures/redlock-seed-42.json -o small.json"
@@ -63,6 +70,9 @@ enum Command {
     /// Add up what the shards of a campaign printed with --json.
     #[command(after_help = "Example:\n  quorlock-sim merge shard-0.json shard-1.json")]
     Merge(explore::Merge),
+    /// Run every lock against every class of fault: how often exclusion and fencing break.
+    #[command(after_help = "Example:\n  quorlock-sim matrix --runs 10000 --out matrix")]
+    Matrix(matrix::MatrixRun),
     /// How fast this machine is, on one core.
     #[command(after_help = "Example:\n  quorlock-sim bench --json")]
     Bench(bench::Bench),
@@ -94,10 +104,44 @@ struct Drawn {
     duration: Option<Span>,
 }
 
+/// In which lane.
+#[derive(Clone, Copy, Debug, Args)]
+struct InLane {
+    /// What carries messages: fast, requests and replies as they are; turmoil, the bytes of the real client over
+    /// simulated TCP to servers that run the real Lua scripts. Without, as the plan says, which is fast if it says nothing.
+    #[arg(long, value_enum)]
+    lane: Option<Lane>,
+}
+
+impl InLane {
+    /// Puts a plan into the lane, if one was named.
+    fn put(self, plan: &mut Plan) {
+        if let Some(lane) = self.lane {
+            plan.lane = lane.of_plan();
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Lane {
+    Fast,
+    Turmoil,
+}
+
+impl Lane {
+    fn of_plan(self) -> plan::Lane {
+        match self {
+            Lane::Fast => plan::Lane::Fast,
+            Lane::Turmoil => plan::Lane::Turmoil,
+        }
+    }
+}
+
 impl Drawn {
-    fn swarm(&self) -> Swarm {
+    fn swarm(&self, lane: InLane) -> Swarm {
         Swarm {
             faults: self.faults.clone(),
+            lane: lane.lane.map(Lane::of_plan).unwrap_or_default(),
             lock: match self.lock {
                 Lock::Single => LockKind::Single,
                 Lock::Multi => LockKind::Multi,
@@ -164,6 +208,8 @@ enum Trouble {
     Scenario(#[from] crate::scenario::ScenarioError),
     #[error(transparent)]
     Plan(#[from] crate::plan_file::PlanError),
+    #[error(transparent)]
+    Lacks(#[from] crate::sockets::Lacks),
     #[error("{0}")]
     Other(String),
 }
@@ -185,9 +231,11 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
         Command::Scenarios(scenarios) => scenarios.run(),
+        Command::Serve(serve) => serve.run(),
         Command::Shrink(shrink) => shrink.run(),
         Command::Report(report) => report.run(),
         Command::Merge(merge) => merge.run(),
+        Command::Matrix(matrix) => matrix.run(),
         Command::Bench(bench) => bench.run(),
     };
     match code {

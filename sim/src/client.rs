@@ -217,6 +217,9 @@ impl World {
         state.process = Some(who);
         let stream = u64::from(client) << 16 | u64::from(restarts);
         state.random = Draw::new(seed, Purpose::Client, stream);
+        if let Some(sockets) = &mut self.sockets {
+            sockets.boot(who);
+        }
         for node in 0..self.nodes.len() {
             let link = self.link(client, u16::try_from(node).unwrap_or(u16::MAX));
             link.line = if restarts == 0 { Line::Up } else { Line::Down };
@@ -243,6 +246,9 @@ impl World {
                 call.is_sent_by_the_dead = call.departs <= now;
                 call.is_void = now < call.departs;
             }
+        }
+        if let Some(sockets) = &mut self.sockets {
+            sockets.kill(client);
         }
         for node in 0..self.nodes.len() {
             let link = self.link(client, u16::try_from(node).unwrap_or(u16::MAX));

@@ -187,7 +187,9 @@ fn locks(who: Who, plan: &Plan) -> Rc<[Locks]> {
         Locks::builder()
             .retry(policy)
             .watchdog_lease(lease)
-            .longest_lease(lease.max(Duration::from_secs(60)))
+            .longest_lease(plan.longest_lease().as_duration())
+            .node_trust(plan.node_trust())
+            .clock_margin(plan.clock_margin().as_duration())
             .runtime(runtime.clone())
     };
     let transport = |seat| SimTransport::new(who, seat);

@@ -20,6 +20,12 @@ pub(crate) enum Purpose {
     Workload = 5,
     /// Where the clocks of a process begin.
     Clock = 6,
+    /// By what a simulated server is told from others.
+    ServerIds = 7,
+    /// The faults of a run of the matrix.
+    Matrix = 8,
+    /// What turmoil draws, in the lane of sockets.
+    Sockets = 9,
 }
 
 /// A stream of random numbers that is the same on every platform.

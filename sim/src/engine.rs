@@ -12,7 +12,8 @@ use crate::fault::Fault;
 use crate::history::{History, Leftover};
 use crate::link::Link;
 use crate::node::{NodeState, Role};
-use crate::plan::Plan;
+use crate::plan::{Lane, Plan};
+use crate::sockets::{Network, STEP, Sockets};
 use crate::span::Span;
 use crate::store::Store;
 use crate::subscription::Tell;
@@ -38,6 +39,7 @@ const REST: u64 = 50_000_000;
 /// Runs a plan that was checked.
 pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
     with(|world| world.begin(plan));
+    let mut network = (plan.lane == Lane::Turmoil).then(|| Network::new(plan));
     for client in 0..plan.clients {
         start(client, main);
     }
@@ -49,6 +51,10 @@ pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
             Next::Resume(client) => resume(client),
             Next::Boot(client) => start(client, main),
             Next::Drop(tasks) => drop(tasks),
+            Next::Step => {
+                network.iter_mut().for_each(Network::step);
+                with(|world| world.push(world.now + STEP, What::Step));
+            }
             Next::End => break,
         }
     }
@@ -59,6 +65,9 @@ pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
     }
     let rest = with(World::clear);
     drop(rest);
+    drop(network);
+    let sockets = with(|world| world.sockets.take());
+    drop(sockets);
     forget_ready();
     with(|world| Ended {
         trace: world.trace,
@@ -101,6 +110,7 @@ enum Next {
     Resume(u16),
     Boot(u16),
     Drop(Vec<Task>),
+    Step,
     End,
 }
 
@@ -130,7 +140,10 @@ impl World {
         }
         // What a replica has is seen by nobody unless it is promoted or recorded.
         let is_failover = |fault: &Fault| matches!(fault, Fault::Failover { .. });
-        let are_replicas_seen = self.recording.is_some() || plan.faults.iter().any(is_failover);
+        let are_replicas_seen = self.recording.is_some()
+            || plan.nodes.wait.is_some()
+            || plan.nodes.min_replicas.is_some()
+            || plan.faults.iter().any(is_failover);
         for seat in 0..seats {
             for _ in 0..plan.nodes.replicas {
                 let id = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
@@ -140,6 +153,8 @@ impl World {
                 }
             }
         }
+        self.sockets = None;
+        self.ripen_nodes();
         let (least, most) = (plan.network.least.as_nanos(), plan.network.most.as_nanos());
         let links = usize::from(plan.clients) * self.nodes.len();
         self.links = (0..links)
@@ -157,6 +172,12 @@ impl World {
         // A run that ends before does not show that it would not have come.
         self.history.demands_progress = self.history.progress_due <= stop.as_nanos();
         self.push(stop.as_nanos(), What::Stop);
+        if plan.lane == Lane::Turmoil {
+            let (clients, nodes) = (self.clients.len(), self.nodes.len());
+            self.sockets = Some(Box::new(Sockets::new(plan.seed, clients, nodes)));
+            self.ripen_stations();
+            self.push(0, What::Step);
+        }
     }
 
     fn next(&mut self) -> Next {
@@ -211,8 +232,10 @@ impl World {
                 Aftermath::Drop(tasks) => return Some(Next::Drop(tasks)),
             },
             What::Ends(fault) => self.fault_ends(fault),
+            What::Replicated(waiting) => self.replicated(waiting),
             What::Write(write) => self.write_arrives(write),
             What::Written(write) => self.written(write),
+            What::Step => return Some(Next::Step),
             What::Stop => return Some(self.stop()),
             What::End => return self.end(),
         }
@@ -232,7 +255,11 @@ impl World {
     fn end(&mut self) -> Option<Next> {
         let stopped_at = self.stopped_at.unwrap_or(self.now);
         let leftovers = self.leftovers();
-        let is_at_rest = leftovers.is_empty() && self.calls.iter().next().is_none();
+        let is_quiet = self
+            .sockets
+            .as_ref()
+            .is_none_or(|sockets| sockets.is_quiet());
+        let is_at_rest = leftovers.is_empty() && self.calls.iter().next().is_none() && is_quiet;
         if !is_at_rest && self.now < stopped_at + self.plan.rest_bound().as_nanos() {
             self.push(self.now + REST, What::End);
             return None;
@@ -242,6 +269,9 @@ impl World {
     }
 
     fn leftovers(&mut self) -> Vec<Leftover> {
+        if self.sockets.is_some() {
+            return self.keys_left();
+        }
         let now = self.now;
         let mut leftovers = Vec::new();
         for (node, id) in self.nodes.iter().zip(0u16..) {

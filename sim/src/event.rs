@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use quorlock::transport::Wake;
 
 use crate::call::{Call, Replied};
+use crate::replication::Waiting;
 use crate::runtime::Alarm;
 use crate::slab::Key;
 use crate::store::Write;
@@ -56,10 +57,14 @@ pub(crate) enum What {
     Begins(u16),
     /// A fault ends.
     Ends(u16),
+    /// Replicas have confirmed a write, or are not waited for any more.
+    Replicated(Key<Waiting>),
     /// A write comes to the store.
     Write(Key<Write>),
     /// Its answer comes back.
     Written(Key<Write>),
+    /// A step of everything that has to do with sockets.
+    Step,
     /// The clients stop working.
     Stop,
     /// The run is over.
@@ -93,6 +98,8 @@ impl What {
             What::Write(_) => (22, 0, 0),
             What::Written(_) => (23, 0, 0),
             What::Resubscribe(..) => (26, 0, 0),
+            What::Replicated(_) => (27, 0, 0),
+            What::Step => (28, 0, 0),
             What::Stop => (24, 0, 0),
             What::End => (25, 0, 0),
         };
@@ -152,10 +159,10 @@ pub(crate) struct Events {
 }
 
 /// How many slots the wheel has.
-const SLOTS: usize = 256;
+const SLOTS: usize = 1024;
 
-/// A slot is so many nanoseconds long, as a power of two: half a millisecond.
-const SLOT: u32 = 19;
+/// A slot is so many nanoseconds long, as a power of two: an eighth of a millisecond.
+const SLOT: u32 = 17;
 
 impl Default for Events {
     fn default() -> Self {

@@ -271,6 +271,9 @@ pub enum Fault {
         node: u16,
         /// By how much.
         by: Span,
+        /// To which of its replicas, from 0; without, to all.
+        #[serde(default)]
+        replica: Option<u16>,
     },
     /// A replica takes the node's place. Clients that are left behind go on with the old primary, which rejoins later
     /// and loses its writes.

@@ -9,7 +9,10 @@
 //! | what goes wrong | [`fault`] |
 //! | what happened | [`history`] |
 //! | what must hold | [`checker`] |
+//! | a Redis server without sockets | [`redis`] |
+//! | the same on real ports | [`serve`] |
 //! | locks that are wrong on purpose | [`variant`] |
+//! | the same over simulated TCP | [`sockets`] |
 //! | clients of your own | [`simulation`], [`context`] |
 //! | plans drawn from a seed | [`swarm`] |
 //! | plans in files | [`plan_file`], [`source`] |
@@ -17,6 +20,7 @@
 //! | a run as a picture | [`report`] |
 //! | plans with what is expected of them | [`scenario`] |
 //! | many runs | [`campaign`], [`failure`] |
+//! | every lock against every class of fault | [`matrix`] |
 //! | less of a failure | [`shrink`] |
 
 mod call;
@@ -35,16 +39,21 @@ pub mod failure;
 pub mod fault;
 pub mod history;
 mod link;
+pub mod matrix;
 mod node;
 pub mod plan;
 pub mod plan_file;
 pub mod recording;
+pub mod redis;
+mod replication;
 pub mod report;
 mod runtime;
 pub mod scenario;
+pub mod serve;
 pub mod shrink;
 pub mod simulation;
 mod slab;
+pub mod sockets;
 pub mod source;
 pub mod span;
 mod store;

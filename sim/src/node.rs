@@ -1,8 +1,11 @@
 //! A server: the executable specification of `quorlock-core` behind a clock, a disk and replicas.
 
+use std::rc::Rc;
+
 use quorlock::WallMillis;
 use quorlock::transport::{
-    AcquireReply, Cause, Execution, Held, Node as Keys, ReleaseReply, Reply, Request,
+    AcquireReply, Act, Cause, Execution, Held, Marker, Node as Keys, NodeRunId as RunId, Nonce,
+    Process as Started, ReleaseReply, Reply, Request, Ripeness,
 };
 
 use crate::call::{Answer, Call};
@@ -12,7 +15,7 @@ use crate::event::What;
 use crate::fault::ServerError;
 use crate::history::{Process, Theft};
 use crate::link::FaultId;
-use crate::plan::Persistence;
+use crate::plan::{MinReplicas, Persistence};
 use crate::slab::Key;
 use crate::subscription::Subscribed;
 use crate::variant;
@@ -20,6 +23,9 @@ use crate::world::World;
 
 /// How often a node with `appendfsync everysec` writes to its disk.
 const EVERY_SECOND: u64 = 1_000_000_000;
+
+/// The marker with which a node begins lasts longer than any run.
+pub(crate) const MARKED_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 #[derive(Debug)]
 pub(crate) struct NodeState {
@@ -30,6 +36,8 @@ pub(crate) struct NodeState {
     /// Nanoseconds since 1970. Keys expire by it.
     pub(crate) clock: Clock,
     pub(crate) is_up: bool,
+    /// How many processes it has been, and how often a primary.
+    starts: u32,
     pub(crate) role: Role,
     pub(crate) paused_until: u64,
     pub(crate) pauses: u32,
@@ -39,7 +47,10 @@ pub(crate) struct NodeState {
     pub(crate) subscribers: Vec<Key<Subscribed>>,
     /// Its replicas, each with the time at which the last write comes there.
     pub(crate) replicas: Vec<(u16, u64)>,
+    /// By how much longer than usual writes are on their way from it, or to it if it is a replica.
     pub(crate) replication_delay: u64,
+    /// Since when it has no more replicas than it has now.
+    replicas_since: u64,
     /// Writes on their way to it. They are taken over when somebody looks: most replicas are never asked anything.
     replicated: Vec<Replicated>,
 }
@@ -57,7 +68,10 @@ struct Replicated {
     from: u16,
     arrives: u64,
     wall: WallMillis,
-    request: Request,
+    /// Of the primary: its marker goes to its replicas as it is.
+    process: Started,
+    /// Shared by the replicas.
+    request: Rc<Request>,
 }
 
 impl NodeState {
@@ -68,6 +82,7 @@ impl NodeState {
             saves: false,
             clock: right_wall_clock(),
             is_up: true,
+            starts: 0,
             role,
             paused_until: 0,
             pauses: 0,
@@ -76,6 +91,7 @@ impl NodeState {
             subscribers: Vec::new(),
             replicas: Vec::new(),
             replication_delay: 0,
+            replicas_since: 0,
             replicated: Vec::new(),
         }
     }
@@ -85,9 +101,16 @@ impl NodeState {
     }
 
     /// The error with which it refuses everything now.
-    fn refusal(&self) -> Option<(Cause, Option<FaultId>)> {
+    fn refusal(&self, now: u64, demands: Option<&MinReplicas>) -> Option<(Cause, Option<FaultId>)> {
         if self.role != Role::Primary {
             return Some((Cause::ReadOnly, None));
+        }
+        let lacks_replicas = |demands: &MinReplicas| {
+            self.replicas.len() < usize::from(demands.count)
+                && self.replicas_since + demands.max_lag.as_nanos() <= now
+        };
+        if demands.is_some_and(lacks_replicas) {
+            return Some((Cause::NoReplicas, None));
         }
         let (error, fault) = self.error?;
         let cause = match error {
@@ -111,7 +134,7 @@ impl World {
         let Some(node) = self.nodes.get_mut(usize::from(id)) else {
             return;
         };
-        if let Some((cause, fault)) = node.refusal() {
+        if let Some((cause, fault)) = node.refusal(now, self.plan.nodes.min_replicas.as_ref()) {
             if let Some(fault) = fault {
                 self.blame(fault);
             }
@@ -126,24 +149,28 @@ impl World {
         };
         let applied = variant::apply(&mut node.keys, wall, &call.request, self.plan.variant);
         let has_replicas = !node.replicas.is_empty();
+        let is_write = is_write(&call.request, &applied.reply);
         let digest = digest(&applied.reply);
         self.note(digest ^ u64::from(id) << 56);
         if let (Some((held, _)), Ok(Reply::Release(reply))) = (claimed, &applied.reply) {
             self.check_owner(key, held, *reply);
         }
-        if let Ok(Reply::Acquire(AcquireReply::Refused { .. })) = applied.reply {
+        if let Ok(Reply::Acquire(refused) | Reply::Checked(refused, _)) = applied.reply
+            && matches!(refused, AcquireReply::Refused { .. })
+        {
             self.counters.refused += 1;
-        } else {
+        }
+        if is_write {
             self.persist(id);
             if has_replicas {
                 self.replicate(id, wall, key);
             }
         }
-        if let Some((name, wake)) = applied.published {
-            self.publish(id, &name, wake);
+        if let Some((channel, wake)) = applied.published {
+            self.publish(id, &channel, wake);
         }
         let answer: Answer = applied.reply.map_err(|cause| (Execution::Definite, cause));
-        self.reply(key, answer);
+        self.reply_when_replicated(key, id, answer);
     }
 
     /// Nobody but its owner changes a claim.
@@ -170,7 +197,7 @@ impl World {
     }
 
     /// Sees to it that a write comes to the disk, if the disk is ever different from the memory.
-    fn persist(&mut self, id: u16) {
+    pub(crate) fn persist(&mut self, id: u16) {
         if self.plan.nodes.persistence != Persistence::EverySecond {
             return;
         }
@@ -187,27 +214,37 @@ impl World {
         if node.is_up {
             node.saves = false;
             node.saved = node.keys.clone();
+            if self.sockets.is_some() {
+                self.save_station(id);
+            }
         }
     }
 
     fn replicate(&mut self, id: u16, wall: WallMillis, key: Key<Call>) {
-        let Some(request) = self.calls.get(key).map(|call| call.request.clone()) else {
+        let request = self
+            .calls
+            .get(key)
+            .map(|call| Rc::new(call.request.clone()));
+        let Some(request) = request else {
             return;
         };
         let lag = self.plan.nodes.replication_lag.as_nanos();
         let now = self.now;
+        let delay = lag + self.node(id).replication_delay;
         for index in 0..self.node(id).replicas.len() {
-            let node = self.node(id);
-            let delay = lag + node.replication_delay;
-            let Some((to, last)) = node.replicas.get_mut(index) else {
+            let Some((to, last)) = self.node(id).replicas.get(index).copied() else {
                 continue;
             };
-            *last = (*last).max(now + delay);
-            let (to, arrives) = (*to, *last);
+            let process = self.node(id).keys.process();
+            let arrives = last.max(now + delay + self.node(to).replication_delay);
+            if let Some((_, last)) = self.node(id).replicas.get_mut(index) {
+                *last = arrives;
+            }
             self.node(to).replicated.push(Replicated {
                 from: id,
                 arrives,
                 wall,
+                process,
                 request: request.clone(),
             });
         }
@@ -216,6 +253,9 @@ impl World {
     /// A node takes over what has come from its primary by now. To be called before anything is read from a replica,
     /// and before anything about a node changes that decides whether it takes over.
     pub(crate) fn catch_up(&mut self, id: u16) {
+        if self.sockets.is_some() {
+            self.catch_up_at_station(id);
+        }
         let now = self.now;
         let variant = self.plan.variant;
         let node = self.node(id);
@@ -223,7 +263,10 @@ impl World {
             if now < write.arrives {
                 node.replicated.push(write);
             } else if node.is_up && node.role == Role::ReplicaOf(write.from) {
+                let own = node.keys.process();
+                node.keys.set_process(write.process);
                 variant::apply(&mut node.keys, write.wall, &write.request, variant);
+                node.keys.set_process(own);
             }
         }
     }
@@ -270,6 +313,9 @@ impl World {
         for key in std::mem::take(&mut node.queue) {
             self.forget_queued(key);
         }
+        if self.sockets.is_some() {
+            self.crash_station(id);
+        }
         for client in 0..self.plan.clients {
             self.lose_connection(client, id);
         }
@@ -287,12 +333,16 @@ impl World {
 
     pub(crate) fn restart_node(&mut self, id: u16) {
         self.catch_up(id);
+        let process = self.next_process(id);
         let node = self.node(id);
         node.is_up = true;
+        node.keys.set_process(process);
         // A replica begins with all that its primary has.
         if let Role::ReplicaOf(primary) = node.role {
-            let keys = self.node(primary).keys.clone();
-            self.node(id).keys = keys;
+            self.follow(id, primary);
+        }
+        if self.sockets.is_some() {
+            self.restart_station(id);
         }
     }
 
@@ -311,15 +361,23 @@ impl World {
             return;
         };
         self.catch_up(new);
-        self.node(new).role = Role::Primary;
+        let replication = self.next_process(new).replication;
+        let node = self.node(new);
+        node.role = Role::Primary;
+        let run_id = node.keys.process().run_id;
+        node.keys.set_process(Started {
+            run_id,
+            replication,
+        });
+        if self.sockets.is_some() {
+            self.promote_station(new);
+        }
         let others = std::mem::take(&mut self.node(old).replicas);
         for (other, _) in others {
             if other != new {
                 self.catch_up(other);
-                let keys = self.node(new).keys.clone();
-                let node = self.node(other);
-                node.role = Role::ReplicaOf(new);
-                node.keys = keys;
+                self.node(other).role = Role::ReplicaOf(new);
+                self.follow(other, new);
                 self.node(new).replicas.push((other, now));
             }
         }
@@ -332,6 +390,8 @@ impl World {
             self.push(at, What::Reroute(client, seat));
         }
         self.node(old).replicas.clear();
+        self.node(old).replicas_since = now;
+        self.node(new).replicas_since = now;
         self.promoted.push((seat, old, new, fault));
     }
 
@@ -342,9 +402,60 @@ impl World {
     }
 
     /// The node of a plan's node's replica, which is fixed whatever roles they have.
-    fn replica_of(&self, seat: u16, replica: u16) -> Option<u16> {
+    pub(crate) fn replica_of(&self, seat: u16, replica: u16) -> Option<u16> {
         let nodes = &self.plan.nodes;
         (replica < nodes.replicas).then(|| nodes.count + seat * nodes.replicas + replica)
+    }
+
+    /// A replica begins with all that its primary has.
+    fn follow(&mut self, replica: u16, primary: u16) {
+        let keys = self.node(primary).keys.clone();
+        let replication = keys.process().replication;
+        let node = self.node(replica);
+        let run_id = node.keys.process().run_id;
+        node.keys = keys;
+        node.keys.set_process(Started {
+            run_id,
+            replication,
+        });
+        if self.sockets.is_some() {
+            self.follow_station(primary, replica);
+        }
+    }
+
+    /// Nodes that are there from the beginning have been watched for long, if the plan says that they are watched.
+    pub(crate) fn ripen_nodes(&mut self) {
+        let longest_millis = self.plan.longest_lease().as_nanos().div_ceil(1_000_000);
+        for id in 0..self.nodes.len() {
+            let id = u16::try_from(id).unwrap_or(u16::MAX);
+            let process = self.next_process(id);
+            let Role::ReplicaOf(primary) = self.node(id).role else {
+                let node = self.node(id);
+                node.keys.set_process(process);
+                node.keys.put_marker(Some(Marker {
+                    process,
+                    nonce: Nonce::new(u64::from(id)),
+                    longest_millis,
+                    ripeness: Ripeness::Ripe,
+                    expires: node.wall(0).plus(MARKED_MILLIS),
+                }));
+                node.saved = node.keys.clone();
+                continue;
+            };
+            self.node(id).keys.set_process(process);
+            self.follow(id, primary);
+        }
+    }
+
+    /// What no process of this run was before.
+    fn next_process(&mut self, id: u16) -> Started {
+        let node = self.node(id);
+        node.starts += 1;
+        let drawn = (u64::from(id) + 1) << 32 | u64::from(node.starts);
+        Started {
+            run_id: RunId(drawn),
+            replication: drawn,
+        }
     }
 
     /// A client finds the new primary and connects to it.
@@ -354,6 +465,9 @@ impl World {
         if old != new {
             let epoch = self.link(client, old).client_epoch;
             self.closed(client, old, epoch);
+            if self.sockets.is_some() {
+                self.unplug(client, old);
+            }
             self.move_subscriptions(client, seat, new);
         }
     }
@@ -371,24 +485,34 @@ impl World {
             return;
         }
         self.catch_up(old);
-        let keys = self.node(new).keys.clone();
-        let node = self.node(old);
-        if node.role == Role::Primary {
-            node.role = Role::ReplicaOf(new);
-            node.keys = keys;
+        if self.node(old).role == Role::Primary {
+            self.node(old).role = Role::ReplicaOf(new);
+            self.follow(old, new);
             self.node(new).replicas.push((old, now));
         }
+    }
+}
+
+/// Whether a request changed anything.
+fn is_write(request: &Request, reply: &Result<Reply, Cause>) -> bool {
+    match (request, reply) {
+        (_, Ok(Reply::Acquire(AcquireReply::Refused { .. }))) => false,
+        (Request::Acquire(ask), Ok(Reply::Checked(AcquireReply::Refused { .. }, _))) => {
+            ask.check.is_some_and(|check| check.act != Act::Look)
+        }
+        _ => true,
     }
 }
 
 /// What a reply says, as a number for the trace.
 fn digest(reply: &Result<Reply, Cause>) -> u64 {
     match reply {
-        Ok(Reply::Acquire(AcquireReply::Granted { freshness, token })) => {
-            (token.0 << 4) | (1 + *freshness as u64)
-        }
-        Ok(Reply::Acquire(AcquireReply::Refused { .. })) => 3,
-        Ok(Reply::Acquire(AcquireReply::OtherMode(_))) => 4,
+        Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => match reply {
+            AcquireReply::Granted { freshness, token } => (token.0 << 4) | (1 + *freshness as u64),
+            AcquireReply::Refused { .. } => 3,
+            AcquireReply::OtherMode(_) => 4,
+            AcquireReply::Queued { .. } => 10,
+        },
         Ok(Reply::Renew(replies)) => (replies.len() as u64) << 4 | 5,
         Ok(Reply::Release(reply)) => 6 + *reply as u64,
         Err(cause) => 16 + *cause as u64,
@@ -398,7 +522,7 @@ fn digest(reply: &Result<Reply, Cause>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use quorlock::transport::{Acquire, Retention};
+    use quorlock::transport::{Access, Acquire, Retention};
     use quorlock::{Name, OwnerId, Token};
     use quorlock_core::fencing::Fence;
     use quorlock_core::lease::Lease;
@@ -409,6 +533,7 @@ mod tests {
     fn write(from: u16, arrives: u64, name: &str) -> Replicated {
         let request = Request::Acquire(Acquire {
             name: Name::new(name).unwrap(),
+            access: Access::Plain,
             owner: OwnerId {
                 client: ClientId::from_random(1),
                 number: 1,
@@ -417,12 +542,16 @@ mod tests {
             lease: Lease::new(Lease::SHORTEST).unwrap(),
             fence: Fence::Carry(Token(1)),
             retention: Retention::Forever,
+            keep: None,
+            replaces: None,
+            check: None,
         });
         Replicated {
             from,
             arrives,
             wall: WallMillis(1),
-            request,
+            process: Started::default(),
+            request: Rc::new(request),
         }
     }
 

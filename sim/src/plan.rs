@@ -1,7 +1,9 @@
 //! What is run: everything that a run depends on, in one value.
 
+use quorlock::NodeTrust;
 use serde::{Deserialize, Serialize};
 
+use crate::checker::Property;
 use crate::fault::Fault;
 use crate::span::Span;
 use crate::variant::Variant;
@@ -16,6 +18,9 @@ pub struct Plan {
     /// For how long clients work. Faults end before; what follows only lets everything come to rest.
     #[serde(default = "standard_duration")]
     pub duration: Span,
+    /// What carries messages.
+    #[serde(default, skip_serializing_if = "Lane::is_fast")]
+    pub lane: Lane,
     /// Which lock is put to the test.
     #[serde(default)]
     pub lock: LockKind,
@@ -31,6 +36,9 @@ pub struct Plan {
     /// How messages travel while nothing is wrong.
     #[serde(default)]
     pub network: Network,
+    /// What the product does beyond the published algorithm.
+    #[serde(default)]
+    pub remedies: Remedies,
     /// What the clients do.
     #[serde(default)]
     pub workload: Workload,
@@ -43,6 +51,30 @@ pub struct Plan {
     /// How long after that the lock must have been acquired: by default a few leases.
     #[serde(default)]
     pub progress_within: Option<Span>,
+    /// What is not demanded of this run, because its faults go beyond what is promised of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_demanded: Vec<Property>,
+}
+
+/// What carries messages between clients and nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lane {
+    /// The engine itself: requests and replies as they are, to nodes that run the executable specification.
+    #[default]
+    Fast,
+    /// turmoil's TCP: the bytes of the production adapter, to simulated servers that run the real Lua scripts.
+    Turmoil,
+}
+
+impl Lane {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde asks for a reference"
+    )]
+    fn is_fast(&self) -> bool {
+        *self == Lane::Fast
+    }
 }
 
 /// Which lock.
@@ -70,6 +102,30 @@ pub struct Nodes {
     pub replicas: u16,
     /// How long a write is on its way to a replica, at least.
     pub replication_lag: Span,
+    /// How many replicas must have a claim before a grant or a renewal counts (`WAIT`); without, none.
+    pub wait: Option<Wait>,
+    /// Without how many replicas it takes no writes (`min-replicas-to-write`); without, it always does.
+    pub min_replicas: Option<MinReplicas>,
+}
+
+/// How many replicas must have a claim before a grant or a renewal counts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wait {
+    /// So many.
+    pub replicas: u16,
+    /// The answer is an error if they have not confirmed by then.
+    pub within: Span,
+}
+
+/// A server that takes no writes when too few replicas follow it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MinReplicas {
+    /// So many must follow (`min-replicas-to-write`).
+    pub count: u16,
+    /// It notices this much later that one does not any more (`min-replicas-max-lag`).
+    pub max_lag: Span,
 }
 
 impl Default for Nodes {
@@ -79,6 +135,8 @@ impl Default for Nodes {
             persistence: Persistence::EveryWrite,
             replicas: 0,
             replication_lag: Span::millis(1),
+            wait: None,
+            min_replicas: None,
         }
     }
 }
@@ -117,6 +175,26 @@ impl Default for Network {
             most: Span::millis(5),
             call_timeout: Span::secs(2),
             connect_timeout: Span::secs(1),
+        }
+    }
+}
+
+/// What the product does beyond the published algorithm, on a majority of nodes. Each can be left out, to see what it
+/// buys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Remedies {
+    /// A node that was restarted is quarantined for one lease.
+    pub trust: bool,
+    /// For how much longer than its lease a node keeps a claim; without, for one lease more.
+    pub margin: Option<Span>,
+}
+
+impl Default for Remedies {
+    fn default() -> Self {
+        Remedies {
+            trust: true,
+            margin: None,
         }
     }
 }
@@ -240,15 +318,18 @@ impl Default for Plan {
         Plan {
             seed: 0,
             duration: standard_duration(),
+            lane: Lane::default(),
             lock: LockKind::default(),
             variant: Variant::default(),
             clients: three(),
             nodes: Nodes::default(),
             network: Network::default(),
+            remedies: Remedies::default(),
             workload: Workload::default(),
             faults: Vec::new(),
             healed_at: None,
             progress_within: None,
+            not_demanded: Vec::new(),
         }
     }
 }
@@ -264,12 +345,57 @@ impl Plan {
         self.healed_at.or(ends.max()).unwrap_or(Span::ZERO)
     }
 
+    /// The longest lease of any client.
+    pub(crate) fn longest_lease(&self) -> Span {
+        self.workload.lease
+    }
+
+    /// Whether it is a lock that has remedies.
+    fn has_remedies(&self) -> bool {
+        let is_product = self.variant == Variant::Product;
+        is_product && self.lock == LockKind::Redlock && 1 < self.nodes.count
+    }
+
+    pub(crate) fn node_trust(&self) -> NodeTrust {
+        match self.has_remedies() && self.remedies.trust {
+            true => NodeTrust::Watched,
+            false => NodeTrust::Unwatched,
+        }
+    }
+
+    /// For how much longer than its lease a node keeps a claim.
+    pub(crate) fn clock_margin(&self) -> Span {
+        match self.has_remedies() {
+            true => self.remedies.margin.unwrap_or(self.longest_lease()),
+            false => Span::ZERO,
+        }
+    }
+
+    /// For how long nodes may be quarantined after the last fault.
+    fn quarantine(&self) -> Span {
+        let forgets = |fault: &Fault| {
+            matches!(
+                fault,
+                Fault::CrashNode { .. } | Fault::Flush { .. } | Fault::Failover { .. }
+            )
+        };
+        match self.node_trust() == NodeTrust::Watched && self.faults.iter().any(forgets) {
+            // A client that begins to watch later needs not wait for the whole of it again.
+            true => self.longest_lease().plus(self.longest_lease()),
+            false => Span::ZERO,
+        }
+    }
+
     /// How long after the end of all work the last claim must be gone: a lease, a call, a few repetitions.
     pub(crate) fn rest_bound(&self) -> Span {
         let lease = self.workload.lease;
         let drift = Span::nanos(lease.as_nanos() / 50).plus(Span::millis(10));
         let patience = self.network.call_timeout.plus(Span::secs(1));
-        lease.plus(drift).plus(patience).plus(self.clock_slack())
+        lease
+            .plus(self.clock_margin())
+            .plus(drift)
+            .plus(patience)
+            .plus(self.clock_slack())
     }
 
     /// By how much clocks that are set, or run slowly, may delay the end of a claim or what a client waits for.
@@ -315,6 +441,7 @@ impl Plan {
             .plus(self.network.call_timeout)
             .plus(waits)
             .plus(waits)
+            .plus(self.quarantine())
             .plus(self.clock_slack());
         self.progress_within.unwrap_or(bound)
     }

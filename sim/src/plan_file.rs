@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::fault::{Fault, Kind};
 use crate::plan::{LockKind, Plan, WorkloadKind};
+use crate::sockets::Lacks;
 use crate::span::Span;
 
 /// Why a plan cannot be run. Each error names the place.
@@ -37,6 +38,9 @@ pub enum PlanError {
         /// Why.
         why: String,
     },
+    /// Its lane cannot do something in it.
+    #[error(transparent)]
+    Lacks(#[from] Lacks),
     /// The same, in a file.
     #[error("{path}: {error}")]
     InFile {
@@ -107,7 +111,14 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     };
     between("clients", plan.clients, 1, 60)?;
     between("nodes.count", plan.nodes.count, 1, 15)?;
-    between("nodes.replicas", plan.nodes.replicas, 0, 5)?;
+    let replicas = plan.nodes.replicas;
+    between("nodes.replicas", replicas, 0, 5)?;
+    if let Some(wait) = &plan.nodes.wait {
+        between("nodes.wait.replicas", wait.replicas, 1, replicas)?;
+    }
+    if let Some(demanded) = &plan.nodes.min_replicas {
+        between("nodes.min_replicas.count", demanded.count, 1, replicas)?;
+    }
     between("workload.names", plan.workload.names, 1, 60)?;
     let ordered = |place: &str, least: Span, most: Span| {
         if least <= most {
@@ -161,6 +172,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         check_fault(plan, fault)
             .map_err(|(field, why)| wrong(format!("faults[{index}].{field}"), why))?;
     }
+    Lacks::check(plan)?;
     Ok(())
 }
 
@@ -240,6 +252,16 @@ fn check_fault(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
         }
         _ if fault.kind() == Kind::SlowReplication && plan.nodes.replicas == 0 => {
             Err(("kind", "there are no replicas".to_owned()))
+        }
+        Fault::SlowReplication {
+            replica: Some(replica),
+            ..
+        } if plan.nodes.replicas <= *replica => {
+            let replicas = plan.nodes.replicas;
+            Err((
+                "replica",
+                format!("there is no replica {replica}, only {replicas}"),
+            ))
         }
         _ => Ok(()),
     }

@@ -44,6 +44,8 @@ pub struct Case {
     pub expect: Expect,
     /// Why, if the scenario's own reason does not say it.
     pub reason: String,
+    /// Why it cannot be shown in any lane but the fast one, if that is so.
+    pub fast_only: Option<String>,
     /// Seeds from 0 up to this are run.
     pub seeds: u64,
     /// What must have happened at least, or nothing is shown.

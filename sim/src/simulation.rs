@@ -69,7 +69,7 @@ pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
 
 fn run_with(plan: &Rc<Plan>, main: &Main<'_>) -> Run {
     let ended = engine::run(plan, main);
-    let verdict = match check(&ended.history) {
+    let verdict = match check(&ended.history, &plan.not_demanded) {
         Some(violation) => Verdict::Violated(violation),
         None if ended.history.holds == 0 => Verdict::Vacuous,
         None => Verdict::Holds,

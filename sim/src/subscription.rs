@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quorlock::Name;
-use quorlock::transport::{Listener, Wake};
+use quorlock::transport::{Channel, Listener, Wake};
 
 use crate::client::{Mail, Who};
 use crate::event::What;
@@ -15,12 +14,12 @@ use crate::world::World;
 /// How long it takes to notice that a subscription is gone and to try again.
 const AGAIN: u64 = 100_000_000;
 
-/// One subscription of a process to one name on one node.
+/// One subscription of a process to one channel of one node.
 pub(crate) struct Subscribed {
     pub(crate) client: u16,
     seat: u16,
     pub(crate) node: u16,
-    name: Name,
+    channel: Channel,
     listener: Arc<dyn Listener>,
     /// Which attempt at it; what belongs to an earlier one is ignored.
     epoch: u32,
@@ -28,7 +27,7 @@ pub(crate) struct Subscribed {
 
 impl fmt::Debug for Subscribed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Subscribed({} on {})", self.name, self.node)
+        write!(f, "Subscribed({:?} on {})", self.channel, self.node)
     }
 }
 
@@ -49,7 +48,7 @@ impl World {
         &mut self,
         who: Who,
         seat: u16,
-        name: &Name,
+        channel: &Channel,
         listener: Arc<dyn Listener>,
     ) -> Key<Subscribed> {
         let Some(departs) = self.seam(who) else {
@@ -60,7 +59,7 @@ impl World {
             client: who.client,
             seat,
             node,
-            name: name.clone(),
+            channel: channel.clone(),
             listener,
             epoch: 0,
         });
@@ -139,7 +138,7 @@ impl World {
     }
 
     /// Sends what a node published to everybody who listens.
-    pub(crate) fn publish(&mut self, node: u16, name: &Name, wake: Wake) {
+    pub(crate) fn publish(&mut self, node: u16, channel: &Channel, wake: Wake) {
         let now = self.now;
         let nodes = self.nodes.len();
         let Some(state) = self.nodes.get(usize::from(node)) else {
@@ -147,7 +146,8 @@ impl World {
         };
         let mut lost = Vec::new();
         for key in &state.subscribers {
-            let Some(subscribed) = self.subscriptions.get(*key).filter(|s| s.name == *name) else {
+            let subscribed = self.subscriptions.get(*key);
+            let Some(subscribed) = subscribed.filter(|s| s.channel == *channel) else {
                 continue;
             };
             let at = usize::from(subscribed.client) * nodes + usize::from(node);

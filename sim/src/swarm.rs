@@ -8,12 +8,16 @@ mod dice;
 use std::fmt;
 use std::str::FromStr;
 
+use quorlock::NodeTrust;
+
+use crate::checker::Property;
 use crate::draw::{Draw, Purpose};
 use crate::fault::{Fault, Kind};
-use crate::plan::{LockKind, Persistence, Plan, Watchdog, WorkloadKind};
+use crate::plan::{Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
+use crate::sockets::Lacks;
 use crate::span::{Span, Step};
 use crate::variant::Variant;
-use dice::Dice;
+pub(crate) use dice::Dice;
 
 /// From which kinds of fault a plan is drawn.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -88,20 +92,22 @@ impl Faults {
         is_possible
             && match self {
                 Faults::None => false,
-                Faults::Inside => is_inside(kind),
-                Faults::All => true,
+                Faults::Inside => is_inside(kind, plan) && plan.lane.has(kind),
+                Faults::All => plan.lane.has(kind),
                 Faults::Only(kinds) => kinds.contains(&kind),
             }
     }
 }
 
-/// Whether the stated assumptions of a lock allow a kind of fault: no node loses data, no node's clock is stepped, no
-/// machine is suspended behind the back of its clock.
-fn is_inside(kind: Kind) -> bool {
-    !matches!(
-        kind,
-        Kind::Flush | Kind::Evict | Kind::NodeStep | Kind::Failover | Kind::SlowReplication
-    )
+/// Whether the stated assumptions of a lock allow a kind of fault: no node loses data but a minority of those that are
+/// watched, by being restarted; no node's clock is stepped by more than its margin, no machine is suspended behind the
+/// back of its clock.
+fn is_inside(kind: Kind, plan: &Plan) -> bool {
+    match kind {
+        Kind::NodeStep => Span::ZERO < plan.clock_margin(),
+        Kind::Flush | Kind::Evict | Kind::Failover | Kind::SlowReplication => false,
+        _ => true,
+    }
 }
 
 /// What a user fixes; the rest is drawn.
@@ -109,6 +115,8 @@ fn is_inside(kind: Kind) -> bool {
 pub struct Swarm {
     /// From which kinds of fault.
     pub faults: Faults,
+    /// What carries messages. Faults that it lacks are drawn only if they are asked for by name.
+    pub lane: Lane,
     /// Which lock.
     pub lock: LockKind,
     /// Whose lock.
@@ -127,6 +135,7 @@ impl Default for Swarm {
     fn default() -> Self {
         Swarm {
             faults: Faults::Inside,
+            lane: Lane::default(),
             lock: LockKind::Redlock,
             variant: Variant::Product,
             nodes: None,
@@ -138,12 +147,25 @@ impl Default for Swarm {
 }
 
 impl Swarm {
+    /// Whether its lane has the faults that were asked for by name.
+    ///
+    /// # Errors
+    /// [`Lacks::Kind`].
+    pub fn check(&self) -> Result<(), Lacks> {
+        let Faults::Only(kinds) = &self.faults else {
+            return Ok(());
+        };
+        let missing = kinds.iter().find(|kind| !self.lane.has(**kind));
+        missing.map_or(Ok(()), |kind| Err(Lacks::Kind(*kind)))
+    }
+
     /// The plan that a seed stands for.
     #[must_use]
     pub fn plan(&self, seed: u64) -> Plan {
         let mut draw = Draw::new(seed, Purpose::Plan, 0);
         let mut plan = Plan {
             seed,
+            lane: self.lane,
             lock: self.lock,
             variant: self.variant,
             ..Plan::default()
@@ -171,6 +193,17 @@ impl Swarm {
             }
         }
         plan.faults.sort_by_key(Fault::at);
+        let forgets = |fault: &Fault| matches!(fault, Fault::CrashNode { .. });
+        let is_set = |fault: &Fault| matches!(fault, Fault::NodeStep { .. });
+        if self.faults == Faults::Inside
+            && plan.nodes.persistence != Persistence::EveryWrite
+            && plan.faults.iter().any(forgets)
+            && plan.faults.iter().any(is_set)
+        {
+            // A token that a bare majority took is lost with the counter of one of them. Its order then rests on the
+            // nodes' clocks.
+            plan.not_demanded.push(Property::Fencing);
+        }
         plan
     }
 
@@ -183,8 +216,14 @@ impl Swarm {
             LockKind::Redlock => drawn,
         });
         plan.clients = self.clients.unwrap_or(draw.between(2, 4) as u16);
-        plan.nodes.persistence = match (&self.faults, draw.between(0, 2)) {
-            (Faults::Inside | Faults::None, _) | (_, 0) => Persistence::EveryWrite,
+        let may_forget = match self.faults {
+            Faults::None => false,
+            // Watched nodes may forget, as long as a majority of the token counters survives.
+            Faults::Inside => plan.node_trust() == NodeTrust::Watched && 3 <= plan.nodes.count,
+            Faults::All | Faults::Only(_) => true,
+        };
+        plan.nodes.persistence = match (may_forget, draw.between(0, 2)) {
+            (false, _) | (true, 0) => Persistence::EveryWrite,
             (_, 1) => Persistence::EverySecond,
             _ => Persistence::Memory,
         };

@@ -5,15 +5,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use quorlock::Name;
 use quorlock::transport::{
-    Call as Boxed, Cause, Execution, Listener, Reply, Request, Subscription, Transport,
+    Call as Boxed, Cause, Channel, Execution, Listener, Reply, Request, Subscription, Transport,
     TransportError,
 };
 
 use crate::call::Call;
 use crate::client::Who;
+use crate::plan::Lane;
 use crate::slab::Key;
+use crate::sockets;
 use crate::subscription::Subscribed;
 use crate::world::with;
 
@@ -22,6 +23,7 @@ use crate::world::with;
 pub(crate) struct SimTransport {
     who: Who,
     seat: u16,
+    lane: Lane,
     address: Arc<str>,
 }
 
@@ -30,6 +32,7 @@ impl SimTransport {
         SimTransport {
             who,
             seat,
+            lane: with(|world| world.plan.lane),
             address: format!("node-{seat}:6379").into(),
         }
     }
@@ -37,12 +40,18 @@ impl SimTransport {
 
 impl Transport for SimTransport {
     fn call(&self, request: Request) -> Boxed {
+        if self.lane == Lane::Turmoil {
+            return Box::pin(sockets::SocketCall::new(self.who, self.seat, request));
+        }
         let key = with(|world| world.call(self.who, self.seat, request));
         Box::pin(SimCall { key })
     }
 
-    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription {
-        let key = with(|world| world.subscribe(self.who, self.seat, name, listener));
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        if self.lane == Lane::Turmoil {
+            return sockets::subscribe(self.who, self.seat, channel, listener);
+        }
+        let key = with(|world| world.subscribe(self.who, self.seat, channel, listener));
         Subscription::new(Unsubscribe { key })
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::client::Counted;
 use crate::event::What;
 use crate::executor::Task;
-use crate::fault::{Direction, Fault};
+use crate::fault::{Direction, Fault, ServerError};
 use crate::link::{FaultId, Trouble};
 use crate::world::World;
 
@@ -118,7 +118,6 @@ impl World {
         let Some(seat) = fault.node() else { return };
         let node = self.primary(seat);
         let now = self.now;
-        let wall = self.node(node).wall(now);
         match fault {
             Fault::PauseNode { .. } => self.pause_node(node, until),
             Fault::CrashNode { .. } => {
@@ -128,8 +127,10 @@ impl World {
                 self.push(until, What::RestartNode(node));
             }
             Fault::Flush { .. } => {
-                let had_any = self.node(node).keys.names(wall).next().is_some();
-                self.node(node).keys.flush();
+                let had_any = match self.sockets.is_some() {
+                    true => self.flush_station(node),
+                    false => self.flush(node),
+                };
                 if !had_any {
                     return;
                 }
@@ -140,8 +141,12 @@ impl World {
                 }
             }
             Fault::ServerError { error, .. } => {
-                self.node(node).error = Some((*error, usize::from(id)));
+                self.set_error(node, Some((*error, usize::from(id))));
                 self.push(until, What::Ends(id));
+                return;
+            }
+            Fault::ForgetScripts { .. } if self.sockets.is_some() => {
+                self.forget_scripts_at_station(node, usize::from(id));
                 return;
             }
             Fault::ForgetScripts { .. } => {
@@ -153,8 +158,9 @@ impl World {
             Fault::NodeRate { rate_ppm, .. } => self.node(node).clock.run_at(now, *rate_ppm),
             Fault::NodeStep { by, .. } if now == 0 => self.set_clocks(seat, by.as_nanos()),
             Fault::NodeStep { by, .. } => self.node(node).clock.step(now, by.as_nanos()),
-            Fault::SlowReplication { by, .. } => {
-                self.node(node).replication_delay += by.as_nanos();
+            Fault::SlowReplication { by, replica, .. } => {
+                let slow = replica.and_then(|replica| self.replica_of(seat, replica));
+                self.node(slow.unwrap_or(node)).replication_delay += by.as_nanos();
                 self.push(until, What::Ends(id));
             }
             Fault::Failover {
@@ -180,12 +186,33 @@ impl World {
         }
     }
 
+    /// `FLUSHALL`. Returns whether there was any claim.
+    fn flush(&mut self, node: u16) -> bool {
+        let now = self.now;
+        let state = self.node(node);
+        let had_any = state.keys.names(state.wall(now)).next().is_some();
+        state.keys.flush();
+        had_any
+    }
+
+    /// From now on a node refuses everything with an error, or nothing any more.
+    fn set_error(&mut self, node: u16, error: Option<(ServerError, FaultId)>) {
+        self.node(node).error = error;
+        if self.sockets.is_some() {
+            self.tell_of_trouble(node);
+        }
+    }
+
     /// Forgets what a node has under a name. Returns whether there was a claim.
     fn evict(&mut self, node: u16, name: u16) -> bool {
         let now = self.now;
         let Some(name) = self.history.names.get(usize::from(name)) else {
             return false;
         };
+        if self.sockets.is_some() {
+            let name = name.clone();
+            return self.evict_at_station(node, &name);
+        }
         let Ok(name) = quorlock::Name::new(name) else {
             return false;
         };
@@ -208,14 +235,17 @@ impl World {
         match fault {
             Fault::ServerError { node, .. } => {
                 let node = self.primary(*node);
-                let state = self.node(node);
-                if state.error.is_some_and(|(_, by)| by == usize::from(id)) {
-                    state.error = None;
+                let error = self.node(node).error;
+                if error.is_some_and(|(_, by)| by == usize::from(id)) {
+                    self.set_error(node, None);
                 }
             }
-            Fault::SlowReplication { node, by, .. } => {
-                let node = self.primary(*node);
-                let state = self.node(node);
+            Fault::SlowReplication {
+                node, by, replica, ..
+            } => {
+                let slow = replica.and_then(|replica| self.replica_of(*node, replica));
+                let slow = slow.unwrap_or(self.primary(*node));
+                let state = self.node(slow);
                 state.replication_delay = state.replication_delay.saturating_sub(by.as_nanos());
             }
             Fault::Failover { .. } => self.rejoin(id),

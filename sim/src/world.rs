@@ -16,8 +16,10 @@ use crate::link::Link;
 use crate::node::NodeState;
 use crate::plan::Plan;
 use crate::recording::Recording;
+use crate::replication::Waiting;
 use crate::runtime::Alarm;
 use crate::slab::Slab;
+use crate::sockets::Sockets;
 use crate::store::{Store, Write};
 use crate::subscription::Subscribed;
 
@@ -44,6 +46,7 @@ pub(crate) struct World {
     pub(crate) replies: Slab<Replied>,
     pub(crate) subscriptions: Slab<Subscribed>,
     pub(crate) writes: Slab<Write>,
+    pub(crate) waiting: Slab<Waiting>,
     pub(crate) clients: Vec<ClientState>,
     /// The primaries of the plan, then their replicas.
     pub(crate) nodes: Vec<NodeState>,
@@ -62,6 +65,8 @@ pub(crate) struct World {
     pub(crate) effects: Vec<u32>,
     pub(crate) history: History,
     pub(crate) counters: Counters,
+    /// What there is instead of calls and subscriptions where messages are bytes.
+    pub(crate) sockets: Option<Box<Sockets>>,
     /// What a report shows; nobody else asks for it.
     pub(crate) recording: Option<Box<Recording>>,
 }

@@ -45,7 +45,7 @@ fn exit_codes_say_what_came_of_it() {
         assert_eq!(sim(usage).status.code(), Some(1), "{usage:?}");
     }
     for help in [
-        "explore", "run", "replay", "shrink", "report", "merge", "bench",
+        "explore", "run", "replay", "serve", "shrink", "report", "merge", "bench",
     ] {
         let output = sim(&[help, "--help"]);
         assert_eq!(output.status.code(), Some(0));

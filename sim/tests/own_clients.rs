@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
-use quorlock_sim::fault::Fault;
+use quorlock_sim::fault::{Fault, Suspended};
 use quorlock_sim::plan::{LockKind, Nodes, Persistence, Plan, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
 use quorlock_sim::span::Span;
@@ -99,4 +99,43 @@ fn a_node_that_forgets_lets_two_of_them_in_and_the_checker_says_so() {
         _ => None,
     });
     assert_eq!(broken, Some(Property::Exclusion));
+}
+
+/// What a holder sees that slept through its lease, and when after waking.
+async fn sleep_through(ctx: Context, told_after: Arc<AtomicU64>) {
+    let lock = ctx.lock(["bed"]).lease(Duration::from_secs(3));
+    let Ok(guard) = lock.acquire().await else {
+        return;
+    };
+    let began = ctx.now();
+    guard.lost().await;
+    let slept = ctx.now().since(began);
+    told_after.store(slept.as_millis() as u64, Ordering::Relaxed);
+}
+
+/// The machine sleeps from 1 s to 31 s, with a lease that ends after 3 s. A clock that counts has the holder told
+/// within a second of waking; one that stands still has it believe for two more.
+#[test]
+fn a_holder_that_slept_is_told_within_a_second_of_waking_if_its_clock_counts() {
+    for (clock, told) in [
+        (Suspended::Counts, 30_000..=31_001),
+        (Suspended::Stops, 2_900..=2_968),
+    ] {
+        let told_after = Arc::new(AtomicU64::new(0));
+        let plan = Plan {
+            duration: Span::secs(40),
+            clients: 1,
+            faults: vec![Fault::SuspendClient {
+                at: Span::secs(1),
+                lasts: Span::secs(30),
+                client: 0,
+                clock,
+            }],
+            ..Plan::default()
+        };
+        let place = told_after.clone();
+        let _ = Simulation::new(plan, move |ctx| sleep_through(ctx, place.clone())).run(1);
+        let after = told_after.load(Ordering::Relaxed);
+        assert!(told.contains(&after), "{clock:?}: {after} ms");
+    }
 }

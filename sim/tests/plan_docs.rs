@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quorlock_sim::checker::Property;
 use quorlock_sim::fault::Kind;
 use quorlock_sim::plan::WorkloadKind;
-use quorlock_sim::plan::{LockKind, Network, Nodes, Persistence, Plan, Watchdog, Workload};
+use quorlock_sim::plan::{
+    Lane, LockKind, MinReplicas, Network, Nodes, Persistence, Plan, Remedies, Wait, Watchdog,
+    Workload,
+};
 use quorlock_sim::plan_file;
 use quorlock_sim::span::Span;
 use quorlock_sim::variant::Variant;
@@ -51,6 +55,7 @@ fn every_field() -> Plan {
     Plan {
         seed: 1,
         duration: Span::secs(1),
+        lane: Lane::Turmoil,
         lock: LockKind::Single,
         variant: Variant::Published,
         clients: 1,
@@ -59,12 +64,24 @@ fn every_field() -> Plan {
             persistence: Persistence::Memory,
             replicas: 0,
             replication_lag: Span::ZERO,
+            wait: Some(Wait {
+                replicas: 1,
+                within: Span::ZERO,
+            }),
+            min_replicas: Some(MinReplicas {
+                count: 1,
+                max_lag: Span::ZERO,
+            }),
         },
         network: Network {
             least: Span::ZERO,
             most: Span::ZERO,
             call_timeout: Span::secs(1),
             connect_timeout: Span::secs(1),
+        },
+        remedies: Remedies {
+            trust: false,
+            margin: Some(Span::ZERO),
         },
         workload: Workload {
             kind: WorkloadKind::TryStorm,
@@ -82,6 +99,7 @@ fn every_field() -> Plan {
         faults: Vec::new(),
         healed_at: Some(Span::ZERO),
         progress_within: Some(Span::ZERO),
+        not_demanded: vec![Property::Fencing],
     }
 }
 

@@ -246,10 +246,10 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
 fn plans(lock: LockKind, nodes: u16, variant: Variant) -> impl Strategy<Value = Plan> {
     let fault = prop_oneof![link_fault(nodes), client_fault(), node_fault(nodes)];
     let faults = proptest::collection::vec(fault, 0..16);
-    // There and back in less than a member is given to answer, which is 10 ms: progress is promised only then.
+    // There and back in less than a member is given to answer, which is at least 20 ms: progress is promised only then.
     let network = (
         span(50..=2_000),
-        span(0..=2_800),
+        span(0..=6_000),
         span(100_000..=600_000),
         span(50_000..=300_000),
     );

@@ -113,6 +113,9 @@ impl World {
 
     /// Ends the connection of a client and a node at both ends. Returns whether anything was under way.
     pub(crate) fn reset(&mut self, client: u16, node: u16, in_flight: InFlight) -> bool {
+        if self.sockets.is_some() {
+            return self.reset_sockets(client, node, in_flight);
+        }
         let link = self.link(client, node);
         if link.line != Line::Up {
             return false;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{Form, Trouble, say, say_json};
 use crate::campaign::{AfterFailure, Campaign, Shard};
-use crate::plan::Plan;
+use crate::plan::{Lane, Plan, Remedies};
 use crate::simulation::run;
 use crate::span::Span;
 use crate::swarm::{Faults, Swarm};
@@ -31,11 +31,15 @@ pub(super) struct Bench {
 #[derive(Debug, Serialize)]
 struct Figures {
     reference: Reference,
+    with_remedies: Reference,
+    /// The reference workload in the lane turmoil.
+    turmoil: Reference,
     standard: Standard,
     scaling: Scaling,
 }
 
-/// The reference workload, without faults, with every checker, on one core.
+/// The reference workload, without faults, with every checker, on one core; with the published algorithm (no trust in
+/// nodes, no clock margin), or with what the product does beyond it.
 #[derive(Debug, Serialize)]
 struct Reference {
     runs: u64,
@@ -61,13 +65,20 @@ struct Scaling {
     of_linear_by_cpu: Option<f64>,
 }
 
+const NO_REMEDIES: Remedies = Remedies {
+    trust: false,
+    margin: Some(Span::ZERO),
+};
+
 /// How many runs each core does in one turn.
 const TURN: u64 = 64;
 
 impl Bench {
     pub(super) fn run(self) -> Result<u8, Trouble> {
         let figures = Figures {
-            reference: self.reference(),
+            reference: self.reference(Lane::Fast, NO_REMEDIES),
+            with_remedies: self.reference(Lane::Fast, Remedies::default()),
+            turmoil: self.reference(Lane::Turmoil, NO_REMEDIES),
             standard: self.standard(),
             scaling: self.scaling()?,
         };
@@ -79,12 +90,14 @@ impl Bench {
         Ok(0)
     }
 
-    fn reference(&self) -> Reference {
+    fn reference(&self, lane: Lane, remedies: Remedies) -> Reference {
         let (mut commands, mut simulated) = (0, 0.0);
         let (runs, took) = self.measure(|seed| {
             let plan = Plan {
                 seed,
+                lane,
                 duration: Span::secs(10),
+                remedies,
                 ..Plan::default()
             };
             let ended = run(&Rc::new(plan));
@@ -171,22 +184,28 @@ fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, Trouble> {
     Ok(watch.read())
 }
 
+impl Reference {
+    fn tell(&self) {
+        say(&format!("  node commands: {}", self.commands));
+        say(&format!("  simulated seconds: {}", self.simulated_seconds));
+    }
+}
+
 impl Figures {
     fn tell(&self) {
         let Figures {
             reference,
+            with_remedies,
+            turmoil,
             standard,
             scaling,
         } = self;
-        let runs = reference.runs;
-        say(&format!(
-            "reference workload ({runs} runs of 10 s, no faults, checkers on, one core):"
-        ));
-        say(&format!("  node commands: {}", reference.commands));
-        say(&format!(
-            "  simulated seconds: {}",
-            reference.simulated_seconds
-        ));
+        say("reference workload (runs of 10 s, no faults, checkers on, one core):");
+        reference.tell();
+        say("the same with trust in nodes and a clock margin:");
+        with_remedies.tell();
+        say("the reference workload in the lane turmoil:");
+        turmoil.tell();
         say("standard runs (2 s, all faults, one core):");
         say(&format!("  runs: {}", standard.runs));
         say("the same as a campaign:");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::Trouble;
+use super::{InLane, Trouble};
 use crate::plan::Plan;
 use crate::scenario::{self, Case, Depth, Scenario};
 use crate::source::Source;
@@ -40,12 +40,22 @@ impl Chosen {
     }
 
     pub(super) fn read(&self) -> Result<Source, Trouble> {
-        read(&self.file, self.case.as_deref(), self.seed)
+        read(
+            &self.file,
+            self.case.as_deref(),
+            self.seed,
+            InLane { lane: None },
+        )
     }
 }
 
 /// What is to be run.
-pub(super) fn read(path: &Path, case: Option<&str>, seed: Option<u64>) -> Result<Source, Trouble> {
+pub(super) fn read(
+    path: &Path,
+    case: Option<&str>,
+    seed: Option<u64>,
+    lane: InLane,
+) -> Result<Source, Trouble> {
     let scenario = match path.exists() {
         true if is_scenario(path) => Some(scenario::read(path)?),
         true => None,
@@ -62,15 +72,16 @@ pub(super) fn read(path: &Path, case: Option<&str>, seed: Option<u64>) -> Result
             return Err(Trouble::Other(why));
         }
         let source = Source::read(path)?;
-        return Ok(match seed {
-            Some(seed) => Source::Plan(Box::new(Plan {
-                seed,
-                ..source.plan().clone()
-            })),
-            None => source,
-        });
+        if seed.is_none() && lane.lane.is_none() {
+            return Ok(source);
+        }
+        let mut plan = source.plan().clone();
+        plan.seed = seed.unwrap_or(plan.seed);
+        lane.put(&mut plan);
+        return Ok(Source::Plan(Box::new(plan)));
     };
-    let case = one_case(&scenario, case)?;
+    let mut case = one_case(&scenario, case)?.clone();
+    lane.put(&mut case.plan);
     let first = || case.judge(Depth::UntilFound).first;
     let seed = seed.or_else(first).unwrap_or(0);
     Ok(Source::Plan(Box::new(Plan {

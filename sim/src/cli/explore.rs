@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Drawn, Form, Out, Trouble, say, say_json, seeds, shard};
+use super::{Drawn, Form, InLane, Out, Trouble, say, say_json, seeds, shard};
 use crate::campaign::{AfterFailure, Campaign, Shard, Summary};
 
 /// Run many seeds, on all cores.
@@ -15,6 +15,8 @@ pub(super) struct Explore {
     /// Which seeds.
     #[arg(long, value_parser = seeds, default_value = "0..1000")]
     seeds: Range<u64>,
+    #[command(flatten)]
+    lane: InLane,
     #[command(flatten)]
     drawn: Drawn,
     /// On how many threads; on all cores without.
@@ -34,7 +36,8 @@ pub(super) struct Explore {
 
 impl Explore {
     pub(super) fn run(self) -> Result<u8, Trouble> {
-        let swarm = self.drawn.swarm();
+        let swarm = self.drawn.swarm(self.lane);
+        swarm.check()?;
         crate::plan_file::check(&swarm.plan(self.seeds.start))?;
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let campaign = Campaign {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::chosen::Chosen;
 use super::run::exit_code;
 use super::{Form, Trouble, say, say_json, write_file};
+use crate::plan::Lane;
 use crate::report::{figure, page};
 use crate::simulation::{Verdict, run_recorded};
 use crate::story;
@@ -43,6 +44,12 @@ struct Written<'a> {
 impl Report {
     pub(super) fn run(self) -> Result<u8, Trouble> {
         let source = self.chosen.read()?;
+        if source.plan().lane == Lane::Turmoil {
+            let path = self.chosen.path().display();
+            return Err(Trouble::Other(format!(
+                "{path}: a page shows requests and replies, and the lane turmoil has bytes: say lane = \"fast\" in the plan, or look at `quorlock-sim run`"
+            )));
+        }
         let (run, recording) = run_recorded(&Rc::new(source.plan().clone()));
         source.check(self.chosen.path(), &run)?;
         let title = self.title.unwrap_or_else(|| self.chosen.name());

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Drawn, Form, Trouble, chosen, say, say_json, write_file};
+use super::{Drawn, Form, InLane, Trouble, chosen, say, say_json, write_file};
 use crate::simulation::{Run, Verdict, run};
 use crate::{plan_file, story};
 
@@ -23,6 +23,8 @@ pub(super) struct RunOne {
     #[arg(long, required_unless_present = "file")]
     seed: Option<u64>,
     #[command(flatten)]
+    lane: InLane,
+    #[command(flatten)]
     drawn: Drawn,
     /// Print the plan in TOML instead of running it.
     #[arg(long)]
@@ -38,10 +40,10 @@ impl RunOne {
     pub(super) fn run(self) -> Result<u8, Trouble> {
         let plan = match &self.file {
             Some(file) => {
-                let source = chosen::read(file, self.case.as_deref(), self.seed)?;
+                let source = chosen::read(file, self.case.as_deref(), self.seed, self.lane)?;
                 source.plan().clone()
             }
-            None => self.drawn.swarm().plan(self.seed.unwrap_or(0)),
+            None => self.drawn.swarm(self.lane).plan(self.seed.unwrap_or(0)),
         };
         plan_file::check(&plan)?;
         if self.plan {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 
-use super::{Form, Trouble, say, say_json};
+use super::{Form, InLane, Trouble, say, say_json};
 use crate::scenario::{self, Case, Depth, Expect, Interval, Judged, Scenario, Verdict};
 
 /// Run scenarios and compare what comes of them with what is expected.
@@ -23,9 +23,14 @@ pub(super) struct Scenarios {
     /// Run all seeds also of what is found with few, and say how often it breaks.
     #[arg(long)]
     rates: bool,
+    /// Run no more seeds of a case than this: the lane turmoil is slow.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
     /// On how many threads; on all cores without.
     #[arg(long)]
     jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    lane: InLane,
     #[command(flatten)]
     form: Form,
 }
@@ -46,7 +51,11 @@ struct Row {
 
 impl Scenarios {
     pub(super) fn run(self) -> Result<u8, Trouble> {
-        let scenarios = self.chosen()?;
+        let mut scenarios = self.chosen()?;
+        for case in scenarios.iter_mut().flat_map(|s| &mut s.cases) {
+            self.lane.put(&mut case.plan);
+            case.seeds = self.seeds.map_or(case.seeds, |most| case.seeds.min(most));
+        }
         if self.list {
             return self.name(&scenarios);
         }
@@ -174,11 +183,17 @@ impl Scenarios {
             }
         }
         let wrong = rows.iter().filter(|row| exit_code(row) != 0).count();
+        let is_left_out = |row: &&Row| matches!(row.judged.verdict, Verdict::NotInLane(_));
+        let left_out = rows.iter().filter(is_left_out).count();
         let runs: u64 = rows.iter().map(|row| row.judged.runs).sum();
+        let others = match left_out {
+            0 => String::new(),
+            _ => format!(", {left_out} not in this lane"),
+        };
         say(&format!(
-            "{} cases, {runs} runs: {} as expected, {wrong} not",
+            "{} cases, {runs} runs: {} as expected, {wrong} not{others}",
             rows.len(),
-            rows.len() - wrong
+            rows.len() - wrong - left_out
         ));
     }
 }
@@ -229,13 +244,14 @@ fn verdict(verdict: &Verdict) -> String {
         Verdict::NotFound(property) => format!("NOT FOUND: {property}"),
         Verdict::Vacuous(why) => format!("VACUOUS: {why}"),
         Verdict::OtherFigure(why) => format!("OTHER FIGURE: {why}"),
+        Verdict::NotInLane(why) => format!("not in this lane: {why}"),
     }
 }
 
 /// As for one run; a known break that is not found means that nothing was shown.
 fn exit_code(row: &Row) -> u8 {
     match &row.judged.verdict {
-        Verdict::AsExpected => 0,
+        Verdict::AsExpected | Verdict::NotInLane(_) => 0,
         Verdict::Broken(property) if property.is_liveness() => 3,
         Verdict::Broken(_) => 2,
         Verdict::NotFound(_) | Verdict::Vacuous(_) | Verdict::OtherFigure(_) => 4,

@@ -1,7 +1,8 @@
 //! Messages, as somebody who listens on the wire would see them.
 
 use quorlock::transport::{
-    AcquireReply, Freshness, ReleaseReply, RenewReply, Reply, Request, Ttl, Wake,
+    AcquireReply, Act, Freshness, ReleaseReply, RenewReply, Reply, Request, Ripeness, Shown,
+    ShownMarker, Ttl, Wake,
 };
 
 use super::Recording;
@@ -132,25 +133,51 @@ fn asked(request: &Request) -> String {
         Request::Release(release) => format!("{} holds of {}", release.count, release.name),
         Request::Inspect(inspect) => format!("inspect {}", inspect.name),
         Request::ForceRelease(force) => format!("free {} by force", force.name),
+        Request::Probe(check) => match check.act {
+            Act::Ripen(_) => "you were watched for long enough".to_owned(),
+            _ => "which process are you?".to_owned(),
+        },
     }
 }
 
-fn answered(answer: &Answer) -> (Sort, String) {
-    match answer {
-        Ok(Reply::Acquire(AcquireReply::Granted { freshness, token })) => {
+/// What is to be known of a node whose votes do not count.
+fn marker(shown: &Shown) -> &'static str {
+    match shown.marker {
+        ShownMarker::Own(_, Ripeness::Ripe) => "",
+        ShownMarker::Own(_, Ripeness::Unripe) => "; it is being watched",
+        ShownMarker::Anothers => "; it was restarted",
+        ShownMarker::Missing => "; it has no marker",
+    }
+}
+
+fn acquired(reply: &AcquireReply) -> (Sort, String) {
+    match reply {
+        AcquireReply::Granted { freshness, token } => {
             let how = match freshness {
                 Freshness::Anew => "granted",
                 Freshness::AlreadyYours => "already yours",
             };
             (Sort::Yes, format!("{how}, token {}", token.0))
         }
-        Ok(Reply::Acquire(AcquireReply::Refused { ttl })) => {
+        AcquireReply::Refused { ttl, .. } => {
             let left = match ttl {
                 Ttl::Millis(millis) => format!("{millis} ms left"),
                 Ttl::Unbounded => "for ever".to_owned(),
             };
             (Sort::No, format!("refused: held by another, {left}"))
         }
+        other => (Sort::Yes, format!("{other:?}")),
+    }
+}
+
+fn answered(answer: &Answer) -> (Sort, String) {
+    match answer {
+        Ok(Reply::Acquire(reply)) => acquired(reply),
+        Ok(Reply::Checked(reply, shown)) => {
+            let (sort, text) = acquired(reply);
+            (sort, format!("{text}{}", marker(shown)))
+        }
+        Ok(Reply::Probe(shown)) => (Sort::Yes, format!("answered{}", marker(shown))),
         Ok(Reply::Renew(replies)) => {
             let is_good = |r: &RenewReply| matches!(r, RenewReply::AlreadyYours { .. });
             if replies.iter().all(is_good) {

@@ -96,6 +96,8 @@ struct CaseHeader {
     #[serde(default)]
     reason: String,
     #[serde(default)]
+    fast_only: Option<String>,
+    #[serde(default)]
     seeds: Option<u64>,
     #[serde(default)]
     least: Option<Least>,
@@ -221,6 +223,7 @@ fn one_case(
         name: name.unwrap_or_else(|| plan.variant.name().to_owned()),
         expect,
         reason: case.reason.trim().to_owned(),
+        fast_only: case.fast_only.clone(),
         seeds,
         least: case.least.unwrap_or(header.least),
         figure: case.figure.clone(),

@@ -9,7 +9,9 @@ use super::figure::{Interval, Measured};
 use super::{Case, Expect};
 use crate::checker::{Property, check_one};
 use crate::fault::Fault;
+use crate::plan::Lane;
 use crate::simulation::run;
+use crate::sockets::Lacks;
 
 /// Whether a case came out as expected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -25,6 +27,8 @@ pub enum Verdict {
     Vacuous(String),
     /// A measured number is not what was published.
     OtherFigure(String),
+    /// It was not run: its lane cannot do something that it needs.
+    NotInLane(String),
 }
 
 /// What came of a case.
@@ -77,6 +81,14 @@ impl Case {
             refusals: 0,
             measured: self.figure.as_ref().map(|_| Measured::default()),
         };
+        let lacks = Lacks::check(&self.plan)
+            .err()
+            .map(|lacks| lacks.to_string());
+        let fast_only = self.fast_only.clone();
+        if let Some(why) = lacks.or(fast_only.filter(|_| self.plan.lane != Lane::Fast)) {
+            judged.verdict = Verdict::NotInLane(why);
+            return judged;
+        }
         let mut effects = vec![0u64; self.plan.faults.len()];
         let mut unexpected = None;
         for seed in 0..self.seeds {
@@ -184,6 +196,7 @@ mod tests {
             name: String::new(),
             expect,
             reason: String::new(),
+            fast_only: None,
             seeds: 5,
             least: Least::default(),
             figure: None,

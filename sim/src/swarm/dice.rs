@@ -2,15 +2,15 @@
 
 use crate::draw::Draw;
 use crate::fault::{Direction, Fault, InFlight, Kind, ServerError, Suspended};
-use crate::plan::Plan;
+use crate::plan::{Persistence, Plan};
 use crate::span::{Span, Step};
 
 /// Draws one fault.
-pub(super) struct Dice<'a> {
-    pub(super) draw: &'a mut Draw,
-    pub(super) plan: &'a Plan,
+pub(crate) struct Dice<'a> {
+    pub(crate) draw: &'a mut Draw,
+    pub(crate) plan: &'a Plan,
     /// Whether the lock's stated assumptions bound it.
-    pub(super) inside: bool,
+    pub(crate) inside: bool,
 }
 
 impl Dice<'_> {
@@ -38,6 +38,16 @@ impl Dice<'_> {
 
     fn node(&mut self) -> u16 {
         self.draw.index(usize::from(self.plan.nodes.count)) as u16
+    }
+
+    /// Nodes that forget are always of the same minority: the counters of a majority survive.
+    fn may_crash(&self, node: u16) -> u16 {
+        let nodes = &self.plan.nodes;
+        let minority = nodes.count.saturating_sub(1) / 2;
+        if !self.inside || nodes.persistence == Persistence::EveryWrite || minority == 0 {
+            return node;
+        }
+        node % minority
     }
 
     fn name(&mut self) -> u16 {
@@ -72,7 +82,7 @@ impl Dice<'_> {
         i32::try_from(self.draw.signed(-most, most)).unwrap_or(0)
     }
 
-    pub(super) fn fault(&mut self, kind: Kind) -> Fault {
+    pub(crate) fn fault(&mut self, kind: Kind) -> Fault {
         let at = self.at();
         let lasts = self.lasts();
         match kind {
@@ -229,7 +239,7 @@ impl Dice<'_> {
         match kind {
             Kind::CrashNode => Fault::CrashNode {
                 at,
-                node,
+                node: self.may_crash(node),
                 restart_after: lasts,
             },
             Kind::Flush => Fault::Flush { at, node },
@@ -260,7 +270,13 @@ impl Dice<'_> {
                 Fault::NodeRate { at, node, rate_ppm }
             }
             Kind::NodeStep => {
-                let by = Step::millis(self.draw.signed(-1_000, 1_000));
+                // Four of them, on one node and within one lease, stay within the margin.
+                let margin = self.plan.clock_margin().as_nanos() / 4_000_000;
+                let most = match self.inside {
+                    true => i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1),
+                    false => 1_000,
+                };
+                let by = Step::millis(self.draw.signed(-1_000, most));
                 Fault::NodeStep { at, node, by }
             }
             Kind::SlowReplication => {
@@ -270,6 +286,7 @@ impl Dice<'_> {
                     lasts,
                     node,
                     by,
+                    replica: None,
                 }
             }
             Kind::Failover => {

@@ -6,7 +6,7 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::time::Duration;
 
-use quorlock::transport::{Request, Retention};
+use quorlock::transport::{Access, Request, Retention};
 use quorlock::{OwnerId, Runtime, Time};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
@@ -116,12 +116,12 @@ impl Client {
         }
     }
 
-    /// How long a member is given to answer: as in the product, a twentieth of the lease, and at least 10 ms.
+    /// How long a member is given to answer: as in the product, a twentieth of the lease, and at least 25 ms or a third.
     pub(super) fn member_timeout(&self, lease: Lease) -> Duration {
         if self.has(Flaw::MembersHaveTime) {
             return self.plan.network.call_timeout.as_duration();
         }
-        let least = Duration::from_millis(10).min(lease.length() / 2);
+        let least = Duration::from_millis(25).min(lease.length() / 3);
         (lease.length() / 20).max(least)
     }
 
@@ -135,11 +135,15 @@ impl Client {
     ) -> Request {
         Request::Acquire(Acquire {
             name: member.name.clone(),
+            access: Access::Plain,
             owner,
             count,
             lease,
             fence,
             retention: RETENTION,
+            keep: None,
+            replaces: None,
+            check: None,
         })
     }
 }

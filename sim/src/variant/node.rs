@@ -22,7 +22,7 @@ pub(crate) fn apply(
             };
             if owner == ask.owner && variant.has(Flaw::SetNx) {
                 return Applied {
-                    reply: Ok(Reply::Acquire(AcquireReply::Refused { ttl })),
+                    reply: Ok(Reply::Acquire(AcquireReply::Refused { ttl, beat: None })),
                     published: None,
                 };
             }
@@ -51,7 +51,7 @@ pub(crate) fn apply(
 
 #[cfg(test)]
 mod tests {
-    use quorlock::transport::{Acquire, Release, ReleaseReply, Retention};
+    use quorlock::transport::{Access, Acquire, Mode, Release, ReleaseReply, Retention};
     use quorlock::{Name, OwnerId, WallMillis};
     use quorlock_core::fencing::Fence;
     use quorlock_core::lease::Lease;
@@ -75,19 +75,25 @@ mod tests {
     fn acquire(number: u64) -> Request {
         Request::Acquire(Acquire {
             name: name(),
+            access: Access::Plain,
             owner: owner(number),
             count: 1,
             lease: Lease::new(Lease::SHORTEST).unwrap(),
             fence: Fence::Carry(quorlock::Token(1)),
             retention: Retention::Forever,
+            keep: None,
+            replaces: None,
+            check: None,
         })
     }
 
     fn release(number: u64) -> Request {
         Request::Release(Release {
             name: name(),
+            mode: Mode::Plain,
             owner: owner(number),
             count: 0,
+            has_beat: false,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use quorlock::transport::{Found, Inspect, ReleaseReply, Reply, Request};
+use quorlock::transport::{Found, Inspect, Mode, ReleaseReply, Reply, Request};
 use quorlock::{OwnerId, Time};
 
 use super::Flaw;
@@ -74,8 +74,10 @@ impl Release {
         if let Some(member) = self.layout.members.get(index) {
             let request = Request::Release(quorlock::transport::Release {
                 name: member.name.clone(),
+                mode: Mode::Plain,
                 owner: self.owner,
                 count: self.left,
+                has_beat: false,
             });
             asking.ask(index, member, request);
         }

@@ -195,7 +195,7 @@ impl Round {
             Ok(Reply::Acquire(AcquireReply::Granted { token, .. })) => {
                 Vote::Granted(*token, answer.sent)
             }
-            Ok(Reply::Acquire(AcquireReply::Refused { ttl })) => Vote::Refused(*ttl),
+            Ok(Reply::Acquire(AcquireReply::Refused { ttl, .. })) => Vote::Refused(*ttl),
             Ok(_) => Vote::Failed(Execution::Indeterminate),
             Err(error) => Vote::Failed(error.execution),
         };

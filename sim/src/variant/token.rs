@@ -1,6 +1,6 @@
 //! The tokens of a round that was won.
 
-use quorlock::transport::{Claim, Renew, RenewReply, Reply, Request};
+use quorlock::transport::{Claim, Mode, Renew, RenewReply, Reply, Request};
 use quorlock::{OwnerId, Token};
 use quorlock_core::fencing::{Agreement, agreement, took_proposal};
 use quorlock_core::lease::Lease;
@@ -92,12 +92,14 @@ pub(super) fn renew(
     token: Token,
 ) -> Request {
     Request::Renew(Renew {
+        mode: Mode::Plain,
         claims: vec![Claim {
             name: member.name.clone(),
             owner,
             count,
             lease,
             token,
+            keep: None,
         }],
         retention: RETENTION,
     })

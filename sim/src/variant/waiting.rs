@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-use quorlock::transport::{Listener, Subscription, Transport, Wake};
+use quorlock::transport::{Channel, Listener, Subscription, Transport, Wake};
 use quorlock::{Runtime, Time};
 
 use super::client::Client;
@@ -58,7 +58,8 @@ impl Waiting {
         let bell: Arc<Bell> = Arc::default();
         let subscribe = |member: &super::layout::Member| {
             let listener: Arc<dyn Listener> = bell.clone();
-            member.node.subscribe(&member.name, listener)
+            let channel = Channel::from(member.name.clone());
+            member.node.subscribe(&channel, listener)
         };
         let subscriptions = layout.members.iter().map(subscribe).collect();
         Waiting {

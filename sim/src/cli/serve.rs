@@ -1,0 +1,107 @@
+//! `serve`.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Form, Trouble, say, say_json};
+use crate::plan::Persistence;
+use crate::serve::{FaultWords, Host, Offer};
+
+/// Serve simulated Redis servers on ports of the loopback interface, until Ctrl-C.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// The first node's port, the others' follow; free ones without.
+    #[arg(long)]
+    port: Option<u16>,
+    /// How many nodes.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=15))]
+    nodes: u16,
+    /// The password that every connection must show.
+    #[arg(long)]
+    password: Option<String>,
+    /// What a node keeps when it crashes: memory (nothing) or every-write (everything).
+    #[arg(long, value_enum, default_value_t = Kept::Memory)]
+    persistence: Kept,
+    /// What goes wrong after the beginning, of node /N or of all: pause-node@5s..8s, crash-node@10s..12s/0, reset@3s,
+    /// flush@3s, forget-scripts@3s, server-error=loading@2s..4s, delay=20ms@1s..5s, node-step=30s@6s, node-rate=5000@6s.
+    #[arg(long = "fault", value_name = "KIND[=VALUE]@FROM[..TO][/NODE]")]
+    faults: Vec<FaultWords>,
+    #[command(flatten)]
+    form: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Kept {
+    Memory,
+    EveryWrite,
+}
+
+/// Where the nodes are.
+#[derive(Serialize)]
+struct Served<'a> {
+    ports: &'a [u16],
+}
+
+impl Serve {
+    pub(super) fn run(self) -> Result<u8, Trouble> {
+        let offer = self.offer()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let wrong = |error: std::io::Error| Trouble::Other(error.to_string());
+        runtime.map_err(wrong)?.block_on(async {
+            let host = Host::bind(offer).await.map_err(|error| {
+                Trouble::Other(format!(
+                    "a port cannot be had: {error}; give another --port"
+                ))
+            })?;
+            if self.form.json {
+                say_json(&Served {
+                    ports: host.ports(),
+                })?;
+            } else {
+                for (node, port) in host.ports().iter().enumerate() {
+                    say(&format!("node {node}: redis://127.0.0.1:{port}/"));
+                }
+            }
+            let told = |fault: &crate::fault::Fault| {
+                if !self.form.json {
+                    say(&format!("{}: {fault}", fault.at()));
+                }
+            };
+            let interrupted = async {
+                // Without the signal there is none to wait for.
+                if tokio::signal::ctrl_c().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            host.run(told, interrupted).await.map_err(wrong)
+        })?;
+        Ok(0)
+    }
+
+    fn offer(&self) -> Result<Offer, Trouble> {
+        let ports = match self.port {
+            None => vec![0; usize::from(self.nodes)],
+            Some(first) => {
+                let last = first.checked_add(self.nodes - 1).ok_or_else(|| {
+                    Trouble::Other(format!("there are no {} ports from {first} on", self.nodes))
+                })?;
+                (first..=last).collect()
+            }
+        };
+        let mut faults = Vec::new();
+        for words in &self.faults {
+            faults.extend(words.of(self.nodes).map_err(Trouble::Other)?);
+        }
+        Ok(Offer {
+            ports,
+            password: self.password.clone(),
+            persistence: match self.persistence {
+                Kept::Memory => Persistence::Memory,
+                Kept::EveryWrite => Persistence::EveryWrite,
+            },
+            faults,
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! A table as Markdown and as CSV.
+
+use std::fmt::Write as _;
+
+use super::{Broken, CLASSES, CONTENDERS, Cell, Table};
+
+impl Table {
+    /// For people: exclusion, fencing, and what the names stand for.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        self.section(&mut text, "Exclusion", |cell| &cell.exclusion);
+        self.section(&mut text, "Fencing", |cell| &cell.fencing);
+        text.push_str("### Locks\n\n| lock | |\n|---|---|\n");
+        for contender in CONTENDERS {
+            let _ = writeln!(text, "| {} | {} |", contender.id, contender.title);
+        }
+        text.push_str("\n### Classes of fault\n\n| class | |\n|---|---|\n");
+        for class in CLASSES {
+            let _ = writeln!(text, "| {} | {} |", class.id, class.title);
+        }
+        text
+    }
+
+    fn section(&self, text: &mut String, title: &str, of: impl Fn(&Cell) -> &Broken) {
+        let runs = self.runs;
+        let _ = writeln!(
+            text,
+            "### {title}: share of {runs} runs in which it broke\n"
+        );
+        let mut locks: Vec<&str> = self.cells.iter().map(|cell| cell.lock.as_str()).collect();
+        locks.dedup();
+        let mut classes: Vec<&str> = Vec::new();
+        for cell in &self.cells {
+            if !classes.contains(&cell.class.as_str()) {
+                classes.push(&cell.class);
+            }
+        }
+        let _ = writeln!(text, "| | {} |", locks.join(" | "));
+        let _ = writeln!(text, "|---|{}", "---:|".repeat(locks.len()));
+        for class in classes {
+            let cells = locks.iter().map(|lock| match self.cell(lock, class) {
+                Some(cell) => share(of(cell)),
+                None => String::new(),
+            });
+            let cells: Vec<_> = cells.collect();
+            let _ = writeln!(text, "| {class} | {} |", cells.join(" | "));
+        }
+        text.push('\n');
+    }
+
+    /// For programs: one line a cell and property.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let mut text = String::from(
+            "lock,class,property,runs,vacuous,holds,effects,violations,rate,least,most,first_seed,claimed\n",
+        );
+        for cell in &self.cells {
+            for (property, broken) in [("exclusion", &cell.exclusion), ("fencing", &cell.fencing)] {
+                let (least, most) = broken.interval;
+                let first = broken.first_seed.map_or(String::new(), |s| s.to_string());
+                let _ = writeln!(
+                    text,
+                    "\"{}\",\"{}\",{property},{},{},{},{},{},{:.6},{least:.6},{most:.6},{first},{}",
+                    cell.lock,
+                    cell.class,
+                    cell.runs,
+                    cell.vacuous,
+                    cell.holds,
+                    cell.effects,
+                    broken.violations,
+                    broken.rate,
+                    broken.is_claimed_to_hold,
+                );
+            }
+        }
+        text
+    }
+}
+
+/// What is claimed to hold, and does, is **0**; what is not claimed and did not break is 0. In brackets the bounds with
+/// 95 % confidence.
+fn share(broken: &Broken) -> String {
+    let percent = |share: f64| format!("{:.2}", 100.0 * share);
+    let (least, most) = broken.interval;
+    match (broken.violations, broken.is_claimed_to_hold) {
+        (0, true) => format!("**0** (< {})", percent(most)),
+        (0, false) => format!("0 (< {})", percent(most)),
+        (_, is_claimed) => {
+            let mark = if is_claimed { " **!**" } else { "" };
+            let rate = percent(broken.rate);
+            format!("{rate} ({} to {}){mark}", percent(least), percent(most))
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! One node and its connections.
+
+use std::cell::{RefCell, RefMut};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+use super::command::{self, Call, Command, Flag, OnData, Refusal, Run};
+use super::data::{Data, Dataset, Effect, Role, WallMicros};
+use super::reply::{Protocol, Reply};
+use super::request::{self, Parsed, Trust, Words};
+use super::script::Scripts;
+use super::session::{Session, SessionId};
+use crate::fault::ServerError;
+
+/// A Redis server without sockets and clocks.
+///
+/// It lives in one thread. Time is an argument: a server never goes on by itself.
+#[derive(Debug)]
+pub struct Server {
+    data: Rc<RefCell<Data>>,
+    pub(crate) scripts: Scripts,
+    sessions: BTreeMap<SessionId, Session>,
+    last_session: u64,
+    password: Option<Password>,
+}
+
+/// It never shows.
+struct Password(Vec<u8>);
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Server {
+    /// A primary without keys. The seed decides by what identities it goes, and nothing else.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let data = Rc::new(RefCell::new(Data::new(seed)));
+        Server {
+            scripts: Scripts::new(Rc::clone(&data)),
+            data,
+            sessions: BTreeMap::new(),
+            last_session: 0,
+            password: None,
+        }
+    }
+
+    /// The same with the identity of another process: what it answers by it is the same then.
+    #[must_use]
+    pub fn with_identity(self, run_id: &str, replication_id: &str) -> Self {
+        {
+            let ids = &mut self.data.borrow_mut().ids;
+            run_id.clone_into(&mut ids.run_id);
+            replication_id.clone_into(&mut ids.replication_id);
+        }
+        self
+    }
+
+    /// The same with a password, which every connection must show.
+    #[must_use]
+    pub fn with_password(mut self, password: &str) -> Self {
+        self.password = Some(Password(password.as_bytes().to_vec()));
+        self
+    }
+
+    /// A client connects.
+    pub fn open_session(&mut self) -> SessionId {
+        self.last_session += 1;
+        let id = SessionId(self.last_session);
+        self.sessions.insert(id, Session::new(self.first_trust()));
+        self.data.borrow_mut().clients = self.sessions.len();
+        id
+    }
+
+    /// The connection has ended; what is yet to be sent is lost. Does nothing if it had before.
+    pub fn close_session(&mut self, session: SessionId) {
+        self.sessions.remove(&session);
+        let mut data = self.data.borrow_mut();
+        data.channels.forget(session);
+        data.clients = self.sessions.len();
+    }
+
+    /// Bytes arrive on a connection at this time of the node's clock, in pieces of any size. Every request that is
+    /// complete is executed; what is said about it waits in the outputs: that of this session, and those of sessions
+    /// that listen to what was published.
+    pub fn receive(&mut self, session: SessionId, now: WallMicros, bytes: &[u8]) {
+        self.tick(now);
+        let Some(state) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        let mut input = std::mem::take(&mut state.input);
+        input.extend_from_slice(bytes);
+        let mut at = 0;
+        while let Some(state) = self
+            .sessions
+            .get_mut(&session)
+            .filter(|state| !state.is_closing)
+        {
+            match request::parse(input.get(at..).unwrap_or_default(), state.trust) {
+                Parsed::Incomplete => break,
+                Parsed::Request(words, used) => {
+                    at += used;
+                    self.answer(session, words);
+                }
+                Parsed::Broken(what) => {
+                    state.write(&Reply::error(format!("ERR Protocol error: {what}")));
+                    state.is_closing = true;
+                }
+            }
+        }
+        if let Some(state) = self.sessions.get_mut(&session) {
+            input.drain(..at);
+            state.input = input;
+        }
+    }
+
+    /// The clock has come so far. A primary deletes the keys whose time is over, and tells its replicas: real servers
+    /// do that ten times a second. [`receive`](Self::receive) does it, too.
+    pub fn tick(&mut self, now: WallMicros) {
+        let mut data = self.data.borrow_mut();
+        data.now = now;
+        data.started.get_or_insert(now);
+        data.expire();
+    }
+
+    /// What is to be sent on a connection, in order; empty if there is nothing, or no such connection.
+    pub fn take_output(&mut self, session: SessionId) -> Vec<u8> {
+        let state = self.sessions.get_mut(&session);
+        state
+            .map(|state| std::mem::take(&mut state.output))
+            .unwrap_or_default()
+    }
+
+    /// The connections on which there is something to be sent.
+    pub fn sessions_with_output(&self) -> impl Iterator<Item = SessionId> {
+        let all = self
+            .sessions
+            .iter()
+            .filter(|(_, state)| !state.output.is_empty());
+        all.map(|(id, _)| *id)
+    }
+
+    /// Whether the server closes the connection, once its output is sent: the client said `QUIT`, or no request.
+    #[must_use]
+    pub fn is_closing(&self, session: SessionId) -> bool {
+        self.sessions
+            .get(&session)
+            .is_none_or(|state| state.is_closing)
+    }
+
+    /// All keys as they are now: what a disk keeps that is written before every answer, or a snapshot.
+    #[must_use]
+    pub fn dataset(&self) -> Dataset {
+        self.data.borrow().dataset().clone()
+    }
+
+    /// The process has ended, and another one begins with these keys: all connections, scripts and subscriptions are
+    /// gone, and it goes by another identity. It is a primary, takes no notice of replicas, and no trouble is left.
+    ///
+    /// Memory only is [`Dataset::empty`], everything is its own [`dataset`](Self::dataset).
+    pub fn restart(&mut self, keys: Dataset) {
+        self.sessions.clear();
+        self.scripts.forget();
+        self.data.borrow_mut().restart(keys);
+    }
+
+    /// Puts these keys in the place of all that it has, unnoticed by connections and replicas.
+    pub fn replace(&mut self, keys: Dataset) {
+        self.data.borrow_mut().replace(keys);
+    }
+
+    /// `FLUSHALL`.
+    pub fn flush(&mut self) {
+        self.data.borrow_mut().empty_all();
+    }
+
+    /// Evicts one key of the first database. Returns whether it was there.
+    pub fn evict(&mut self, key: &[u8]) -> bool {
+        self.data.borrow_mut().remove(0, key)
+    }
+
+    /// `SCRIPT FLUSH`.
+    pub fn forget_scripts(&mut self) {
+        self.scripts.forget();
+    }
+
+    /// From now on, requests are answered with this error as far as Redis does so; without one, normally again.
+    pub fn set_trouble(&mut self, trouble: Option<ServerError>) {
+        self.data.borrow_mut().trouble = trouble;
+    }
+
+    /// Begins to write down what changes. A replica is a server that [follows](Self::follow), and is then told every
+    /// [effect](Self::take_effects).
+    pub fn replicate(&mut self) {
+        self.data.borrow_mut().effects.get_or_insert_default();
+    }
+
+    /// What has changed since this was asked last, in order; nothing unless [replicated](Self::replicate). What one
+    /// request changed should reach a replica as a whole.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        let mut data = self.data.borrow_mut();
+        data.effects
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Becomes a replica that has all that the primary has now. It refuses writes, and expires nothing by itself.
+    pub fn follow(&mut self, primary: &Server) {
+        self.data.borrow_mut().follow(&primary.data.borrow());
+    }
+
+    /// Does what its primary did, if it is a replica.
+    pub fn apply(&mut self, effect: &Effect) {
+        let mut data = self.data.borrow_mut();
+        if data.role == Role::Replica {
+            data.apply(effect);
+        }
+    }
+
+    /// Becomes a primary, with a history of its own; from now on its own clock says when keys expire.
+    pub fn promote(&mut self) {
+        self.data.borrow_mut().promote();
+    }
+
+    /// The identity of the process, as `INFO` says it.
+    #[must_use]
+    pub fn run_id(&self) -> String {
+        self.data.borrow().ids.run_id.clone()
+    }
+}
+
+/// For the commands.
+impl Server {
+    pub(crate) fn data(&self) -> RefMut<'_, Data> {
+        self.data.borrow_mut()
+    }
+
+    pub(crate) fn session(&mut self, session: SessionId) -> &mut Session {
+        self.sessions
+            .get_mut(&session)
+            .expect("BUG: a command on no connection")
+    }
+
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        self.sessions.keys().copied().collect()
+    }
+
+    /// Writes to a connection, now.
+    pub(crate) fn say(&mut self, session: SessionId, reply: &Reply) {
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.write(reply);
+        }
+    }
+
+    pub(crate) fn first_trust(&self) -> Trust {
+        match self.password {
+            Some(_) => Trust::Stranger,
+            None => Trust::Known,
+        }
+    }
+
+    pub(crate) fn has_password(&self) -> bool {
+        self.password.is_some()
+    }
+
+    /// Without a password any will do.
+    pub(crate) fn takes_password(&self, given: &[u8]) -> bool {
+        self.password
+            .as_ref()
+            .is_none_or(|password| password.0 == given)
+    }
+
+    fn answer(&mut self, session: SessionId, words: Words) {
+        if words.is_empty() {
+            return;
+        }
+        let reply = match self.admit(session, &words) {
+            Err(refusal) => {
+                if let Some(queued) = &mut self.session(session).queued {
+                    queued.is_spoilt = true;
+                }
+                Some(refusal.into())
+            }
+            Ok(command) => match &mut self.session(session).queued {
+                Some(queued) if !ENDS_TRANSACTION.contains(&command.name) => {
+                    queued.commands.push(words);
+                    Some(Reply::Status(b"QUEUED".into()))
+                }
+                _ => self.run(session, &words),
+            },
+        };
+        if let Some(reply) = reply {
+            self.say(session, &reply);
+        }
+    }
+
+    /// Finds the command, if it may be used here and now.
+    fn admit(&self, session: SessionId, words: &[Vec<u8>]) -> Result<&'static Command, Refusal> {
+        let found = words.first().and_then(|name| command::find(name));
+        let command = found.ok_or_else(|| command::unknown(words))?;
+        if !command.takes(words.len()) {
+            return Err(Refusal::arity(command.name));
+        }
+        let state = self.sessions.get(&session);
+        let is_stranger = state.is_some_and(|state| state.trust == Trust::Stranger);
+        if is_stranger && !command.is(Flag::BeforeLogin) {
+            return Err(Refusal::of("NOAUTH Authentication required."));
+        }
+        let data = self.data.borrow();
+        if data.trouble == Some(ServerError::OutOfMemory) && command.is(Flag::Grows) {
+            return Err(Refusal::OUT_OF_MEMORY);
+        }
+        let is_read_only =
+            data.role == Role::Replica || data.trouble == Some(ServerError::ReadOnly);
+        if is_read_only && command.is(Flag::Write) {
+            return Err(Refusal::READ_ONLY);
+        }
+        let is_old = state.is_some_and(|state| state.protocol == Protocol::Resp2);
+        if is_old && 0 < data.channels.count(session) && !command.is(Flag::WhileSubscribed) {
+            let name = command.name;
+            return Err(Refusal(format!("ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context").into()));
+        }
+        if data.trouble == Some(ServerError::Loading) && !command.is(Flag::WhileLoading) {
+            return Err(Refusal::of(
+                "LOADING Redis is loading the dataset in memory",
+            ));
+        }
+        if data.trouble == Some(ServerError::Busy) && !command.is(Flag::WhileBusy) {
+            return Err(Refusal::of(
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+            ));
+        }
+        Ok(command)
+    }
+
+    /// Executes a command that was admitted, and delivers what it published.
+    pub(crate) fn run(&mut self, session: SessionId, words: &[Vec<u8>]) -> Option<Reply> {
+        let command = words.first().and_then(|name| command::find(name))?;
+        let answer = match command.run {
+            Run::OnData(run) => self.run_on_data(session, run, words).map(Some),
+            Run::OnConnection(run) => run(self, session, words),
+        };
+        let messages = self.data.borrow_mut().channels.take_messages();
+        for (listener, message) in messages {
+            self.say(listener, &message);
+        }
+        let reply = answer.unwrap_or_else(|refusal| Some(refusal.into()));
+        if command.name == "ping" {
+            return reply.map(|reply| self.pong(session, reply));
+        }
+        reply
+    }
+
+    fn run_on_data(
+        &mut self,
+        session: SessionId,
+        run: OnData,
+        words: &[Vec<u8>],
+    ) -> Result<Reply, Refusal> {
+        let mut db = self.session(session).db;
+        let data = &mut *self.data.borrow_mut();
+        let answer = run(&mut Call {
+            data,
+            db: &mut db,
+            words,
+        });
+        self.sessions
+            .get_mut(&session)
+            .expect("BUG: a command on no connection")
+            .db = db;
+        answer
+    }
+
+    /// Among messages of RESP2, an answer looks like one.
+    fn pong(&mut self, session: SessionId, reply: Reply) -> Reply {
+        let is_old = self.session(session).protocol == Protocol::Resp2;
+        if !is_old || self.data.borrow().channels.count(session) == 0 {
+            return reply;
+        }
+        let text = match reply {
+            Reply::Bulk(text) => Reply::Bulk(text),
+            Reply::Error(_) => return reply,
+            _ => Reply::bulk(""),
+        };
+        Reply::Array(vec![Reply::bulk("pong"), text])
+    }
+}
+
+/// What is not put off by `MULTI`.
+const ENDS_TRANSACTION: [&str; 5] = ["discard", "exec", "multi", "quit", "reset"];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! Simulated servers on real ports, so that any client can be tried against them, and against their faults.
+//!
+//! Everything runs in one thread. Clocks run on from the real time, unless a fault says otherwise.
+
+mod connection;
+mod node;
+mod words;
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+
+use tokio::net::TcpListener;
+use tokio::task::LocalSet;
+use tokio::time::Instant;
+
+pub use words::FaultWords;
+
+use crate::fault::Fault;
+use crate::plan::Persistence;
+use crate::span::Span;
+use node::Node;
+
+/// What is served.
+#[derive(Debug)]
+pub struct Offer {
+    /// On which ports of the loopback interface, one for each node; 0 is any free one.
+    pub ports: Vec<u16>,
+    /// The password that every connection must show, if there is one.
+    pub password: Option<String>,
+    /// What a node that crashes has when it is started again.
+    pub persistence: Persistence,
+    /// What goes wrong, and when after the beginning.
+    pub faults: Vec<Fault>,
+}
+
+/// Nodes that listen.
+#[derive(Debug)]
+pub struct Host {
+    nodes: Vec<Rc<RefCell<Node>>>,
+    listeners: Vec<TcpListener>,
+    ports: Vec<u16>,
+    faults: Vec<Fault>,
+}
+
+impl Host {
+    /// Takes the ports.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub async fn bind(offer: Offer) -> io::Result<Host> {
+        let (mut nodes, mut listeners, mut ports) = (Vec::new(), Vec::new(), Vec::new());
+        for (seed, port) in (0..).zip(&offer.ports) {
+            let listener = TcpListener::bind(("127.0.0.1", *port)).await?;
+            ports.push(listener.local_addr()?.port());
+            listeners.push(listener);
+            let node = Node::new(seed, offer.password.as_deref(), offer.persistence);
+            nodes.push(Rc::new(RefCell::new(node)));
+        }
+        let mut faults = offer.faults;
+        faults.sort_by_key(Fault::at);
+        Ok(Host {
+            nodes,
+            listeners,
+            ports,
+            faults,
+        })
+    }
+
+    /// On which ports the nodes listen.
+    #[must_use]
+    pub fn ports(&self) -> &[u16] {
+        &self.ports
+    }
+
+    /// Serves until `end` is ready. `told` hears of every fault that begins.
+    ///
+    /// # Errors
+    /// What the operating system says when a node that crashed cannot take its port again.
+    pub async fn run(self, told: impl Fn(&Fault), end: impl Future<Output = ()>) -> io::Result<()> {
+        let tasks = LocalSet::new();
+        let start = start();
+        for (node, listener) in self.nodes.iter().zip(self.listeners) {
+            node.borrow_mut().listen(Rc::clone(node), listener, &tasks);
+        }
+        let (nodes, ports) = (&self.nodes, &self.ports);
+        let faults = async {
+            let mut due = Schedule::of(self.faults);
+            while let Some((at, what)) = due.next() {
+                sleep_until(start + at.as_duration()).await;
+                if let What::Begins(fault) = &what {
+                    told(fault);
+                }
+                act(&what, nodes, ports, &tasks).await?;
+            }
+            Ok(())
+        };
+        tasks.run_until(either(faults, end)).await
+    }
+}
+
+/// Runs both until the second is ready, or the first failed.
+async fn either(
+    first: impl Future<Output = io::Result<()>>,
+    second: impl Future<Output = ()>,
+) -> io::Result<()> {
+    use std::task::Poll;
+    let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));
+    let mut is_over = false;
+    std::future::poll_fn(move |cx| {
+        if second.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        if !is_over && let Poll::Ready(ended) = first.as_mut().poll(cx) {
+            is_over = true;
+            if ended.is_err() {
+                return Poll::Ready(ended);
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// What is to be done, in order.
+struct Schedule(Vec<(Span, What)>);
+
+enum What {
+    Begins(Fault),
+    Ends(Fault),
+}
+
+impl Schedule {
+    fn of(faults: Vec<Fault>) -> Self {
+        let mut due = Vec::new();
+        for fault in faults {
+            let ends = fault.at().plus(fault.lasts());
+            due.push((fault.at(), What::Begins(fault.clone())));
+            due.push((ends, What::Ends(fault)));
+        }
+        // What is to be done at one time is done in this order: a fault begins before it ends.
+        due.sort_by_key(|(at, _)| *at);
+        // The next is taken from the end.
+        due.reverse();
+        Schedule(due)
+    }
+
+    fn next(&mut self) -> Option<(Span, What)> {
+        self.0.pop()
+    }
+}
+
+async fn act(
+    what: &What,
+    nodes: &[Rc<RefCell<Node>>],
+    ports: &[u16],
+    tasks: &LocalSet,
+) -> io::Result<()> {
+    let (What::Begins(fault) | What::Ends(fault)) = what;
+    for at in words::nodes_of(fault) {
+        let Some((node, port)) = nodes.get(usize::from(at)).zip(ports.get(usize::from(at))) else {
+            continue;
+        };
+        match what {
+            What::Begins(fault) => node.borrow_mut().begin(fault),
+            What::Ends(Fault::CrashNode { .. }) => {
+                let listener = TcpListener::bind(("127.0.0.1", *port)).await?;
+                node.borrow_mut().listen(Rc::clone(node), listener, tasks);
+            }
+            What::Ends(fault) => node.borrow_mut().end(fault),
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "these servers live in real time")]
+fn start() -> Instant {
+    Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "these servers live in real time")]
+async fn sleep_until(at: Instant) {
+    tokio::time::sleep_until(at).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn a_paused_node_answers_when_it_goes_on() {
+        let pause = Fault::PauseNode {
+            at: Span::ZERO,
+            lasts: Span::secs(1),
+            node: 0,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let tasks = LocalSet::new();
+        runtime.block_on(tasks.run_until(async {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let node = Rc::new(RefCell::new(Node::new(1, None, Persistence::Memory)));
+            node.borrow_mut().listen(Rc::clone(&node), listener, &tasks);
+            let mut client = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            node.borrow_mut().begin(&pause);
+            client.write_all(b"SET a 1\r\n").await.unwrap();
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(
+                node.borrow().server.dataset(),
+                crate::redis::Dataset::empty()
+            );
+            node.borrow_mut().end(&pause);
+            let mut said = [0; 5];
+            client.read_exact(&mut said).await.unwrap();
+            assert_eq!(&said, b"+OK\r\n");
+            assert_ne!(
+                node.borrow().server.dataset(),
+                crate::redis::Dataset::empty()
+            );
+        }));
+    }
+
+    #[test]
+    fn a_fault_begins_before_it_ends() {
+        let crash = Fault::CrashNode {
+            at: Span::secs(2),
+            node: 0,
+            restart_after: Span::ZERO,
+        };
+        let flush = Fault::Flush {
+            at: Span::secs(1),
+            node: 0,
+        };
+        let mut due = Schedule::of(vec![crash, flush]);
+        let mut told = Vec::new();
+        while let Some((at, what)) = due.next() {
+            told.push((at, matches!(what, What::Begins(_))));
+        }
+        let (one, two) = (Span::secs(1), Span::secs(2));
+        assert_eq!(told, [(one, true), (one, false), (two, true), (two, false)]);
+    }
+}

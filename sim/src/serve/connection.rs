@@ -1,0 +1,73 @@
+//! One connection: what comes goes to the server, what the server says goes back.
+
+use std::cell::RefCell;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Notify;
+
+use super::node::Node;
+use crate::redis::SessionId;
+
+/// Returns when either side has closed the connection.
+pub(super) async fn serve(
+    node: Rc<RefCell<Node>>,
+    session: SessionId,
+    output: Rc<Notify>,
+    stream: TcpStream,
+) {
+    // Answers are small, and must not wait for each other.
+    let _ = stream.set_nodelay(true);
+    let (from, to) = stream.into_split();
+    let mut reading = pin!(read(&node, session, from));
+    let mut writing = pin!(write(&node, session, &output, to));
+    std::future::poll_fn(|cx| {
+        let (read, written) = (reading.as_mut().poll(cx), writing.as_mut().poll(cx));
+        if read.is_ready() || written.is_ready() {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
+    node.borrow_mut().forget(session);
+}
+
+/// Until the client closes.
+async fn read(node: &RefCell<Node>, session: SessionId, mut from: OwnedReadHalf) {
+    let mut bytes = vec![0; 16 * 1024];
+    while let Ok(len @ 1..) = from.read(&mut bytes).await {
+        pauses(node).await;
+        node.borrow_mut()
+            .receive(session, bytes.get(..len).unwrap_or_default());
+    }
+}
+
+/// Until the server closes, or the client does not take any more.
+async fn write(node: &RefCell<Node>, session: SessionId, output: &Notify, mut to: OwnedWriteHalf) {
+    loop {
+        output.notified().await;
+        pauses(node).await;
+        let delay = node.borrow().delay;
+        if !delay.is_zero() {
+            super::sleep_until(super::start() + delay).await;
+        }
+        let (bytes, is_last) = {
+            let server = &mut node.borrow_mut().server;
+            (server.take_output(session), server.is_closing(session))
+        };
+        if to.write_all(&bytes).await.is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// Waits while the node is paused.
+async fn pauses(node: &RefCell<Node>) {
+    let mut pauses = node.borrow().goes_on();
+    // The node has the other end, so there is one.
+    let _ = pauses.wait_for(|pauses| *pauses == 0).await;
+}

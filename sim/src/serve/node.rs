@@ -1,0 +1,165 @@
+//! One node that listens.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
+use tokio::task::{AbortHandle, LocalSet};
+use tokio::time::Instant;
+
+use super::connection;
+use crate::clock::Clock;
+use crate::fault::Fault;
+use crate::plan::Persistence;
+use crate::redis::{Dataset, Server, SessionId, WallMicros};
+
+/// A server, its clock, its connections.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) server: Server,
+    persistence: Persistence,
+    clock: Clock,
+    start: Instant,
+    /// How many pauses there are at the moment.
+    pauses: watch::Sender<u32>,
+    /// How much longer replies take.
+    pub(super) delay: Duration,
+    listener: Option<AbortHandle>,
+    connections: BTreeMap<SessionId, Connection>,
+}
+
+/// What a node knows of a connection.
+#[derive(Debug)]
+struct Connection {
+    /// There is something to be sent.
+    output: Rc<Notify>,
+    task: AbortHandle,
+}
+
+impl Node {
+    pub(super) fn new(seed: u64, password: Option<&str>, persistence: Persistence) -> Self {
+        let mut server = Server::new(seed);
+        if let Some(password) = password {
+            server = server.with_password(password);
+        }
+        Node {
+            server,
+            persistence,
+            clock: Clock::new(wall_nanos()),
+            start: super::start(),
+            pauses: watch::Sender::new(0),
+            delay: Duration::ZERO,
+            listener: None,
+            connections: BTreeMap::new(),
+        }
+    }
+
+    /// True time, in nanoseconds since the beginning.
+    fn passed(&self) -> u64 {
+        let passed = super::start().saturating_duration_since(self.start);
+        u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn now(&self) -> WallMicros {
+        WallMicros(self.clock.read(self.passed()) / 1_000)
+    }
+
+    /// Ready while the node is not paused.
+    pub(super) fn goes_on(&self) -> watch::Receiver<u32> {
+        self.pauses.subscribe()
+    }
+
+    /// Bytes have come.
+    pub(super) fn receive(&mut self, session: SessionId, bytes: &[u8]) {
+        let now = self.now();
+        self.server.receive(session, now, bytes);
+        for session in self.server.sessions_with_output() {
+            if let Some(connection) = self.connections.get(&session) {
+                connection.output.notify_one();
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, session: SessionId) {
+        self.server.close_session(session);
+        self.connections.remove(&session);
+    }
+
+    /// Accepts connections from now on.
+    pub(super) fn listen(
+        &mut self,
+        this: Rc<RefCell<Node>>,
+        listener: TcpListener,
+        tasks: &LocalSet,
+    ) {
+        let accepting = tasks.spawn_local(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                Node::accept(&this, stream);
+            }
+        });
+        self.listener = Some(accepting.abort_handle());
+    }
+
+    fn accept(this: &Rc<RefCell<Node>>, stream: TcpStream) {
+        let node = &mut *this.borrow_mut();
+        let session = node.server.open_session();
+        let output = Rc::new(Notify::new());
+        let serving = connection::serve(Rc::clone(this), session, Rc::clone(&output), stream);
+        let task = tokio::task::spawn_local(serving).abort_handle();
+        node.connections
+            .insert(session, Connection { output, task });
+    }
+
+    fn close_all(&mut self) {
+        for (session, connection) in std::mem::take(&mut self.connections) {
+            connection.task.abort();
+            self.server.close_session(session);
+        }
+    }
+
+    pub(super) fn begin(&mut self, fault: &Fault) {
+        let passed = self.passed();
+        match fault {
+            Fault::PauseNode { .. } => self.pauses.send_modify(|pauses| *pauses += 1),
+            Fault::CrashNode { .. } => {
+                if let Some(listener) = self.listener.take() {
+                    listener.abort();
+                }
+                self.close_all();
+                let keys = match self.persistence {
+                    Persistence::Memory => Dataset::empty(),
+                    Persistence::EverySecond | Persistence::EveryWrite => self.server.dataset(),
+                };
+                self.server.restart(keys);
+            }
+            Fault::Reset { .. } => self.close_all(),
+            Fault::Flush { .. } => self.server.flush(),
+            Fault::ForgetScripts { .. } => self.server.forget_scripts(),
+            Fault::ServerError { error, .. } => self.server.set_trouble(Some(*error)),
+            Fault::NodeStep { by, .. } => self.clock.step(passed, by.as_nanos()),
+            Fault::NodeRate { rate_ppm, .. } => self.clock.run_at(passed, *rate_ppm),
+            Fault::Delay { most, .. } => self.delay = most.as_duration(),
+            _ => {}
+        }
+    }
+
+    pub(super) fn end(&mut self, fault: &Fault) {
+        match fault {
+            Fault::PauseNode { .. } => self.pauses.send_modify(|pauses| *pauses -= 1),
+            Fault::ServerError { .. } => self.server.set_trouble(None),
+            Fault::Delay { .. } => self.delay = Duration::ZERO,
+            _ => {}
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "these servers live in real time")]
+fn wall_nanos() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,258 @@
+//! Faults in words: `KIND[=VALUE]@FROM[..TO][/NODE]`.
+
+use std::str::FromStr;
+
+use crate::fault::{Direction, Fault, InFlight, Kind, ServerError};
+use crate::span::{Span, Step};
+
+/// A fault as it is written on the command line, of one node or of all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FaultWords {
+    fault: Fault,
+    node: Option<u16>,
+}
+
+/// Which kinds there are, for whoever wrote another.
+const KNOWN: &str = "pause-node@5s..8s, crash-node@10s..12s, reset@3s, flush@3s, forget-scripts@3s, \
+     server-error=loading@2s..4s (or read-only, out-of-memory, busy), delay=20ms@1s..5s, node-step=30s@6s (or -30s), \
+     node-rate=5000@6s (in ppm)";
+
+impl FaultWords {
+    /// The fault of each node that it is one of.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub fn of(&self, nodes: u16) -> Result<Vec<Fault>, String> {
+        match self.node {
+            Some(node) if nodes <= node => Err(format!(
+                "there is no node {node}: they are 0 to {}",
+                nodes - 1
+            )),
+            Some(node) => Ok(vec![with_node(&self.fault, node)]),
+            None => Ok((0..nodes)
+                .map(|node| with_node(&self.fault, node))
+                .collect()),
+        }
+    }
+}
+
+impl FromStr for FaultWords {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("{text:?}: {what}; write for example {KNOWN}");
+        let (what, when) = text
+            .split_once('@')
+            .ok_or_else(|| wrong("it says not when"))?;
+        let (when, node) = match when.split_once('/') {
+            Some((when, node)) => {
+                let node = node
+                    .parse()
+                    .map_err(|_| wrong("the node after / is no number"))?;
+                (when, Some(node))
+            }
+            None => (when, None),
+        };
+        let (from, to) = match when.split_once("..") {
+            Some((from, to)) => (from, Some(to)),
+            None => (when, None),
+        };
+        let span = |text: &str| {
+            text.parse::<Span>()
+                .map_err(|error| wrong(&error.to_string()))
+        };
+        let at = span(from)?;
+        let to = to.map(span).transpose()?;
+        if to.is_some_and(|to| to < at) {
+            return Err(wrong("it ends before it begins"));
+        }
+        let (name, value) = match what.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (what, None),
+        };
+        let words = Words { at, to, value };
+        let fault = words.fault(name).map_err(|what| wrong(&what))?;
+        Ok(FaultWords { fault, node })
+    }
+}
+
+/// What was said beside the kind.
+struct Words<'a> {
+    at: Span,
+    to: Option<Span>,
+    value: Option<&'a str>,
+}
+
+impl Words<'_> {
+    fn fault(&self, name: &str) -> Result<Fault, String> {
+        let (at, node) = (self.at, 0);
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        Ok(match kind {
+            Some(Kind::PauseNode) => Fault::PauseNode {
+                at,
+                lasts: self.lasts()?,
+                node,
+            },
+            Some(Kind::CrashNode) => Fault::CrashNode {
+                at,
+                node,
+                // Without an end it is back at once.
+                restart_after: self.to.map_or(Span::ZERO, |to| to.minus(at)),
+            },
+            Some(Kind::Reset) => Fault::Reset {
+                at: self.once()?,
+                clients: Vec::new(),
+                nodes: Vec::new(),
+                in_flight: InFlight::Lost,
+            },
+            Some(Kind::Flush) => Fault::Flush {
+                at: self.once()?,
+                node,
+            },
+            Some(Kind::ForgetScripts) => Fault::ForgetScripts {
+                at: self.once()?,
+                node,
+            },
+            Some(Kind::ServerError) => Fault::ServerError {
+                at,
+                lasts: self.lasts()?,
+                node,
+                error: self.error()?,
+            },
+            Some(Kind::Delay) => Fault::Delay {
+                at,
+                lasts: self.lasts()?,
+                clients: Vec::new(),
+                nodes: Vec::new(),
+                direction: Direction::ToClient,
+                least: self.value()?,
+                most: self.value()?,
+            },
+            Some(Kind::NodeStep) => Fault::NodeStep {
+                at: self.once()?,
+                node,
+                by: self.value::<Step>()?,
+            },
+            Some(Kind::NodeRate) => Fault::NodeRate {
+                at: self.once()?,
+                node,
+                rate_ppm: self.value()?,
+            },
+            Some(_) => return Err(format!("{name} needs a simulation")),
+            None => return Err(format!("there is no fault {name:?}")),
+        })
+    }
+
+    fn lasts(&self) -> Result<Span, String> {
+        let to = self.to.ok_or("it says not until when")?;
+        Ok(to.minus(self.at))
+    }
+
+    fn once(&self) -> Result<Span, String> {
+        match self.to {
+            None => Ok(self.at),
+            Some(_) => Err("it happens once, and has no end".into()),
+        }
+    }
+
+    fn value<T: FromStr>(&self) -> Result<T, String> {
+        let value = self.value.ok_or("it needs a value after =")?;
+        let value = value.strip_prefix('+').unwrap_or(value);
+        value
+            .parse()
+            .map_err(|_| format!("{value:?} is no value of it"))
+    }
+
+    fn error(&self) -> Result<ServerError, String> {
+        match self.value {
+            Some("read-only") => Ok(ServerError::ReadOnly),
+            Some("loading") => Ok(ServerError::Loading),
+            Some("out-of-memory") => Ok(ServerError::OutOfMemory),
+            Some("busy") => Ok(ServerError::Busy),
+            _ => Err("it needs the name of an error after =".into()),
+        }
+    }
+}
+
+fn with_node(fault: &Fault, to: u16) -> Fault {
+    let mut fault = fault.clone();
+    match &mut fault {
+        Fault::PauseNode { node, .. }
+        | Fault::CrashNode { node, .. }
+        | Fault::Flush { node, .. }
+        | Fault::ForgetScripts { node, .. }
+        | Fault::ServerError { node, .. }
+        | Fault::NodeStep { node, .. }
+        | Fault::NodeRate { node, .. } => *node = to,
+        Fault::Delay { nodes, .. } | Fault::Reset { nodes, .. } => *nodes = vec![to],
+        _ => {}
+    }
+    fault
+}
+
+/// Which nodes a fault is one of.
+pub(super) fn nodes_of(fault: &Fault) -> Vec<u16> {
+    match fault.links() {
+        Some((_, nodes, _)) => nodes.to_vec(),
+        None => fault.node().into_iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str, nodes: u16) -> Vec<String> {
+        let faults = text.parse::<FaultWords>().unwrap().of(nodes).unwrap();
+        let told = faults
+            .iter()
+            .map(|fault| format!("{}: {fault}", fault.at()));
+        told.collect()
+    }
+
+    #[test]
+    fn words_stand_for_the_faults_of_plans() {
+        assert_eq!(told("pause-node@5s..8s", 1), ["5s: node 0 pauses for 3s"]);
+        assert_eq!(
+            told("crash-node@10s/1", 3),
+            ["10s: node 1 crashes and is started again after 0s"]
+        );
+        assert_eq!(
+            told("node-step=-30s@1.5s", 2),
+            [
+                "1.5s: the clock of node 0 is set by -30s",
+                "1.5s: the clock of node 1 is set by -30s"
+            ]
+        );
+        assert_eq!(
+            told("server-error=out-of-memory@1s..2s", 1),
+            ["1s: node 0 answers OOM for 1s"]
+        );
+        assert_eq!(
+            told("node-rate=+5000@0s", 1),
+            ["0s: the clock of node 0 runs 0.5 % fast"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_fault_is_refused_with_examples() {
+        for text in [
+            "",
+            "pause-node",
+            "pause-node@5s",
+            "pause-node@8s..5s",
+            "pause-node@5",
+            "flush@1s..2s",
+            "flush@1s/x",
+            "server-error@1s..2s",
+            "server-error=EIO@1s..2s",
+            "node-step=fast@1s",
+            "loss@1s..2s",
+            "earthquake@1s",
+        ] {
+            let refused = text.parse::<FaultWords>().unwrap_err();
+            assert!(refused.contains("pause-node@5s..8s"), "{refused}");
+        }
+        assert!("flush@1s/3".parse::<FaultWords>().unwrap().of(3).is_err());
+    }
+}

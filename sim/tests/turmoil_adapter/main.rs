@@ -1,0 +1,248 @@
+//! The production adapter over turmoil's network, against a simulated server that behaves badly: what becomes of
+//! requests, replies, wake-ups and connections.
+
+mod office;
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use office::{Heard, Office, acquire, inspect, name, pass, release, until};
+use quorlock::transport::{
+    AcquireReply, Cause, Execution, Found, Freshness, InspectReply, ReleaseReply, Reply, Request,
+    Transport,
+};
+
+/// A call is given so long in these tests.
+const PATIENCE: Duration = office::CALL_TIMEOUT;
+
+#[test]
+fn a_subscription_comes_back_when_its_server_was_restarted() {
+    let office = Office::open();
+    let (transport, name) = (office.transport(), name("a"));
+    let heard = Heard::nothing();
+    let listener = Arc::clone(&heard);
+    let server = office.server();
+    office.run(async move {
+        let _subscription = transport.subscribe(&name.clone().into(), listener);
+        until("messages flow", || heard.lives() == 1).await;
+        server.crash();
+        pass(Duration::from_millis(300)).await;
+        server.restart();
+        until("messages flow again", || heard.lives() == 2).await;
+        acquire(&transport, &name, 1).await.unwrap();
+        release(&transport, &name, 1).await.unwrap();
+        until("a release of after the restart is heard", || {
+            heard.wakes() == 1
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_cut_link_costs_one_time_out_and_is_replaced_when_it_is_healed() {
+    let office = Office::open();
+    let (transport, name) = (office.transport(), name("a"));
+    let server = office.server();
+    office.run(async move {
+        acquire(&transport, &name, 1).await.unwrap();
+        assert_eq!(server.accepted(), 1);
+        turmoil::partition(office::CLIENT, office::SERVER);
+        let began = turmoil::elapsed();
+        let error = acquire(&transport, &name, 1).await.unwrap_err();
+        assert_eq!(error.cause, Cause::TimedOut);
+        assert_eq!(error.execution, Execution::Indeterminate);
+        assert!(turmoil::elapsed() - began < PATIENCE + Duration::from_millis(10));
+        turmoil::repair(office::CLIENT, office::SERVER);
+        // What was on the wire is gone for ever, and so is the connection.
+        let reply = acquire(&transport, &name, 1).await.unwrap();
+        assert!(matches!(
+            reply,
+            AcquireReply::Granted {
+                freshness: Freshness::AlreadyYours,
+                ..
+            }
+        ));
+        assert_eq!(server.accepted(), 2);
+    });
+}
+
+#[test]
+fn a_link_that_is_cut_in_one_direction_is_replaced_too() {
+    for (from, to) in [
+        (office::CLIENT, office::SERVER),
+        (office::SERVER, office::CLIENT),
+    ] {
+        let office = Office::open();
+        let (transport, name) = (office.transport(), name("a"));
+        office.run(async move {
+            acquire(&transport, &name, 1).await.unwrap();
+            turmoil::partition_oneway(from, to);
+            let error = release(&transport, &name, 1).await.unwrap_err();
+            assert_eq!(error.execution, Execution::Indeterminate, "{from} to {to}");
+            turmoil::repair_oneway(from, to);
+            // Whether the release was executed, nobody could know: only a server that answers.
+            let left = inspect(&transport, &name).await.unwrap();
+            assert_eq!(
+                left.found != Found::Nothing,
+                from == office::CLIENT,
+                "{from} to {to}"
+            );
+        });
+    }
+}
+
+#[test]
+fn a_wake_up_connection_that_went_silent_is_found_out() {
+    let office = Office::open();
+    let (transport, name) = (office.transport(), name("a"));
+    let heard = Heard::nothing();
+    let listener = Arc::clone(&heard);
+    office.run(async move {
+        let _subscription = transport.subscribe(&name.clone().into(), listener);
+        until("messages flow", || heard.lives() == 1).await;
+        turmoil::partition(office::CLIENT, office::SERVER);
+        pass(Duration::from_millis(20)).await;
+        turmoil::repair(office::CLIENT, office::SERVER);
+        // The server does not know, the client does not know: a ping is lost before either finds out.
+        turmoil::partition(office::CLIENT, office::SERVER);
+        pass(office::PING + PATIENCE).await;
+        turmoil::repair(office::CLIENT, office::SERVER);
+        until("messages flow again", || heard.lives() == 2).await;
+    });
+}
+
+#[test]
+fn a_reply_that_comes_after_its_time_out_is_nobody_else_s() {
+    let office = Office::open();
+    let (transport, name) = (office.transport(), name("a"));
+    let server = office.server();
+    office.run(async move {
+        acquire(&transport, &name, 1).await.unwrap();
+        server.holds_replies(true);
+        let error = acquire(&transport, &name, 2).await.unwrap_err();
+        assert_eq!(error.execution, Execution::Indeterminate);
+        let next = transport.call(Request::Release(office::release_of(&name, 1)));
+        let mut next = next;
+        // It is sent while the reply of before is still held back, and then both come.
+        poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_pending())).await;
+        server.holds_replies(false);
+        assert_eq!(next.await.unwrap(), Reply::Release(ReleaseReply::Freed));
+    });
+}
+
+#[test]
+fn a_server_that_forgot_its_scripts_gets_them_again() {
+    let office = Office::open();
+    let (transport, name) = (office.transport(), name("a"));
+    let server = office.server();
+    office.run(async move {
+        acquire(&transport, &name, 1).await.unwrap();
+        server.forget_scripts();
+        let reply = acquire(&transport, &name, 1).await.unwrap();
+        assert!(matches!(
+            reply,
+            AcquireReply::Granted {
+                freshness: Freshness::AlreadyYours,
+                ..
+            }
+        ));
+        server.crash();
+        server.restart();
+        let freed = until_ok(|| release(&transport, &name, 1)).await;
+        assert_eq!(freed, ReleaseReply::NotYours, "its memory was all it had");
+    });
+}
+
+/// Asks until there is an answer.
+async fn until_ok<T, E, F: Future<Output = Result<T, E>>>(mut ask: impl FnMut() -> F) -> T {
+    loop {
+        if let Ok(answer) = ask().await {
+            return answer;
+        }
+        pass(Duration::from_millis(10)).await;
+    }
+}
+
+#[test]
+fn a_server_that_answers_half_a_reply_and_stalls_is_left() {
+    let office = Office::open();
+    let (transport, name) = (office.transport(), name("a"));
+    let server = office.server();
+    office.run(async move {
+        acquire(&transport, &name, 1).await.unwrap();
+        server.answers_halves(true);
+        let error = acquire(&transport, &name, 1).await.unwrap_err();
+        assert_eq!(
+            (error.cause, error.execution),
+            (Cause::TimedOut, Execution::Indeterminate)
+        );
+        server.answers_halves(false);
+        let reply = acquire(&transport, &name, 1).await.unwrap();
+        assert!(matches!(
+            reply,
+            AcquireReply::Granted {
+                freshness: Freshness::AlreadyYours,
+                ..
+            }
+        ));
+        assert_eq!(
+            server.accepted(),
+            2,
+            "the rest of the old reply is never read"
+        );
+    });
+}
+
+#[test]
+fn calls_under_way_when_a_connection_dies_are_indeterminate_and_not_sent_again() {
+    let office = Office::open();
+    let (transport, name) = (office.transport(), name("a"));
+    let server = office.server();
+    office.run(async move {
+        acquire(&transport, &name, 1).await.unwrap();
+        let before = server.commands();
+        server.holds_replies(true);
+        let calls: Vec<_> = (0..20)
+            .map(|_| transport.call(Request::Acquire(office::acquire_of(&name, 1))))
+            .map(tokio::task::spawn_local)
+            .collect();
+        until("all of them were executed", || {
+            server.commands() == before + 20
+        })
+        .await;
+        server.hangs_up();
+        for call in calls {
+            let error = call.await.unwrap().unwrap_err();
+            assert_eq!(
+                (error.cause, error.execution),
+                (Cause::Closed, Execution::Indeterminate)
+            );
+        }
+        server.holds_replies(false);
+        acquire(&transport, &name, 1).await.unwrap();
+        assert_eq!(server.commands(), before + 21);
+    });
+}
+
+#[test]
+fn who_missed_a_wake_up_while_it_connected_again_is_told_that_there_was_a_gap() {
+    let office = Office::open();
+    let (transport, name) = (office.transport(), name("a"));
+    let other = office.transport();
+    let heard = Heard::nothing();
+    let listener = Arc::clone(&heard);
+    let server = office.server();
+    office.run(async move {
+        acquire(&other, &name, 1).await.unwrap();
+        let _subscription = transport.subscribe(&name.clone().into(), listener);
+        until("messages flow", || heard.lives() == 1).await;
+        server.hangs_up_on_listeners();
+        release(&other, &name, 1).await.unwrap();
+        until("messages flow again", || heard.lives() == 2).await;
+        assert_eq!(heard.wakes(), 0, "nobody heard the release");
+        let InspectReply { found, .. } = inspect(&transport, &name).await.unwrap();
+        assert_eq!(found, Found::Nothing, "who looks now finds it free");
+    });
+}

@@ -1,0 +1,159 @@
+//! The lane over turmoil: the same plans, through the production adapter and the real Lua, deterministic and of the same
+//! verdict.
+
+use std::process::{Command, Output};
+use std::rc::Rc;
+
+use quorlock_sim::plan::{Lane, LockKind, Plan};
+use quorlock_sim::plan_file::{self, PlanError};
+use quorlock_sim::scenario::{Depth, Verdict, built_in, find};
+use quorlock_sim::simulation::{self, run};
+use quorlock_sim::sockets::Lacks;
+use quorlock_sim::span::Span;
+use quorlock_sim::swarm::{Faults, Swarm};
+
+const LOCKS: [(LockKind, &str); 3] = [
+    (LockKind::Single, "single"),
+    (LockKind::Multi, "multi"),
+    (LockKind::Redlock, "redlock"),
+];
+
+fn plan(lock: LockKind, faults: Faults, seed: u64) -> Rc<Plan> {
+    let swarm = Swarm {
+        lane: Lane::Turmoil,
+        lock,
+        faults,
+        nodes: (lock == LockKind::Redlock).then_some(3),
+        clients: Some(2),
+        duration: Some(Span::millis(600)),
+        ..Swarm::default()
+    };
+    Rc::new(swarm.plan(seed))
+}
+
+fn sim(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_quorlock-sim"))
+        .args(arguments)
+        .output()
+        .expect("it starts")
+}
+
+#[test]
+fn another_process_tells_the_same_story() {
+    for (lock, name) in LOCKS {
+        for seed in 0..2 {
+            let here = run(&plan(lock, Faults::All, seed));
+            assert_eq!(here.trace, run(&plan(lock, Faults::All, seed)).trace);
+            let nodes = if lock == LockKind::Redlock {
+                &["--nodes", "3"][..]
+            } else {
+                &[]
+            };
+            let seed = seed.to_string();
+            let fixed = [
+                "run",
+                "--json",
+                "--lane",
+                "turmoil",
+                "--faults",
+                "all",
+                "--clients",
+                "2",
+            ];
+            let drawn = ["--duration", "600ms", "--lock", name, "--seed", &seed];
+            let output = sim(&[&fixed[..], &drawn[..], nodes].concat());
+            let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(
+                told["trace"],
+                format!("{:016x}", here.trace),
+                "{name} {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_the_assumptions_allow_breaks_nothing_and_what_happens_is_not_nothing() {
+    let mut holds = 0;
+    for (lock, name) in LOCKS {
+        for seed in 0..4 {
+            let ended = run(&plan(lock, Faults::Inside, seed));
+            let is_fine = !matches!(ended.verdict, simulation::Verdict::Violated(_));
+            assert!(is_fine, "{name} {seed}: {:?}", ended.verdict);
+            holds += ended.history.holds;
+            assert!(0 < ended.counters.commands, "{name} {seed}");
+        }
+    }
+    assert!(40 < holds, "{holds}");
+}
+
+/// One or two cases of each part of the catalog that do not take long.
+const CHOSEN: [&str; 6] = ["S7", "S9", "S18", "R4", "M3", "Q8"];
+
+#[test]
+fn cases_of_the_catalog_come_to_the_same_verdict_as_in_the_fast_lane() {
+    let mut wrong = Vec::new();
+    let mut ran = 0;
+    for id in CHOSEN {
+        for mut case in find(id).unwrap().cases {
+            case.plan.lane = Lane::Turmoil;
+            // A break is found with the first seeds or not at all; what holds is run for longer by the command line.
+            case.seeds = case.seeds.min(match case.expect.property() {
+                Some(_) => 20,
+                None => 1,
+            });
+            let judged = case.judge(Depth::UntilFound);
+            match judged.verdict {
+                Verdict::AsExpected => ran += 1,
+                Verdict::NotInLane(_) => {}
+                other => wrong.push(format!("{id}, {}: {other:?}", case.name)),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(CHOSEN.len() <= ran, "{ran}");
+}
+
+#[test]
+fn what_the_lane_lacks_is_refused_by_name_and_never_left_out_in_silence() {
+    let mut missing = 0;
+    for scenario in built_in().unwrap() {
+        for mut case in scenario.cases {
+            case.plan.lane = Lane::Turmoil;
+            match Lacks::check(&case.plan) {
+                Ok(()) => plan_file::check(&case.plan).unwrap(),
+                Err(lacks) => {
+                    missing += 1;
+                    let refused = plan_file::check(&case.plan).unwrap_err();
+                    assert!(matches!(refused, PlanError::Lacks(known) if known == lacks));
+                    case.seeds = 1;
+                    let judged = case.judge(Depth::UntilFound);
+                    assert_eq!(judged.verdict, Verdict::NotInLane(lacks.to_string()));
+                }
+            }
+        }
+    }
+    assert!(0 < missing && missing < 40, "{missing}");
+    let explored = [
+        "explore",
+        "--seeds",
+        "0..2",
+        "--lane",
+        "turmoil",
+        "--faults",
+        "duplicate",
+    ];
+    let refused = sim(&explored);
+    assert_eq!(refused.status.code(), Some(1));
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        why.contains("duplicate") && why.contains("turmoil"),
+        "{why}"
+    );
+    let told = sim(&["scenarios", "Q31", "--lane", "turmoil"]);
+    assert_eq!(told.status.code(), Some(0));
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.contains("not in this lane"), "{told}");
+    let page = sim(&["report", "no-such-plan", "-o", "x.html"]);
+    assert_eq!(page.status.code(), Some(1));
+}
