@@ -8,7 +8,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use quorlock::{EmbeddedNode, Locks};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::{Lease, Terms};
-use quorlock_core::message::{Acquire, Claim, Release, Renew, Request, Retention};
+use quorlock_core::message::{Access, Acquire, Claim, Mode, Release, Renew, Request, Retention};
 use quorlock_core::name::Name;
 use quorlock_core::node::Node;
 use quorlock_core::owner::{ClientId, OwnerId};
@@ -74,6 +74,7 @@ fn node(c: &mut Criterion) {
     let retention = Retention::of(Duration::from_secs(86_400));
     let acquire = Request::Acquire(Acquire {
         name: name.clone(),
+        access: Access::Plain,
         owner: owner(),
         count: 1,
         lease: lease(),
@@ -82,19 +83,26 @@ fn node(c: &mut Criterion) {
             slack_millis: 15_000,
         },
         retention,
+        keep: None,
+        replaces: None,
+        check: None,
     });
     let release = Request::Release(Release {
         name: name.clone(),
+        mode: Mode::Plain,
         owner: owner(),
         count: 0,
+        has_beat: false,
     });
     let renew = Request::Renew(Renew {
+        mode: Mode::Plain,
         claims: vec![Claim {
             name,
             owner: owner(),
             count: 1,
             lease: lease(),
             token: Token(1),
+            keep: None,
         }],
         retention,
     });
@@ -123,7 +131,10 @@ fn product(c: &mut Criterion) {
     for nodes in [1, 5] {
         let locks = {
             let _inside = runtime.enter();
-            Locks::on_nodes((0..nodes).map(|_| EmbeddedNode::new())).expect("different nodes")
+            Locks::builder()
+                .trust_fresh_nodes()
+                .on_nodes((0..nodes).map(|_| EmbeddedNode::new()))
+                .expect("different nodes")
         };
         c.bench_function(&format!("locks/acquire and release, n = {nodes}"), |b| {
             b.iter(|| {

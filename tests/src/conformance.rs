@@ -3,14 +3,18 @@
 //! The specification ([`quorlock_core::node`]) is asked first. Each other [`Arm`] must then give the same replies,
 //! publish the same wake-ups and be left with the same keys. On a real server time passes by ageing its keys, not by
 //! waiting; what does pass of real time shows only in TTLs, and the comparison allows for just that much.
+//!
+//! A [`Twin`] holds a real server and a simulated one against each other, byte for byte, whoever asks them.
 
 mod agree;
 mod arm;
 mod embedded_arm;
 mod generate;
+mod raw;
 mod redis_arm;
 mod spec_arm;
 mod step;
+mod twin;
 
 pub use agree::{Coverage, agree};
 pub use arm::{Arm, Looks};
@@ -19,3 +23,4 @@ pub use generate::{Cases, names, sequences};
 pub use redis_arm::RedisArm;
 pub use spec_arm::SpecArm;
 pub use step::{Plant, Step};
+pub use twin::{Findings, Twin};

@@ -11,16 +11,20 @@
 //! | clients of the product, and what stands under a name | [`clients`] |
 //! | driving a future for some polls only | [`polls`] |
 //! | hearing the wake-ups of a transport | [`heard`] |
+//! | a simulated server that ends with the test | [`simulated`] |
+//! | code on pages of the documentation | [`page`] |
 //! | one sequence of requests through several lock servers | [`conformance`] |
 
 pub mod clients;
 pub mod conformance;
 mod guardian;
 pub mod heard;
+pub mod page;
 pub mod polls;
 pub mod proxy;
 pub mod requests;
 pub mod server;
+pub mod simulated;
 pub mod trials;
 pub mod wait;
 pub mod wire;

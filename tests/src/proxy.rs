@@ -23,6 +23,7 @@ struct Wire {
     opened: AtomicUsize,
     sent: AtomicUsize,
     loses_replies: AtomicBool,
+    lost: AtomicUsize,
     pumps: Mutex<Vec<AbortHandle>>,
 }
 
@@ -64,6 +65,12 @@ impl Proxy {
     /// From now on requests arrive, and replies are lost.
     pub fn lose_replies(&self) {
         self.wire.loses_replies.store(true, Ordering::SeqCst);
+    }
+
+    /// How many bytes of replies were lost so far.
+    #[must_use]
+    pub fn lost(&self) -> usize {
+        self.wire.lost.load(Ordering::SeqCst)
     }
 
     /// Replies arrive again.
@@ -120,8 +127,9 @@ async fn carry_requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: A
 async fn carry_replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: Arc<Wire>) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        let is_lost = wire.loses_replies.load(Ordering::SeqCst);
-        if !is_lost && to.write_all(&buffer[..length]).await.is_err() {
+        if wire.loses_replies.load(Ordering::SeqCst) {
+            wire.lost.fetch_add(length, Ordering::SeqCst);
+        } else if to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
     }

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{
-    Acquire, AcquireReply, Claim, Freshness, Release, ReleaseReply, Renew, RenewReply, Reply,
-    Request, Retention, Ttl,
+    Access, Acquire, AcquireReply, Claim, Freshness, Mode, Release, ReleaseReply, Renew,
+    RenewReply, Reply, Request, Retention, Ttl,
 };
 use quorlock_core::name::Name;
 use quorlock_core::owner::{ClientId, OwnerId};
@@ -58,6 +58,7 @@ pub fn wall_clock() -> WallMillis {
 pub fn acquire(name: &Name, number: u64) -> Acquire {
     Acquire {
         name: name.clone(),
+        access: Access::Plain,
         owner: owner(number),
         count: 1,
         lease: Lease::new(LEASE).expect("long enough"),
@@ -66,6 +67,9 @@ pub fn acquire(name: &Name, number: u64) -> Acquire {
             slack_millis: millis_of(SLACK),
         },
         retention: Retention::of(RETENTION),
+        keep: None,
+        replaces: None,
+        check: None,
     }
 }
 
@@ -81,6 +85,7 @@ pub fn claim(name: &Name, number: u64, token: Token) -> Claim {
         count: 1,
         lease: Lease::new(LEASE).expect("long enough"),
         token,
+        keep: None,
     }
 }
 
@@ -113,7 +118,11 @@ pub async fn renew(
     claims: Vec<Claim>,
 ) -> Result<Vec<RenewReply>, TransportError> {
     let retention = Retention::of(RETENTION);
-    let request = Request::Renew(Renew { claims, retention });
+    let request = Request::Renew(Renew {
+        mode: Mode::Plain,
+        claims,
+        retention,
+    });
     match transport.call(request).await? {
         Reply::Renew(replies) => Ok(replies),
         other => panic!("an answer to another request: {other:?}"),
@@ -135,8 +144,10 @@ pub async fn release(
 ) -> Result<ReleaseReply, TransportError> {
     let request = Request::Release(Release {
         name: name.clone(),
+        mode: Mode::Plain,
         owner: owner(number),
         count,
+        has_beat: false,
     });
     match transport.call(request).await? {
         Reply::Release(reply) => Ok(reply),
@@ -164,7 +175,7 @@ pub async fn take(transport: &impl Transport, name: &Name, number: u64) -> Token
 /// When nobody does.
 pub async fn refusal(transport: &impl Transport, name: &Name, number: u64) -> Ttl {
     match ask(transport, acquire(name, number)).await {
-        Ok(AcquireReply::Refused { ttl }) => ttl,
+        Ok(AcquireReply::Refused { ttl, .. }) => ttl,
         other => panic!("the name was to be held: {other:?}"),
     }
 }

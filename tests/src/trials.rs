@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 use crate::server;
 
@@ -15,21 +15,24 @@ const BOUND: Duration = Duration::from_secs(120);
 
 /// Runs all trials as the arguments of the process say, and ends it.
 pub fn run(trials: Vec<Trial>) -> ! {
-    let arguments = libtest_mimic::Arguments::from_args();
     let is_required = std::env::var_os(REQUIRED).is_some_and(|value| !value.is_empty());
-    let trials = if is_required || server::is_installed() {
-        trials
-    } else {
-        trials
-            .into_iter()
-            .map(|trial| {
-                trial
-                    .with_kind("needs redis-server: run ./test.sh")
-                    .with_ignored_flag(true)
-            })
-            .collect()
-    };
-    libtest_mimic::run(&arguments, trials).exit()
+    let is_missing = !is_required && !server::is_installed();
+    let missing = is_missing.then_some("needs redis-server: run ./test.sh");
+    conclude(&Arguments::from_args(), trials, missing).exit()
+}
+
+/// Runs all trials, or ignores them for what is `missing`, and says what came of it.
+pub fn conclude(
+    arguments: &Arguments,
+    trials: Vec<Trial>,
+    missing: Option<&'static str>,
+) -> Conclusion {
+    let trials = trials.into_iter();
+    let trials = trials.map(|trial| match missing {
+        None => trial,
+        Some(missing) => trial.with_kind(missing).with_ignored_flag(true),
+    });
+    libtest_mimic::run(arguments, trials.collect())
 }
 
 /// One test: an async function, on a runtime of its own.

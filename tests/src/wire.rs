@@ -1,5 +1,6 @@
 //! What Redisson keeps where, written down a second time, independently of the adapter.
 
+use quorlock_core::message::Channel;
 use quorlock_core::name::Name;
 use redis::FromRedisValue;
 
@@ -17,10 +18,60 @@ pub fn token_key(name: &Name) -> String {
     prefixed("redisson_lock_token", name)
 }
 
+/// The key of the beat of a name's claim.
+#[must_use]
+pub fn beat_key(name: &Name) -> String {
+    prefixed("quorlock_beat", name)
+}
+
 /// The channel on which the release of a name is published.
 #[must_use]
 pub fn channel(name: &Name) -> String {
     prefixed("redisson_lock__channel", name)
+}
+
+/// The channel on which the release of a read-write lock is published.
+#[must_use]
+pub fn read_write_channel(name: &Name) -> String {
+    prefixed("redisson_rwlock", name)
+}
+
+/// The text of a channel.
+#[must_use]
+pub fn channel_of(channel: &Channel) -> String {
+    match channel {
+        Channel::Lock(name) => self::channel(name),
+        Channel::Waiter(name, owner) => format!("{}:{owner}", self::channel(name)),
+        Channel::ReadWrite(name) => read_write_channel(name),
+    }
+}
+
+/// The key of those who wait for a fair lock.
+#[must_use]
+pub fn queue_key(name: &Name) -> String {
+    prefixed("redisson_lock_queue", name)
+}
+
+/// The key of the times after which a JVM client drops those who wait for a fair lock.
+#[must_use]
+pub fn timeouts_key(name: &Name) -> String {
+    prefixed("redisson_lock_timeout", name)
+}
+
+/// The key of the times until which our waiters for a fair lock are taken to be alive; no JVM client knows it.
+#[must_use]
+pub fn alive_key(name: &Name) -> String {
+    prefixed("quorlock_lock_alive", name)
+}
+
+/// What the keys of readers' own leases begin with.
+#[must_use]
+pub fn leases(name: &Name) -> String {
+    if name.as_str().contains('{') {
+        format!("{name}:")
+    } else {
+        format!("{{{name}}}:")
+    }
 }
 
 /// Redisson's rule: the name goes into braces, unless it holds an opening brace anywhere.

@@ -173,7 +173,9 @@ async fn run(plan: Plan) -> usize {
     };
     let nodes: Vec<_> = plan.latency_millis.iter().map(node).collect();
     let client = || {
-        let settings = Locks::builder().watchdog_lease(Duration::from_millis(600));
+        let lease = Duration::from_millis(600);
+        let settings = Locks::builder().watchdog_lease(lease).longest_lease(lease);
+        let settings = settings.trust_fresh_nodes();
         settings.on_nodes(nodes.clone()).unwrap()
     };
     let clients: Vec<_> = std::iter::repeat_with(client).take(CLIENTS).collect();

@@ -8,10 +8,13 @@ mod servers {
     pub(crate) mod conformance;
     pub(crate) mod errors;
     pub(crate) mod harness;
+    pub(crate) mod networks;
     pub(crate) mod redlock;
     pub(crate) mod refusals;
+    pub(crate) mod replicas;
     pub(crate) mod secrets;
     pub(crate) mod several;
+    pub(crate) mod simulated;
     pub(crate) mod stories;
     pub(crate) mod subscriptions;
     pub(crate) mod tokens;
@@ -29,10 +32,13 @@ fn main() {
         servers::conformance::trials(),
         servers::errors::trials(),
         servers::harness::trials(),
+        servers::networks::trials(),
         servers::redlock::trials(),
         servers::refusals::trials(),
+        servers::replicas::trials(),
         servers::secrets::trials(),
         servers::several::trials(),
+        servers::simulated::trials(),
         servers::stories::trials(),
         servers::subscriptions::trials(),
         servers::tokens::trials(),

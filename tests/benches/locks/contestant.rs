@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::join_all;
-use quorlock::{Guard, Locks};
+use quorlock::{Guard, Locks, NodeTrust};
 use quorlock_tests::server::Server;
 use rand::seq::SliceRandom;
 use redis::aio::MultiplexedConnection;
@@ -23,13 +23,21 @@ pub(crate) enum Who {
     Bare,
     BareAgain,
     Rslock,
+    /// Ours without trust in nodes and clock margins: published Redlock, with tokens.
+    Plain,
 }
 
 impl Who {
-    pub(crate) const ALL: [Who; 4] = [Who::Ours, Who::Bare, Who::BareAgain, Who::Rslock];
+    pub(crate) const ALL: [Who; 5] = [
+        Who::Ours,
+        Who::Bare,
+        Who::BareAgain,
+        Who::Rslock,
+        Who::Plain,
+    ];
 
     /// All of them in random order.
-    pub(crate) fn shuffled() -> [Who; 4] {
+    pub(crate) fn shuffled() -> [Who; 5] {
         let mut all = Who::ALL;
         all.shuffle(&mut rand::rng());
         all
@@ -43,13 +51,14 @@ impl fmt::Display for Who {
             Who::Bare => "bare",
             Who::BareAgain => "bare again",
             Who::Rslock => "rslock",
+            Who::Plain => "ours without remedies",
         })
     }
 }
 
 /// One value for each contestant.
 #[derive(Clone, Default)]
-pub(crate) struct Each<T>([T; 4]);
+pub(crate) struct Each<T>([T; 5]);
 
 impl<T> Each<T> {
     pub(crate) fn of(&self, who: Who) -> &T {
@@ -65,6 +74,7 @@ impl<T> Each<T> {
 #[derive(Clone)]
 pub(crate) struct Contestants {
     pub(crate) ours: Locks,
+    plain: Locks,
     bare: Bare,
     bare_again: Bare,
     rslock: LockManager,
@@ -82,9 +92,12 @@ pub(crate) enum Held {
 impl Contestants {
     pub(crate) async fn connect(servers: &[Server]) -> Contestants {
         let addresses: Vec<_> = servers.iter().map(Server::address).collect();
-        let ours = Locks::builder().watchdog_lease(LEASE);
+        let ours = Locks::builder().trust_fresh_nodes().watchdog_lease(LEASE);
+        let plain = ours.clone().node_trust(NodeTrust::Unwatched);
+        let plain = plain.clock_margin(Duration::ZERO);
         Contestants {
             ours: ours.quorum(&addresses).await.expect("servers are there"),
+            plain: plain.quorum(&addresses).await.expect("servers are there"),
             bare: Bare::connect(&addresses, 1).await,
             bare_again: Bare::connect(&addresses, 2).await,
             rslock: LockManager::new(addresses.clone()),
@@ -96,6 +109,10 @@ impl Contestants {
         match who {
             Who::Ours => {
                 let guard = self.ours.lock(name).acquire().await;
+                Held::Ours(guard.expect("nobody else wants it"))
+            }
+            Who::Plain => {
+                let guard = self.plain.lock(name).acquire().await;
                 Held::Ours(guard.expect("nobody else wants it"))
             }
             Who::Bare => Held::Bare(self.bare.acquire(name).await),

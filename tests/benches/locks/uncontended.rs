@@ -54,7 +54,26 @@ fn measure(options: &Options, nodes: usize) -> Vec<Figure> {
         }
     };
     let target = Some(Target::AtMost(if nodes == 1 { 1.10 } else { 1.00 }));
+    let remedies = |what: &str, of: fn(&Times) -> &Vec<f64>, target: Option<Target>| {
+        let (on, off) = (
+            Spread::of(of(times.of(Who::Ours))),
+            Spread::of(of(times.of(Who::Plain))),
+        );
+        Figure {
+            case: "uncontended",
+            what: format!("{what}, remedies on / off"),
+            nodes,
+            value: on.median / off.median,
+            target: target.filter(|_| 1 < nodes),
+            unit: "us",
+            ours: Some(on),
+            note: format!("off: median {:.1} us, p99 {:.1} us", off.median, off.p99),
+            ..Figure::default()
+        }
+    };
     vec![
+        remedies("acquire", |t| &t.acquire, Some(Target::AtMost(1.10))),
+        remedies("release", |t| &t.release, None),
         figure("acquire", |t| &t.acquire, target),
         figure("release", |t| &t.release, target),
         figure("acquire and release at once", |t| &t.pair, None),

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use quorlock::Locks;
-use quorlock::Name;
 use quorlock::transport::{
-    Call, Listener, RedisConfig, RedisTransport, Request, Subscription, Transport,
+    Call, Channel, Listener, RedisConfig, RedisTransport, Request, Subscription, Transport,
 };
 use quorlock_tests::server::Server;
 
@@ -52,9 +51,9 @@ impl Transport for Counting {
     }
 
     /// Counts twice: it will be ended, too.
-    fn subscribe(&self, name: &Name, listener: Arc<dyn Listener>) -> Subscription {
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
         self.sent.subscriptions.fetch_add(2, Ordering::Relaxed);
-        self.inner.subscribe(name, listener)
+        self.inner.subscribe(channel, listener)
     }
 
     fn address(&self) -> &str {
@@ -75,7 +74,10 @@ fn measure(options: &Options, nodes: usize) -> Figure {
             inner,
             sent: sent.clone(),
         });
-        let locks = Locks::on_nodes(transports).expect("different servers");
+        let locks = Locks::builder()
+            .trust_fresh_nodes()
+            .on_nodes(transports)
+            .expect("different servers");
         let began = Instant::now();
         let waiters = (0..WAITERS).map(|_| {
             let locks = locks.clone();

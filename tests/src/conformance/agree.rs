@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
+use quorlock_core::marker::{Ripeness, ShownMarker};
 use quorlock_core::message::{
-    AcquireReply, ForceReleaseReply, Found, Freshness, ReleaseReply, RenewReply, Reply, Ttl,
+    AcquireReply, ForceReleaseReply, Found, Freshness, ReleaseReply, RenewReply, Reply, Request,
+    Ttl,
 };
 use quorlock_core::name::Name;
+use quorlock_core::owner::OwnerId;
 use quorlock_core::time::millis_of;
 use quorlock_core::transport::Cause;
 
@@ -59,8 +62,10 @@ pub fn agree(
             ))
         };
         if let Some(request) = asked {
-            let (expected, said) = (spec.apply(request), arm.apply(request));
+            let (before, expected) = (spec.look(names), spec.apply(request));
             coverage.count(&expected);
+            coverage.count_replaced(&before, request, &expected);
+            let said = arm.apply(request);
             if !is_same_reply(&expected, &said, start.elapsed()) {
                 return differ("other replies", &said, &expected);
             }
@@ -85,11 +90,27 @@ fn is_same_reply(
 ) -> bool {
     match (expected, said) {
         (
-            Ok(Reply::Acquire(AcquireReply::Refused { ttl: expected })),
-            Ok(Reply::Acquire(AcquireReply::Refused { ttl: said })),
+            Ok(Reply::Acquire(AcquireReply::Refused { ttl, beat })),
+            Ok(Reply::Acquire(AcquireReply::Refused {
+                ttl: said,
+                beat: said_beat,
+            })),
+        ) => beat == said_beat && is_same_ttl(*ttl, *said, passed),
+        (
+            Ok(Reply::Acquire(AcquireReply::Queued { ttl: expected })),
+            Ok(Reply::Acquire(AcquireReply::Queued { ttl: said })),
         ) => is_same_ttl(*expected, *said, passed),
+        // Which process it is, is each server's own.
+        (Ok(Reply::Probe(expected)), Ok(Reply::Probe(said))) => expected.marker == said.marker,
+        (Ok(Reply::Checked(expected, expected_shown)), Ok(Reply::Checked(said, said_shown))) => {
+            let (expected, said) = (Reply::Acquire(*expected), Reply::Acquire(*said));
+            expected_shown.marker == said_shown.marker
+                && is_same_reply(&Ok(expected), &Ok(said), passed)
+        }
         (Ok(Reply::Inspect(expected)), Ok(Reply::Inspect(said))) => {
-            expected.token == said.token && is_same_found(&expected.found, &said.found, passed)
+            expected.token == said.token
+                && expected.waiting == said.waiting
+                && is_same_found(&expected.found, &said.found, passed)
         }
         _ => expected == said,
     }
@@ -98,7 +119,7 @@ fn is_same_reply(
 fn is_same_found(expected: &Found, said: &Found, passed: Duration) -> bool {
     let with_ttl = |found: &Found, new: Ttl| {
         let mut found = found.clone();
-        if let Found::Plain { ttl, .. } | Found::OtherMode { ttl, .. } = &mut found {
+        if let Found::Plain { ttl, .. } | Found::ReadWrite { ttl, .. } = &mut found {
             *ttl = new;
         }
         found
@@ -113,14 +134,52 @@ fn is_same_found(expected: &Found, said: &Found, passed: Duration) -> bool {
 
 fn ttl_of(found: &Found) -> Option<Ttl> {
     match found {
-        Found::Plain { ttl, .. } | Found::OtherMode { ttl, .. } => Some(*ttl),
+        Found::Plain { ttl, .. } | Found::ReadWrite { ttl, .. } => Some(*ttl),
         Found::Nothing | Found::NotALock => None,
     }
 }
 
 fn is_same_state(expected: &Looks, said: &Looks, passed: Duration) -> bool {
-    is_same_map(&expected.claims, &said.claims, passed)
+    let is_same_marker = match (expected.marker, said.marker) {
+        (Some((expected, expected_ttl)), Some((said, said_ttl))) => {
+            expected == said && is_same_ttl(expected_ttl, said_ttl, passed)
+        }
+        (expected, said) => expected.is_none() && said.is_none(),
+    };
+    is_same_marker
+        && expected.beats == said.beats
+        && is_same_map(&expected.claims, &said.claims, passed)
         && is_same_map(&expected.tokens, &said.tokens, passed)
+        && is_same_leases(&expected.leases, &said.leases, passed)
+        && is_same_queues(&expected.queues, &said.queues, passed)
+}
+
+fn is_same_leases(
+    expected: &BTreeMap<(Name, OwnerId), Ttl>,
+    said: &BTreeMap<(Name, OwnerId), Ttl>,
+    passed: Duration,
+) -> bool {
+    expected.len() == said.len()
+        && expected.iter().zip(said).all(|(expected, said)| {
+            expected.0 == said.0 && is_same_ttl(*expected.1, *said.1, passed)
+        })
+}
+
+fn is_same_queues(
+    expected: &BTreeMap<Name, Vec<(OwnerId, Ttl)>>,
+    said: &BTreeMap<Name, Vec<(OwnerId, Ttl)>>,
+    passed: Duration,
+) -> bool {
+    expected.len() == said.len()
+        && expected.iter().zip(said).all(|(expected, said)| {
+            let ((name, queue), (said_name, said_queue)) = (expected, said);
+            let same = |((owner, ttl), (said_owner, said_ttl)): (&_, &_)| {
+                owner == said_owner && is_same_ttl(*ttl, *said_ttl, passed)
+            };
+            name == said_name
+                && queue.len() == said_queue.len()
+                && queue.iter().zip(said_queue).all(same)
+        })
 }
 
 fn is_same_map<V: PartialEq>(
@@ -151,40 +210,75 @@ fn is_same_ttl(expected: Ttl, said: Ttl, passed: Duration) -> bool {
 pub struct Coverage(BTreeMap<&'static str, usize>);
 
 impl Coverage {
-    const KINDS: [&str; 19] = [
+    const KINDS: [&str; 27] = [
+        "refused with a beat",
+        "a claim replaced",
+        "no marker seen",
+        "another's marker seen",
+        "an unripe marker seen",
+        "a ripe marker seen",
+        "another longest lease",
         "granted anew",
         "granted again",
         "refused for a time",
         "refused without end",
+        "queued",
         "other mode",
         "renewed",
         "not renewed",
         "freed",
         "kept",
+        "left",
         "not released",
         "wrong type",
         "two or more renewals at once",
         "seen free",
         "seen held",
-        "seen in another mode",
+        "seen shared",
         "seen to be no lock",
         "force-released",
         "force-released when free",
-        "not force-released",
     ];
+
+    /// An acquire was granted anew although somebody else held the name.
+    fn count_replaced(&mut self, before: &Looks, request: &Request, reply: &Result<Reply, Cause>) {
+        let (Request::Acquire(ask), Ok(Reply::Acquire(reply) | Reply::Checked(reply, _))) =
+            (request, reply)
+        else {
+            return;
+        };
+        let anew = Freshness::Anew;
+        let is_anew =
+            matches!(reply, AcquireReply::Granted { freshness, .. } if *freshness == anew);
+        if is_anew && before.claims.contains_key(&ask.name) {
+            *self.0.entry("a claim replaced").or_default() += 1;
+        }
+    }
 
     fn count(&mut self, reply: &Result<Reply, Cause>) {
         let mut add = |kind| *self.0.entry(kind).or_default() += 1;
+        if let Ok(Reply::Checked(_, shown) | Reply::Probe(shown)) = reply {
+            add(match shown.marker {
+                ShownMarker::Missing => "no marker seen",
+                ShownMarker::Anothers => "another's marker seen",
+                ShownMarker::Own(_, Ripeness::Unripe) => "an unripe marker seen",
+                ShownMarker::Own(_, Ripeness::Ripe) => "a ripe marker seen",
+            });
+        }
         match reply {
-            Ok(Reply::Acquire(reply)) => add(match reply {
+            Ok(Reply::Probe(_)) => {}
+            Err(Cause::LongestLease) => add("another longest lease"),
+            Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => add(match reply {
                 AcquireReply::Granted { freshness, .. } => match freshness {
                     Freshness::Anew => "granted anew",
                     Freshness::AlreadyYours => "granted again",
                 },
-                AcquireReply::Refused { ttl } => match ttl {
+                AcquireReply::Refused { beat: Some(_), .. } => "refused with a beat",
+                AcquireReply::Refused { ttl, .. } => match ttl {
                     Ttl::Millis(_) => "refused for a time",
                     Ttl::Unbounded => "refused without end",
                 },
+                AcquireReply::Queued { .. } => "queued",
                 AcquireReply::OtherMode(_) => "other mode",
             }),
             Ok(Reply::Renew(replies)) => {
@@ -201,18 +295,18 @@ impl Coverage {
             Ok(Reply::Release(reply)) => add(match reply {
                 ReleaseReply::Freed => "freed",
                 ReleaseReply::Kept => "kept",
+                ReleaseReply::Left => "left",
                 ReleaseReply::NotYours => "not released",
             }),
             Ok(Reply::Inspect(reply)) => add(match reply.found {
                 Found::Nothing => "seen free",
                 Found::Plain { .. } => "seen held",
-                Found::OtherMode { .. } => "seen in another mode",
+                Found::ReadWrite { .. } => "seen shared",
                 Found::NotALock => "seen to be no lock",
             }),
             Ok(Reply::ForceRelease(reply)) => add(match reply {
                 ForceReleaseReply::Freed => "force-released",
                 ForceReleaseReply::WasFree => "force-released when free",
-                ForceReleaseReply::OtherMode(_) => "not force-released",
             }),
             Err(Cause::WrongType) => add("wrong type"),
             Err(_) => add("another error"),

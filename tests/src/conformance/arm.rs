@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use quorlock_core::beat::Beat;
 use quorlock_core::fencing::Token;
-use quorlock_core::message::{Reply, Request, Ttl, Wake};
+use quorlock_core::marker::{Marker, Nonce, Process, Ripeness};
+use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::node::Held;
+use quorlock_core::owner::OwnerId;
+use quorlock_core::time::WallMillis;
 use quorlock_core::transport::Cause;
 
 use super::step::Plant;
@@ -21,7 +25,7 @@ pub trait Arm: fmt::Debug {
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause>;
 
     /// What was published since this was asked last.
-    fn published(&mut self) -> Vec<(Name, Wake)>;
+    fn published(&mut self) -> Vec<(Channel, Wake)>;
 
     /// Lets time pass.
     fn pass(&mut self, span: Duration);
@@ -38,6 +42,63 @@ pub trait Arm: fmt::Debug {
 pub struct Looks {
     /// What stands under the names.
     pub claims: BTreeMap<Name, (Held, Ttl)>,
+    /// Each reader's own lease, unless it has run out.
+    pub leases: BTreeMap<(Name, OwnerId), Ttl>,
+    /// Who waits for the fair locks, in order, and for how long each is taken to be alive yet.
+    pub queues: BTreeMap<Name, Vec<(OwnerId, Ttl)>>,
     /// The token counters.
     pub tokens: BTreeMap<Name, (Token, Ttl)>,
+    /// The beats beside the claims.
+    pub beats: BTreeMap<Name, Beat>,
+    /// The marker.
+    pub marker: Option<(MarkerLooks, Ttl)>,
+}
+
+/// What a marker says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MarkerLooks {
+    /// Whether it is of the process that the server is.
+    pub is_own: bool,
+    /// Its nonce.
+    pub nonce: Nonce,
+    /// The longest lease in it.
+    pub longest_millis: u64,
+    /// What it is worth.
+    pub ripeness: Ripeness,
+}
+
+impl MarkerLooks {
+    /// How a marker looks at `now`, on a node that is this process.
+    #[must_use]
+    pub fn of(marker: Marker, process: Process, now: WallMillis) -> (Self, Ttl) {
+        let looks = MarkerLooks {
+            is_own: marker.process == process,
+            nonce: marker.nonce,
+            longest_millis: marker.longest_millis,
+            ripeness: marker.ripeness,
+        };
+        (looks, Ttl::Millis(marker.expires.0 - now.0))
+    }
+}
+
+/// The readers under these names.
+pub(super) fn leases(
+    names: &[Name],
+    readers: impl Fn(&Name) -> Vec<(OwnerId, u32, Ttl)>,
+) -> BTreeMap<(Name, OwnerId), Ttl> {
+    let of = |name: &Name| {
+        let readers = readers(name).into_iter();
+        let name = name.clone();
+        readers.map(move |(owner, _, ttl)| ((name.clone(), owner), ttl))
+    };
+    names.iter().flat_map(of).collect()
+}
+
+/// The queues under these names.
+pub(super) fn queues(
+    names: &[Name],
+    queue: impl Fn(&Name) -> Vec<(OwnerId, Ttl)>,
+) -> BTreeMap<Name, Vec<(OwnerId, Ttl)>> {
+    let queues = names.iter().map(|name| (name.clone(), queue(name)));
+    queues.filter(|(_, queue)| !queue.is_empty()).collect()
 }

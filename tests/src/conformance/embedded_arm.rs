@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock::{EmbeddedNode, Runtime, Task, Time, Timer, WallMillis};
-use quorlock_core::message::{Reply, Request, Ttl, Wake};
+use quorlock::{EmbeddedNode, Persistence, Runtime, Task, Time, Timer, WallMillis};
+use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::time::millis_of;
 use quorlock_core::transport::{Cause, Execution, Listener, Subscription, Transport};
 
-use super::arm::{Arm, Looks};
+use super::arm::{Arm, Looks, MarkerLooks, leases, queues};
+use super::generate::channels;
 use super::step::Plant;
 
 /// An embedded node behind the transport seam, with a clock that stands still until it is told to go on.
@@ -20,7 +21,7 @@ pub struct EmbeddedArm {
     names: Vec<Name>,
     clock: Arc<Clock>,
     node: EmbeddedNode,
-    heard: Arc<Mutex<Vec<(Name, Wake)>>>,
+    heard: Arc<Mutex<Vec<(Channel, Wake)>>>,
     _subscriptions: Vec<Subscription>,
 }
 
@@ -31,15 +32,16 @@ impl EmbeddedArm {
         let clock = Arc::new(Clock {
             start,
             millis: AtomicU64::new(0),
+            drawn: AtomicU64::new(0),
         });
-        let node = EmbeddedNode::with_runtime(clock.clone());
+        let node = EmbeddedNode::with_runtime(clock.clone()).persistence(Persistence::EveryWrite);
         let heard = Arc::new(Mutex::new(Vec::new()));
-        let subscriptions = names.iter().map(|name| {
+        let subscriptions = names.iter().flat_map(channels).map(|channel| {
             let ear = Ear {
-                name: name.clone(),
+                channel: channel.clone(),
                 heard: heard.clone(),
             };
-            node.subscribe(name, Arc::new(ear))
+            node.subscribe(&channel, Arc::new(ear))
         });
         EmbeddedArm {
             _subscriptions: subscriptions.collect(),
@@ -92,7 +94,7 @@ impl Arm for EmbeddedArm {
         })
     }
 
-    fn published(&mut self) -> Vec<(Name, Wake)> {
+    fn published(&mut self) -> Vec<(Channel, Wake)> {
         std::mem::take(&mut *self.heard.lock().expect("no listener panics"))
     }
 
@@ -104,7 +106,11 @@ impl Arm for EmbeddedArm {
 
     fn plant(&mut self, plant: &Plant) {
         match plant {
-            Plant::Key { name, held, ttl } => self.node.put(name, *held, *ttl),
+            Plant::Key { name, held, ttl } => self.node.put(name, held.clone(), *ttl),
+            Plant::Restart => {
+                self.node.kill();
+                self.node.restart();
+            }
             Plant::Token { name, token, ttl } => self.node.put_token(name, *token, *ttl),
         }
     }
@@ -117,7 +123,16 @@ impl Arm for EmbeddedArm {
         };
         Looks {
             claims: names.iter().filter_map(claim).collect(),
+            leases: leases(names, |name| self.node.readers(name)),
+            queues: queues(names, |name| self.node.queue(name)),
             tokens: names.iter().filter_map(token).collect(),
+            beats: names
+                .iter()
+                .filter_map(|name| Some((name.clone(), self.node.stored_beat(name)?)))
+                .collect(),
+            marker: self.node.marker().map(|marker| {
+                MarkerLooks::of(marker, self.node.process(), self.clock.wall_clock())
+            }),
         }
     }
 }
@@ -129,8 +144,8 @@ impl fmt::Debug for EmbeddedArm {
 }
 
 struct Ear {
-    name: Name,
-    heard: Arc<Mutex<Vec<(Name, Wake)>>>,
+    channel: Channel,
+    heard: Arc<Mutex<Vec<(Channel, Wake)>>>,
 }
 
 impl Listener for Ear {
@@ -138,7 +153,7 @@ impl Listener for Ear {
 
     fn wake(&self, message: Wake) {
         let mut heard = self.heard.lock().expect("no listener panics");
-        heard.push((self.name.clone(), message));
+        heard.push((self.channel.clone(), message));
     }
 }
 
@@ -147,6 +162,7 @@ impl Listener for Ear {
 struct Clock {
     start: WallMillis,
     millis: AtomicU64,
+    drawn: AtomicU64,
 }
 
 impl Runtime for Clock {
@@ -167,6 +183,6 @@ impl Runtime for Clock {
     }
 
     fn random(&self) -> u64 {
-        0
+        self.drawn.fetch_add(1 << 32, Ordering::Relaxed)
     }
 }

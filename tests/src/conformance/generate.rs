@@ -1,21 +1,25 @@
 //! Random sequences, from a seed.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use proptest::collection::vec;
-use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use quorlock_core::beat::{Beat, Keep};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
+use quorlock_core::marker::{Act, Nonce};
 use quorlock_core::message::{
-    Acquire, Claim, ForceRelease, Inspect, Mode, Release, Renew, Request, Retention,
+    Access, Acquire, Channel, Check, Claim, ForceRelease, Inspect, Mode, Place, Release, Renew,
+    Request, Retention,
 };
 use quorlock_core::name::Name;
 use quorlock_core::node::Held;
 use quorlock_core::owner::{ClientId, OwnerId};
-use quorlock_core::time::WallMillis;
+use quorlock_core::time::{WallMillis, millis_of};
 
 use super::step::{Plant, Step};
 
@@ -23,10 +27,13 @@ use super::step::{Plant, Step};
 /// milliseconds of real time make no difference.
 const STEP: Duration = Duration::from_secs(100);
 
+/// After so many sequences a long run says how far it is.
+const TELLING: u32 = 5_000;
+
 /// How many sequences to try, and which.
 #[derive(Clone, Copy, Debug)]
 pub struct Cases {
-    /// How many: `QUORLOCK_CONFORMANCE_CASES`, or 300.
+    /// How many: `QUORLOCK_CONFORMANCE_CASES`, or 400.
     pub count: u32,
     /// The seed: `QUORLOCK_CONFORMANCE_SEED`, or 1.
     pub seed: u64,
@@ -46,7 +53,7 @@ impl Cases {
             })
         };
         Cases {
-            count: u32::try_from(number("QUORLOCK_CONFORMANCE_CASES", 300)).unwrap_or(u32::MAX),
+            count: u32::try_from(number("QUORLOCK_CONFORMANCE_CASES", 400)).unwrap_or(u32::MAX),
             seed: number("QUORLOCK_CONFORMANCE_SEED", 1),
         }
     }
@@ -68,7 +75,12 @@ impl Cases {
             ..Config::default()
         };
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+        let ran = Cell::new(0u32);
         let ended = TestRunner::new_with_rng(config, rng).run(sequences, |steps| {
+            ran.set(ran.get() + 1);
+            if ran.get().is_multiple_of(TELLING) {
+                println!("{} of {} sequences", ran.get(), self.count);
+            }
             test(&steps).map_err(proptest::test_runner::TestCaseError::fail)
         });
         if let Err(failure) = ended {
@@ -88,41 +100,114 @@ pub fn names() -> Vec<Name> {
         .to_vec()
 }
 
-/// Sequences of up to 20 steps about one or two names, on a node whose clock is about `now`.
-pub fn sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
-    subsequence(names(), 1..=2).prop_flat_map(move |names| vec(step(names, now), 1..=20))
+/// Every channel of a name on which something may be published in the sequences.
+pub(super) fn channels(name: &Name) -> Vec<Channel> {
+    let waiters = OWNERS.map(|owner| Channel::Waiter(name.clone(), owner_of(owner)));
+    let both = [
+        Channel::Lock(name.clone()),
+        Channel::ReadWrite(name.clone()),
+    ];
+    waiters.into_iter().chain(both).collect()
 }
 
-fn step(names: Vec<Name>, now: WallMillis) -> impl Strategy<Value = Step> {
+/// Sequences of up to 24 steps about one or two names, on a node whose clock is about `now`. Most are about one kind of
+/// lock, some mix them up.
+pub fn sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
+    use Mode::{Fair, Plain, Read, Write};
+    let modes = prop_oneof![
+        2 => Just(vec![Plain]),
+        3 => Just(vec![Fair]),
+        3 => Just(vec![Read, Write]),
+        2 => Just(vec![Plain, Fair]),
+        1 => Just(vec![Plain, Fair, Read, Write]),
+    ];
+    (subsequence(names(), 1..=2), modes)
+        .prop_flat_map(move |(names, modes)| vec(step(names, modes, now), 1..=24))
+}
+
+fn step(names: Vec<Name>, modes: Vec<Mode>, now: WallMillis) -> impl Strategy<Value = Step> {
     let names = || select(names.clone());
+    let modes = || select(modes.clone());
     prop_oneof![
-        8 => acquire(names(), now).prop_map(Step::Ask),
-        4 => renew(names(), now).prop_map(Step::Ask),
-        5 => release(names()).prop_map(Step::Ask),
-        3 => names().prop_map(|name| Step::Ask(Request::Inspect(Inspect { name }))),
-        2 => names().prop_map(|name| Step::Ask(Request::ForceRelease(ForceRelease { name }))),
+        10 => acquire(names(), modes(), now).prop_map(Step::Ask),
+        3 => take_over(names(), modes(), now).prop_map(Step::Ask),
+        2 => check().prop_map(|check| Step::Ask(Request::Probe(check))),
+        4 => renew(names(), modes(), now).prop_map(Step::Ask),
+        7 => release(names(), modes()).prop_map(Step::Ask),
+        2 => names().prop_map(|name| Step::Ask(Request::Inspect(Inspect { name }))),
+        1 => names().prop_map(|name| Step::Ask(Request::ForceRelease(ForceRelease { name }))),
         3 => Just(Step::AskAgain),
         2 => (1..=3u32).prop_map(|steps| Step::Pass(steps * STEP)),
         2 => plant_key(names()).prop_map(Step::Plant),
         1 => plant_token(names(), now).prop_map(Step::Plant),
+        2 => Just(Step::Plant(Plant::Restart)),
     ]
 }
 
-fn acquire(name: impl Strategy<Value = Name>, now: WallMillis) -> impl Strategy<Value = Request> {
+fn acquire(
+    name: impl Strategy<Value = Name>,
+    mode: impl Strategy<Value = Mode>,
+    now: WallMillis,
+) -> impl Strategy<Value = Request> {
+    let check = prop_oneof![Just(None), check().prop_map(Some)];
+    let access = mode.prop_flat_map(access);
     let parts = (name, owner(), 1..=3u32, lease(), fence(now), retention());
-    parts.prop_map(|(name, owner, count, lease, fence, retention)| {
+    let more = (access, keep(), replaces(), check);
+    (parts, more).prop_map(|(parts, (access, keep, replaces, check))| {
+        let (name, owner, count, lease, fence, retention) = parts;
+        let (keep, replaces) = beating(access.mode(), keep, replaces);
         Request::Acquire(Acquire {
             name,
+            access,
             owner,
             count,
             lease,
             fence,
             retention,
+            keep,
+            replaces,
+            check,
         })
     })
 }
 
-fn renew(name: impl Strategy<Value = Name>, now: WallMillis) -> impl Strategy<Value = Request> {
+/// Mostly one figure that every lease is within, sometimes one that some are not.
+fn check() -> impl Strategy<Value = Check> {
+    let longest = prop_oneof![9 => Just(4 * STEP), 1 => Just(STEP)];
+    let nonce = || select(vec![1, 7, (1 << 53) - 1]).prop_map(Nonce::new);
+    let act = prop_oneof![
+        2 => Just(Act::Look),
+        2 => nonce().prop_map(Act::Mark),
+        1 => nonce().prop_map(Act::MarkFresh),
+        3 => nonce().prop_map(Act::Ripen),
+    ];
+    (longest, act).prop_map(|(longest, act)| Check {
+        longest_millis: millis_of(longest),
+        act,
+    })
+}
+
+fn access(mode: Mode) -> BoxedStrategy<Access> {
+    let kept = |span| Place::Kept {
+        millis: millis_of(span),
+    };
+    match mode {
+        Mode::Plain => Just(Access::Plain).boxed(),
+        Mode::Fair => prop_oneof![1 => Just(Place::None), 4 => half_steps().prop_map(kept)]
+            .prop_map(Access::Fair)
+            .boxed(),
+        Mode::Read => prop_oneof![2 => Just(None), 1 => owner().prop_map(Some)]
+            .prop_map(|under| Access::Read { under })
+            .boxed(),
+        Mode::Write => Just(Access::Write).boxed(),
+    }
+}
+
+fn renew(
+    name: impl Strategy<Value = Name>,
+    mode: impl Strategy<Value = Mode>,
+    now: WallMillis,
+) -> impl Strategy<Value = Request> {
     let parts = (name, owner(), 1..=3u32, lease(), token(now));
     let claim = parts.prop_map(|(name, owner, count, lease, token)| Claim {
         name,
@@ -130,21 +215,103 @@ fn renew(name: impl Strategy<Value = Name>, now: WallMillis) -> impl Strategy<Va
         count,
         lease,
         token,
+        keep: None,
     });
-    (vec(claim, 1..=3), retention())
-        .prop_map(|(claims, retention)| Request::Renew(Renew { claims, retention }))
+    let renewing = (mode, vec(claim, 1..=3), keep(), retention());
+    renewing.prop_map(|(mode, mut claims, keep, retention)| {
+        let (keep, _) = beating(mode, keep, None);
+        for claim in &mut claims {
+            claim.keep = keep;
+        }
+        Request::Renew(Renew {
+            mode,
+            claims,
+            retention,
+        })
+    })
 }
 
-fn release(name: impl Strategy<Value = Name>) -> impl Strategy<Value = Request> {
+/// Fair locks know neither margins nor beats, read-write locks no beats.
+fn beating(mode: Mode, keep: Option<Keep>, replaces: Option<Beat>) -> (Option<Keep>, Option<Beat>) {
+    match mode {
+        Mode::Plain => (keep, replaces),
+        Mode::Fair => (None, None),
+        Mode::Read | Mode::Write => (keep, None),
+    }
+}
+
+fn keep() -> impl Strategy<Value = Option<Keep>> {
+    let keep = (1..=2u32, number()).prop_map(|(steps, number)| Keep {
+        margin_millis: millis_of(steps * STEP),
+        number,
+    });
+    prop_oneof![Just(None), keep.prop_map(Some)]
+}
+
+/// Often the beat of the first request of the owner who asks most.
+fn replaces() -> impl Strategy<Value = Option<Beat>> {
+    let beat = (owner(), number(), lease()).prop_map(|(owner, number, lease)| Beat {
+        owner,
+        number,
+        lease_millis: lease.millis(),
+    });
+    prop_oneof![1 => Just(None), 3 => beat.prop_map(Some)]
+}
+
+/// The first round of one client has the name with a beat, or the other client takes it over.
+fn take_over(
+    name: impl Strategy<Value = Name>,
+    mode: impl Strategy<Value = Mode>,
+    now: WallMillis,
+) -> impl Strategy<Value = Request> {
+    let owner = |client, number| OwnerId {
+        client: ClientId::from_random(client),
+        number,
+    };
+    (acquire(name, mode, now), any::<bool>()).prop_map(move |(request, is_first)| match request {
+        Request::Acquire(ask) if ask.access == Access::Plain => Request::Acquire(Acquire {
+            owner: if is_first { owner(1, 1) } else { owner(2, 1) },
+            keep: Some(Keep {
+                margin_millis: millis_of(STEP),
+                number: 1,
+            }),
+            replaces: Some(Beat {
+                owner: owner(1, 1),
+                number: 1,
+                lease_millis: ask.lease.millis(),
+            }),
+            ..ask
+        }),
+        other => other,
+    })
+}
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => Just(1), 1 => Just(2)]
+}
+
+fn release(
+    name: impl Strategy<Value = Name>,
+    mode: impl Strategy<Value = Mode>,
+) -> impl Strategy<Value = Request> {
     let count = prop_oneof![3 => Just(0), 2 => 1..=3u32];
-    (name, owner(), count)
-        .prop_map(|(name, owner, count)| Request::Release(Release { name, owner, count }))
+    let parts = (name, mode, owner(), count, any::<bool>());
+    parts.prop_map(|(name, mode, owner, count, has_beat)| {
+        Request::Release(Release {
+            name,
+            mode,
+            owner,
+            count,
+            has_beat: has_beat && mode == Mode::Plain,
+        })
+    })
 }
 
 fn plant_key(name: impl Strategy<Value = Name>) -> impl Strategy<Value = Plant> {
     let held = prop_oneof![
         (owner(), 1..=3u32).prop_map(|(owner, count)| Held::Plain { owner, count }),
-        select(vec![Mode::Read, Mode::Write]).prop_map(Held::Mode),
+        (owner(), 1..=3u32).prop_map(|(owner, count)| Held::read(owner, count)),
+        (owner(), 1..=3u32).prop_map(|(owner, count)| Held::write(owner, count)),
         Just(Held::NotALock),
     ];
     (name, held, ttl()).prop_map(|(name, held, ttl)| Plant::Key { name, held, ttl })
@@ -156,13 +323,17 @@ fn plant_token(name: impl Strategy<Value = Name>, now: WallMillis) -> impl Strat
 
 /// Two rounds of one client, and one of another; most requests are the first's.
 fn owner() -> impl Strategy<Value = OwnerId> {
-    let owner = |client, number| {
-        Just(OwnerId {
-            client: ClientId::from_random(client),
-            number,
-        })
-    };
-    prop_oneof![3 => owner(1, 1), 1 => owner(1, 2), 1 => owner(2, (1 << 63) - 1)]
+    let [first, second, third] = OWNERS.map(|owner| Just(owner_of(owner)));
+    prop_oneof![4 => first, 2 => second, 3 => third]
+}
+
+const OWNERS: [(u128, u64); 3] = [(1, 1), (1, 2), (2, (1 << 63) - 1)];
+
+fn owner_of((client, number): (u128, u64)) -> OwnerId {
+    OwnerId {
+        client: ClientId::from_random(client),
+        number,
+    }
 }
 
 fn half_steps() -> impl Strategy<Value = Duration> {
@@ -170,7 +341,8 @@ fn half_steps() -> impl Strategy<Value = Duration> {
 }
 
 fn lease() -> impl Strategy<Value = Lease> {
-    half_steps().prop_map(|length| Lease::new(length).expect("long enough"))
+    let length = prop_oneof![2 => Just(STEP + STEP / 2), 1 => half_steps()];
+    length.prop_map(|length| Lease::new(length).expect("long enough"))
 }
 
 fn ttl() -> impl Strategy<Value = Option<Duration>> {

@@ -1,21 +1,27 @@
-//! A real server behind the adapter, as an arm.
+//! A server behind the adapter, as an arm: a real one, or one that speaks like it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use quorlock_core::beat::Beat;
 use quorlock_core::fencing::Token;
-use quorlock_core::message::{Mode, Reply, Request, Ttl, Wake};
+use quorlock_core::marker::{Nonce, Ripeness};
+use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
-use quorlock_core::node::Held;
+use quorlock_core::node::{Held, ReadWrite};
+use quorlock_core::owner::OwnerId;
 use quorlock_core::time::millis_of;
 use quorlock_core::transport::{Cause, Execution, Transport};
 use quorlock_redis::{RedisConfig, RedisTransport};
-use redis::Msg;
+use redis::{FromRedisValue, Msg};
 use tokio::runtime::Handle;
 
-use super::arm::{Arm, Looks};
+use super::arm::{Arm, Looks, MarkerLooks};
+use super::generate::channels;
 use super::step::Plant;
 use crate::server::Server;
+use crate::wait::BOUND;
 use crate::wire;
 
 /// ARGV[1]: milliseconds. Every key gets that much older; one that would not have lived that long is deleted.
@@ -29,94 +35,175 @@ for _, key in ipairs(redis.call('keys', '*')) do
       redis.call('pexpire', key, string.format('%.0f', ttl - tonumber(ARGV[1])))
     end
   end
+  if redis.call('type', key).ok == 'zset' then
+    for _, member in ipairs(redis.call('zrange', key, 0, -1)) do
+      redis.call('zincrby', key, -ARGV[1], member)
+    end
+  end
 end";
 
-/// Answers every key as {key, type, TTL, its fields and values or its text}.
-const LOOK: &str = "
-local looks = {}
+/// ARGV[1]: how keys begin. They are deleted.
+const DELETE: &str = "
 for _, key in ipairs(redis.call('keys', '*')) do
+  if string.sub(key, 1, #ARGV[1]) == ARGV[1] then redis.call('del', key) end
+end";
+
+/// Answers every key as {key, type, TTL, its fields and values, its members or its text}; of a sorted set, how long
+/// each member has yet.
+const LOOK: &str = "
+local looks, keys = {}, redis.call('keys', '*')
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+table.sort(keys)
+for _, key in ipairs(keys) do
   local kind = redis.call('type', key).ok
-  local value = kind == 'hash' and redis.call('hgetall', key) or {redis.call('get', key)}
+  local value
+  if kind == 'hash' then
+    value = redis.call('hgetall', key)
+  elseif kind == 'list' then
+    value = redis.call('lrange', key, 0, -1)
+  elseif kind == 'zset' then
+    value = redis.call('zrange', key, 0, -1, 'withscores')
+    for i = 2, #value, 2 do value[i] = string.format('%.0f', math.max(value[i] - now, 0)) end
+  else
+    value = {redis.call('get', key)}
+  end
   table.insert(looks, {key, kind, redis.call('pttl', key), value})
 end
 return looks";
 
+/// Where the marker of a server is.
+const MARKER_KEY: &str = "quorlock_marker";
+
+/// Answers which process the server is, as markers name it.
+const PROCESS: &str = "
+local run_id = string.match(redis.call('info', 'server'), 'run_id:(%x+)')
+return run_id .. ':' .. string.match(redis.call('info', 'replication'), 'master_replid:(%x+)') .. ':'";
+
+/// KEYS[1]: a marker. It names another process from now on.
+const RESTART: &str = "
+local marker = redis.call('get', KEYS[1])
+if marker then redis.call('set', KEYS[1], string.gsub(marker, '^%x+:', string.rep('0', 40) .. ':'), 'KEEPTTL') end";
+
 /// What other programs write into a key that is no lock.
 const TEXT: &str = "not a lock";
-
-/// Who holds a planted lock of another mode: an owner of the sequences, who must not take it for its plain lock.
-const READER: &str = "00000000-0000-4000-8000-000000000001:1";
 
 /// After each request a message on this channel says that there are no more of before.
 const MARKER: &str = "marker";
 
-/// A server of its own, asked through [`RedisTransport`].
+/// A server asked through [`RedisTransport`].
 pub struct RedisArm {
-    server: Server,
+    /// Ends with the arm, if it is its own.
+    _server: Option<Server>,
+    looking: RefCell<redis::Connection>,
     runtime: Handle,
     transport: RedisTransport,
     subscriber: redis::Connection,
-    names: BTreeMap<String, Name>,
+    channels: BTreeMap<String, Channel>,
 }
 
 impl std::fmt::Debug for RedisArm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("RedisArm").field(&self.server).finish()
+        f.debug_tuple("RedisArm").field(&self.transport).finish()
     }
 }
 
 impl RedisArm {
-    /// Starts a server for these names. Calls are made from the current runtime.
+    /// Starts a real server for these names. Calls are made from the current runtime.
     ///
     /// # Panics
     /// When the server or a connection does not come up.
     #[must_use]
     pub fn start(names: &[Name]) -> Self {
         let server = Server::start();
-        let transport = RedisTransport::open(&server.address(), RedisConfig::default())
-            .expect("a well-formed address");
-        let mut subscriber = server.connect().expect("a connection");
+        let arm = RedisArm::at(server.port(), names);
+        RedisArm {
+            _server: Some(server),
+            ..arm
+        }
+    }
+
+    /// The server on this port of the loopback interface, of which nobody else makes use.
+    ///
+    /// # Panics
+    /// When a connection does not come up.
+    #[must_use]
+    pub fn at(port: u16, names: &[Name]) -> Self {
+        let address = format!("redis://127.0.0.1:{port}/");
+        let patient = RedisConfig::default().call_timeout(BOUND);
+        let transport = RedisTransport::open(&address, patient).expect("a well-formed address");
+        let connect = || {
+            let client = redis::Client::open(address.as_str()).expect("a well-formed address");
+            let connection = client
+                .get_connection_with_timeout(BOUND)
+                .expect("a connection");
+            connection.set_read_timeout(Some(BOUND)).expect("a bound");
+            connection
+        };
+        let (looking, mut subscriber) = (RefCell::new(connect()), connect());
         let subscribe = redis::cmd("PSUBSCRIBE").arg("*").get_packed_command();
         subscriber
             .send_packed_command(&subscribe)
             .expect("a subscription");
         subscriber.recv_response().expect("a subscription");
         RedisArm {
-            server,
+            _server: None,
+            looking,
             runtime: Handle::current(),
             transport,
             subscriber,
-            names: names
+            channels: names
                 .iter()
-                .map(|n| (wire::channel(n), n.clone()))
+                .flat_map(channels)
+                .map(|channel| (wire::channel_of(&channel), channel))
                 .collect(),
         }
     }
 
+    fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        let mut command = redis::Cmd::new();
+        for word in words {
+            command.arg(*word);
+        }
+        let answer = command.query(&mut *self.looking.borrow_mut());
+        answer.unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
     fn write(&self, words: &[&str], key: &str, ttl: Option<Duration>) {
-        self.server.command::<()>(words);
+        self.command::<()>(words);
         if let Some(ttl) = ttl {
             let millis = millis_of(ttl).to_string();
-            self.server.command::<()>(&["PEXPIRE", key, &millis]);
+            self.command::<()>(&["PEXPIRE", key, &millis]);
         }
     }
 
-    fn plant_key(&self, name: &Name, held: Held, ttl: Option<Duration>) {
+    fn plant_key(&self, name: &Name, held: &Held, ttl: Option<Duration>) {
         let key = wire::claim_key(name);
-        self.server.command::<()>(&["DEL", &key]);
-        let (reader, writer) = (READER, format!("{READER}:write"));
+        self.command::<()>(&["DEL", &key]);
+        let leases = wire::leases(name);
+        self.command::<()>(&["EVAL", DELETE, "0", &leases]);
         match held {
             Held::Plain { owner, count } => {
                 let (owner, count) = (owner.to_string(), count.to_string());
                 self.write(&["HSET", &key, &owner, &count], &key, ttl);
             }
-            Held::Mode(Mode::Read) => {
-                self.write(&["HSET", &key, "mode", "read", reader, "1"], &key, ttl);
+            Held::ReadWrite(held) => {
+                let mode = match held.writer {
+                    Some(_) => "write",
+                    None => "read",
+                };
+                self.write(&["HSET", &key, "mode", mode], &key, ttl);
+                if let Some((owner, count)) = held.writer {
+                    let (field, count) = (format!("{owner}:write"), count.to_string());
+                    self.command::<()>(&["HSET", &key, &field, &count]);
+                }
+                for (owner, count) in &held.readers {
+                    let (owner, count) = (owner.to_string(), count.to_string());
+                    self.command::<()>(&["HSET", &key, &owner, &count]);
+                    let lease = format!("{leases}{owner}:rwlock_timeout:1");
+                    self.write(&["SET", &lease, "1"], &lease, ttl);
+                }
             }
-            Held::Mode(Mode::Write) => {
-                self.write(&["HSET", &key, "mode", "write", &writer, "1"], &key, ttl);
-            }
-            Held::Mode(Mode::Plain) => unreachable!("a plain lock shows no mode"),
             Held::NotALock => self.write(&["SET", &key, TEXT], &key, ttl),
         }
     }
@@ -124,7 +211,7 @@ impl RedisArm {
 
 impl Arm for RedisArm {
     fn begin(&mut self) {
-        self.server.command::<()>(&["FLUSHALL"]);
+        self.command::<()>(&["FLUSHALL"]);
     }
 
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause> {
@@ -136,8 +223,8 @@ impl Arm for RedisArm {
         })
     }
 
-    fn published(&mut self) -> Vec<(Name, Wake)> {
-        self.server.command::<()>(&["PUBLISH", MARKER, ""]);
+    fn published(&mut self) -> Vec<(Channel, Wake)> {
+        self.command::<()>(&["PUBLISH", MARKER, ""]);
         let mut published = Vec::new();
         loop {
             let pushed = self.subscriber.recv_response().expect("a message");
@@ -145,8 +232,8 @@ impl Arm for RedisArm {
             let payload: String = message.get_payload().expect("text");
             match (message.get_channel_name(), payload.as_str()) {
                 (MARKER, _) => return published,
-                (channel, "0") => published.push((self.name_of(channel), Wake::Unlocked)),
-                (channel, "1") => published.push((self.name_of(channel), Wake::ReadersMayEnter)),
+                (channel, "0") => published.push((self.channel(channel), Wake::Unlocked)),
+                (channel, "1") => published.push((self.channel(channel), Wake::ReadersMayEnter)),
                 (channel, other) => panic!("{other:?} was published on {channel:?}"),
             }
         }
@@ -154,12 +241,13 @@ impl Arm for RedisArm {
 
     fn pass(&mut self, span: Duration) {
         let millis = millis_of(span).to_string();
-        self.server.command::<()>(&["EVAL", AGE, "0", &millis]);
+        self.command::<()>(&["EVAL", AGE, "0", &millis]);
     }
 
     fn plant(&mut self, plant: &Plant) {
         match plant {
-            Plant::Key { name, held, ttl } => self.plant_key(name, *held, *ttl),
+            Plant::Key { name, held, ttl } => self.plant_key(name, held, *ttl),
+            Plant::Restart => self.command::<()>(&["EVAL", RESTART, "1", MARKER_KEY]),
             Plant::Token { name, token, ttl } => {
                 let key = wire::token_key(name);
                 self.write(&["SET", &key, &token.to_string()], &key, *ttl);
@@ -170,7 +258,8 @@ impl Arm for RedisArm {
     fn look(&mut self, names: &[Name]) -> Looks {
         type Key = (String, String, i64, Vec<String>);
         let mut looks = Looks::default();
-        let keys: Vec<Key> = self.server.command(&["EVAL", LOOK, "0"]);
+        let (mut alive, mut timeouts) = (BTreeMap::new(), BTreeMap::new());
+        let keys: Vec<Key> = self.command(&["EVAL", LOOK, "0"]);
         for (key, kind, ttl, value) in keys {
             let ttl = u64::try_from(ttl).map_or(Ttl::Unbounded, Ttl::Millis);
             if let Some(name) = names.iter().find(|n| wire::claim_key(n) == key) {
@@ -179,20 +268,86 @@ impl Arm for RedisArm {
             } else if let Some(name) = names.iter().find(|n| wire::token_key(n) == key) {
                 let token = value[0].parse().expect("a token is digits");
                 looks.tokens.insert(name.clone(), (Token(token), ttl));
-            } else {
+            } else if let Some(name) = names.iter().find(|n| wire::beat_key(n) == key) {
+                let words: Vec<_> = value[0].split(' ').collect();
+                let beat = Beat {
+                    owner: words[0].parse().expect("an owner"),
+                    number: words[1].parse().expect("a number"),
+                    lease_millis: words[2].parse().expect("milliseconds"),
+                };
+                looks.beats.insert(name.clone(), beat);
+            } else if key == MARKER_KEY {
+                looks.marker = Some((self.marker(&value[0]), ttl));
+            } else if let Some(name) = names.iter().find(|n| wire::queue_key(n) == key) {
+                let queue = value.iter().map(|o| (owner(o), Ttl::Unbounded)).collect();
+                looks.queues.insert(name.clone(), queue);
+            } else if let Some(name) = names.iter().find(|n| wire::alive_key(n) == key) {
+                alive.insert(name.clone(), members(&value));
+            } else if let Some(name) = names.iter().find(|n| wire::timeouts_key(n) == key) {
+                timeouts.insert(name.clone(), members(&value));
+            } else if let Some((name, reader)) = names.iter().find_map(|n| lease(n, &key)) {
+                looks.leases.insert((name, reader), ttl);
+            } else if !key.contains(":rwlock_timeout:") {
                 panic!("there is a key that should not be there: {key:?}");
             }
         }
+        for (name, queue) in &mut looks.queues {
+            let (alive, timeouts) = (alive.remove(name), timeouts.remove(name));
+            let (mut alive, timeouts) = (alive.unwrap_or_default(), timeouts.unwrap_or_default());
+            assert_eq!(timeouts.len(), queue.len(), "all have a time for Redisson");
+            for (owner, ttl) in queue {
+                *ttl = alive.remove(owner).expect("a waiter of ours");
+            }
+            assert!(alive.is_empty(), "{alive:?} do not wait any more");
+        }
+        assert!(alive.is_empty() && timeouts.is_empty());
         looks
     }
 }
 
 impl RedisArm {
-    fn name_of(&self, channel: &str) -> Name {
-        let name = self.names.get(channel);
-        name.unwrap_or_else(|| panic!("nobody listens on {channel:?}"))
+    fn marker(&self, text: &str) -> MarkerLooks {
+        let process: String = self.command(&["EVAL", PROCESS, "0"]);
+        let words: Vec<_> = text.split(':').collect();
+        let [_, _, nonce, longest, ripeness] = words.as_slice() else {
+            panic!("{text:?} is no marker");
+        };
+        MarkerLooks {
+            is_own: text.starts_with(&process),
+            nonce: Nonce::new(nonce.parse().expect("a nonce")),
+            longest_millis: longest.parse().expect("milliseconds"),
+            ripeness: match *ripeness {
+                "ripe" => Ripeness::Ripe,
+                "unripe" => Ripeness::Unripe,
+                _ => panic!("{text:?} is no marker"),
+            },
+        }
+    }
+
+    fn channel(&self, text: &str) -> Channel {
+        let channel = self.channels.get(text);
+        channel
+            .unwrap_or_else(|| panic!("nobody listens on {text:?}"))
             .clone()
     }
+}
+
+fn owner(text: &str) -> OwnerId {
+    text.parse().expect("an owner")
+}
+
+/// The members of a sorted set, with what each has yet.
+fn members(value: &[String]) -> BTreeMap<OwnerId, Ttl> {
+    let pairs = value.chunks(2);
+    let member = |pair: &[String]| (owner(&pair[0]), Ttl::Millis(pair[1].parse().expect("ms")));
+    pairs.map(member).collect()
+}
+
+/// Whose lease it is, if it is that of a reader's first hold: the others may end before it.
+fn lease(name: &Name, key: &str) -> Option<(Name, OwnerId)> {
+    let reader = key.strip_prefix(&wire::leases(name))?;
+    let reader = reader.strip_suffix(":rwlock_timeout:1")?;
+    Some((name.clone(), owner(reader)))
 }
 
 /// Reads a key; a plain claim is one field, its owner's, with the count, and nothing else.
@@ -202,11 +357,25 @@ fn held(kind: &str, value: &[String]) -> Held {
             owner: owner.parse().expect("an owner"),
             count: count.parse().expect("a count"),
         },
-        ("hash", [field, mode, _, _]) if field == "mode" && mode == "read" => {
-            Held::Mode(Mode::Read)
-        }
-        ("hash", [field, mode, _, _]) if field == "mode" && mode == "write" => {
-            Held::Mode(Mode::Write)
+        ("hash", fields) => {
+            let mut held = ReadWrite::default();
+            let mut mode = None;
+            for field in fields.chunks(2) {
+                let [field, value] = field else {
+                    unreachable!("fields have values")
+                };
+                let count = || value.parse().expect("a count");
+                match field.strip_suffix(":write") {
+                    _ if field == "mode" => mode = Some(value.as_str()),
+                    Some(writer) => held.writer = Some((self::owner(writer), count())),
+                    None => {
+                        held.readers.insert(self::owner(field), count());
+                    }
+                }
+            }
+            let expected = held.writer.map_or("read", |_| "write");
+            assert_eq!(mode, Some(expected), "{fields:?}");
+            Held::ReadWrite(held)
         }
         ("string", [text]) if text == TEXT => Held::NotALock,
         _ => panic!("a {kind} that no lock is: {value:?}"),

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use quorlock_core::message::{Reply, Request, Ttl, Wake};
+use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::node::Node;
 use quorlock_core::time::{WallMillis, millis_of};
 use quorlock_core::transport::Cause;
 
-use super::arm::{Arm, Looks};
+use super::arm::{Arm, Looks, MarkerLooks, leases, queues};
 use super::step::Plant;
 
 /// The specification, with a clock that stands still until it is told to go on.
@@ -17,7 +17,7 @@ pub struct SpecArm {
     start: WallMillis,
     now: WallMillis,
     node: Node,
-    published: Vec<(Name, Wake)>,
+    published: Vec<(Channel, Wake)>,
 }
 
 impl SpecArm {
@@ -65,7 +65,7 @@ impl Arm for SpecArm {
         applied.reply
     }
 
-    fn published(&mut self) -> Vec<(Name, Wake)> {
+    fn published(&mut self) -> Vec<(Channel, Wake)> {
         std::mem::take(&mut self.published)
     }
 
@@ -76,7 +76,12 @@ impl Arm for SpecArm {
     fn plant(&mut self, plant: &Plant) {
         let expires = |ttl: &Option<Duration>| ttl.map(|ttl| self.now.plus(millis_of(ttl)));
         match plant {
-            Plant::Key { name, held, ttl } => self.node.put(name, *held, expires(ttl)),
+            Plant::Key { name, held, ttl } => self.node.put(name, held.clone(), expires(ttl)),
+            Plant::Restart => {
+                let mut process = self.node.process();
+                process.run_id.0 += 1;
+                self.node.set_process(process);
+            }
             Plant::Token { name, token, ttl } => self.node.put_token(name, *token, expires(ttl)),
         }
     }
@@ -89,7 +94,17 @@ impl Arm for SpecArm {
         };
         Looks {
             claims: names.iter().filter_map(claim).collect(),
+            leases: leases(names, |name| self.node.readers(self.now, name)),
+            queues: queues(names, |name| self.node.queue(self.now, name)),
             tokens: names.iter().filter_map(token).collect(),
+            beats: names
+                .iter()
+                .filter_map(|name| Some((name.clone(), self.node.stored_beat(self.now, name)?)))
+                .collect(),
+            marker: self
+                .node
+                .marker(self.now)
+                .map(|marker| MarkerLooks::of(marker, self.node.process(), self.now)),
         }
     }
 }

@@ -32,6 +32,8 @@ pub enum Plant {
         /// When it expires, if ever.
         ttl: Option<Duration>,
     },
+    /// The marker, if there is one, is another process's from now on: the server was restarted with all its data.
+    Restart,
     /// A token counter.
     Token {
         /// The name.

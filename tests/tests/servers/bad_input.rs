@@ -23,7 +23,7 @@ server_tests![
     a_server_that_never_answers_is_found_out_in_time,
     a_server_older_than_5_is_refused,
     a_key_of_another_type_is_named_and_stays,
-    a_lock_of_another_mode_is_named_and_stays,
+    a_lock_of_another_mode_is_named_and_freed_by_force_only,
     what_looks_almost_like_a_lock_is_not_freed_by_force,
     a_lock_of_a_stranger_is_shown_and_freed_by_force,
     names_of_every_kind_leave_no_key_but_the_counter,
@@ -242,7 +242,7 @@ async fn a_key_of_another_type_is_named_and_stays() {
     assert_eq!(server.command::<u32>(&["DBSIZE"]), 1);
 }
 
-async fn a_lock_of_another_mode_is_named_and_stays() {
+async fn a_lock_of_another_mode_is_named_and_freed_by_force_only() {
     let server = Server::start();
     let locks = settings().connect(server.address()).await.unwrap();
     server.command::<()>(&["HSET", "a", "mode", "write", "somebody:1:write", "1"]);
@@ -257,14 +257,14 @@ async fn a_lock_of_another_mode_is_named_and_stays() {
     );
     assert_eq!(
         locks.inspect("a").await.unwrap().summary(),
-        Summary::Obstructed
-    );
-    let error = locks.force_release("a").await.unwrap_err();
-    assert!(
-        error.to_string().contains("a write lock stands there"),
-        "{error}"
+        Summary::Held {
+            owner: "somebody:1".into(),
+            nodes: 1
+        }
     );
     assert_eq!(server.command::<u32>(&["DBSIZE"]), 1);
+    assert_eq!(locks.force_release("a").await.unwrap().freed(), 1);
+    assert_eq!(server.command::<u32>(&["DBSIZE"]), 0);
 }
 
 async fn what_looks_almost_like_a_lock_is_not_freed_by_force() {
@@ -279,6 +279,7 @@ async fn what_looks_almost_like_a_lock_is_not_freed_by_force() {
         &["x", "01"],
         &["x", "1", "y", "2"],
         &["mode", "strange", "x", "1"],
+        &["mode", "read", "title", "War and Peace"],
         &["x", "1234567890123456"],
     ] {
         server.command::<()>(&["DEL", "a"]);

@@ -38,7 +38,7 @@ async fn story_28_a_flushed_script_cache_is_nobody_s_business() {
 
 #[track_caller]
 fn assert_named(reports: &[NodeReport], server: &Server, expected: Cause) {
-    let [NodeReport { address, error }] = reports else {
+    let [NodeReport { address, error, .. }] = reports else {
         panic!("{reports:?}")
     };
     assert!(address.contains(&server.port().to_string()));

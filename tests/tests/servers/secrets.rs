@@ -70,7 +70,7 @@ async fn a_right_password_is_not_shown() {
         let transport = open(&server, secret);
         take(&transport, &name(secret), 1).await;
         let heard = Heard::nothing();
-        let subscription = transport.subscribe(&name("orders/42"), heard.clone());
+        let subscription = transport.subscribe(&name("orders/42").into(), heard.clone());
         until("messages flow", || heard.lives() == 1).await;
         assert_keeps_quiet(&format!("{} {subscription:?}", told(&transport, None)));
     }

@@ -56,7 +56,7 @@ async fn a_release_wakes_whoever_listens() {
     let transport = open(&server.address());
     for text in ["orders/42", "{tag}:stock", "half {open", "заказ/🔒"] {
         let (name, heard) = (name(text), Heard::nothing());
-        let _subscription = transport.subscribe(&name, heard.clone());
+        let _subscription = transport.subscribe(&name.clone().into(), heard.clone());
         until("messages flow", || heard.lives() == 1).await;
         take(&transport, &name, 1).await;
         assert_eq!(heard.wakes(), []);
@@ -73,7 +73,7 @@ async fn a_release_by_a_jvm_client_wakes_whoever_listens() {
     let owner = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31";
     for text in ["orders/42", "{tag}:stock"] {
         let (name, heard) = (name(text), Heard::nothing());
-        let _subscription = transport.subscribe(&name, heard.clone());
+        let _subscription = transport.subscribe(&name.clone().into(), heard.clone());
         until("messages flow", || heard.lives() == 1).await;
         acquire_as_jvm(&server, &name, owner, 30_000);
         release_as_jvm(&server, &name, owner);
@@ -85,7 +85,7 @@ async fn a_release_by_a_jvm_client_wakes_whoever_listens() {
 async fn a_writer_s_release_lets_readers_enter() {
     let server = Server::start();
     let (transport, heard) = (open(&server.address()), Heard::nothing());
-    let _subscription = transport.subscribe(&name("orders/42"), heard.clone());
+    let _subscription = transport.subscribe(&name("orders/42").into(), heard.clone());
     until("messages flow", || heard.lives() == 1).await;
     server.command::<()>(&["PUBLISH", &channel(&name("orders/42")), "1"]);
     until("it is heard", || !heard.wakes().is_empty()).await;
@@ -98,7 +98,7 @@ async fn everybody_who_listens_hears() {
     let listeners: Vec<_> = (0..5).map(|_| Heard::nothing()).collect();
     let _subscriptions: Vec<_> = listeners
         .iter()
-        .map(|heard| transport.subscribe(&name("orders/42"), heard.clone()))
+        .map(|heard| transport.subscribe(&name("orders/42").into(), heard.clone()))
         .collect();
     until("messages flow", || listeners.iter().all(|l| l.lives() == 1)).await;
     assert_eq!(subscribers(&server, "orders/42"), 1);
@@ -114,9 +114,9 @@ async fn a_late_listener_is_told_that_messages_flow() {
     let server = Server::start();
     let transport = open(&server.address());
     let (early, late) = (Heard::nothing(), Heard::nothing());
-    let _early = transport.subscribe(&name("orders/42"), early.clone());
+    let _early = transport.subscribe(&name("orders/42").into(), early.clone());
     until("messages flow", || early.lives() == 1).await;
-    let _late = transport.subscribe(&name("orders/42"), late.clone());
+    let _late = transport.subscribe(&name("orders/42").into(), late.clone());
     until("messages flow for the late one", || late.lives() == 1).await;
     assert_hears_again(&server, "orders/42", &late).await;
 }
@@ -124,7 +124,7 @@ async fn a_late_listener_is_told_that_messages_flow() {
 async fn a_restart_is_survived() {
     let mut server = Server::start();
     let (transport, heard) = (open(&server.address()), Heard::nothing());
-    let _subscription = transport.subscribe(&name("orders/42"), heard.clone());
+    let _subscription = transport.subscribe(&name("orders/42").into(), heard.clone());
     for times in 1..=3 {
         until("messages flow", || times <= heard.lives()).await;
         assert_hears_again(&server, "orders/42", &heard).await;
@@ -137,7 +137,7 @@ async fn a_restart_is_survived() {
 async fn a_killed_subscription_comes_back() {
     let server = Server::start();
     let (transport, heard) = (open(&server.address()), Heard::nothing());
-    let _subscription = transport.subscribe(&name("orders/42"), heard.clone());
+    let _subscription = transport.subscribe(&name("orders/42").into(), heard.clone());
     for times in 1..=3 {
         until("messages flow", || times <= heard.lives()).await;
         assert_hears_again(&server, "orders/42", &heard).await;
@@ -153,7 +153,7 @@ async fn a_cut_network_is_survived() {
     let server = Server::start();
     let proxy = Proxy::to(&server).await;
     let (transport, heard) = (open(&proxy.address()), Heard::nothing());
-    let _subscription = transport.subscribe(&name("orders/42"), heard.clone());
+    let _subscription = transport.subscribe(&name("orders/42").into(), heard.clone());
     until("messages flow", || heard.lives() == 1).await;
     proxy.cut();
     until("messages flow again", || 2 <= heard.lives()).await;
@@ -164,7 +164,7 @@ async fn a_network_that_swallows_everything_is_found_out() {
     let server = Server::start();
     let proxy = Proxy::to(&server).await;
     let (transport, heard) = (open(&proxy.address()), Heard::nothing());
-    let _subscription = transport.subscribe(&name("orders/42"), heard.clone());
+    let _subscription = transport.subscribe(&name("orders/42").into(), heard.clone());
     until("messages flow", || heard.lives() == 1).await;
     let before = proxy.opened();
     proxy.lose_replies();
@@ -178,7 +178,7 @@ async fn a_subscription_may_be_made_before_its_server() {
     let mut server = Server::start();
     server.kill();
     let (transport, heard) = (open(&server.address()), Heard::nothing());
-    let _subscription = transport.subscribe(&name("orders/42"), heard.clone());
+    let _subscription = transport.subscribe(&name("orders/42").into(), heard.clone());
     server.restart();
     until("messages flow", || heard.lives() == 1).await;
     assert_hears_again(&server, "orders/42", &heard).await;
@@ -188,7 +188,7 @@ async fn a_dropped_subscription_is_taken_back() {
     let server = Server::start();
     let (transport, heard) = (open(&server.address()), Heard::nothing());
     for times in 1..=3 {
-        let subscription = transport.subscribe(&name("orders/42"), heard.clone());
+        let subscription = transport.subscribe(&name("orders/42").into(), heard.clone());
         until("messages flow", || heard.lives() == times).await;
         assert_eq!(subscribers(&server, "orders/42"), 1);
         drop(subscription);
@@ -203,8 +203,8 @@ async fn a_dropped_subscription_leaves_the_others() {
     let server = Server::start();
     let transport = open(&server.address());
     let (first, second) = (Heard::nothing(), Heard::nothing());
-    let dropped = transport.subscribe(&name("orders/42"), first.clone());
-    let _kept = transport.subscribe(&name("orders/42"), second.clone());
+    let dropped = transport.subscribe(&name("orders/42").into(), first.clone());
+    let _kept = transport.subscribe(&name("orders/42").into(), second.clone());
     until("messages flow", || {
         first.lives() == 1 && second.lives() == 1
     })
@@ -223,7 +223,7 @@ async fn many_names_share_one_connection() {
         .collect();
     let subscriptions: Vec<_> = listeners
         .iter()
-        .map(|(text, heard)| transport.subscribe(&name(text), heard.clone()))
+        .map(|(text, heard)| transport.subscribe(&name(text).into(), heard.clone()))
         .collect();
     until("messages flow", || {
         listeners.iter().all(|(_, heard)| heard.lives() == 1)

@@ -5,11 +5,13 @@ use quorlock_core::message::{AcquireReply, Freshness, ReleaseReply, RenewReply, 
 use quorlock_core::time::{WallMillis, millis_of};
 use quorlock_core::transport::Transport;
 use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_tests::clients::{claim_of, quorum_of};
 use quorlock_tests::requests::{
     RETENTION, SLACK, acquire, ask, claim, name, release, renew, take, wall_clock,
 };
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
+use quorlock_tests::wait::wait_until;
 use quorlock_tests::wire::token_key;
 
 server_tests![
@@ -19,7 +21,9 @@ server_tests![
     every_new_hold_gets_a_larger_token,
     a_counter_keeps_all_its_digits,
     a_counter_expires_unless_it_is_shared,
+    an_uncontended_quorum_agrees_on_the_token,
     a_renewal_stores_the_token_it_carries_if_it_is_larger,
+    a_resource_in_redis_takes_no_smaller_token,
 ];
 
 fn open(server: &Server) -> RedisTransport {
@@ -36,6 +40,38 @@ async fn token_for(transport: &impl Transport, floor: WallMillis) -> Token {
         AcquireReply::Granted { token, .. } => token,
         other => panic!("{other:?}"),
     }
+}
+
+/// How many scripts a server has executed.
+fn scripts(server: &Server) -> u64 {
+    let stats: String = server.command(&["INFO", "commandstats"]);
+    let line = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    let calls = line.and_then(|rest| rest.split(',').next());
+    calls.expect("scripts were executed").parse().unwrap()
+}
+
+/// Five nodes hand out the same token in at least 95 of 100 uncontended acquisitions, and then one round trip is
+/// enough: each node executes one acquire and one release. A larger token would have to be proposed to three of them.
+async fn an_uncontended_quorum_agrees_on_the_token() {
+    const HOLDS: u64 = 200;
+    let servers: Vec<_> = (0..5).map(|_| Server::start()).collect();
+    let locks = quorum_of(&servers).await;
+    let lock = locks.lock("a");
+    lock.acquire().await.unwrap().release().await.unwrap();
+    let executed = || servers.iter().map(scripts).sum::<u64>();
+    wait_until("the first hold is over", || {
+        servers.iter().all(|server| claim_of(server, "a").is_none())
+    });
+    let before = executed();
+    for _ in 0..HOLDS {
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
+    locks.close().await;
+    let proposals = (executed() - before).saturating_sub(2 * 5 * HOLDS);
+    println!("{proposals} proposals to single nodes in {HOLDS} acquisitions");
+    assert!(proposals <= 3 * HOLDS / 20, "{proposals}");
 }
 
 async fn a_floor_near_the_clock_is_the_token() {
@@ -122,4 +158,22 @@ async fn a_renewal_stores_the_token_it_carries_if_it_is_larger() {
     let freshness = Freshness::AlreadyYours;
     let token = larger;
     assert_eq!(again, Ok(AcquireReply::Granted { freshness, token }));
+}
+
+/// The script of the page about fencing, as it is written there.
+async fn a_resource_in_redis_takes_no_smaller_token() {
+    let page = include_str!("../../../docs/src/fencing.md");
+    let script = quorlock_tests::page::block(page, "lua");
+    let server = Server::start();
+    let write = |token: u64, value: &str| -> u32 {
+        server.command(&["EVAL", script, "1", "report", &token.to_string(), value])
+    };
+    let largest = (1 << 53) - 1;
+    assert_eq!(write(7, "first"), 1);
+    assert_eq!(write(7, "again by the same hold"), 1);
+    assert_eq!(write(6, "too late"), 0);
+    assert_eq!(write(largest, "largest"), 1);
+    assert_eq!(write(largest - 1, "one less"), 0);
+    let stored: Vec<String> = server.command(&["HMGET", "report", "value", "token"]);
+    assert_eq!(stored, ["largest", &largest.to_string()]);
 }

@@ -1,0 +1,33 @@
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/** One client for each server, with Redisson's defaults but for the watchdog and the number of connections. */
+final class Clients {
+    private final long watchdogMillis;
+    private final Map<String, RedissonClient> clients = new ConcurrentHashMap<>();
+
+    Clients(long watchdogMillis) {
+        this.watchdogMillis = watchdogMillis;
+    }
+
+    RedissonClient of(String address) {
+        return clients.computeIfAbsent(address, this::connect);
+    }
+
+    private RedissonClient connect(String address) {
+        var config = new Config();
+        config.setLockWatchdogTimeout(watchdogMillis);
+        config.setThreads(4);
+        config.setNettyThreads(4);
+        config.useSingleServer()
+                .setAddress(address)
+                .setConnectionMinimumIdleSize(2)
+                .setConnectionPoolSize(32)
+                .setSubscriptionConnectionMinimumIdleSize(1)
+                .setSubscriptionConnectionPoolSize(32);
+        return Redisson.create(config);
+    }
+}

@@ -1,0 +1,15 @@
+//! Code on pages of the documentation, for tests that run it.
+
+/// The block of a page whose first line says this: "sql write" for the one that begins with `` ```sql write ``.
+///
+/// # Panics
+/// When the page has no such block, or more than one.
+#[must_use]
+pub fn block<'a>(page: &'a str, says: &str) -> &'a str {
+    let begin = format!("```{says}\n");
+    let mut found = page.split(begin.as_str()).skip(1);
+    let rest = found.next().unwrap_or_else(|| panic!("no block {says:?}"));
+    assert!(found.next().is_none(), "two blocks {says:?}");
+    let (block, _) = rest.split_once("```").expect("a block ends");
+    block
+}

@@ -1,0 +1,495 @@
+//! Two clients and three nodes: the machines of the core, stepped one event at a time in every order.
+//!
+//! A step is a request that comes to its node and is answered, a request that is lost, a client that looks what its
+//! round has come to, one that gives back, a tick of time, or a fault. What a client does between two steps takes no
+//! time; a pause is a client that takes no step while time passes. A client that is told "not yet" may look again.
+//!
+//! Nobody takes over a claim whose beat stands still. Three things keep the world small, and lose nothing: of nodes to which nothing has happened yet, one stands for all;
+//! the run begins with the first request; and it ends when one of the two will never hold anything any more.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorlock_core::beat::Keep;
+use quorlock_core::fencing::{Fence, Token};
+use quorlock_core::lease::Lease;
+use quorlock_core::message::{Access, Acquire, Mode, Release, Reply, Request, Retention};
+use quorlock_core::name::Name;
+use quorlock_core::node::Node;
+use quorlock_core::owner::{ClientId, OwnerId};
+use quorlock_core::quorum::{MemberId, Members, Threshold};
+use quorlock_core::renewal::{Renewal, Status};
+use quorlock_core::round::{Answer, Loss, Order, Outcome, Round};
+use quorlock_core::time::{Time, WallMillis};
+use quorlock_core::transport::Execution;
+use stateright::{Model, Property};
+
+use crate::variant::{JUMP, Restart, Variant};
+
+pub(crate) const NODES: usize = 3;
+pub(crate) const CLIENTS: usize = 2;
+/// A lease, in ticks.
+pub(crate) const LEASE: u8 = 3;
+const TICK: Duration = Duration::from_secs(1);
+/// Two clients never take themselves for the holder at a time.
+pub(crate) const EXCLUSION: &str = "exclusion";
+/// Somebody asks while another holds, and gets a part of what he needs.
+pub(crate) const CONTENTION: &str = "contention";
+
+/// What is checked, and how far.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    pub(crate) variant: Variant,
+    /// Time ends after this many ticks.
+    pub(crate) ticks: u8,
+    /// How many rounds a client may begin.
+    pub(crate) rounds: u8,
+    members: Arc<Members>,
+    ids: Vec<MemberId>,
+    name: Name,
+    lease: Lease,
+}
+
+impl Checked {
+    pub(crate) fn new(variant: Variant, ticks: u8, rounds: u8) -> Self {
+        let members = Arc::new(Members::new([Threshold::majority(NODES)]));
+        Checked {
+            variant,
+            ticks,
+            rounds,
+            ids: members.all().collect(),
+            members,
+            name: Name::new("lock").expect("it is a name"),
+            lease: Lease::new(TICK * u32::from(LEASE)).expect("it is long enough"),
+        }
+    }
+}
+
+/// Everything at one moment.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct State {
+    /// The true time.
+    tick: u8,
+    nodes: [Server; NODES],
+    clients: [Client; CLIENTS],
+    /// To how many nodes anything has happened: the first ones.
+    touched: usize,
+    /// Requests under way.
+    wire: BTreeSet<Message>,
+    jumps_left: u8,
+    crashes_left: u8,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Server {
+    keys: Node,
+    /// By how many ticks its clock is ahead.
+    ahead: u8,
+    /// When it ended, if it is down.
+    down_since: Option<u8>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Client {
+    /// By how many ticks its clock is behind.
+    behind: u8,
+    /// The number of its latest round, from 1.
+    number: u8,
+    doing: Doing,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Doing {
+    Nothing,
+    Asking(Round),
+    Holding { hold: Renewal, sent: Time },
+}
+
+/// A request of one round to one node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Message {
+    what: What,
+    client: usize,
+    number: u8,
+    node: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+enum What {
+    Acquire,
+    Release,
+}
+
+/// One step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Action {
+    /// A client begins a round.
+    Start(usize),
+    /// A request is executed, and its answer heard.
+    Deliver(Message),
+    /// A request is lost, and its client hears nothing but that.
+    Lose(Message),
+    /// A client looks what its round has come to.
+    Look(usize),
+    /// A client gives back what it holds.
+    GiveBack(usize),
+    /// Time passes.
+    Tick,
+    /// Time passes, but not on the clock of the first client.
+    TickUnseen,
+    /// The clock of a node jumps by a lease.
+    Jump(usize),
+    /// A node ends.
+    Crash(usize),
+    /// It is there again.
+    Restart(usize),
+}
+
+impl Variant {
+    /// How a node keeps a claim beyond its lease.
+    fn keep(&self) -> Option<Keep> {
+        let margin = TICK * u32::from(self.margin);
+        (0 < self.margin).then_some(Keep {
+            margin_millis: margin.as_millis() as u64,
+            number: 1,
+        })
+    }
+}
+
+fn owner(client: usize, number: u8) -> OwnerId {
+    OwnerId {
+        client: ClientId::from_random(client as u128),
+        number: number.into(),
+    }
+}
+
+impl State {
+    fn client_time(&self, client: usize) -> Time {
+        Time::ZERO + TICK * u32::from(self.tick - self.clients[client].behind)
+    }
+
+    fn node_time(&self, node: usize) -> WallMillis {
+        let ticks = u64::from(self.tick + self.nodes[node].ahead);
+        WallMillis(1_000_000 + ticks * TICK.as_millis() as u64)
+    }
+
+    /// Whether steps of this node are tried: nodes to which nothing has happened are alike, and one stands for all.
+    fn is_known(&self, node: usize) -> bool {
+        node <= self.touched
+    }
+
+    fn touch(&mut self, node: usize) {
+        self.touched = self.touched.max(node + 1);
+    }
+
+    /// Whether a client will never hold anything any more. Then two at a time never will.
+    fn is_done(&self, checked: &Checked, client: usize) -> bool {
+        let Client { number, doing, .. } = &self.clients[client];
+        let is_over = match doing {
+            Doing::Nothing => true,
+            Doing::Asking(round) => match round.outcome(self.client_time(client)) {
+                Outcome::Lost(Loss::TooSlow) => checked.variant.round_is_checked,
+                Outcome::Lost(_) => true,
+                Outcome::Pending | Outcome::Won => false,
+            },
+            Doing::Holding { .. } => false,
+        };
+        is_over && *number == checked.rounds
+    }
+
+    /// Whether a client takes itself for the holder now.
+    fn believes(&self, variant: &Variant, client: usize) -> bool {
+        match &self.clients[client].doing {
+            Doing::Holding { hold, .. } => {
+                !variant.deadline_is_checked
+                    || hold.clone().status(self.client_time(client)) == Status::Held
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether some node has granted the round of a client.
+    fn has_a_part(&self, checked: &Checked, client: usize) -> bool {
+        match &self.clients[client].doing {
+            Doing::Asking(round) => checked.ids.iter().any(|id| round.has_granted(*id)),
+            _ => false,
+        }
+    }
+
+    fn start(&mut self, checked: &Checked, client: usize) {
+        let now = self.client_time(client);
+        let members = checked.members.clone();
+        let mut round = Round::new(now, members, checked.lease, TICK, Order::Parallel);
+        let number = self.clients[client].number + 1;
+        while let Some(member) = round.next_ask(now) {
+            self.wire.insert(Message {
+                what: What::Acquire,
+                client,
+                number,
+                node: member.index(),
+            });
+        }
+        self.clients[client].number = number;
+        self.clients[client].doing = Doing::Asking(round);
+    }
+
+    fn deliver(&mut self, checked: &Checked, message: Message) {
+        let Message {
+            what,
+            client,
+            number,
+            node,
+        } = message;
+        let (name, owner) = (checked.name.clone(), owner(client, number));
+        let request = match what {
+            What::Acquire => Request::Acquire(Acquire {
+                access: Access::Plain,
+                name,
+                owner,
+                count: 1,
+                lease: checked.lease,
+                fence: Fence::Carry(Token(1)),
+                retention: Retention::Forever,
+                keep: checked.variant.keep(),
+                replaces: None,
+                check: None,
+            }),
+            What::Release => Request::Release(Release {
+                mode: Mode::Plain,
+                name,
+                owner,
+                count: 0,
+                has_beat: checked.variant.keep().is_some(),
+            }),
+        };
+        let at = self.node_time(node);
+        let applied = self.nodes[node].keys.apply(at, &request);
+        if let Ok(Reply::Acquire(reply)) = applied.reply {
+            self.answered(checked, message, Answer::from(reply));
+        }
+    }
+
+    /// The answer to an acquire comes to its client, which may have given up that round.
+    fn answered(&mut self, checked: &Checked, message: Message, answer: Answer) {
+        let now = self.client_time(message.client);
+        let member = checked.ids[message.node];
+        let client = &mut self.clients[message.client];
+        if client.number != message.number {
+            return;
+        }
+        match &mut client.doing {
+            Doing::Asking(round) => round.handle_answer(now, member, answer),
+            Doing::Holding { hold, sent } => {
+                if let Answer::Granted(_) = answer {
+                    hold.handle_granted(now, member, *sent, checked.lease);
+                }
+            }
+            Doing::Nothing => {}
+        }
+    }
+
+    /// What the round has come to: won, given up, or nothing yet.
+    fn look(&mut self, checked: &Checked, client: usize) {
+        let now = self.client_time(client);
+        let Doing::Asking(round) = &mut self.clients[client].doing else {
+            return;
+        };
+        round.handle_timeout(now);
+        let is_won = match round.outcome(now) {
+            Outcome::Pending => return,
+            Outcome::Won => true,
+            Outcome::Lost(Loss::TooSlow) => !checked.variant.round_is_checked,
+            Outcome::Lost(_) => false,
+        };
+        if is_won {
+            let sent = round.sent(checked.ids[0]).unwrap_or(Time::ZERO);
+            let terms = round.terms().clone();
+            let hold = Renewal::new(now, terms, checked.lease, None, Time::NEVER);
+            self.clients[client].doing = Doing::Holding { hold, sent };
+        } else {
+            let may_hold = |id: &MemberId| round.may_hold(*id);
+            let left: Vec<_> = checked.ids.iter().copied().filter(may_hold).collect();
+            self.release(client, &left);
+        }
+    }
+
+    fn release(&mut self, client: usize, members: &[MemberId]) {
+        let number = self.clients[client].number;
+        self.clients[client].doing = Doing::Nothing;
+        self.wire.extend(members.iter().map(|member| Message {
+            what: What::Release,
+            client,
+            number,
+            node: member.index(),
+        }));
+    }
+
+    /// Forgets what can make no difference any more, so that states that differ in nothing else are one.
+    fn tidy(&mut self, checked: &Checked) {
+        for node in 0..NODES {
+            let at = self.node_time(node);
+            if self.nodes[node].keys.held(at, &checked.name).is_none() {
+                self.nodes[node].keys.flush();
+                self.nodes[node].ahead = 0;
+            }
+        }
+        for client in 0..CLIENTS {
+            let is_over = matches!(self.clients[client].doing, Doing::Holding { .. })
+                && !self.believes(&checked.variant, client);
+            if is_over {
+                self.release(client, &checked.ids);
+            }
+        }
+    }
+}
+
+impl Model for Checked {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let node = Server {
+            keys: Node::new(),
+            ahead: 0,
+            down_since: None,
+        };
+        let client = Client {
+            behind: 0,
+            number: 0,
+            doing: Doing::Nothing,
+        };
+        let mut state = State {
+            tick: 0,
+            nodes: [node.clone(), node.clone(), node],
+            clients: [client.clone(), client],
+            touched: 0,
+            wire: BTreeSet::new(),
+            jumps_left: self.variant.jumps,
+            crashes_left: self.variant.crashes,
+        };
+        // One of two clients that are alike begins, and what was before is no different from nothing.
+        state.start(self, 0);
+        vec![state]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if (0..CLIENTS).any(|client| state.is_done(self, client)) {
+            return;
+        }
+        for (id, client) in state.clients.iter().enumerate() {
+            match client.doing {
+                Doing::Nothing if client.number < self.rounds => actions.push(Action::Start(id)),
+                Doing::Nothing => {}
+                Doing::Asking(_) => actions.push(Action::Look(id)),
+                Doing::Holding { .. } => actions.push(Action::GiveBack(id)),
+            }
+        }
+        for message in state.wire.iter().filter(|m| state.is_known(m.node)) {
+            let is_up = state.nodes[message.node].down_since.is_none();
+            if is_up {
+                actions.push(Action::Deliver(*message));
+            }
+            // A release that is lost is one that never comes.
+            let may_be_lost = !is_up || self.variant.messages_are_lost;
+            if may_be_lost && message.what == What::Acquire {
+                actions.push(Action::Lose(*message));
+            }
+        }
+        if state.tick < self.ticks {
+            actions.push(Action::Tick);
+            if self.variant.a_clock_stops {
+                actions.push(Action::TickUnseen);
+            }
+        }
+        let nodes = state.nodes.iter().enumerate();
+        for (id, node) in nodes.filter(|(id, _)| state.is_known(*id)) {
+            // Where nothing is kept, nothing expires.
+            if 0 < state.jumps_left && node.keys != Node::new() {
+                actions.push(Action::Jump(id));
+            }
+            match node.down_since {
+                None if 0 < state.crashes_left => actions.push(Action::Crash(id)),
+                None => {}
+                Some(since) => {
+                    let is_early = state.tick < since + LEASE;
+                    if self.variant.restart != Restart::EmptyAfterLease || !is_early {
+                        actions.push(Action::Restart(id));
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut next = last.clone();
+        match action {
+            Action::Start(client) => next.start(self, client),
+            Action::Deliver(message) => {
+                next.wire.remove(&message);
+                next.touch(message.node);
+                next.deliver(self, message);
+            }
+            Action::Lose(message) => {
+                next.wire.remove(&message);
+                next.touch(message.node);
+                let lost = Answer::Failed(Execution::Indeterminate);
+                next.answered(self, message, lost);
+            }
+            Action::Look(client) => next.look(self, client),
+            Action::GiveBack(client) => next.release(client, &self.ids),
+            Action::Tick => next.tick += 1,
+            Action::TickUnseen => {
+                next.tick += 1;
+                next.clients[0].behind += 1;
+            }
+            Action::Jump(node) => {
+                next.jumps_left -= 1;
+                next.nodes[node].ahead += JUMP;
+            }
+            Action::Crash(node) => {
+                next.crashes_left -= 1;
+                next.touch(node);
+                next.nodes[node].down_since = Some(next.tick);
+                if self.variant.restart != Restart::Complete {
+                    next.nodes[node].keys.flush();
+                }
+            }
+            Action::Restart(node) => next.nodes[node].down_since = None,
+        }
+        next.tidy(self);
+        (next != *last).then_some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let exclusion = Property::always(EXCLUSION, |checked: &Checked, state: &State| {
+            let believes = |client| state.believes(&checked.variant, client);
+            !(0..CLIENTS).all(believes)
+        });
+        let contention = Property::sometimes(CONTENTION, |checked: &Checked, state: &State| {
+            state.believes(&checked.variant, 0) && state.has_a_part(checked, 1)
+        });
+        vec![exclusion, contention]
+    }
+
+    fn format_action(&self, action: &Action) -> String {
+        let told = |message: &Message| {
+            let Message {
+                what, client, node, ..
+            } = message;
+            format!("{what:?} of client {client} at node {node}")
+        };
+        match action {
+            Action::Start(client) => format!("client {client} asks all nodes"),
+            Action::Deliver(message) => told(message),
+            Action::Lose(message) => format!("{} is lost", told(message)),
+            Action::Look(client) => format!("client {client} looks what its round has come to"),
+            Action::GiveBack(client) => format!("client {client} gives back"),
+            Action::Tick => "time passes".to_owned(),
+            Action::TickUnseen => "time passes, and the clock of client 0 stands still".to_owned(),
+            Action::Jump(node) => format!("the clock of node {node} jumps by a lease"),
+            Action::Crash(node) => format!("node {node} ends"),
+            Action::Restart(node) => format!("node {node} is there again"),
+        }
+    }
+}

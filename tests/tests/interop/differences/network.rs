@@ -1,0 +1,93 @@
+//! Requests whose answers get lost.
+
+use quorlock::ReleaseError;
+use quorlock_tests::proxy::Proxy;
+use quorlock_tests::wait::until;
+
+use super::super::jvm::Jvm;
+use super::super::mode::Mode;
+use super::super::stage::{Stage, locks_at, servers};
+
+/// Redisson before this version sends a call again when the answer does not come in time.
+const SENT_ONCE_SINCE: (u32, u32) = (3, 37);
+
+impl Stage {
+    /// A JVM whose network the test can break, and its lock. It has made its connections and sent its scripts.
+    async fn jvm_behind(&self, network: &Proxy) -> (Jvm, String) {
+        let jvm = Jvm::start(self.version.number);
+        let lock = format!("reentrant {} {}", self.name, network.address());
+        for verb in ["acquire", "release"] {
+            let done = jvm.ask("t", format!("{verb} {lock} 30000")).await;
+            done.unwrap();
+        }
+        (jvm, lock)
+    }
+}
+
+pub(super) async fn w2_an_acquisition_without_an_answer(stage: Stage) {
+    let network = Proxy::to(&servers()[0]).await;
+    let (jvm, lock) = stage.jvm_behind(&network).await;
+    network.lose_replies();
+    let (acquired, ()) = tokio::join!(jvm.ask("t", format!("acquire {lock} 30000")), async {
+        // What is lost first may be the answer to something that Redisson sends besides.
+        until("it was executed", || stage.count() == Some(1)).await;
+        until("the answer is lost", || 0 < network.lost()).await;
+        network.cut();
+        network.carry_replies();
+    });
+    if stage.is_before(SENT_ONCE_SINCE) {
+        acquired.unwrap();
+        assert_eq!(stage.count(), Some(2));
+        jvm.ask("t", format!("release {lock}")).await.unwrap();
+    } else {
+        assert_eq!(acquired.unwrap_err().class, "RedisResponseTimeoutException");
+    }
+    // Nobody holds it any more, and it stays locked.
+    assert_eq!(stage.count(), Some(1));
+    stage.rust(Mode::Reentrant).await.force_release().await;
+
+    let ours = locks_at([network.address()]).await;
+    network.lose_replies();
+    let (lock, before) = (ours.lock(&stage.name), network.lost());
+    let (acquired, ()) = tokio::join!(lock.acquire(), async {
+        until("the answer is lost", || before < network.lost()).await;
+        network.carry_replies();
+        network.cut();
+    });
+    assert_eq!(stage.count(), Some(1));
+    acquired.unwrap().release().await.unwrap();
+    assert_eq!(stage.count(), None);
+}
+
+pub(super) async fn w3_a_release_without_an_answer(stage: Stage) {
+    let network = Proxy::to(&servers()[0]).await;
+    let (jvm, lock) = stage.jvm_behind(&network).await;
+    let acquired = jvm.ask("t", format!("acquire {lock} 30000")).await;
+    acquired.unwrap();
+    network.lose_replies();
+    let (released, ()) = tokio::join!(jvm.ask("t", format!("release {lock}")), async {
+        until("it was executed", || stage.count().is_none()).await;
+        until("the answer is lost", || 0 < network.lost()).await;
+        network.cut();
+        network.carry_replies();
+    });
+    let said = released.unwrap_err().class;
+    if stage.is_before(SENT_ONCE_SINCE) {
+        // It was released, and the holder is told that it had not held it.
+        assert_eq!(said, "IllegalMonitorStateException");
+    } else {
+        assert_eq!(said, "RedisResponseTimeoutException");
+    }
+    assert_eq!(stage.count(), None);
+
+    let ours = locks_at([network.address()]).await;
+    let guard = ours.lock(&stage.name).acquire().await.unwrap();
+    network.lose_replies();
+    let released = guard.release().await.unwrap_err();
+    assert!(
+        matches!(released, ReleaseError::Unconfirmed { .. }),
+        "{released}"
+    );
+    network.carry_replies();
+    assert_eq!(stage.count(), None);
+}

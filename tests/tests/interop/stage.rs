@@ -1,0 +1,225 @@
+//! Where a test takes place: servers, a JVM, and a name of its own.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use quorlock::transport::RedisConfig;
+use quorlock::{Locks, LocksBuilder};
+use quorlock_tests::server::Server;
+use quorlock_tests::wait::{BOUND, until};
+
+use super::jvm::Jvm;
+use super::mode::Mode;
+use super::party::{Party, Watch};
+
+/// The lease of what is held without one of its own, on both sides. They renew it every third.
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(2);
+
+/// A lease that ends long after its test.
+pub(crate) const LONG: Option<Duration> = Some(Duration::from_secs(30));
+
+/// So long at most a waiter of ours sleeps without looking: the default `poll_cap`.
+pub(crate) const POLL_CAP: Duration = Duration::from_secs(5);
+
+/// The versions of Redisson, one a line, that `tests/interop/run.sh` gets.
+const LIST: &str = include_str!("../../interop/redisson/versions");
+
+/// The versions of Redisson that are tried.
+pub(crate) static VERSIONS: std::sync::LazyLock<Vec<Version>> =
+    std::sync::LazyLock::new(|| LIST.split_whitespace().map(Version::new).collect());
+
+/// A version of Redisson, and the JVM that most of its tests share.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) number: &'static str,
+    jvm: OnceLock<Jvm>,
+}
+
+impl Version {
+    fn new(number: &'static str) -> Version {
+        Version {
+            number,
+            jvm: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn jvm(&self) -> &Jvm {
+        self.jvm.get_or_init(|| Jvm::start(self.number))
+    }
+}
+
+/// Servers that all tests share: three, for RedLock.
+pub(crate) fn servers() -> &'static [Server; 3] {
+    static SERVERS: OnceLock<[Server; 3]> = OnceLock::new();
+    SERVERS.get_or_init(|| std::array::from_fn(|_| Server::start()))
+}
+
+/// One of the two who share the locks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Side {
+    Jvm,
+    Rust,
+}
+
+impl Side {
+    pub(crate) const BOTH: [Side; 2] = [Side::Jvm, Side::Rust];
+
+    pub(crate) fn other(self) -> Side {
+        match self {
+            Side::Jvm => Side::Rust,
+            Side::Rust => Side::Jvm,
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Side::Jvm => "jvm",
+            Side::Rust => "rust",
+        }
+    }
+}
+
+/// Where one test takes place, and who begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    pub(crate) version: &'static Version,
+    pub(crate) mode: Mode,
+    /// Whose lock of this mode it is about; the other side comes second.
+    pub(crate) first: Side,
+    /// What is locked. No other test uses it.
+    pub(crate) name: String,
+}
+
+impl Stage {
+    /// With a name that is not in use.
+    pub(crate) fn new(version: &'static Version, mode: Mode, first: Side) -> Stage {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        Stage {
+            version,
+            mode,
+            first,
+            name: format!("interop/{}/{next}/", version.number),
+        }
+    }
+
+    /// Whether Redisson is older than this, major and minor.
+    pub(crate) fn is_before(&self, version: (u32, u32)) -> bool {
+        let mut numbers = self.version.number.split('.').map(|n| n.parse().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap()) < version
+    }
+
+    /// The same with another name.
+    pub(crate) fn afresh(&self) -> Stage {
+        Stage::new(self.version, self.mode, self.first)
+    }
+
+    /// The same with this name.
+    pub(crate) fn named(&self, name: &str) -> Stage {
+        Stage {
+            name: name.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// The same with another name, for each lock of the other side that is excluded.
+    pub(crate) fn with_rivals(&self) -> impl Iterator<Item = (Stage, Mode)> {
+        let rivals = self.mode.rivals().iter();
+        rivals.map(|rival| (self.afresh(), *rival))
+    }
+
+    /// Who comes first.
+    pub(crate) async fn holder(&self) -> Party {
+        self.party(self.first, self.mode).await
+    }
+
+    /// The other side.
+    pub(crate) async fn rival(&self, mode: Mode) -> Party {
+        self.party(self.first.other(), mode).await
+    }
+
+    async fn party(&self, side: Side, mode: Mode) -> Party {
+        match side {
+            Side::Jvm => Party::jvm(self.version.jvm(), mode, &self.name).await,
+            Side::Rust => Party::rust(&locks_at(mode.addresses()).await, mode, &self.name),
+        }
+    }
+
+    /// Waits until the party sleeps, to be woken by the release of the name.
+    pub(crate) async fn until_asleep(&self, party: &Watch) {
+        let somebody_listens = |server: &Server| !self.channels(server).is_empty();
+        until("somebody listens", || {
+            servers().iter().any(somebody_listens)
+        })
+        .await;
+        let begun = Instant::now();
+        while !party.sees_it_sleep().await {
+            assert!(begun.elapsed() < BOUND, "it does not sleep");
+        }
+    }
+
+    /// Publishes a release, though there was none.
+    pub(crate) fn wake_whoever_waits(&self) {
+        let server = &servers()[0];
+        for channel in self.channels(server) {
+            server.command::<()>(&["PUBLISH", &channel, "0"]);
+        }
+    }
+
+    /// Where somebody listens for a release of the name.
+    fn channels(&self, server: &Server) -> Vec<String> {
+        let pattern = format!("*{}*", self.name);
+        server.command(&["PUBSUB", "CHANNELS", &pattern])
+    }
+
+    /// Waits until nothing stands under the names.
+    pub(crate) async fn until_free(&self) {
+        let is_free = |server: &Server| {
+            let mut words = vec!["EXISTS".to_owned()];
+            words.extend(self.mode.names(&self.name));
+            let words: Vec<_> = words.iter().map(String::as_str).collect();
+            server.command::<u32>(&words) == 0
+        };
+        until("it is free", || servers().iter().all(is_free)).await;
+    }
+
+    /// How many wait for a fair lock.
+    pub(crate) fn waiters(&self) -> usize {
+        let queue = format!("redisson_lock_queue:{{{}}}", self.name);
+        servers()[0].command(&["LLEN", &queue])
+    }
+
+    /// How long the claim still stands: the least of those without which nobody else can have it.
+    pub(crate) fn left(&self) -> Duration {
+        let mut left: Vec<u64> = self
+            .mode
+            .servers()
+            .iter()
+            .map(|server| {
+                let ttl: i64 = server.command(&["PTTL", &self.name]);
+                u64::try_from(ttl).unwrap_or(0)
+            })
+            .collect();
+        left.sort_unstable();
+        Duration::from_millis(left[left.len() / 2])
+    }
+}
+
+/// A client of these servers, set up to share names with Redisson.
+pub(crate) async fn locks_at<A: AsRef<str>>(addresses: impl IntoIterator<Item = A>) -> Locks {
+    let connected = settings().quorum(addresses).await;
+    connected.expect("the servers can be used")
+}
+
+/// What every client of ours needs to share names with Redisson. The machine may be busy: a call may take long.
+///
+/// With a clock margin a claim of ours would stand for that much longer, and a JVM that waits for a dead holder with it.
+pub(crate) fn settings() -> LocksBuilder {
+    let settings = quorlock_tests::clients::settings();
+    let redis = RedisConfig::default()
+        .call_timeout(BOUND)
+        .connect_timeout(BOUND);
+    let settings = settings.redis(redis).clock_margin(Duration::ZERO);
+    settings.watchdog_lease(WATCHDOG).token_retention(None)
+}

@@ -1,0 +1,107 @@
+//! Streams of bytes that the user makes.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quorlock::Locks;
+use quorlock::transport::{
+    ByteStream, Cause, Connect, Connecting, Endpoint, Network, NodeConnectError, RedisConfig,
+};
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::until;
+
+server_tests![
+    a_network_of_one_s_own_carries_requests_and_wake_ups,
+    what_a_network_of_one_s_own_says_is_reported,
+];
+
+/// Leads to one server whatever the address says, by the operating system's sockets, and notes who asks.
+#[derive(Clone, Debug)]
+struct Tunnel {
+    port: u16,
+    asked: Arc<Mutex<Vec<Endpoint>>>,
+}
+
+impl Tunnel {
+    fn to(server: &Server) -> Self {
+        Tunnel {
+            port: server.port(),
+            asked: Arc::default(),
+        }
+    }
+
+    fn asked(&self) -> Vec<Endpoint> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.clone()
+    }
+}
+
+impl Connect for Tunnel {
+    fn connect(&self, to: &Endpoint) -> Connecting {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.push(to.clone());
+        Network.connect(&Endpoint::Tcp {
+            host: "127.0.0.1".to_owned(),
+            port: self.port,
+        })
+    }
+}
+
+async fn a_network_of_one_s_own_carries_requests_and_wake_ups() {
+    let server = Server::start();
+    let tunnel = Tunnel::to(&server);
+    let builder = Locks::builder().redis(RedisConfig::default().network(tunnel.clone()));
+    let locks = builder.connect("redis://far.invalid:7000/").await.unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    assert_eq!(server.command::<u32>(&["EXISTS", "a"]), 1);
+    let waiter = locks.lock("a");
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    until("somebody waits", || {
+        let channels: Vec<String> = server.command(&["PUBSUB", "CHANNELS"]);
+        !channels.is_empty()
+    })
+    .await;
+    guard.release().await.unwrap();
+    waiting.await.unwrap().unwrap().release().await.unwrap();
+    let far = Endpoint::Tcp {
+        host: "far.invalid".to_owned(),
+        port: 7000,
+    };
+    assert_eq!(
+        tunnel.asked(),
+        [far.clone(), far],
+        "requests, then wake-ups"
+    );
+}
+
+/// Has no way to anywhere.
+#[derive(Debug)]
+struct Walled;
+
+impl Connect for Walled {
+    fn connect(&self, _: &Endpoint) -> Connecting {
+        let why = io::Error::other("the tunnel is shut");
+        Box::pin(async { Err::<Box<dyn ByteStream>, _>(why) })
+    }
+}
+
+async fn what_a_network_of_one_s_own_says_is_reported() {
+    let builder = Locks::builder().redis(RedisConfig::default().network(Walled));
+    let error = builder.connect("redis://far.invalid:7000/").await;
+    let quorlock::ConnectError::Nodes { problems, .. } = error.unwrap_err() else {
+        panic!("the node is to blame")
+    };
+    let [NodeConnectError::Unreachable { address, detail }] = problems.as_slice() else {
+        panic!("{problems:?}")
+    };
+    assert_eq!(address, "far.invalid:7000/0");
+    assert!(detail.contains("the tunnel is shut"), "{detail}");
+    assert_eq!(
+        problems[0]
+            .to_string()
+            .matches(Cause::Unreachable.advice())
+            .count(),
+        1
+    );
+}

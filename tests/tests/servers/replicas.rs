@@ -1,0 +1,109 @@
+//! Grants that count only when a replica has them (`WAIT`), with a real replica.
+
+use std::time::Duration;
+
+use quorlock::transport::{Cause, RedisConfig, Wait};
+use quorlock::{AcquireError, Locks};
+use quorlock_tests::clients::{acquire_at_last, claim_of, is_claimed_by, locks_on, settings};
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::{until, wait_until};
+
+server_tests![
+    a_grant_counts_when_the_replica_has_it,
+    story_21_a_grant_that_no_replica_has_is_released,
+    an_extension_that_does_not_get_there_extends_nothing,
+    a_server_that_does_not_know_how_to_wait_grants_nothing,
+];
+
+const LEASE: Duration = Duration::from_secs(5);
+
+/// A primary and its replica, which follows it.
+fn pair() -> (Server, Server) {
+    let primary = Server::start();
+    let port = primary.port().to_string();
+    let replica = Server::start_with(&["--replicaof", "127.0.0.1", &port]);
+    wait_until("the replica follows", || {
+        let info: String = replica.command(&["INFO", "replication"]);
+        info.contains("master_link_status:up")
+    });
+    (primary, replica)
+}
+
+async fn waiting(server: &Server, wait: Wait) -> Locks {
+    let redis = RedisConfig::default().wait(wait);
+    let locks = settings().redis(redis).connect(server.address()).await;
+    locks.expect("the server can be used")
+}
+
+/// Long enough for a busy machine, much shorter than a member is given to answer.
+fn one_replica() -> Wait {
+    Wait::replicas(1, Duration::from_millis(200))
+}
+
+async fn a_grant_counts_when_the_replica_has_it() {
+    let (primary, replica) = pair();
+    let locks = waiting(&primary, one_replica()).await;
+    let lock = locks.lock("orders/42").lease(LEASE);
+    let guard = acquire_at_last(&lock).await;
+    assert!(is_claimed_by(&replica, "orders/42", &guard));
+    guard.release().await.unwrap();
+}
+
+async fn story_21_a_grant_that_no_replica_has_is_released() {
+    let (primary, replica) = pair();
+    let locks = waiting(&primary, one_replica()).await;
+    let lock = locks.lock("orders/42").lease(LEASE);
+    replica.pause();
+    let error = lock.acquire().await.unwrap_err();
+    let AcquireError::NoQuorum { nodes, .. } = &error else {
+        panic!("{error}")
+    };
+    let cause = nodes[0].error.as_ref().map(|error| error.cause);
+    assert_eq!(cause, Some(Cause::NotReplicated), "{error}");
+    until("the claim is released", || {
+        claim_of(&primary, "orders/42").is_none()
+    })
+    .await;
+    // Without the setting nobody waits.
+    let hasty = locks_on(&primary).await.lock("orders/42");
+    let guard = hasty.acquire().await.unwrap();
+    guard.release().await.unwrap();
+
+    replica.resume();
+    let guard = acquire_at_last(&lock).await;
+    assert!(is_claimed_by(&replica, "orders/42", &guard));
+}
+
+async fn an_extension_that_does_not_get_there_extends_nothing() {
+    let (primary, replica) = pair();
+    let locks = waiting(&primary, one_replica()).await;
+    let guard = acquire_at_last(&locks.lock("orders/42").lease(LEASE)).await;
+    let before = guard.validity();
+    replica.pause();
+    guard.extend(4 * LEASE).await.unwrap_err();
+    assert!(guard.is_held() && guard.validity() <= before);
+    replica.resume();
+    wait_until("the replica is in touch", || {
+        primary.command::<u32>(&["WAIT", "1", "100"]) == 1
+    });
+    guard.extend(4 * LEASE).await.unwrap();
+    assert!(before < guard.validity());
+}
+
+/// `WAITAOF` came with Redis 7.2, and wants a server that writes to its disk: on others nothing ever counts.
+async fn a_server_that_does_not_know_how_to_wait_grants_nothing() {
+    let server = Server::start();
+    let locks = waiting(
+        &server,
+        Wait::replicas(0, Duration::from_millis(50)).on_disk(),
+    )
+    .await;
+    let error = locks.lock("orders/42").acquire().await.unwrap_err();
+    assert!(matches!(error, AcquireError::NoQuorum { .. }), "{error}");
+    assert!(error.to_string().contains("WAITAOF"), "{error}");
+    until("the claim is released", || {
+        claim_of(&server, "orders/42").is_none()
+    })
+    .await;
+}
