@@ -3,7 +3,7 @@
 #
 # The tests against real servers need the program `redis-server`. If it is not there, this script installs it with the
 # system's package manager; plain `cargo test` instead lists those tests as ignored. Each test starts servers of its
-# own on free ports of the loopback interface, and ends them.
+# own on free ports of the loopback interface, and ends them. Those that need a JVM are left to tests/interop/run.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
