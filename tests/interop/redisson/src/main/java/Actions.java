@@ -15,6 +15,9 @@ import org.redisson.client.codec.StringCodec;
 final class Actions {
     private static final long LONG = 30_000;
     private static final long BETWEEN_READS_MILLIS = 50;
+    /** Who has added one leaves the name alone for so long, and for so many times as long as it has just held it. */
+    private static final long BETWEEN_WRITES_NANOS = 10_000_000;
+    private static final long BETWEEN_WRITES_PER_HOLD = 4;
 
     private final RLock lock;
     /** Its parts, where it is made of several, else the lock itself. */
@@ -116,11 +119,12 @@ final class Actions {
     }
 
     /** Adds one under the lock, again and again, until the number under the key has reached the limit. */
-    private long increment(String key, long limit) {
+    private long increment(String key, long limit) throws InterruptedException {
         RBucket<String> number = client.getBucket(key, StringCodec.INSTANCE);
         RBucket<String> copy = client.getBucket(key + ":copy", StringCodec.INSTANCE);
         for (long own = 0; ; own++) {
             acquire(LONG);
+            var since = System.nanoTime();
             try {
                 var value = Long.parseLong(number.get());
                 if (limit <= value) {
@@ -131,6 +135,8 @@ final class Actions {
             } finally {
                 lock.unlock();
             }
+            var held = System.nanoTime() - since;
+            TimeUnit.NANOSECONDS.sleep(Math.max(BETWEEN_WRITES_NANOS, BETWEEN_WRITES_PER_HOLD * held));
         }
     }
 
