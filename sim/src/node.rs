@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use quorlock::WallMillis;
 use quorlock::transport::{
-    AcquireReply, Act, Cause, Execution, Held, Marker, Node as Keys, NodeRunId as RunId, Nonce,
-    Process as Started, ReleaseReply, Reply, Request, Ripeness,
+    AcquireReply, Act, Cause, Execution, Held, Marker, Node as Keys, Nonce, Process as Started,
+    ReleaseReply, Reply, Request, Ripeness,
 };
 
 use crate::call::{Answer, Call};
@@ -361,14 +361,10 @@ impl World {
             return;
         };
         self.catch_up(new);
-        let replication = self.next_process(new).replication;
+        let process = self.next_process(new);
         let node = self.node(new);
         node.role = Role::Primary;
-        let run_id = node.keys.process().run_id;
-        node.keys.set_process(Started {
-            run_id,
-            replication,
-        });
+        node.keys.set_process(process);
         if self.sockets.is_some() {
             self.promote_station(new);
         }
@@ -409,15 +405,7 @@ impl World {
 
     /// A replica begins with all that its primary has.
     fn follow(&mut self, replica: u16, primary: u16) {
-        let keys = self.node(primary).keys.clone();
-        let replication = keys.process().replication;
-        let node = self.node(replica);
-        let run_id = node.keys.process().run_id;
-        node.keys = keys;
-        node.keys.set_process(Started {
-            run_id,
-            replication,
-        });
+        self.node(replica).keys = self.node(primary).keys.clone();
         if self.sockets.is_some() {
             self.follow_station(primary, replica);
         }
@@ -451,11 +439,7 @@ impl World {
     fn next_process(&mut self, id: u16) -> Started {
         let node = self.node(id);
         node.starts += 1;
-        let drawn = (u64::from(id) + 1) << 32 | u64::from(node.starts);
-        Started {
-            run_id: RunId(drawn),
-            replication: drawn,
-        }
+        Started((u64::from(id) + 1) << 32 | u64::from(node.starts))
     }
 
     /// A client finds the new primary and connects to it.

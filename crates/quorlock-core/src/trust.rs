@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::lease::drift;
-use crate::marker::{Nonce, Ripeness, RunId, Shown, ShownMarker};
+use crate::marker::{Nonce, Process, Ripeness, Shown, ShownMarker};
 use crate::time::Time;
 
 /// What one client thinks of one node.
@@ -32,9 +32,9 @@ enum State {
     Unmarked(Why),
     /// This nonce was shown first at this time, and nothing else since.
     Watching(Nonce, Time),
-    Trusted(RunId, Nonce),
+    Trusted(Process, Nonce),
     /// Another address of the same quorum leads to this process.
-    Twin(RunId),
+    Twin(Process),
 }
 
 /// Why the votes of a node are not counted.
@@ -95,8 +95,8 @@ impl Trust {
     pub fn handle_shown(&mut self, now: Time, sent: Time, shown: Shown) -> Counts {
         match shown.marker {
             ShownMarker::Own(nonce, Ripeness::Ripe) => {
-                let trusted = State::Trusted(shown.run_id, nonce);
-                if self.state == State::Twin(shown.run_id) {
+                let trusted = State::Trusted(shown.process, nonce);
+                if self.state == State::Twin(shown.process) {
                     return Counts::No;
                 }
                 if self.state != trusted && self.withdrawn.is_some_and(|at| sent < at) {
@@ -125,8 +125,8 @@ impl Trust {
     }
 
     /// Another address of the same quorum shows the same process: one of the two must not count.
-    pub fn handle_twin(&mut self, now: Time, run_id: RunId) {
-        self.state = State::Twin(run_id);
+    pub fn handle_twin(&mut self, now: Time, process: Process) {
+        self.state = State::Twin(process);
         self.withdrawn = Some(now);
         self.due = Time::NEVER;
     }
@@ -182,9 +182,9 @@ impl Trust {
     /// The watch of the process that is trusted: another one than before means that it is another process, or that it
     /// was quarantined in between.
     #[must_use]
-    pub fn trusted(&self) -> Option<(RunId, Nonce)> {
+    pub fn trusted(&self) -> Option<(Process, Nonce)> {
         match self.state {
-            State::Trusted(run_id, nonce) => Some((run_id, nonce)),
+            State::Trusted(process, nonce) => Some((process, nonce)),
             _ => None,
         }
     }
@@ -205,17 +205,17 @@ mod tests {
         Nonce::new(number)
     }
 
-    fn shown(run_id: u64, marker: ShownMarker) -> Shown {
-        let run_id = RunId(run_id);
-        Shown { run_id, marker }
+    fn shown(process: u64, marker: ShownMarker) -> Shown {
+        let process = Process(process);
+        Shown { process, marker }
     }
 
-    fn ripe(run_id: u64, number: u64) -> Shown {
-        shown(run_id, ShownMarker::Own(nonce(number), Ripeness::Ripe))
+    fn ripe(process: u64, number: u64) -> Shown {
+        shown(process, ShownMarker::Own(nonce(number), Ripeness::Ripe))
     }
 
-    fn unripe(run_id: u64, number: u64) -> Shown {
-        shown(run_id, ShownMarker::Own(nonce(number), Ripeness::Unripe))
+    fn unripe(process: u64, number: u64) -> Shown {
+        shown(process, ShownMarker::Own(nonce(number), Ripeness::Unripe))
     }
 
     fn trusted() -> Trust {
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn of_two_addresses_of_one_server_one_does_not_count() {
         let mut trust = trusted();
-        trust.handle_twin(ms(10), RunId(1));
+        trust.handle_twin(ms(10), Process(1));
         assert_eq!(trust.handle_shown(ms(90), ms(80), ripe(1, 1)), Counts::No);
         assert_eq!(trust.quarantine(), Some((Why::SameServer, None)));
         let moved = trust.handle_shown(ms(99), ms(95), ripe(2, 1));

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use quorlock_core::beat::Beat;
 use quorlock_core::fencing::{Fence, Token};
-use quorlock_core::marker::{Act, Nonce, Ripeness, RunId, Shown, ShownMarker};
+use quorlock_core::marker::{Act, Nonce, Process, Ripeness, Shown, ShownMarker};
 use quorlock_core::message::{
     Access, Acquire, AcquireReply, Check, ForceRelease, ForceReleaseReply, Found, Freshness,
     Inspect, InspectReply, Mode, Release, ReleaseReply, Renew, RenewReply, Reply, Request,
@@ -191,7 +191,11 @@ fn encode_acquire(ask: &Acquire, by: By) -> Cmd {
     fence(&mut cmd, ask.fence);
     if let Some(keep) = ask.keep {
         // A carried token has one argument fewer, which acquire.lua goes by: what is behind it is taken away before.
-        cmd.arg(keep.number).arg(wire(ask.lease.millis()));
+        cmd.arg(beat_text(Beat {
+            owner: ask.owner,
+            number: keep.number,
+            lease_millis: wire(ask.lease.millis()),
+        }));
         match ask.replaces {
             Some(beat) => cmd.arg(beat_text(beat)),
             None => cmd.arg(""),
@@ -399,7 +403,7 @@ fn decode_shown(answer: &Value) -> Option<(&Value, Shown)> {
     };
     let [
         answer,
-        Value::Int(run_id),
+        Value::Int(process),
         Value::Int(state),
         Value::Int(nonce),
     ] = parts.as_slice()
@@ -414,8 +418,8 @@ fn decode_shown(answer: &Value) -> Option<(&Value, Shown)> {
         3 => ShownMarker::Own(nonce, Ripeness::Ripe),
         _ => return None,
     };
-    let run_id = RunId(u64::try_from(*run_id).ok()?);
-    Some((answer, Shown { run_id, marker }))
+    let process = Process(u64::try_from(*process).ok()?);
+    Some((answer, Shown { process, marker }))
 }
 
 fn decode_renew(answer: &Value, claims: usize) -> Option<Vec<RenewReply>> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use quorlock_core::beat::Beat;
 use quorlock_core::fencing::Token;
-use quorlock_core::marker::{Marker, Process, RunId};
+use quorlock_core::marker::{Marker, Process};
 use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::node::{Held, Node};
@@ -358,10 +358,7 @@ impl Shared {
 
 /// A new process.
 fn process(runtime: &dyn Runtime) -> Process {
-    Process {
-        run_id: RunId(runtime.random() >> 12),
-        replication: runtime.random(),
-    }
+    Process(runtime.random() >> 12)
 }
 
 fn refusal(cause: Cause) -> &'static str {

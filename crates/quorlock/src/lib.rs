@@ -95,9 +95,7 @@ struct Readme;
 /// The seam to a node: for transports of your own.
 pub mod transport {
     pub use quorlock_core::beat::{Beat, Keep};
-    pub use quorlock_core::marker::{
-        Act, Marker, Nonce, Process, Ripeness, RunId as NodeRunId, Shown, ShownMarker,
-    };
+    pub use quorlock_core::marker::{Act, Marker, Nonce, Process, Ripeness, Shown, ShownMarker};
     pub use quorlock_core::message::{
         Access, Acquire, AcquireReply, Channel, Check, Claim, ForceRelease, ForceReleaseReply,
         Found, Freshness, Inspect, InspectReply, Mode, Place, Release, ReleaseReply, Renew,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorlock_core::beat::{Beat, Keep, Observations};
 use quorlock_core::lease::{Lease, drift};
-use quorlock_core::marker::{Act, Check, Nonce, RunId, Shown};
+use quorlock_core::marker::{Act, Check, Nonce, Process, Shown};
 use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request, Ttl};
 use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
@@ -94,7 +94,7 @@ struct Shared {
     longest: Lease,
     trusts_fresh: bool,
     /// Which process each trusted node is.
-    run_ids: Mutex<Vec<Option<RunId>>>,
+    processes: Mutex<Vec<Option<Process>>>,
 }
 
 /// How nodes are watched.
@@ -118,7 +118,7 @@ pub(crate) fn peers(
             runtime: runtime.clone(),
             longest: watching.longest,
             trusts_fresh: watching.trusts_fresh,
-            run_ids: Mutex::new(vec![None; transports.len()]),
+            processes: Mutex::new(vec![None; transports.len()]),
         })
     });
     let peer = |(index, transport)| {
@@ -344,8 +344,8 @@ impl Watch {
         let mut trust = self.trust.lock();
         let (before, trusted) = (trust.quarantine(), trust.trusted());
         let mut counts = trust.handle_shown(now, sent, shown);
-        if counts == Counts::Yes && trust.trusted() != trusted && !self.is_alone(shown.run_id) {
-            trust.handle_twin(now, shown.run_id);
+        if counts == Counts::Yes && trust.trusted() != trusted && !self.is_alone(shown.process) {
+            trust.handle_twin(now, shown.process);
             counts = Counts::No;
         }
         let has_changed = trust.trusted() != trusted;
@@ -371,12 +371,12 @@ impl Watch {
     }
 
     /// Whether no other address of the quorum leads to this process.
-    fn is_alone(&self, run_id: RunId) -> bool {
-        let mut run_ids = self.shared.run_ids.lock();
-        let mut others = run_ids.iter().enumerate();
-        let is_alone = !others.any(|(index, id)| index != self.index && *id == Some(run_id));
-        if let Some(place) = run_ids.get_mut(self.index) {
-            *place = is_alone.then_some(run_id);
+    fn is_alone(&self, process: Process) -> bool {
+        let mut processes = self.shared.processes.lock();
+        let mut others = processes.iter().enumerate();
+        let is_alone = !others.any(|(index, id)| index != self.index && *id == Some(process));
+        if let Some(place) = processes.get_mut(self.index) {
+            *place = is_alone.then_some(process);
         }
         is_alone
     }

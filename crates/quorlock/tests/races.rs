@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock::transport::{
-    AcquireReply, Call, Channel, Freshness, Held, Listener, NodeRunId, Nonce, ReleaseReply,
+    AcquireReply, Call, Channel, Freshness, Held, Listener, Nonce, Process, ReleaseReply,
     RenewReply, Reply, Request, Ripeness, Shown, ShownMarker, Subscription, Transport,
 };
 use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost, Name, ReleaseError, Token};
@@ -251,7 +251,7 @@ impl Transport for Fake {
                     token: Token(self.granted),
                 },
                 Shown {
-                    run_id: NodeRunId(self.address.bytes().map(u64::from).sum()),
+                    process: Process(self.address.bytes().map(u64::from).sum()),
                     marker: ShownMarker::Own(Nonce::new(1), Ripeness::Ripe),
                 },
             ),

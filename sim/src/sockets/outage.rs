@@ -84,11 +84,9 @@ impl World {
                     .find(|(name, _)| *name == field)
                     .map(|(_, value)| value.to_owned())
             };
-            let (run_id, replication) = (says("run_id"), says("master_replid"));
-            let process = run_id.zip(replication);
-            let (run_id, replication) = process.expect("BUG: a server says which process it is");
+            let process = says("master_replid").expect("BUG: a server says which process it is");
             let nonce = Nonce::new(u64::from(node)).get();
-            let marker = format!("{run_id}:{replication}:{nonce}:{longest}:ripe");
+            let marker = format!("{process}:{nonce}:{longest}:ripe");
             let kept = MARKED_MILLIS.to_string();
             let key = b"quorlock_marker";
             let set = [b"SET", &key[..], marker.as_bytes(), b"PX", kept.as_bytes()];

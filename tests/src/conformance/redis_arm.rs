@@ -77,8 +77,7 @@ const MARKER_KEY: &str = "quorlock_marker";
 
 /// Answers which process the server is, as markers name it.
 const PROCESS: &str = "
-local run_id = string.match(redis.call('info', 'server'), 'run_id:(%x+)')
-return run_id .. ':' .. string.match(redis.call('info', 'replication'), 'master_replid:(%x+)') .. ':'";
+return string.match(redis.call('info', 'replication'), 'master_replid:(%x+)') .. ':'";
 
 /// KEYS[1]: a marker. It names another process from now on.
 const RESTART: &str = "

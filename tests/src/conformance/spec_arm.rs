@@ -79,7 +79,7 @@ impl Arm for SpecArm {
             Plant::Key { name, held, ttl } => self.node.put(name, held.clone(), expires(ttl)),
             Plant::Restart => {
                 let mut process = self.node.process();
-                process.run_id.0 += 1;
+                process.0 += 1;
                 self.node.set_process(process);
             }
             Plant::Token { name, token, ttl } => self.node.put_token(name, *token, expires(ttl)),
