@@ -308,7 +308,7 @@ impl RedisArm {
     fn marker(&self, text: &str) -> MarkerLooks {
         let process: String = self.command(&["EVAL", PROCESS, "0"]);
         let words: Vec<_> = text.split(':').collect();
-        let [_, _, nonce, longest, ripeness] = words.as_slice() else {
+        let [_, nonce, longest, ripeness] = words.as_slice() else {
             panic!("{text:?} is no marker");
         };
         MarkerLooks {
