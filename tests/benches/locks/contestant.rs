@@ -215,9 +215,10 @@ impl Bare {
         let now = u64::try_from(now.expect("a date").as_millis()).expect("a date");
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(self.acquire.get_hash())
-            .arg(2)
+            .arg(3)
             .arg(name)
             .arg(format!("redisson_lock_token:{{{name}}}"))
+            .arg(format!("redisson_lock_queue:{{{name}}}"))
             .arg(&owner)
             .arg(1)
             .arg(30_000)
