@@ -53,8 +53,8 @@ pub(crate) struct Call {
 }
 
 impl World {
-    /// Sends a request, or begins to connect.
-    pub(crate) fn call(&mut self, who: Who, seat: u16, request: Request) -> Key<Call> {
+    /// Takes a request and sends it, or begins to connect.
+    pub(crate) fn call(&mut self, who: Who, seat: u16, request: &mut Option<Request>) -> Key<Call> {
         let Some(departs) = self.seam(who) else {
             return Key::NONE;
         };
@@ -63,7 +63,10 @@ impl World {
         let key = self.calls.insert(Call {
             client,
             node,
-            request,
+            request: match request.take() {
+                Some(request) => request,
+                None => return Key::NONE,
+            },
             epoch: 0,
             departs,
             copies: 0,

@@ -11,7 +11,8 @@ use crate::fencing::{Fence, Token, mint};
 use crate::marker::{Marked, Marker, Process};
 use crate::message::{
     Access, Acquire, AcquireReply, Channel, ForceRelease, ForceReleaseReply, Found, Freshness,
-    Inspect, InspectReply, Mode, Renew, RenewReply, Reply, Request, Retention, Ttl, Wake,
+    Inspect, InspectReply, Mode, Release, ReleaseReply, Renew, RenewReply, Reply, Request,
+    Retention, Ttl, Wake,
 };
 use crate::name::Name;
 use crate::owner::OwnerId;
@@ -28,15 +29,21 @@ use fair::Queue;
 /// The keys of one node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Node {
-    claims: BTreeMap<Name, Key<Held>>,
-    tokens: BTreeMap<Name, Key<Token>>,
-    beats: BTreeMap<Name, Key<Beat>>,
+    names: BTreeMap<Name, Keys>,
     marked: Marked,
-    /// Who waits for fair locks.
-    queues: BTreeMap<Name, Key<Queue>>,
-    /// Each reader's own lease.
-    reads: BTreeMap<(Name, OwnerId), Key<()>>,
     swept_at_len: usize,
+}
+
+/// The keys of one name.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Keys {
+    claim: Option<Key<Held>>,
+    token: Option<Key<Token>>,
+    beat: Option<Key<Beat>>,
+    /// Who waits for the fair lock.
+    queue: Option<Key<Queue>>,
+    /// Each reader's own lease.
+    reads: BTreeMap<OwnerId, Key<()>>,
 }
 
 /// A key with its expiry, as Redis keeps it: an absolute time of the node's own clock, at which it still exists.
@@ -146,13 +153,7 @@ impl Node {
                 .admits(now, *check, 0)
                 .map(|()| Reply::Probe(self.marked.check(now, *check))),
             Request::Renew(ask) => Ok(Reply::Renew(self.renew(now, ask))),
-            Request::Release(ask) => match ask.mode {
-                Mode::Plain => self.release(now, ask, &mut published),
-                Mode::Fair => self.fair_release(now, ask, &mut published),
-                Mode::Read => self.read_release(now, ask, &mut published),
-                Mode::Write => self.write_release(now, ask, &mut published),
-            }
-            .map(Reply::Release),
+            Request::Release(ask) => self.release(now, ask, &mut published).map(Reply::Release),
             Request::Inspect(ask) => Ok(Reply::Inspect(self.inspect(now, ask))),
             Request::ForceRelease(ask) => self
                 .force_release(now, ask, &mut published)
@@ -182,46 +183,75 @@ impl Node {
         ask: &Acquire,
         published: &mut Published,
     ) -> Result<AcquireReply, Cause> {
+        let keys = self.keys_mut(now, &ask.name);
         match ask.access {
-            Access::Plain => self.beating_acquire(now, ask),
-            Access::Fair(place) => self.fair_acquire(now, ask, place, published),
-            Access::Read { under } => self.read_acquire(now, ask, under),
-            Access::Write => self.write_acquire(now, ask),
+            Access::Plain => keys.beating_acquire(now, ask),
+            Access::Fair(place) => keys.fair_acquire(now, ask, place, published),
+            Access::Read { under } => keys.read_acquire(now, ask, under),
+            Access::Write => keys.write_acquire(now, ask),
         }
     }
 
     fn renew(&mut self, now: WallMillis, ask: &Renew) -> Vec<RenewReply> {
         ask.claims
             .iter()
-            .map(|claim| match ask.mode {
-                Mode::Plain | Mode::Fair => self.renew_plain(now, claim, ask.retention),
-                Mode::Read => self.renew_read(now, claim),
-                Mode::Write => self.renew_write(now, claim, ask.retention),
+            .map(|claim| match (self.names.get_mut(&claim.name), ask.mode) {
+                (None, _) => RenewReply::NotYours,
+                (Some(keys), Mode::Plain | Mode::Fair) => {
+                    keys.renew_plain(now, claim, ask.retention)
+                }
+                (Some(keys), Mode::Read) => keys.renew_read(now, claim),
+                (Some(keys), Mode::Write) => keys.renew_write(now, claim, ask.retention),
             })
             .collect()
     }
 
+    fn release(
+        &mut self,
+        now: WallMillis,
+        ask: &Release,
+        published: &mut Published,
+    ) -> Result<ReleaseReply, Cause> {
+        let Some(keys) = self.names.get_mut(&ask.name) else {
+            return Ok(ReleaseReply::NotYours);
+        };
+        match ask.mode {
+            Mode::Plain => keys.release(now, ask, published),
+            Mode::Fair => keys.fair_release(now, ask, published),
+            Mode::Read => keys.read_release(now, ask, published),
+            Mode::Write => keys.write_release(now, ask, published),
+        }
+    }
+
     fn inspect(&self, now: WallMillis, ask: &Inspect) -> InspectReply {
-        let found = match self.held(now, &ask.name) {
+        let Some(keys) = self.names.get(&ask.name) else {
+            return InspectReply {
+                found: Found::Nothing,
+                waiting: 0,
+                token: None,
+            };
+        };
+        let ttl = keys.ttl(now);
+        let found = match keys.held(now) {
             None => Found::Nothing,
-            Some((Held::Plain { owner, count }, ttl)) => Found::Plain {
+            Some(Held::Plain { owner, count }) => Found::Plain {
                 owner: owner.to_string(),
-                count: count.into(),
+                count: u64::from(*count),
                 ttl,
             },
-            Some((Held::ReadWrite(held), ttl)) => Found::ReadWrite {
+            Some(Held::ReadWrite(held)) => Found::ReadWrite {
                 writer: held
                     .writer
                     .map(|(owner, count)| (owner.to_string(), count.into())),
-                readers: self.readers(now, &ask.name).len() as u64,
+                readers: keys.reading(now).count() as u64,
                 ttl,
             },
-            Some((Held::NotALock, _)) => Found::NotALock,
+            Some(Held::NotALock) => Found::NotALock,
         };
         InspectReply {
             found,
-            waiting: self.queue(now, &ask.name).len() as u64,
-            token: self.token(now, &ask.name),
+            waiting: keys.queue(now).count() as u64,
+            token: keys.token(now),
         }
     }
 
@@ -232,145 +262,53 @@ impl Node {
         published: &mut Published,
     ) -> Result<ForceReleaseReply, Cause> {
         let name = &ask.name;
-        *published = match self.held(now, name) {
+        let Some(keys) = self.names.get_mut(name) else {
+            return Ok(ForceReleaseReply::WasFree);
+        };
+        *published = match keys.held(now) {
             None => return Ok(ForceReleaseReply::WasFree),
-            Some((Held::NotALock, _)) => return Err(Cause::WrongType),
-            Some((Held::Plain { .. }, _)) => {
-                self.drop_dead(now, name);
-                let waiter = self.first_waiting(now, name);
+            Some(Held::NotALock) => return Err(Cause::WrongType),
+            Some(Held::Plain { .. }) => {
+                keys.drop_dead(now);
+                let waiter = keys.first_waiting(now, name);
                 let channel = waiter.unwrap_or_else(|| Channel::Lock(name.clone()));
                 Some((channel, Wake::Unlocked))
             }
-            Some((Held::ReadWrite(_), _)) => {
+            Some(Held::ReadWrite(_)) => {
                 Some((Channel::ReadWrite(name.clone()), Wake::ReadersMayEnter))
             }
         };
-        self.forget_claim(name);
+        keys.forget_claim();
         Ok(ForceReleaseReply::Freed)
     }
 
-    /// What stands under a name, and its key.
-    fn claim(&self, now: WallMillis, name: &Name) -> Option<(&Held, &Key<Held>)> {
-        let key = self.claims.get(name).filter(|key| key.is_there(now))?;
-        Some((&key.value, key))
-    }
-
-    /// The key of what stands under a name.
-    fn claim_mut(&mut self, now: WallMillis, name: &Name) -> Option<&mut Key<Held>> {
-        self.claims.get_mut(name).filter(|key| key.is_there(now))
-    }
-
-    /// Deletes what stands under a name, with all that belongs to it.
-    fn forget_claim(&mut self, name: &Name) {
-        if let Some(Key {
-            value: Held::ReadWrite(held),
-            ..
-        }) = self.claims.remove(name)
-        {
-            for reader in held.readers.into_keys() {
-                self.reads.remove(&(name.clone(), reader));
-            }
+    fn keys_mut(&mut self, now: WallMillis, name: &Name) -> &mut Keys {
+        if !self.names.contains_key(name) {
+            self.sweep(now);
         }
+        self.names.entry(name.clone()).or_default()
     }
 
-    /// The token of a grant, stored.
-    fn hand_out(&mut self, now: WallMillis, ask: &Acquire, freshness: Freshness) -> Token {
-        let stored = self.token(now, &ask.name);
-        let token = match (freshness, stored, ask.fence) {
-            // A resent request gets the value that it was given.
-            (Freshness::AlreadyYours, Some(stored), Fence::Mint { .. }) => stored,
-            _ => mint(stored, ask.fence, now),
-        };
-        self.store_token(now, &ask.name, token, ask.retention);
-        token
-    }
-
-    /// Stores the token of a renewed claim, if it is larger than what is there.
-    fn carry(
-        &mut self,
-        now: WallMillis,
-        name: &Name,
-        token: Token,
-        retention: Retention,
-    ) -> RenewReply {
-        let stored = self.token(now, name);
-        let token = stored.map_or(token, |stored| stored.max(token));
-        self.store_token(now, name, token, retention);
-        RenewReply::AlreadyYours { token }
-    }
-
-    fn token(&self, now: WallMillis, name: &Name) -> Option<Token> {
-        self.tokens
-            .get(name)
-            .filter(|key| key.is_there(now))
-            .map(|key| key.value)
-    }
-
-    fn store_token(&mut self, now: WallMillis, name: &Name, token: Token, retention: Retention) {
-        let expires = match retention {
-            Retention::Millis(millis) => Some(now.plus(millis)),
-            Retention::Forever => None,
-        };
-        if let Some(key) = self.tokens.get_mut(name) {
-            *key = Key {
-                value: token,
-                expires,
-            };
-            return;
-        }
-        self.sweep(now);
-        self.tokens.insert(
-            name.clone(),
-            Key {
-                value: token,
-                expires,
-            },
-        );
-    }
-
-    /// Forgets expired keys whenever their number has doubled, so that memory follows what is in use.
+    /// Forgets expired keys whenever the number of names has doubled, so that memory follows what is in use.
     fn sweep(&mut self, now: WallMillis) {
-        if 2 * self.swept_at_len + 1024 <= self.len() {
-            self.claims.retain(|_, key| key.is_there(now));
-            self.tokens.retain(|_, key| key.is_there(now));
-            self.beats.retain(|_, key| key.is_there(now));
-            self.queues.retain(|_, key| key.is_there(now));
-            self.reads.retain(|_, key| key.is_there(now));
-            self.swept_at_len = self.len();
+        if 2 * self.swept_at_len + 1024 <= self.names.len() {
+            self.names.retain(|_, keys| keys.sweep(now));
+            self.swept_at_len = self.names.len();
         }
-    }
-
-    fn len(&self) -> usize {
-        self.claims.len()
-            + self.tokens.len()
-            + self.beats.len()
-            + self.queues.len()
-            + self.reads.len()
     }
 
     /// Puts something under the key of a name, as another program would. Readers get leases of the same length.
     pub fn put(&mut self, name: &Name, held: Held, expires: Option<WallMillis>) {
-        self.forget_claim(name);
-        if let Held::ReadWrite(held) = &held {
-            for reader in held.readers.keys() {
-                let lease = Key { value: (), expires };
-                self.reads.insert((name.clone(), *reader), lease);
-            }
-        }
-        let key = Key {
-            value: held,
-            expires,
-        };
-        self.claims.insert(name.clone(), key);
+        self.names
+            .entry(name.clone())
+            .or_default()
+            .put(held, expires);
     }
 
     /// Sets a token counter, as another program would.
     pub fn put_token(&mut self, name: &Name, token: Token, expires: Option<WallMillis>) {
-        let key = Key {
-            value: token,
-            expires,
-        };
-        self.tokens.insert(name.clone(), key);
+        let value = token;
+        self.names.entry(name.clone()).or_default().token = Some(Key { value, expires });
     }
 
     /// Forgets everything, as `FLUSHALL` does. A restart without persistence is this and [`Node::set_process`].
@@ -411,24 +349,134 @@ impl Node {
     /// What stands under a name at `now`, and what is left of it.
     #[must_use]
     pub fn held(&self, now: WallMillis, name: &Name) -> Option<(Held, Ttl)> {
-        self.claims
-            .get(name)
-            .filter(|key| key.is_there(now))
-            .map(|key| (key.value.clone(), key.ttl(now)))
+        let key = self.names.get(name)?.claim(now)?;
+        Some((key.value.clone(), key.ttl(now)))
     }
 
     /// The token stored for a name at `now`.
     #[must_use]
     pub fn stored_token(&self, now: WallMillis, name: &Name) -> Option<Token> {
-        self.token(now, name)
+        self.names.get(name)?.token(now)
+    }
+
+    /// The beat that is stored for a name at `now`, whosever the name is.
+    #[must_use]
+    pub fn stored_beat(&self, now: WallMillis, name: &Name) -> Option<Beat> {
+        self.names.get(name)?.stored_beat(now)
+    }
+
+    /// The beat of the claim that stands under a name at `now`, if it has one.
+    #[must_use]
+    pub fn beat(&self, now: WallMillis, name: &Name) -> Option<Beat> {
+        self.names.get(name)?.beat(now)
+    }
+
+    /// Who stands in the queue of a fair lock at `now`, and for how long each is taken to be alive yet.
+    #[must_use]
+    pub fn queue(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, Ttl)> {
+        let keys = self.names.get(name);
+        keys.map(|keys| keys.queue(now).collect())
+            .unwrap_or_default()
+    }
+
+    /// Who reads under a name at `now`, at which hold count, and what is left of each one's lease.
+    #[must_use]
+    pub fn readers(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, u32, Ttl)> {
+        let keys = self.names.get(name);
+        keys.map(|keys| keys.reading(now).collect())
+            .unwrap_or_default()
     }
 
     /// Every name under which something stands at `now`, in order.
     pub fn names(&self, now: WallMillis) -> impl Iterator<Item = &Name> {
-        self.claims
+        self.names
             .iter()
-            .filter(move |(_, key)| key.is_there(now))
+            .filter(move |(_, keys)| keys.claim(now).is_some())
             .map(|(name, _)| name)
+    }
+}
+
+impl Keys {
+    /// The key of the claim.
+    fn claim(&self, now: WallMillis) -> Option<&Key<Held>> {
+        self.claim.as_ref().filter(|key| key.is_there(now))
+    }
+
+    fn claim_mut(&mut self, now: WallMillis) -> Option<&mut Key<Held>> {
+        self.claim.as_mut().filter(|key| key.is_there(now))
+    }
+
+    /// What stands under the name.
+    fn held(&self, now: WallMillis) -> Option<&Held> {
+        self.claim(now).map(|key| &key.value)
+    }
+
+    fn put(&mut self, held: Held, expires: Option<WallMillis>) {
+        self.forget_claim();
+        if let Held::ReadWrite(held) = &held {
+            for reader in held.readers.keys() {
+                self.reads.insert(*reader, Key { value: (), expires });
+            }
+        }
+        let value = held;
+        self.claim = Some(Key { value, expires });
+    }
+
+    /// Deletes what stands under the name, with all that belongs to it.
+    fn forget_claim(&mut self) {
+        if let Some(Key {
+            value: Held::ReadWrite(held),
+            ..
+        }) = self.claim.take()
+        {
+            for reader in held.readers.keys() {
+                self.reads.remove(reader);
+            }
+        }
+    }
+
+    /// The token of a grant, stored.
+    fn hand_out(&mut self, now: WallMillis, ask: &Acquire, freshness: Freshness) -> Token {
+        let stored = self.token(now);
+        let token = match (freshness, stored, ask.fence) {
+            // A resent request gets the value that it was given.
+            (Freshness::AlreadyYours, Some(stored), Fence::Mint { .. }) => stored,
+            _ => mint(stored, ask.fence, now),
+        };
+        self.store_token(now, token, ask.retention);
+        token
+    }
+
+    /// Stores the token of a renewed claim, if it is larger than what is there.
+    fn carry(&mut self, now: WallMillis, token: Token, retention: Retention) -> RenewReply {
+        let stored = self.token(now);
+        let token = stored.map_or(token, |stored| stored.max(token));
+        self.store_token(now, token, retention);
+        RenewReply::AlreadyYours { token }
+    }
+
+    fn token(&self, now: WallMillis) -> Option<Token> {
+        let key = self.token.as_ref().filter(|key| key.is_there(now));
+        key.map(|key| key.value)
+    }
+
+    fn store_token(&mut self, now: WallMillis, token: Token, retention: Retention) {
+        let expires = match retention {
+            Retention::Millis(millis) => Some(now.plus(millis)),
+            Retention::Forever => None,
+        };
+        let value = token;
+        self.token = Some(Key { value, expires });
+    }
+
+    /// Forgets what has expired; whether anything is left.
+    fn sweep(&mut self, now: WallMillis) -> bool {
+        self.claim.take_if(|key| !key.is_there(now));
+        self.token.take_if(|key| !key.is_there(now));
+        self.beat.take_if(|key| !key.is_there(now));
+        self.queue.take_if(|key| !key.is_there(now));
+        self.reads.retain(|_, key| key.is_there(now));
+        *self != Keys::default()
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::plain::Obstacle;
-use super::{Key, Node, Published};
+use super::{Key, Keys, Published};
 use crate::message::{Acquire, AcquireReply, Channel, Place, Release, ReleaseReply, Ttl, Wake};
 use crate::name::Name;
 use crate::owner::OwnerId;
@@ -16,7 +16,7 @@ use crate::transport::Cause;
 /// Who waits, and until when it is taken to be alive; the first one is next.
 pub(super) type Queue = VecDeque<(OwnerId, WallMillis)>;
 
-impl Node {
+impl Keys {
     pub(super) fn fair_acquire(
         &mut self,
         now: WallMillis,
@@ -31,17 +31,17 @@ impl Node {
         if matches!(obstacle, Obstacle::Ours) {
             return Ok(self.grant(now, ask, &obstacle, ask.lease.millis()));
         }
-        let has_dropped = self.drop_dead(now, &ask.name);
-        let first = self.first(now, &ask.name);
+        let has_dropped = self.drop_dead(now);
+        let first = self.first(now);
         let is_free = matches!(obstacle, Obstacle::None);
         let is_next = first.is_none_or(|(owner, _)| owner == ask.owner);
         if is_free && is_next {
-            self.leave_queue(now, &ask.name, ask.owner);
+            self.leave_queue(now, ask.owner);
             return Ok(self.grant(now, ask, &obstacle, ask.lease.millis()));
         }
         let ttl = match first {
             Some((_, alive)) if is_free => Ttl::Millis(alive.0.saturating_sub(now.0)),
-            _ => self.ttl(now, &ask.name),
+            _ => self.ttl(now),
         };
         let reply = match place {
             Place::None => AcquireReply::Refused { ttl, beat: None },
@@ -66,11 +66,11 @@ impl Node {
         if reply == ReleaseReply::Kept || ask.count != 0 {
             return Ok(reply);
         }
-        let has_dropped = self.drop_dead(now, &ask.name);
-        let first = self.first(now, &ask.name);
+        let has_dropped = self.drop_dead(now);
+        let first = self.first(now);
         let was_first = first.is_some_and(|(owner, _)| owner == ask.owner);
-        let has_left = self.leave_queue(now, &ask.name, ask.owner);
-        let is_free = self.claim(now, &ask.name).is_none();
+        let has_left = self.leave_queue(now, ask.owner);
+        let is_free = self.claim(now).is_none();
         if is_free && (reply == ReleaseReply::Freed || was_first || has_dropped) {
             self.wake_first(now, &ask.name, published);
         }
@@ -81,8 +81,8 @@ impl Node {
     }
 
     /// Drops the dead at the head of the queue; whether there were any.
-    pub(super) fn drop_dead(&mut self, now: WallMillis, name: &Name) -> bool {
-        let Some(key) = self.queues.get_mut(name).filter(|key| key.is_there(now)) else {
+    pub(super) fn drop_dead(&mut self, now: WallMillis) -> bool {
+        let Some(key) = self.queue.as_mut().filter(|key| key.is_there(now)) else {
             return false;
         };
         let before = key.value.len();
@@ -91,7 +91,7 @@ impl Node {
         }
         let has_dropped = key.value.len() < before;
         if key.value.is_empty() {
-            self.queues.remove(name);
+            self.queue = None;
         }
         has_dropped
     }
@@ -99,7 +99,7 @@ impl Node {
     /// Puts the owner at the end of the queue, unless it stands in it, and notes that it is alive.
     fn keep_place(&mut self, now: WallMillis, ask: &Acquire, millis: u64) {
         let alive = now.plus(millis);
-        let key = self.queues.entry(ask.name.clone()).or_insert(Key {
+        let key = self.queue.get_or_insert_with(|| Key {
             value: Queue::new(),
             expires: Some(alive),
         });
@@ -113,15 +113,15 @@ impl Node {
         }
     }
 
-    fn leave_queue(&mut self, now: WallMillis, name: &Name, owner: OwnerId) -> bool {
-        let Some(key) = self.queues.get_mut(name).filter(|key| key.is_there(now)) else {
+    fn leave_queue(&mut self, now: WallMillis, owner: OwnerId) -> bool {
+        let Some(key) = self.queue.as_mut().filter(|key| key.is_there(now)) else {
             return false;
         };
         let before = key.value.len();
         key.value.retain(|(waiting, _)| *waiting != owner);
         let has_left = key.value.len() < before;
         if key.value.is_empty() {
-            self.queues.remove(name);
+            self.queue = None;
         }
         has_left
     }
@@ -134,31 +134,29 @@ impl Node {
 
     /// Where the first in the queue listens.
     pub(super) fn first_waiting(&self, now: WallMillis, name: &Name) -> Option<Channel> {
-        let (owner, _) = self.first(now, name)?;
+        let (owner, _) = self.first(now)?;
         Some(Channel::Waiter(name.clone(), owner))
     }
 
-    fn first(&self, now: WallMillis, name: &Name) -> Option<(OwnerId, WallMillis)> {
-        let key = self.queues.get(name).filter(|key| key.is_there(now))?;
+    fn first(&self, now: WallMillis) -> Option<(OwnerId, WallMillis)> {
+        let key = self.queue.as_ref().filter(|key| key.is_there(now))?;
         key.value.front().copied()
     }
 
-    pub(super) fn has_queue(&self, now: WallMillis, name: &Name) -> bool {
-        self.queues.get(name).is_some_and(|key| key.is_there(now))
+    pub(super) fn has_queue(&self, now: WallMillis) -> bool {
+        self.queue.as_ref().is_some_and(|key| key.is_there(now))
     }
 
-    /// Who stands in the queue of a fair lock at `now`, and for how long each is taken to be alive yet.
-    #[must_use]
-    pub fn queue(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, Ttl)> {
-        let key = self.queues.get(name).filter(|key| key.is_there(now));
+    /// Who stands in the queue, and for how long each is taken to be alive yet.
+    pub(super) fn queue(&self, now: WallMillis) -> impl Iterator<Item = (OwnerId, Ttl)> {
+        let key = self.queue.as_ref().filter(|key| key.is_there(now));
         let waiting = key.into_iter().flat_map(|key| key.value.iter());
-        waiting
-            .map(|(owner, alive)| (*owner, Ttl::Millis(alive.0.saturating_sub(now.0))))
-            .collect()
+        waiting.map(move |(owner, alive)| (*owner, Ttl::Millis(alive.0.saturating_sub(now.0))))
     }
 
-    pub(super) fn ttl(&self, now: WallMillis, name: &Name) -> Ttl {
-        let claim = self.claim(now, name);
-        claim.map_or(Ttl::Millis(0), |(_, key)| key.ttl(now))
+    /// What is left of the claim.
+    pub(super) fn ttl(&self, now: WallMillis) -> Ttl {
+        let claim = self.claim(now);
+        claim.map_or(Ttl::Millis(0), |key| key.ttl(now))
     }
 }

@@ -1,6 +1,6 @@
 //! Claims of plain locks: one owner at a time.
 
-use super::{Held, Node, Published};
+use super::{Held, Keys, Published};
 use crate::message::{
     Acquire, AcquireReply, Channel, Claim, Freshness, Mode, Release, ReleaseReply, RenewReply,
     Retention, Wake,
@@ -18,7 +18,7 @@ pub(super) enum Obstacle {
     Theirs,
 }
 
-impl Node {
+impl Keys {
     pub(super) fn acquire(
         &mut self,
         now: WallMillis,
@@ -31,10 +31,10 @@ impl Node {
         match obstacle {
             Obstacle::Ours => {}
             // Whoever stands in the queue of the fair lock would be passed.
-            _ if self.has_queue(now, &ask.name) => return Ok(AcquireReply::OtherMode(Mode::Fair)),
+            _ if self.has_queue(now) => return Ok(AcquireReply::OtherMode(Mode::Fair)),
             Obstacle::None => {}
             Obstacle::Theirs => {
-                let ttl = self.ttl(now, &ask.name);
+                let ttl = self.ttl(now);
                 return Ok(AcquireReply::Refused { ttl, beat: None });
             }
         }
@@ -47,7 +47,7 @@ impl Node {
         now: WallMillis,
         ask: &Acquire,
     ) -> Result<Result<Obstacle, Mode>, Cause> {
-        let Some(key) = self.claim_mut(now, &ask.name) else {
+        let Some(key) = self.claim_mut(now) else {
             return Ok(Ok(Obstacle::None));
         };
         match &key.value {
@@ -70,14 +70,14 @@ impl Node {
         let held = Held::Plain { owner, count };
         let freshness = match obstacle {
             Obstacle::Ours => {
-                if let Some(key) = self.claim_mut(now, &ask.name) {
+                if let Some(key) = self.claim_mut(now) {
                     key.value = held;
                     key.extend(now, kept_millis);
                 }
                 Freshness::AlreadyYours
             }
             _ => {
-                self.put(&ask.name, held, Some(now.plus(kept_millis)));
+                self.put(held, Some(now.plus(kept_millis)));
                 Freshness::Anew
             }
         };
@@ -91,7 +91,7 @@ impl Node {
         claim: &Claim,
         retention: Retention,
     ) -> RenewReply {
-        let Some(key) = self.claim_mut(now, &claim.name) else {
+        let Some(key) = self.claim_mut(now) else {
             return RenewReply::NotYours;
         };
         match &mut key.value {
@@ -99,9 +99,9 @@ impl Node {
             _ => return RenewReply::NotYours,
         }
         key.extend(now, claim.kept_millis());
-        let reply = self.carry(now, &claim.name, claim.token, retention);
+        let reply = self.carry(now, claim.token, retention);
         if let Some(keep) = claim.keep {
-            self.leave_beat(now, &claim.name, claim.owner, claim.lease, keep);
+            self.leave_beat(now, claim.owner, claim.lease, keep);
         }
         reply
     }
@@ -121,16 +121,16 @@ impl Node {
 
     /// Sets the count of the owner's claim, and ends the claim at 0.
     pub(super) fn lower(&mut self, now: WallMillis, ask: &Release) -> Result<ReleaseReply, Cause> {
-        let Some(key) = self.claim_mut(now, &ask.name) else {
+        let Some(key) = self.claim_mut(now) else {
             return Ok(ReleaseReply::NotYours);
         };
         match &mut key.value {
             Held::NotALock => Err(Cause::WrongType),
             Held::Plain { owner, count } if *owner == ask.owner => {
                 if ask.count == 0 {
-                    self.claims.remove(&ask.name);
+                    self.claim = None;
                     if ask.has_beat {
-                        self.end_beat(&ask.name, ask.owner);
+                        self.end_beat(ask.owner);
                     }
                     Ok(ReleaseReply::Freed)
                 } else {

@@ -3,46 +3,45 @@
 //! Each reader has a lease of its own beside the TTL of the whole, so that a dead reader is not kept alive by those who
 //! live. When nobody is left who lives, the name is free.
 
-use super::{Held, Key, Node, Published, ReadWrite};
+use super::{Held, Key, Keys, Published, ReadWrite};
 use crate::fencing::Token;
 use crate::message::{
     Acquire, AcquireReply, Channel, Claim, Freshness, Mode, Release, ReleaseReply, RenewReply,
     Retention, Ttl, Wake,
 };
-use crate::name::Name;
 use crate::owner::OwnerId;
 use crate::time::WallMillis;
 use crate::transport::Cause;
 
-impl Node {
+impl Keys {
     pub(super) fn read_acquire(
         &mut self,
         now: WallMillis,
         ask: &Acquire,
         under: Option<OwnerId>,
     ) -> Result<AcquireReply, Cause> {
-        let freshness = match self.claim(now, &ask.name) {
+        let freshness = match self.held(now) {
             None => {
-                self.put(&ask.name, Held::read(ask.owner, ask.count), Some(now));
+                self.put(Held::read(ask.owner, ask.count), Some(now));
                 Freshness::Anew
             }
-            Some((Held::NotALock, _)) => return Err(Cause::WrongType),
-            Some((Held::Plain { .. }, _)) => return Ok(AcquireReply::OtherMode(Mode::Plain)),
-            Some((Held::ReadWrite(held), key)) => {
+            Some(Held::NotALock) => return Err(Cause::WrongType),
+            Some(Held::Plain { .. }) => return Ok(AcquireReply::OtherMode(Mode::Plain)),
+            Some(Held::ReadWrite(held)) => {
                 let writer = held.writer.map(|(owner, _)| owner);
                 if writer.is_some() && writer != under {
-                    let ttl = key.ttl(now);
+                    let ttl = self.ttl(now);
                     return Ok(AcquireReply::Refused { ttl, beat: None });
                 }
-                match self.is_reading(now, &ask.name, ask.owner) {
+                match self.is_reading(now, ask.owner) {
                     true => Freshness::AlreadyYours,
                     false => Freshness::Anew,
                 }
             }
         };
-        self.keep_reading(now, &ask.name, ask.owner, ask.count, ask.kept_millis());
+        self.keep_reading(now, ask.owner, ask.count, ask.kept_millis());
         // A reader is told how far the writers have come.
-        let token = self.token(now, &ask.name).unwrap_or(Token(0));
+        let token = self.token(now).unwrap_or(Token(0));
         Ok(AcquireReply::Granted { freshness, token })
     }
 
@@ -51,15 +50,15 @@ impl Node {
         now: WallMillis,
         ask: &Acquire,
     ) -> Result<AcquireReply, Cause> {
-        let freshness = match self.claim(now, &ask.name) {
+        let freshness = match self.held(now) {
             None => Freshness::Anew,
-            Some((Held::NotALock, _)) => return Err(Cause::WrongType),
-            Some((Held::Plain { .. }, _)) => return Ok(AcquireReply::OtherMode(Mode::Plain)),
-            Some((Held::ReadWrite(held), key)) => match held.writer {
+            Some(Held::NotALock) => return Err(Cause::WrongType),
+            Some(Held::Plain { .. }) => return Ok(AcquireReply::OtherMode(Mode::Plain)),
+            Some(Held::ReadWrite(held)) => match held.writer {
                 Some((owner, _)) if owner == ask.owner => Freshness::AlreadyYours,
-                None if !self.has_readers(now, &ask.name) => Freshness::Anew,
+                None if !self.has_readers(now) => Freshness::Anew,
                 _ => {
-                    let ttl = key.ttl(now);
+                    let ttl = self.ttl(now);
                     return Ok(AcquireReply::Refused { ttl, beat: None });
                 }
             },
@@ -67,10 +66,10 @@ impl Node {
         match freshness {
             Freshness::Anew => {
                 let expires = now.plus(ask.kept_millis());
-                self.put(&ask.name, Held::write(ask.owner, ask.count), Some(expires));
+                self.put(Held::write(ask.owner, ask.count), Some(expires));
             }
             Freshness::AlreadyYours => {
-                self.keep_writing(now, &ask.name, ask.owner, ask.count, ask.kept_millis());
+                self.keep_writing(now, ask.owner, ask.count, ask.kept_millis());
             }
         }
         let token = self.hand_out(now, ask, freshness);
@@ -78,11 +77,11 @@ impl Node {
     }
 
     pub(super) fn renew_read(&mut self, now: WallMillis, claim: &Claim) -> RenewReply {
-        if !self.is_reading(now, &claim.name, claim.owner) {
+        if !self.is_reading(now, claim.owner) {
             return RenewReply::NotYours;
         }
         let lease = claim.kept_millis();
-        self.keep_reading(now, &claim.name, claim.owner, claim.count, lease);
+        self.keep_reading(now, claim.owner, claim.count, lease);
         let token = claim.token;
         RenewReply::AlreadyYours { token }
     }
@@ -94,10 +93,10 @@ impl Node {
         retention: Retention,
     ) -> RenewReply {
         let lease = claim.kept_millis();
-        if !self.keep_writing(now, &claim.name, claim.owner, claim.count, lease) {
+        if !self.keep_writing(now, claim.owner, claim.count, lease) {
             return RenewReply::NotYours;
         }
-        self.carry(now, &claim.name, claim.token, retention)
+        self.carry(now, claim.token, retention)
     }
 
     pub(super) fn read_release(
@@ -106,7 +105,7 @@ impl Node {
         ask: &Release,
         published: &mut Published,
     ) -> Result<ReleaseReply, Cause> {
-        let Some(held) = self.read_write(now, &ask.name)? else {
+        let Some(held) = self.read_write(now)? else {
             return Ok(ReleaseReply::NotYours);
         };
         if !held.readers.contains_key(&ask.owner) {
@@ -114,20 +113,20 @@ impl Node {
         }
         if ask.count != 0 {
             // A dead reader cannot come back.
-            if !self.is_reading(now, &ask.name, ask.owner) {
+            if !self.is_reading(now, ask.owner) {
                 return Ok(ReleaseReply::NotYours);
             }
-            self.keep_reading(now, &ask.name, ask.owner, ask.count, 0);
+            self.keep_reading(now, ask.owner, ask.count, 0);
             return Ok(ReleaseReply::Kept);
         }
-        if let Some(held) = self.read_write(now, &ask.name)? {
+        if let Some(held) = self.read_write(now)? {
             held.readers.remove(&ask.owner);
         }
-        self.reads.remove(&(ask.name.clone(), ask.owner));
-        if self.is_wanted(now, &ask.name)? {
+        self.reads.remove(&ask.owner);
+        if self.is_wanted(now)? {
             return Ok(ReleaseReply::Left);
         }
-        self.forget_claim(&ask.name);
+        self.forget_claim();
         *published = Some((Channel::ReadWrite(ask.name.clone()), Wake::Unlocked));
         Ok(ReleaseReply::Freed)
     }
@@ -138,7 +137,7 @@ impl Node {
         ask: &Release,
         published: &mut Published,
     ) -> Result<ReleaseReply, Cause> {
-        let Some(held) = self.read_write(now, &ask.name)? else {
+        let Some(held) = self.read_write(now)? else {
             return Ok(ReleaseReply::NotYours);
         };
         match &mut held.writer {
@@ -153,20 +152,16 @@ impl Node {
         held.writer = None;
         // Also when the writer goes on reading, others may read from now on.
         *published = Some((Channel::ReadWrite(ask.name.clone()), Wake::ReadersMayEnter));
-        if self.is_wanted(now, &ask.name)? {
+        if self.is_wanted(now)? {
             return Ok(ReleaseReply::Left);
         }
-        self.forget_claim(&ask.name);
+        self.forget_claim();
         Ok(ReleaseReply::Freed)
     }
 
     /// The claims under a name, if it is a read-write lock.
-    fn read_write(
-        &mut self,
-        now: WallMillis,
-        name: &Name,
-    ) -> Result<Option<&mut ReadWrite>, Cause> {
-        match self.claim_mut(now, name).map(|key| &mut key.value) {
+    fn read_write(&mut self, now: WallMillis) -> Result<Option<&mut ReadWrite>, Cause> {
+        match self.claim_mut(now).map(|key| &mut key.value) {
             Some(Held::ReadWrite(held)) => Ok(Some(held)),
             Some(Held::NotALock) => Err(Cause::WrongType),
             Some(Held::Plain { .. }) | None => Ok(None),
@@ -174,23 +169,16 @@ impl Node {
     }
 
     /// Whether somebody writes, or lives and reads.
-    fn is_wanted(&mut self, now: WallMillis, name: &Name) -> Result<bool, Cause> {
+    fn is_wanted(&mut self, now: WallMillis) -> Result<bool, Cause> {
         let writes = self
-            .read_write(now, name)?
+            .read_write(now)?
             .is_some_and(|held| held.writer.is_some());
-        Ok(writes || self.has_readers(now, name))
+        Ok(writes || self.has_readers(now))
     }
 
     /// Records a reader at this count, for at least so long.
-    fn keep_reading(
-        &mut self,
-        now: WallMillis,
-        name: &Name,
-        owner: OwnerId,
-        count: u32,
-        lease_millis: u64,
-    ) {
-        let Some(key) = self.claims.get_mut(name) else {
+    fn keep_reading(&mut self, now: WallMillis, owner: OwnerId, count: u32, lease_millis: u64) {
+        let Some(key) = self.claim.as_mut() else {
             return;
         };
         if let Held::ReadWrite(held) = &mut key.value {
@@ -198,7 +186,7 @@ impl Node {
         }
         key.extend(now, lease_millis);
         let expires = Some(now.plus(lease_millis));
-        let lease = self.reads.entry((name.clone(), owner));
+        let lease = self.reads.entry(owner);
         let lease = lease.or_insert(Key { value: (), expires });
         if !lease.is_there(now) {
             lease.expires = expires;
@@ -210,12 +198,11 @@ impl Node {
     fn keep_writing(
         &mut self,
         now: WallMillis,
-        name: &Name,
         owner: OwnerId,
         count: u32,
         lease_millis: u64,
     ) -> bool {
-        let Some(key) = self.claim_mut(now, name) else {
+        let Some(key) = self.claim_mut(now) else {
             return false;
         };
         match &mut key.value {
@@ -229,33 +216,28 @@ impl Node {
         true
     }
 
-    fn is_reading(&self, now: WallMillis, name: &Name, owner: OwnerId) -> bool {
-        let lease = self.reads.get(&(name.clone(), owner));
-        let is_recorded = match self.claim(now, name) {
-            Some((Held::ReadWrite(held), _)) => held.readers.contains_key(&owner),
+    fn is_reading(&self, now: WallMillis, owner: OwnerId) -> bool {
+        let lease = self.reads.get(&owner);
+        let is_recorded = match self.held(now) {
+            Some(Held::ReadWrite(held)) => held.readers.contains_key(&owner),
             _ => false,
         };
         is_recorded && lease.is_some_and(|lease| lease.is_there(now))
     }
 
-    fn has_readers(&self, now: WallMillis, name: &Name) -> bool {
-        self.reading(now, name).next().is_some()
+    fn has_readers(&self, now: WallMillis) -> bool {
+        self.reading(now).next().is_some()
     }
 
-    /// Who reads under a name at `now`, at which hold count, and what is left of each one's lease.
-    #[must_use]
-    pub fn readers(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, u32, Ttl)> {
-        self.reading(now, name).collect()
-    }
-
-    fn reading(&self, now: WallMillis, name: &Name) -> impl Iterator<Item = (OwnerId, u32, Ttl)> {
-        let readers = match self.claim(now, name) {
-            Some((Held::ReadWrite(held), _)) => Some(&held.readers),
+    /// Who reads, at which hold count, and what is left of each one's lease.
+    pub(super) fn reading(&self, now: WallMillis) -> impl Iterator<Item = (OwnerId, u32, Ttl)> {
+        let readers = match self.held(now) {
+            Some(Held::ReadWrite(held)) => Some(&held.readers),
             _ => None,
         };
         let readers = readers.into_iter().flatten();
         readers.filter_map(move |(owner, count)| {
-            let lease = self.reads.get(&(name.clone(), *owner))?;
+            let lease = self.reads.get(owner)?;
             let is_alive = lease.is_there(now);
             is_alive.then(|| (*owner, *count, lease.ttl(now)))
         })

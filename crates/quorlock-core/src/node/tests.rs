@@ -314,9 +314,11 @@ fn unused_token_counters_are_forgotten() {
     let mut node = Node::new();
     for i in 0..10_000u64 {
         let name = Name::new(format!("n{i}")).unwrap();
-        node.store_token(at(i * 100), &name, Token(i), Retention::Millis(1_000));
+        let now = at(i * 100);
+        let keys = node.keys_mut(now, &name);
+        keys.store_token(now, Token(i), Retention::Millis(1_000));
     }
-    assert!(node.tokens.len() < 3_000, "{}", node.tokens.len());
+    assert!(node.names.len() < 3_000, "{}", node.names.len());
 }
 
 /// The first request of an owner for a lease of 10 s and a margin of 60 s, or a later one.
