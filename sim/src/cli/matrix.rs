@@ -4,9 +4,10 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use super::{Form, Trouble, complain, say, say_json, write_file};
-use crate::matrix::Matrix;
+use crate::matrix::{CLASSES, CONTENDERS, Matrix};
 
 /// Run every lock against every class of fault.
 #[derive(Debug, Args)]
@@ -14,6 +15,12 @@ pub(super) struct MatrixRun {
     /// How many runs for each pair.
     #[arg(long, default_value = "500")]
     runs: NonZeroU64,
+    /// Only this lock; may be given several times.
+    #[arg(long, value_parser = PossibleValuesParser::new(CONTENDERS.iter().map(|lock| lock.id)))]
+    lock: Vec<String>,
+    /// Only this class of fault; may be given several times.
+    #[arg(long, value_parser = PossibleValuesParser::new(CLASSES.iter().map(|class| class.id)))]
+    class: Vec<String>,
     /// On how many threads; on all cores without.
     #[arg(long)]
     jobs: Option<NonZeroUsize>,
@@ -28,7 +35,16 @@ impl MatrixRun {
     pub(super) fn run(self) -> Result<u8, Trouble> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let jobs = self.jobs.map_or(cores, NonZeroUsize::get);
-        let table = Matrix::new(self.runs.get(), jobs).run();
+        let mut matrix = Matrix::new(self.runs.get(), jobs);
+        let is_asked =
+            |asked: &[String], id: &str| asked.is_empty() || asked.iter().any(|a| a == id);
+        matrix
+            .contenders
+            .retain(|lock| is_asked(&self.lock, lock.id));
+        matrix
+            .classes
+            .retain(|class| is_asked(&self.class, class.id));
+        let table = matrix.run();
         let markdown = table.markdown();
         let json = serde_json::to_string_pretty(&table)
             .map_err(|error| Trouble::Other(error.to_string()))?;

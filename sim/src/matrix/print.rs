@@ -12,11 +12,16 @@ impl Table {
         self.section(&mut text, "Exclusion", |cell| &cell.exclusion);
         self.section(&mut text, "Fencing", |cell| &cell.fencing);
         text.push_str("### Locks\n\n| lock | |\n|---|---|\n");
-        for contender in CONTENDERS {
+        let is_there = |id: &str| {
+            self.cells
+                .iter()
+                .any(|cell| cell.lock == id || cell.class == id)
+        };
+        for contender in CONTENDERS.iter().filter(|lock| is_there(lock.id)) {
             let _ = writeln!(text, "| {} | {} |", contender.id, contender.title);
         }
         text.push_str("\n### Classes of fault\n\n| class | |\n|---|---|\n");
-        for class in CLASSES {
+        for class in CLASSES.iter().filter(|class| is_there(class.id)) {
             let _ = writeln!(text, "| {} | {} |", class.id, class.title);
         }
         text
