@@ -71,7 +71,9 @@ enum Command {
     #[command(after_help = "Example:\n  quorlock-sim merge shard-0.json shard-1.json")]
     Merge(explore::Merge),
     /// Run every lock against every class of fault: how often exclusion and fencing break.
-    #[command(after_help = "Examples:\n  quorlock-sim matrix --runs 10000 --out matrix\n  quorlock-sim matrix --runs 200000 --lock ours --class steps --class partitions")]
+    #[command(
+        after_help = "Examples:\n  quorlock-sim matrix --runs 10000 --out matrix\n  quorlock-sim matrix --runs 200000 --lock ours --class steps --class partitions"
+    )]
     Matrix(matrix::MatrixRun),
     /// How fast this machine is, on one core.
     #[command(after_help = "Example:\n  quorlock-sim bench --json")]
