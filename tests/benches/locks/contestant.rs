@@ -159,10 +159,12 @@ async fn connections(addresses: &[String]) -> Vec<MultiplexedConnection> {
     connections.map(|c| c.expect("a connection")).collect()
 }
 
-/// The same scripts, called by hand: one multiplexed connection to each server, and every reply is waited for.
+/// The same scripts, called by hand: one multiplexed connection to each server, and every reply is waited for. On several
+/// servers they are those with the check of the server and the beat, which are what ours uses there.
 #[derive(Clone)]
 pub(crate) struct Bare {
     connections: Vec<MultiplexedConnection>,
+    has_remedies: bool,
     acquire: Arc<redis::Script>,
     release: Arc<redis::Script>,
     client: u32,
@@ -171,14 +173,13 @@ pub(crate) struct Bare {
 
 impl Bare {
     async fn connect(addresses: &[String], client: u32) -> Bare {
+        let has_remedies = 1 < addresses.len();
+        let (acquire, release) = scripts(has_remedies);
         let bare = Bare {
             connections: connections(addresses).await,
-            acquire: Arc::new(redis::Script::new(include_str!(
-                "../../../crates/quorlock-redis/lua/acquire.lua"
-            ))),
-            release: Arc::new(redis::Script::new(include_str!(
-                "../../../crates/quorlock-redis/lua/release.lua"
-            ))),
+            has_remedies,
+            acquire: Arc::new(redis::Script::new(&acquire)),
+            release: Arc::new(redis::Script::new(&release)),
             client,
             next: Arc::default(),
         };
@@ -215,16 +216,23 @@ impl Bare {
         let now = u64::try_from(now.expect("a date").as_millis()).expect("a date");
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(self.acquire.get_hash())
-            .arg(3)
+            .arg(if self.has_remedies { 5 } else { 3 })
             .arg(name)
             .arg(format!("redisson_lock_token:{{{name}}}"))
-            .arg(format!("redisson_lock_queue:{{{name}}}"))
-            .arg(&owner)
+            .arg(format!("redisson_lock_queue:{{{name}}}"));
+        if self.has_remedies {
+            cmd.arg(beat(name)).arg("quorlock_marker");
+        }
+        cmd.arg(&owner)
             .arg(1)
-            .arg(30_000)
+            .arg(if self.has_remedies { 90_000 } else { 30_000 })
             .arg(86_400_000)
             .arg(now)
             .arg(15_000);
+        if self.has_remedies {
+            cmd.arg(format!("{owner} 1 30000")).arg("");
+            cmd.arg("look").arg(0).arg(30_000).arg(60_000);
+        }
         for answer in self.send(cmd).await {
             assert!(matches!(answer, Value::Array(_)), "granted: {answer:?}");
         }
@@ -234,13 +242,36 @@ impl Bare {
     async fn release(&self, name: &str, owner: &str) {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(self.release.get_hash())
-            .arg(1)
-            .arg(name)
-            .arg(owner)
+            .arg(if self.has_remedies { 2 } else { 1 })
+            .arg(name);
+        if self.has_remedies {
+            cmd.arg(beat(name));
+        }
+        cmd.arg(owner)
             .arg(0)
             .arg(format!("redisson_lock__channel:{{{name}}}"));
         for answer in self.send(cmd).await {
             assert_eq!(answer, Value::Int(1), "freed");
         }
     }
+}
+
+/// The scripts of an acquire and a release.
+fn scripts(has_remedies: bool) -> (String, String) {
+    let acquire = include_str!("../../../crates/quorlock-redis/lua/acquire.lua");
+    let release = include_str!("../../../crates/quorlock-redis/lua/release.lua");
+    if !has_remedies {
+        return (acquire.to_owned(), release.to_owned());
+    }
+    let around =
+        |outer: &str, inner: &str| format!("local function execute()\n{inner}\nend\n{outer}");
+    let beating = include_str!("../../../crates/quorlock-redis/lua/acquire_beat.lua");
+    let checked = include_str!("../../../crates/quorlock-redis/lua/check.lua");
+    let end = include_str!("../../../crates/quorlock-redis/lua/release_beat.lua");
+    let acquire = around(checked, &around(beating, acquire));
+    (acquire, around(end, release))
+}
+
+fn beat(name: &str) -> String {
+    format!("quorlock_beat:{{{name}}}")
 }

@@ -64,6 +64,7 @@ fn measure(options: &Options, nodes: usize) -> Vec<Figure> {
             what: format!("{what}, remedies on / off"),
             nodes,
             value: on.median / off.median,
+            // One node has no remedies by default.
             target: target.filter(|_| 1 < nodes),
             unit: "us",
             ours: Some(on),
