@@ -9,6 +9,9 @@ pub use kind::Kind;
 
 use crate::span::{Span, Step};
 
+/// At which rates clocks may run: one that stands still or runs back is no clock.
+pub(crate) const RATES_PPM: std::ops::RangeInclusive<i32> = -999_999..=10_000_000;
+
 /// One thing that goes wrong, at a true time since the beginning of the run.
 ///
 /// `clients` and `nodes` are indices from 0. A fault of links is one of every pair of its `clients` and `nodes`.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, Kind, RATES_PPM};
 use crate::plan::{LockKind, Plan, WorkloadKind};
 use crate::sockets::Lacks;
 use crate::span::Span;
@@ -225,11 +225,12 @@ fn check_fault(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
             Err(("nth", "it counts from 1".to_owned()))
         }
         Fault::ClientRate { rate_ppm, .. } | Fault::NodeRate { rate_ppm, .. }
-            if !(-999_999..=10_000_000).contains(rate_ppm) =>
+            if !RATES_PPM.contains(rate_ppm) =>
         {
+            let (least, most) = (RATES_PPM.start(), RATES_PPM.end());
             Err((
                 "rate_ppm",
-                format!("{rate_ppm} is not between -999999 and 10000000"),
+                format!("{rate_ppm} is not between {least} and {most}"),
             ))
         }
         Fault::Evict { name, .. } if plan.workload.names <= *name => Err((

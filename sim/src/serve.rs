@@ -164,7 +164,11 @@ async fn act(
         };
         match what {
             What::Begins(fault) => node.borrow_mut().begin(fault),
-            What::Ends(Fault::CrashNode { .. }) => {
+            What::Ends(fault @ Fault::CrashNode { .. }) => {
+                node.borrow_mut().end(fault);
+                if node.borrow().is_down() {
+                    continue;
+                }
                 let listener = TcpListener::bind(("127.0.0.1", *port)).await?;
                 node.borrow_mut().listen(Rc::clone(node), listener, tasks);
             }
@@ -190,6 +194,7 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
+    use crate::fault::ServerError;
 
     #[test]
     fn a_paused_node_answers_when_it_goes_on() {
@@ -227,6 +232,49 @@ mod tests {
                 crate::redis::Dataset::empty()
             );
         }));
+    }
+
+    fn error(error: ServerError) -> Fault {
+        Fault::ServerError {
+            at: Span::ZERO,
+            lasts: Span::secs(1),
+            node: 0,
+            error,
+        }
+    }
+
+    fn asked(node: &mut Node) -> String {
+        let session = node.server.open_session();
+        node.receive(session, b"SET a 1\r\n");
+        let said = node.server.take_output(session);
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
+    #[test]
+    fn of_faults_that_overlap_the_last_to_end_ends_the_trouble() {
+        let crash = Fault::CrashNode {
+            at: Span::ZERO,
+            node: 0,
+            restart_after: Span::secs(1),
+        };
+        let (busy, loading) = (error(ServerError::Busy), error(ServerError::Loading));
+        let node = &mut Node::new(1, None, Persistence::Memory);
+        node.begin(&crash);
+        node.begin(&crash);
+        node.end(&crash);
+        assert!(node.is_down());
+        node.end(&crash);
+        assert!(!node.is_down());
+        node.begin(&busy);
+        node.begin(&loading);
+        assert!(asked(node).starts_with("-LOADING"));
+        node.begin(&crash);
+        node.end(&crash);
+        assert!(asked(node).starts_with("-LOADING"));
+        node.end(&loading);
+        assert!(asked(node).starts_with("-BUSY"));
+        node.end(&busy);
+        assert_eq!(asked(node), "+OK\r\n");
     }
 
     #[test]

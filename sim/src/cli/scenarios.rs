@@ -15,7 +15,7 @@ use crate::scenario::{self, Case, Depth, Expect, Interval, Judged, Scenario, Ver
 /// Run scenarios and compare what comes of them with what is expected.
 #[derive(Debug, Args)]
 pub(super) struct Scenarios {
-    /// Only those whose id begins like this, or whose title has it; or a file or folder of your own.
+    /// Only those whose id begins like this, or else whose title has it; or a file or folder of your own.
     filter: Option<String>,
     /// Only name them.
     #[arg(long)]
@@ -89,13 +89,17 @@ impl Scenarios {
         }
         let wanted = filter.to_lowercase();
         let mut scenarios = scenario::built_in()?;
-        // An id that is there in full is meant, and not all that begin like it.
-        let is_id = scenarios.iter().any(|s| s.id.to_lowercase() == wanted);
+        // An id that is there in full is meant, and not all that begin like it; and those that begin like it, not every
+        // title with these letters in it.
+        let ids: Vec<String> = scenarios.iter().map(|s| s.id.to_lowercase()).collect();
+        let is_id = ids.contains(&wanted);
+        let begins_ids = ids.iter().any(|id| id.starts_with(&wanted));
         scenarios.retain(|scenario| {
             let id = scenario.id.to_lowercase();
-            match is_id {
-                true => id == wanted,
-                false => id.starts_with(&wanted) || scenario.title.to_lowercase().contains(&wanted),
+            match (is_id, begins_ids) {
+                (true, _) => id == wanted,
+                (false, true) => id.starts_with(&wanted),
+                (false, false) => scenario.title.to_lowercase().contains(&wanted),
             }
         });
         if scenarios.is_empty() {

@@ -34,6 +34,9 @@ impl Fault {
             }
             Fault::Delay {
                 lasts, least, most, ..
+            } if least == most => write!(f, "messages take {most} longer for {lasts}"),
+            Fault::Delay {
+                lasts, least, most, ..
             } => write!(f, "messages take {least} to {most} longer for {lasts}"),
             Fault::HoldBack { lasts, .. } => write!(f, "messages are held back for {lasts}"),
             Fault::Duplicate {
@@ -148,7 +151,7 @@ impl Fault {
     }
 }
 
-/// `between clients 0, 1 and node 2`.
+/// `between clients 0, 1 and node 2`; without a number it is whoever there is.
 struct Between<'a>(&'a [u16], &'a [u16], Direction);
 
 impl fmt::Display for Between<'_> {
@@ -168,7 +171,11 @@ impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<String> = self.1.iter().map(u16::to_string).collect();
         let plural = if numbers.len() == 1 { "" } else { "s" };
-        write!(f, "{}{plural} {}", self.0, numbers.join(", "))
+        write!(f, "{}{plural}", self.0)?;
+        match numbers.as_slice() {
+            [] => Ok(()),
+            numbers => write!(f, " {}", numbers.join(", ")),
+        }
     }
 }
 

@@ -51,7 +51,7 @@ async fn write(node: &RefCell<Node>, session: SessionId, output: &Notify, mut to
     loop {
         output.notified().await;
         pauses(node).await;
-        let delay = node.borrow().delay;
+        let delay = node.borrow().delay();
         if !delay.is_zero() {
             super::sleep_until(super::start() + delay).await;
         }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::connection;
 use crate::clock::Clock;
-use crate::fault::Fault;
+use crate::fault::{Fault, ServerError};
 use crate::plan::Persistence;
 use crate::redis::{Dataset, Server, SessionId, WallMicros};
 
@@ -25,8 +25,11 @@ pub(super) struct Node {
     start: Instant,
     /// How many pauses there are at the moment.
     pauses: watch::Sender<u32>,
-    /// How much longer replies take.
-    pub(super) delay: Duration,
+    /// The delays and the errors that there are at the moment, the last to begin at the end.
+    delays: Vec<Duration>,
+    troubles: Vec<ServerError>,
+    /// How many crashes it has not come back from.
+    crashes: u32,
     listener: Option<AbortHandle>,
     connections: BTreeMap<SessionId, Connection>,
 }
@@ -51,7 +54,9 @@ impl Node {
             clock: Clock::new(wall_nanos()),
             start: super::start(),
             pauses: watch::Sender::new(0),
-            delay: Duration::ZERO,
+            delays: Vec::new(),
+            troubles: Vec::new(),
+            crashes: 0,
             listener: None,
             connections: BTreeMap::new(),
         }
@@ -70,6 +75,16 @@ impl Node {
     /// Ready while the node is not paused.
     pub(super) fn goes_on(&self) -> watch::Receiver<u32> {
         self.pauses.subscribe()
+    }
+
+    /// How much longer replies take.
+    pub(super) fn delay(&self) -> Duration {
+        self.delays.iter().copied().max().unwrap_or_default()
+    }
+
+    /// Whether it is to listen again: of crashes that overlap, the last to end brings it back.
+    pub(super) fn is_down(&self) -> bool {
+        0 < self.crashes
     }
 
     /// Bytes have come.
@@ -125,6 +140,7 @@ impl Node {
         match fault {
             Fault::PauseNode { .. } => self.pauses.send_modify(|pauses| *pauses += 1),
             Fault::CrashNode { .. } => {
+                self.crashes += 1;
                 if let Some(listener) = self.listener.take() {
                     listener.abort();
                 }
@@ -134,14 +150,18 @@ impl Node {
                     Persistence::EverySecond | Persistence::EveryWrite => self.server.dataset(),
                 };
                 self.server.restart(keys);
+                self.tell_of_trouble();
             }
             Fault::Reset { .. } => self.close_all(),
             Fault::Flush { .. } => self.server.flush(),
             Fault::ForgetScripts { .. } => self.server.forget_scripts(),
-            Fault::ServerError { error, .. } => self.server.set_trouble(Some(*error)),
+            Fault::ServerError { error, .. } => {
+                self.troubles.push(*error);
+                self.tell_of_trouble();
+            }
             Fault::NodeStep { by, .. } => self.clock.step(passed, by.as_nanos()),
             Fault::NodeRate { rate_ppm, .. } => self.clock.run_at(passed, *rate_ppm),
-            Fault::Delay { most, .. } => self.delay = most.as_duration(),
+            Fault::Delay { most, .. } => self.delays.push(most.as_duration()),
             _ => {}
         }
     }
@@ -149,10 +169,26 @@ impl Node {
     pub(super) fn end(&mut self, fault: &Fault) {
         match fault {
             Fault::PauseNode { .. } => self.pauses.send_modify(|pauses| *pauses -= 1),
-            Fault::ServerError { .. } => self.server.set_trouble(None),
-            Fault::Delay { .. } => self.delay = Duration::ZERO,
+            Fault::CrashNode { .. } => self.crashes -= 1,
+            Fault::ServerError { error, .. } => {
+                remove_one(&mut self.troubles, error);
+                self.tell_of_trouble();
+            }
+            Fault::Delay { most, .. } => remove_one(&mut self.delays, &most.as_duration()),
             _ => {}
         }
+    }
+
+    /// What the server refuses is what began last and goes on.
+    fn tell_of_trouble(&mut self) {
+        self.server.set_trouble(self.troubles.last().copied());
+    }
+}
+
+/// Of faults that are alike it does not matter which one ends.
+fn remove_one<T: PartialEq>(all: &mut Vec<T>, one: &T) {
+    if let Some(at) = all.iter().position(|known| known == one) {
+        all.remove(at);
     }
 }
 

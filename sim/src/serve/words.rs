@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::fault::{Direction, Fault, InFlight, Kind, ServerError};
+use crate::fault::{Direction, Fault, InFlight, Kind, RATES_PPM, ServerError};
 use crate::span::{Span, Step};
 
 /// A fault as it is written on the command line, of one node or of all.
@@ -136,7 +136,7 @@ impl Words<'_> {
             Some(Kind::NodeRate) => Fault::NodeRate {
                 at: self.once()?,
                 node,
-                rate_ppm: self.value()?,
+                rate_ppm: self.rate()?,
             },
             Some(_) => return Err(format!("{name} needs a simulation")),
             None => return Err(format!("there is no fault {name:?}")),
@@ -161,6 +161,19 @@ impl Words<'_> {
         value
             .parse()
             .map_err(|_| format!("{value:?} is no value of it"))
+    }
+
+    /// As in a plan: a clock that stands still or runs back is a step.
+    fn rate(&self) -> Result<i32, String> {
+        let rate = self.value()?;
+        match RATES_PPM.contains(&rate) {
+            true => Ok(rate),
+            false => Err(format!(
+                "{rate} is not between {} and {}",
+                RATES_PPM.start(),
+                RATES_PPM.end()
+            )),
+        }
     }
 
     fn error(&self) -> Result<ServerError, String> {
@@ -229,6 +242,14 @@ mod tests {
             ["1s: node 0 answers OOM for 1s"]
         );
         assert_eq!(
+            told("delay=20ms@1s..3s", 1),
+            ["1s: messages take 20ms longer for 2s from node 0 to clients"]
+        );
+        assert_eq!(
+            told("reset@3s/1", 2),
+            ["3s: connections are reset, requests under way are lost, between clients and node 1"]
+        );
+        assert_eq!(
             told("node-rate=+5000@0s", 1),
             ["0s: the clock of node 0 runs 0.5 % fast"]
         );
@@ -247,6 +268,7 @@ mod tests {
             "server-error@1s..2s",
             "server-error=EIO@1s..2s",
             "node-step=fast@1s",
+            "node-rate=-1000000@1s",
             "loss@1s..2s",
             "earthquake@1s",
         ] {
