@@ -276,3 +276,19 @@ fn what_is_no_file_of_the_simulator_is_refused_with_its_name() {
         }
     }
 }
+
+#[test]
+fn scenarios_are_chosen_by_their_id_or_else_by_their_title() {
+    let ids = |wanted: &str| {
+        let output = sim(&["scenarios", wanted, "--list"]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let ids = said.lines().filter_map(|line| line.split(' ').next());
+        ids.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(ids("Q3"), ["Q3"]);
+    let single = ids("s");
+    assert!(10 < single.len());
+    assert!(single.iter().all(|id| id.starts_with('S')), "{single:?}");
+    assert!(ids("clock").len() > 1);
+    assert!(ids("no such thing").is_empty());
+}

@@ -1,6 +1,7 @@
 //! The lane over turmoil: the same plans, through the production adapter and the real Lua, deterministic and of the same
 //! verdict.
 
+use std::collections::BTreeSet;
 use std::process::{Command, Output};
 use std::rc::Rc;
 
@@ -112,6 +113,32 @@ fn cases_of_the_catalog_come_to_the_same_verdict_as_in_the_fast_lane() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(CHOSEN.len() <= ran, "{ran}");
+}
+
+const PAGE: &str = include_str!("../../docs/src/simulator.md");
+
+#[test]
+fn the_page_lists_every_case_that_is_not_in_this_lane_and_no_other() {
+    let (_, listed) = PAGE
+        .split_once("| scenario | case | what it needs |\n|---|---|---|\n")
+        .expect("the table");
+    let listed = listed.lines().take_while(|line| line.starts_with('|'));
+    let listed: BTreeSet<(String, String)> = listed
+        .map(|line| {
+            let mut cells = line.split('|').skip(1).map(|cell| cell.trim().to_owned());
+            cells.next().zip(cells.next()).expect("two cells")
+        })
+        .collect();
+    let mut left_out = BTreeSet::new();
+    for scenario in built_in().unwrap() {
+        for mut case in scenario.cases {
+            case.plan.lane = Lane::Turmoil;
+            if case.fast_only.is_some() || Lacks::check(&case.plan).is_err() {
+                left_out.insert((scenario.id.clone(), case.name));
+            }
+        }
+    }
+    assert_eq!(listed, left_out);
 }
 
 #[test]
