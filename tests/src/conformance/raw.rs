@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
+use crate::wait::BOUND;
+
 /// The replies of a server, one after the other.
 pub(super) struct Replies(BufReader<TcpStream>);
 
@@ -14,8 +16,19 @@ pub(super) struct Timed {
 }
 
 impl Replies {
-    pub(super) fn of(stream: TcpStream) -> Self {
+    /// Of the server on this port of the loopback interface. A call that a signal interrupts goes on: a machine that was
+    /// put to sleep does so to all of them.
+    pub(super) fn connect(port: u16) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server is there");
+        stream.set_nodelay(true).expect("an option");
+        stream.set_read_timeout(Some(BOUND)).expect("an option");
         Replies(BufReader::new(stream))
+    }
+
+    /// Sends a request and returns the reply, as it came.
+    pub(super) fn ask(&mut self, words: &[&str]) -> Vec<u8> {
+        self.send(&request(words));
+        self.next()
     }
 
     /// Asks in a transaction with the time before and after.
@@ -49,8 +62,7 @@ impl Replies {
 
     /// What a script answers.
     pub(super) fn eval(&mut self, script: &str) -> Vec<u8> {
-        self.send(&request(&["EVAL", script, "0"]));
-        self.next()
+        self.ask(&["EVAL", script, "0"])
     }
 
     /// The text that a script answers with.
@@ -104,7 +116,7 @@ impl Replies {
     }
 
     /// One whole reply, as it came.
-    fn next(&mut self) -> Vec<u8> {
+    pub(super) fn next(&mut self) -> Vec<u8> {
         let mut reply = self.line();
         let kind = reply[0];
         let len = || {

@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 
 use super::arm::{Arm, Looks, MarkerLooks};
 use super::generate::channels;
+use super::raw::Replies;
 use super::step::Plant;
 use crate::server::Server;
 use crate::wait::BOUND;
@@ -94,10 +95,10 @@ const MARKER: &str = "marker";
 pub struct RedisArm {
     /// Ends with the arm, if it is its own.
     _server: Option<Server>,
-    looking: RefCell<redis::Connection>,
+    looking: RefCell<Replies>,
     runtime: Handle,
     transport: RedisTransport,
-    subscriber: redis::Connection,
+    subscriber: Replies,
     channels: BTreeMap<String, Channel>,
 }
 
@@ -131,23 +132,11 @@ impl RedisArm {
         let address = format!("redis://127.0.0.1:{port}/");
         let patient = RedisConfig::default().call_timeout(BOUND);
         let transport = RedisTransport::open(&address, patient).expect("a well-formed address");
-        let connect = || {
-            let client = redis::Client::open(address.as_str()).expect("a well-formed address");
-            let connection = client
-                .get_connection_with_timeout(BOUND)
-                .expect("a connection");
-            connection.set_read_timeout(Some(BOUND)).expect("a bound");
-            connection
-        };
-        let (looking, mut subscriber) = (RefCell::new(connect()), connect());
-        let subscribe = redis::cmd("PSUBSCRIBE").arg("*").get_packed_command();
-        subscriber
-            .send_packed_command(&subscribe)
-            .expect("a subscription");
-        subscriber.recv_response().expect("a subscription");
+        let mut subscriber = Replies::connect(port);
+        subscriber.ask(&["PSUBSCRIBE", "*"]);
         RedisArm {
             _server: None,
-            looking,
+            looking: RefCell::new(Replies::connect(port)),
             runtime: Handle::current(),
             transport,
             subscriber,
@@ -160,11 +149,9 @@ impl RedisArm {
     }
 
     fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
-        let mut command = redis::Cmd::new();
-        for word in words {
-            command.arg(*word);
-        }
-        let answer = command.query(&mut *self.looking.borrow_mut());
+        let said = self.looking.borrow_mut().ask(words);
+        let answer = redis::parse_redis_value(&said).and_then(redis::Value::extract_error);
+        let answer = answer.and_then(|value| Ok(redis::from_redis_value(value)?));
         answer.unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
@@ -226,7 +213,8 @@ impl Arm for RedisArm {
         self.command::<()>(&["PUBLISH", MARKER, ""]);
         let mut published = Vec::new();
         loop {
-            let pushed = self.subscriber.recv_response().expect("a message");
+            let pushed = self.subscriber.next();
+            let pushed = redis::parse_redis_value(&pushed).expect("a message");
             let message = Msg::from_value(&pushed).expect("a message");
             let payload: String = message.get_payload().expect("text");
             match (message.get_channel_name(), payload.as_str()) {

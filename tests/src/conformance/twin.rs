@@ -16,7 +16,6 @@ use quorlock_sim::redis::{Dataset, Server as Simulated, SessionId, WallMicros};
 
 use super::raw::{Replies, request_len};
 use crate::server::Server;
-use crate::wait::BOUND;
 
 /// All keys with what stands under them and when they expire.
 const STATE: &str = "
@@ -227,7 +226,7 @@ impl Comparison {
     ) -> Self {
         Comparison {
             real_port,
-            looking: Replies::of(connect(real_port)),
+            looking: Replies::connect(real_port),
             simulated: Simulated::new(1).with_identity(run_id, replication_id),
             lines: BTreeMap::new(),
             findings,
@@ -241,7 +240,7 @@ impl Comparison {
                     let line = Line {
                         client,
                         inbox: Vec::new(),
-                        real: Replies::of(connect(self.real_port)),
+                        real: Replies::connect(self.real_port),
                         session: self.simulated.open_session(),
                     };
                     self.lines.insert(id, line);
@@ -395,11 +394,4 @@ impl Comparison {
 
 fn words(request: &[u8]) -> String {
     String::from_utf8_lossy(request).replace("\r\n", " ")
-}
-
-fn connect(port: u16) -> TcpStream {
-    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server is there");
-    stream.set_nodelay(true).expect("an option");
-    stream.set_read_timeout(Some(BOUND)).expect("an option");
-    stream
 }
