@@ -75,7 +75,7 @@ impl<T> Each<T> {
 pub(crate) struct Contestants {
     pub(crate) ours: Locks,
     plain: Locks,
-    bare: Bare,
+    pub(crate) bare: Bare,
     bare_again: Bare,
     rslock: LockManager,
     /// A connection to each server that belongs to nobody.
@@ -209,7 +209,7 @@ impl Bare {
             .collect()
     }
 
-    async fn acquire(&self, name: &str) -> String {
+    pub(crate) async fn acquire(&self, name: &str) -> String {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let owner = format!("00000000-0000-4000-8000-{:012x}:{number}", self.client);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -239,7 +239,7 @@ impl Bare {
         owner
     }
 
-    async fn release(&self, name: &str, owner: &str) {
+    pub(crate) async fn release(&self, name: &str, owner: &str) {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(self.release.get_hash())
             .arg(if self.has_remedies { 2 } else { 1 })

@@ -1,14 +1,18 @@
 //! Two clients, of which one waits while the other holds: how much of the time the lock is in use.
 //!
-//! Whoever has released asks again only when the other one has the lock, so that every hold is a hand-over.
+//! Whoever has released asks again only when the other one has the lock, so that every hold is a hand-over. Beside it the
+//! bare scripts, called by one client alone: what a release and an acquire leave of the time even when nobody has to be
+//! woken.
 
 use std::time::{Duration, Instant};
 
 use quorlock::{Guard, Locks};
 use quorlock_tests::server::Server;
+use rand::seq::SliceRandom;
 use rslock::{LockGuard, LockManager};
 use tokio::sync::watch;
 
+use crate::contestant::{Bare, Contestants};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{Figure, Spread, Target};
@@ -28,6 +32,7 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
 enum Client {
     Ours(Locks),
     Rslock(LockManager),
+    Bare(Bare),
 }
 
 fn measure(options: &Options, nodes: usize) -> Figure {
@@ -35,7 +40,7 @@ fn measure(options: &Options, nodes: usize) -> Figure {
     let (turns, slice) = options.pick((15, 1000), (4, 500));
     let slice = Duration::from_millis(slice);
     let addresses: Vec<_> = servers.iter().map(Server::address).collect();
-    let (ours, peers) = options.block_on(async move {
+    let (ours, peers, alone) = options.block_on(async move {
         let mut pair = Vec::new();
         for _ in 0..2 {
             pair.push(Client::Ours(
@@ -47,21 +52,23 @@ fn measure(options: &Options, nodes: usize) -> Figure {
             ));
         }
         let peers = [0, 1].map(|_| Client::Rslock(LockManager::new(addresses.clone())));
-        let mut uses = (Vec::new(), Vec::new());
+        let bare = [Client::Bare(Contestants::connect(&servers).await.bare)];
+        let mut uses = (Vec::new(), Vec::new(), Vec::new());
         let mut progress = Progress::new(format!("n = {nodes}"), turns);
         for turn in 0..turns {
-            if rand::random() {
-                uses.1.push(in_use(&peers, slice).await);
-                uses.0.push(in_use(&pair, slice).await);
-            } else {
-                uses.0.push(in_use(&pair, slice).await);
-                uses.1.push(in_use(&peers, slice).await);
+            let mut order = [0, 1, 2];
+            order.shuffle(&mut rand::rng());
+            for who in order {
+                match who {
+                    0 => uses.0.push(in_use(&pair, slice).await),
+                    1 => uses.1.push(in_use(&peers, slice).await),
+                    _ => uses.2.push(in_use(&bare, slice).await),
+                }
             }
             progress.at(turn + 1);
         }
         uses
     });
-    drop(servers);
     let share = |uses: &[Use]| Spread::of(&uses.iter().map(|u| u.share).collect::<Vec<_>>());
     let rate = |uses: &[Use]| {
         let holds: usize = uses.iter().map(|u| u.holds).sum();
@@ -74,6 +81,7 @@ fn measure(options: &Options, nodes: usize) -> Figure {
         value: share(&ours).median,
         target: Some(Target::AtLeast(0.9)),
         ours: Some(share(&ours)),
+        bare: Some(share(&alone)),
         rslock: Some(share(&peers)),
         note: format!(
             "hand-overs a second: ours {:.0}, rslock {:.1}",
@@ -102,6 +110,9 @@ async fn in_use(clients: &[Client], slice: Duration) -> Use {
                 while began.elapsed() < slice {
                     let (from, to, number) = client.hold(&holds).await;
                     held.push((from, to));
+                    if matches!(client, Client::Bare(_)) {
+                        continue;
+                    }
                     let mut others = holds.subscribe();
                     let next = others.wait_for(|holds| number < *holds).await;
                     next.expect("the channel is ours, too");
@@ -138,6 +149,7 @@ impl Client {
                     .await;
                 Held::Rslock(lock.expect("it becomes free"))
             }
+            Client::Bare(bare) => Held::Bare(bare.clone(), bare.acquire(NAME).await),
         };
         let from = Instant::now();
         let mut number = 0;
@@ -150,6 +162,7 @@ impl Client {
         match held {
             Held::Ours(guard) => guard.release().await.expect("it was held"),
             Held::Rslock(lock) => lock.release().await,
+            Held::Bare(bare, owner) => bare.release(NAME, &owner).await,
         }
         (from, to, number)
     }
@@ -158,4 +171,5 @@ impl Client {
 enum Held {
     Ours(Guard),
     Rslock(LockGuard),
+    Bare(Bare, String),
 }
