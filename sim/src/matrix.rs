@@ -2,6 +2,7 @@
 
 mod class;
 mod contender;
+mod examples;
 mod print;
 
 use std::rc::Rc;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use class::{CLASSES, Class};
 pub use contender::{CONTENDERS, Contender};
+pub use examples::Example;
 
 use crate::checker::{Property, check_one};
 use crate::plan::Plan;

@@ -53,7 +53,7 @@ const OURS_SINGLE: Contender = Contender {
 };
 
 /// Ours on a majority.
-const OURS: Contender = Contender {
+pub(super) const OURS: Contender = Contender {
     id: "ours",
     title: "RedLock of this crate on three or five nodes, with its defaults",
     lock: LockKind::Redlock,
