@@ -31,6 +31,8 @@ const UNREACHABLE: Answer = Err((Execution::Definite, Cause::Unreachable));
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) client: u16,
+    /// How often the client was started before the process that asks.
+    restarts: u16,
     pub(crate) node: u16,
     pub(crate) request: Request,
     /// On which connection it was sent.
@@ -52,6 +54,16 @@ pub(crate) struct Call {
     answer: Option<Answer>,
 }
 
+impl Call {
+    /// Who asks.
+    pub(crate) fn process(&self) -> Process {
+        Process {
+            client: self.client,
+            restarts: self.restarts,
+        }
+    }
+}
+
 impl World {
     /// Takes a request and sends it, or begins to connect.
     pub(crate) fn call(&mut self, who: Who, seat: u16, request: &mut Option<Request>) -> Key<Call> {
@@ -62,6 +74,7 @@ impl World {
         let node = *self.route(client, seat);
         let key = self.calls.insert(Call {
             client,
+            restarts: who.restarts,
             node,
             request: match request.take() {
                 Some(request) => request,

@@ -1,11 +1,13 @@
 //! What must hold, whatever goes wrong: one property a file.
 
 mod exclusion;
+mod fairness;
 mod fencing;
 mod hold_count;
 mod orphans;
 mod ownership;
 mod progress;
+mod read_write;
 mod usage;
 
 use std::fmt;
@@ -33,16 +35,22 @@ pub enum Property {
     Progress,
     /// When everybody has gone, nothing stays locked.
     Orphans,
+    /// A fair lock serves its waiters in the order in which they came.
+    Fairness,
+    /// Who writes is alone, and nobody is kept out by somebody who has gone.
+    ReadWrite,
 }
 
 impl Property {
     /// Every property, in the order in which they are checked.
-    pub const ALL: [Property; 7] = [
+    pub const ALL: [Property; 9] = [
         Property::Exclusion,
+        Property::ReadWrite,
         Property::Usage,
         Property::Fencing,
         Property::Ownership,
         Property::HoldCount,
+        Property::Fairness,
         Property::Progress,
         Property::Orphans,
     ];
@@ -58,6 +66,8 @@ impl Property {
             Property::HoldCount => "hold-count",
             Property::Progress => "progress",
             Property::Orphans => "orphans",
+            Property::Fairness => "fairness",
+            Property::ReadWrite => "read-write",
         }
     }
 
@@ -143,6 +153,8 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::HoldCount => hold_count::check(history),
         Property::Progress => progress::check(history),
         Property::Orphans => orphans::check(history),
+        Property::Fairness => fairness::check(history),
+        Property::ReadWrite => read_write::check(history),
     }
 }
 
@@ -151,7 +163,10 @@ pub(crate) mod samples {
     //! Histories for the checkers' tests.
 
     use super::*;
-    use crate::history::{Accepted, Action, Grant, HoldId, Operation, Outcome, Section, Written};
+    use crate::history::{
+        Accepted, Access, Action, Answered, Grant, HoldId, Operation, Outcome, Section, Turn,
+        Written,
+    };
 
     pub(crate) fn process(client: u16) -> Process {
         Process {
@@ -176,6 +191,8 @@ pub(crate) mod samples {
             entered,
             believed: Some(until),
             left: until,
+            access: Access::Alone,
+            under: HoldId::NONE,
         }
     }
 
@@ -187,6 +204,24 @@ pub(crate) mod samples {
             invoked,
             won,
             token,
+            access: Access::Alone,
+        }
+    }
+
+    /// A node's answer to a client, at a time that the node's clock shows as well, in milliseconds.
+    pub(crate) fn answered(client: u16, at: u64, answer: Answered) -> Turn {
+        Turn {
+            at,
+            node: 0,
+            life: 0,
+            wall: at,
+            name: NameId(0),
+            process: process(client),
+            owner: quorlock::OwnerId {
+                client: quorlock_core::owner::ClientId::from_random(u128::from(client)),
+                number: 1,
+            },
+            answer,
         }
     }
 

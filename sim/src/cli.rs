@@ -175,6 +175,8 @@ enum Work {
     FencedWrites,
     LongWork,
     TryStorm,
+    Fair,
+    ReadWrite,
 }
 
 impl Work {
@@ -187,6 +189,8 @@ impl Work {
             Work::FencedWrites => WorkloadKind::FencedWrites,
             Work::LongWork => WorkloadKind::LongWork,
             Work::TryStorm => WorkloadKind::TryStorm,
+            Work::Fair => WorkloadKind::Fair,
+            Work::ReadWrite => WorkloadKind::ReadWrite,
         }
     }
 }

@@ -87,10 +87,42 @@ impl Context {
     /// # Panics
     /// Without names, or with one that cannot be one.
     pub fn lock<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
+        self.lock_by(names, |locks, name| locks.lock(name))
+    }
+
+    /// The same by fair locks. With [`LockKind::Redlock`] acquiring it is an error: several queues have no common order.
+    ///
+    /// # Panics
+    /// As [`Context::lock`].
+    pub fn fair<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
+        self.lock_by(names, |locks, name| locks.fair(name))
+    }
+
+    /// The same by the locks of a reader.
+    ///
+    /// # Panics
+    /// As [`Context::lock`].
+    pub fn read<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
+        self.lock_by(names, |locks, name| locks.read(name))
+    }
+
+    /// The same by the locks of a writer.
+    ///
+    /// # Panics
+    /// As [`Context::lock`].
+    pub fn write_lock<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
+        self.lock_by(names, |locks, name| locks.write(name))
+    }
+
+    fn lock_by<N: AsRef<str>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        make: impl Fn(&Locks, &str) -> Lock,
+    ) -> Lock {
         let parts = names.into_iter().map(|name| {
             let place = with(|world| world.history.name(name.as_ref()));
             let locks = self.locks.get(usize::from(place.0) % self.locks.len());
-            locks.unwrap_or(self.locks()).lock(name)
+            make(locks.unwrap_or(self.locks()), name.as_ref())
         });
         let mut parts: Vec<Lock> = parts.collect();
         if parts.len() == 1

@@ -278,8 +278,16 @@ impl World {
             if node.role != Role::Primary {
                 continue;
             }
-            for name in node.keys.names(node.wall(now)) {
+            let wall = node.wall(now);
+            for name in node.keys.names(wall) {
                 leftovers.push((id, name.clone()));
+            }
+            // Somebody who waits for a fair lock that is free.
+            let names = self.history.names.iter();
+            for name in names.filter_map(|name| quorlock::Name::new(name).ok()) {
+                if !node.keys.queue(wall, &name).is_empty() {
+                    leftovers.push((id, name));
+                }
             }
         }
         leftovers

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use quorlock::OwnerId;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A name, by its place in [`History::names`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -35,6 +36,19 @@ impl fmt::Display for Process {
             n => write!(f, "client {} (restarted, {n})", self.client),
         }
     }
+}
+
+/// In which way a hold keeps others out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Nobody else is inside.
+    #[default]
+    Alone,
+    /// Others may read.
+    Read,
+    /// Nobody else is inside, but who writes may read as well.
+    Write,
 }
 
 /// What was done.
@@ -103,6 +117,8 @@ pub struct Grant {
     pub won: u64,
     /// Its token for this name.
     pub token: u64,
+    /// In which way it keeps others out.
+    pub access: Access,
 }
 
 /// A stay inside a section that a name protects.
@@ -123,6 +139,10 @@ pub struct Section {
     pub believed: Option<u64>,
     /// When it went out; `u64::MAX` if it did not.
     pub left: u64,
+    /// In which way its hold keeps others out.
+    pub access: Access,
+    /// The hold of the same owner who writes, of one who reads beside that; [`HoldId::NONE`] of all others.
+    pub under: HoldId,
 }
 
 /// A write that the store took or rejected, in the order in which they came.
@@ -163,6 +183,59 @@ pub struct Theft {
     pub name: NameId,
     /// At whose request.
     pub by: Process,
+}
+
+/// What a node answered about a fair lock or a read-write lock, in the lane that knows what nodes answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Turn {
+    /// When.
+    pub at: u64,
+    /// Where.
+    pub node: u16,
+    /// How often the node had forgotten what it had.
+    pub life: u32,
+    /// What the clock of the node showed, in milliseconds.
+    pub wall: u64,
+    /// Of which name.
+    pub name: NameId,
+    /// To whom.
+    pub process: Process,
+    /// As whom they ask.
+    #[serde(serialize_with = "as_text")]
+    pub owner: OwnerId,
+    /// What.
+    pub answer: Answered,
+}
+
+fn as_text<S: Serializer>(owner: &OwnerId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(owner)
+}
+
+/// What a node answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answered {
+    /// There is a place in the queue, for a waiter that is taken for dead when the node's clock has passed this.
+    Queued {
+        /// The last millisecond of its place.
+        until: u64,
+    },
+    /// The fair lock is theirs from now on.
+    Served,
+    /// They read, or go on reading.
+    Reads {
+        /// The last millisecond of the claim.
+        until: u64,
+    },
+    /// They write, or go on writing.
+    Writes {
+        /// The last millisecond of the claim.
+        until: u64,
+    },
+    /// They are kept out of a read-write lock.
+    KeptOut,
+    /// They have given back what they had, or do not wait any more.
+    Left(Access),
 }
 
 /// What a guard said of its hold, and what the client knows it to be.
@@ -206,6 +279,8 @@ pub struct History {
     pub counts: Vec<Count>,
     /// In the order in which nodes did it.
     pub thefts: Vec<Theft>,
+    /// In the order in which nodes answered.
+    pub turns: Vec<Turn>,
     /// Looked for at the end.
     pub leftovers: Vec<Leftover>,
     /// When the faults had ended.
@@ -227,6 +302,7 @@ impl History {
         self.writes.clear();
         self.counts.clear();
         self.thefts.clear();
+        self.turns.clear();
         self.leftovers.clear();
         self.holds = 0;
     }

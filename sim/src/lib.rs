@@ -63,6 +63,7 @@ mod subscription;
 pub mod swarm;
 mod transport;
 mod trouble;
+mod turn;
 pub mod variant;
 mod workload;
 mod world;

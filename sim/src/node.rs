@@ -2,18 +2,18 @@
 
 use std::rc::Rc;
 
-use quorlock::WallMillis;
 use quorlock::transport::{
-    AcquireReply, Act, Cause, Execution, Held, Marker, Node as Keys, Nonce, Process as Started,
-    ReleaseReply, Reply, Request, Ripeness,
+    AcquireReply, Act, Cause, Execution, Held, Marker, Mode, Node as Keys, Nonce,
+    Process as Started, ReleaseReply, Reply, Request, Ripeness,
 };
+use quorlock::{OwnerId, WallMillis};
 
 use crate::call::{Answer, Call};
 use crate::client::right_wall_clock;
 use crate::clock::Clock;
 use crate::event::What;
 use crate::fault::ServerError;
-use crate::history::{Process, Theft};
+use crate::history::Theft;
 use crate::link::FaultId;
 use crate::plan::{MinReplicas, Persistence};
 use crate::slab::Key;
@@ -39,6 +39,8 @@ pub(crate) struct NodeState {
     /// How many processes it has been, and how often a primary.
     starts: u32,
     pub(crate) role: Role,
+    /// How often it has forgotten what it had, or taken over what another one has.
+    pub(crate) lives: u32,
     pub(crate) paused_until: u64,
     pub(crate) pauses: u32,
     /// Requests that came while it was paused.
@@ -84,6 +86,7 @@ impl NodeState {
             is_up: true,
             starts: 0,
             role,
+            lives: 0,
             paused_until: 0,
             pauses: 0,
             queue: Vec::new(),
@@ -144,17 +147,20 @@ impl World {
         self.counters.commands += 1;
         let wall = node.wall(now);
         let claimed = match &call.request {
-            Request::Release(release) => node.keys.held(wall, &release.name),
-            _ => None,
+            Request::Release(release) => owners(&node.keys, wall, &release.name),
+            _ => Vec::new(),
         };
         let applied = variant::apply(&mut node.keys, wall, &call.request, self.plan.variant);
         let has_replicas = !node.replicas.is_empty();
         let is_write = is_write(&call.request, &applied.reply);
         let digest = digest(&applied.reply);
         self.note(digest ^ u64::from(id) << 56);
-        if let (Some((held, _)), Ok(Reply::Release(reply))) = (claimed, &applied.reply) {
-            self.check_owner(key, held, *reply);
+        if let Ok(Reply::Release(reply)) = &applied.reply
+            && !claimed.is_empty()
+        {
+            self.look_for_theft(key, &claimed, *reply, wall);
         }
+        self.note_turn(key, wall, &applied.reply);
         if let Ok(Reply::Acquire(refused) | Reply::Checked(refused, _)) = applied.reply
             && matches!(refused, AcquireReply::Refused { .. })
         {
@@ -173,27 +179,40 @@ impl World {
         self.reply_when_replicated(key, id, answer);
     }
 
-    /// Nobody but its owner changes a claim.
-    fn check_owner(&mut self, key: Key<Call>, held: Held, reply: ReleaseReply) {
+    /// Nobody but its owner changes a claim: of those whose claims there were, only whoever asked may have none any more.
+    fn look_for_theft(
+        &mut self,
+        key: Key<Call>,
+        claimed: &[OwnerId],
+        reply: ReleaseReply,
+        wall: WallMillis,
+    ) {
         let Some(call) = self.calls.get(key) else {
             return;
         };
-        let (Held::Plain { owner, .. }, Request::Release(release)) = (held, &call.request) else {
+        let Request::Release(release) = &call.request else {
             return;
         };
-        if reply == ReleaseReply::NotYours || owner == release.owner {
+        let (node, by) = (call.node, call.process());
+        let is_theft = match (release.mode, claimed) {
+            // A plain claim is asked for by its owner, or the answer says that it is another's.
+            (Mode::Plain | Mode::Fair, [owner]) => {
+                let says_so = reply == ReleaseReply::NotYours || reply == ReleaseReply::Left;
+                !says_so && *owner != release.owner
+            }
+            _ => {
+                let keys = self.nodes.get(usize::from(node)).map(|node| &node.keys);
+                let left = keys.map_or_else(Vec::new, |keys| owners(keys, wall, &release.name));
+                let mut others = claimed.iter().filter(|owner| **owner != release.owner);
+                others.any(|owner| !left.contains(owner))
+            }
+        };
+        if !is_theft {
             return;
         }
-        let (node, client) = (call.node, call.client);
         let name = self.history.name(release.name.as_str());
-        let restarts = self.client(client).restarts;
         let at = self.now;
-        self.history.thefts.push(Theft {
-            at,
-            node,
-            name,
-            by: Process { client, restarts },
-        });
+        self.history.thefts.push(Theft { at, node, name, by });
     }
 
     /// Sees to it that a write comes to the disk, if the disk is ever different from the memory.
@@ -302,6 +321,7 @@ impl World {
         node.is_up = false;
         node.saves = false;
         node.paused_until = 0;
+        node.lives += u32::from(persistence != Persistence::EveryWrite);
         match persistence {
             Persistence::Memory => {
                 node.keys.flush();
@@ -364,6 +384,7 @@ impl World {
         let process = self.next_process(new);
         let node = self.node(new);
         node.role = Role::Primary;
+        node.lives += 1;
         node.keys.set_process(process);
         if self.sockets.is_some() {
             self.promote_station(new);
@@ -405,7 +426,10 @@ impl World {
 
     /// A replica begins with all that its primary has.
     fn follow(&mut self, replica: u16, primary: u16) {
-        self.node(replica).keys = self.node(primary).keys.clone();
+        let keys = self.node(primary).keys.clone();
+        let node = self.node(replica);
+        node.lives += 1;
+        node.keys = keys;
         if self.sockets.is_some() {
             self.follow_station(primary, replica);
         }
@@ -474,6 +498,20 @@ impl World {
             self.follow(old, new);
             self.node(new).replicas.push((old, now));
         }
+    }
+}
+
+/// Who has claims under a name, dead readers left out.
+fn owners(keys: &Keys, now: WallMillis, name: &quorlock::Name) -> Vec<OwnerId> {
+    match keys.held(now, name) {
+        Some((Held::Plain { owner, .. }, _)) => vec![owner],
+        Some((Held::ReadWrite(held), _)) => {
+            let readers = keys.readers(now, name).into_iter();
+            let readers = readers.map(|(owner, ..)| owner);
+            let writer = held.writer.map(|(owner, _)| owner);
+            writer.into_iter().chain(readers).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

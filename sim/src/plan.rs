@@ -275,11 +275,15 @@ pub enum WorkloadKind {
     LongWork,
     /// Try without waiting, many at once.
     TryStorm,
+    /// Wait for one's turn at a fair lock, give up at times, and try without waiting.
+    Fair,
+    /// Read beside others, write alone, read beside one's own writing, and ask to write while reading.
+    ReadWrite,
 }
 
 impl WorkloadKind {
     /// Every kind. **Append only**.
-    pub const ALL: [WorkloadKind; 7] = [
+    pub const ALL: [WorkloadKind; 9] = [
         WorkloadKind::MutualExclusion,
         WorkloadKind::Reentrant,
         WorkloadKind::Overlapping,
@@ -287,6 +291,8 @@ impl WorkloadKind {
         WorkloadKind::FencedWrites,
         WorkloadKind::LongWork,
         WorkloadKind::TryStorm,
+        WorkloadKind::Fair,
+        WorkloadKind::ReadWrite,
     ];
 
     /// Its name on the command line.
@@ -300,6 +306,8 @@ impl WorkloadKind {
             WorkloadKind::FencedWrites => "fenced-writes",
             WorkloadKind::LongWork => "long-work",
             WorkloadKind::TryStorm => "try-storm",
+            WorkloadKind::Fair => "fair",
+            WorkloadKind::ReadWrite => "read-write",
         }
     }
 }
@@ -352,7 +360,7 @@ impl Plan {
 
     /// Whether it is a lock that has remedies.
     fn has_remedies(&self) -> bool {
-        let is_product = self.variant == Variant::Product;
+        let is_product = self.variant.has_product_clients();
         is_product && self.lock == LockKind::Redlock && 1 < self.nodes.count
     }
 
@@ -386,6 +394,18 @@ impl Plan {
         }
     }
 
+    /// For how long a waiter of a fair lock that is not heard of keeps its place.
+    fn place(&self) -> Span {
+        let workload = &self.workload;
+        match workload.kind {
+            WorkloadKind::Fair => {
+                let seldom = Span::nanos(workload.poll_cap.as_nanos().saturating_mul(4));
+                workload.lease.max(seldom)
+            }
+            _ => Span::ZERO,
+        }
+    }
+
     /// How long after the end of all work the last claim must be gone: a lease, a call, a few repetitions.
     pub(crate) fn rest_bound(&self) -> Span {
         let lease = self.workload.lease;
@@ -395,6 +415,7 @@ impl Plan {
             .plus(self.clock_margin())
             .plus(drift)
             .plus(patience)
+            .plus(self.place())
             .plus(self.clock_slack())
     }
 
@@ -442,6 +463,7 @@ impl Plan {
             .plus(waits)
             .plus(waits)
             .plus(self.quarantine())
+            .plus(self.place())
             .plus(self.clock_slack());
         self.progress_within.unwrap_or(bound)
     }

@@ -168,6 +168,19 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         let why = "a lock that takes one name from each node has no owner to enter it again";
         return Err(wrong("workload.kind", why));
     }
+    let is_of_modes = matches!(
+        plan.workload.kind,
+        WorkloadKind::Fair | WorkloadKind::ReadWrite
+    );
+    if plan.workload.kind == WorkloadKind::Fair && plan.lock == LockKind::Redlock {
+        let why = "queues on several nodes have no common order: a fair lock needs lock = \"single\" or \"multi\"";
+        return Err(wrong("workload.kind", why));
+    }
+    if is_of_modes && !plan.variant.has_product_clients() {
+        let why = "the simulator's own lock has neither queues nor readers: this work needs variant = \"product\", \
+                   or one that is wrong about them";
+        return Err(wrong("workload.kind", why));
+    }
     for (fault, index) in plan.faults.iter().zip(0..) {
         check_fault(plan, fault)
             .map_err(|(field, why)| wrong(format!("faults[{index}].{field}"), why))?;

@@ -10,7 +10,7 @@ use quorlock::transport::{Held, Ttl};
 use quorlock::{Name, OwnerId};
 
 use crate::history::{NameId, Process};
-use crate::node::Role;
+use crate::node::{NodeState, Role};
 use crate::world::World;
 
 pub use message::{Message, Sort};
@@ -28,7 +28,8 @@ pub struct Recording {
     pub clocks: BTreeMap<Clock, Vec<(u64, i64)>>,
     owners: BTreeMap<OwnerId, Process>,
     names: Vec<Name>,
-    open_claims: BTreeMap<(u16, NameId), usize>,
+    /// Of a place the claims that stand: several, where several read.
+    open_claims: BTreeMap<(u16, NameId), Vec<usize>>,
     open_states: BTreeMap<Place, usize>,
     /// What the monotonic clock of each client showed at the beginning.
     uptimes: Vec<u64>,
@@ -98,11 +99,21 @@ pub enum Status {
 const FINE: u64 = 200_000;
 
 impl Recording {
-    fn end_claim(&mut self, place: (u16, NameId), at: u64) {
-        let open = self.open_claims.remove(&place);
-        if let Some(claim) = open.and_then(|index| self.claims.get_mut(index)) {
-            claim.until = claim.expires.min(at);
-        }
+    /// Ends the claims of a place that stand no more.
+    fn end_claims(&mut self, place: (u16, NameId), at: u64, standing: &[(Option<OwnerId>, u64)]) {
+        let Some(open) = self.open_claims.get_mut(&place) else {
+            return;
+        };
+        open.retain(|index| {
+            let Some(claim) = self.claims.get_mut(*index) else {
+                return false;
+            };
+            let stands = standing.iter().any(|(who, _)| *who == claim.identity);
+            if !stands {
+                claim.until = claim.expires.min(at);
+            }
+            stands
+        });
     }
 
     fn state(&mut self, place: Place, status: Option<Status>, at: u64) {
@@ -177,55 +188,68 @@ impl World {
             recording.clock(Clock::Node(id), now, right, node.clock.read(now));
             let names: Vec<_> = recording.names.iter().cloned().zip(0u16..).collect();
             for (name, index) in names {
-                let held = node.keys.held(node.wall(now), &name);
-                self.record_claim(recording, (id, NameId(index)), held);
+                let standing = self.standing(node, &name);
+                self.record_claims(recording, (id, NameId(index)), &standing);
             }
         }
     }
 
-    fn record_claim(
+    /// Who has a claim under a name of a node, and until when as the node's clock runs now.
+    fn standing(&self, node: &NodeState, name: &Name) -> Vec<(Option<OwnerId>, u64)> {
+        let now = self.now;
+        let wall = node.wall(now);
+        let expires = |ttl| match ttl {
+            // A key is there in the whole of its last millisecond.
+            Ttl::Millis(millis) => {
+                let last = wall.0.saturating_add(millis);
+                let next = last.saturating_add(1).saturating_mul(1_000_000);
+                node.clock.when(now, next)
+            }
+            Ttl::Unbounded => u64::MAX,
+        };
+        match node.keys.held(wall, name) {
+            None => Vec::new(),
+            Some((Held::Plain { owner, .. }, ttl)) => vec![(Some(owner), expires(ttl))],
+            Some((Held::ReadWrite(held), ttl)) => {
+                let readers = node.keys.readers(wall, name).into_iter();
+                let readers = readers.map(|(owner, _, ttl)| (Some(owner), expires(ttl)));
+                let writer = held.writer.map(|(owner, _)| (Some(owner), expires(ttl)));
+                writer.into_iter().chain(readers).collect()
+            }
+            Some((Held::NotALock, ttl)) => vec![(None, expires(ttl))],
+        }
+    }
+
+    fn record_claims(
         &self,
         recording: &mut Recording,
         place: (u16, NameId),
-        held: Option<(Held, Ttl)>,
+        standing: &[(Option<OwnerId>, u64)],
     ) {
         let now = self.now;
-        let Some((held, ttl)) = held else {
-            recording.end_claim(place, now);
-            return;
-        };
-        let identity = match held {
-            Held::Plain { owner, .. } => Some(owner),
-            _ => None,
-        };
-        let expires = match (ttl, self.nodes.get(usize::from(place.0))) {
-            // A key is there in the whole of its last millisecond.
-            (Ttl::Millis(millis), Some(node)) => {
-                let last = node.wall(now).0.saturating_add(millis);
-                node.clock
-                    .when(now, last.saturating_add(1).saturating_mul(1_000_000))
+        recording.end_claims(place, now, standing);
+        for (identity, expires) in standing.iter().copied() {
+            let open = recording.open_claims.entry(place).or_default();
+            let known = open.iter().copied().find(|index| {
+                let claim = recording.claims.get(*index);
+                claim.is_some_and(|claim| claim.identity == identity)
+            });
+            if let Some(claim) = known.and_then(|index| recording.claims.get_mut(index)) {
+                claim.expires = expires;
+                continue;
             }
-            _ => u64::MAX,
-        };
-        let open = recording.open_claims.get(&place).copied();
-        if let Some(claim) = open.and_then(|index| recording.claims.get_mut(index))
-            && claim.identity == identity
-        {
-            claim.expires = expires;
-            return;
+            open.push(recording.claims.len());
+            let owner = identity.and_then(|owner| recording.owners.get(&owner).copied());
+            recording.claims.push(Claim {
+                node: place.0,
+                name: place.1,
+                owner,
+                from: now,
+                until: u64::MAX,
+                identity,
+                expires,
+            });
         }
-        recording.end_claim(place, now);
-        let owner = identity.and_then(|owner| recording.owners.get(&owner).copied());
-        recording.open_claims.insert(place, recording.claims.len());
-        recording.claims.push(Claim {
-            node: place.0,
-            name: place.1,
-            owner,
-            from: now,
-            until: u64::MAX,
-            identity,
-            expires,
-        });
     }
 
     fn record_clients(&self, recording: &mut Recording) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quorlock::{AcquireError, ConfirmError, OwnerId, ReleaseError, Token};
 
+use crate::history::Access;
 use crate::variant;
 
 /// A lock under test.
@@ -12,6 +13,8 @@ use crate::variant;
 pub enum Subject {
     /// Of the product.
     Product(quorlock::Lock),
+    /// A read-write lock of the product, and which side of it.
+    ReadWrite(quorlock::Lock, Access),
     /// Of the simulator.
     Variant(variant::Lock),
 }
@@ -28,20 +31,43 @@ impl Subject {
     pub fn lease(self, lease: Duration) -> Self {
         match self {
             Subject::Product(lock) => Subject::Product(lock.lease(lease)),
+            Subject::ReadWrite(lock, access) => Subject::ReadWrite(lock.lease(lease), access),
             Subject::Variant(lock) => Subject::Variant(lock.lease(lease)),
+        }
+    }
+
+    /// The same, for a client that waits no longer than this. A variant of the simulator waits all the same.
+    #[must_use]
+    pub fn wait(self, at_most: Duration) -> Self {
+        match self {
+            Subject::Product(lock) => Subject::Product(lock.wait(at_most)),
+            Subject::ReadWrite(lock, access) => Subject::ReadWrite(lock.wait(at_most), access),
+            variant @ Subject::Variant(_) => variant,
+        }
+    }
+
+    /// In which way its holds keep others out.
+    pub(crate) fn access(&self) -> Access {
+        match self {
+            Subject::ReadWrite(_, access) => *access,
+            _ => Access::Alone,
         }
     }
 
     pub(crate) async fn acquire(&self) -> Result<Guard, AcquireError> {
         match self {
-            Subject::Product(lock) => lock.acquire().await.map(Guard::Product),
+            Subject::Product(lock) | Subject::ReadWrite(lock, _) => {
+                lock.acquire().await.map(Guard::Product)
+            }
             Subject::Variant(lock) => lock.acquire().await.map(Guard::Variant),
         }
     }
 
     pub(crate) async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
         match self {
-            Subject::Product(lock) => Ok(lock.try_acquire().await?.map(Guard::Product)),
+            Subject::Product(lock) | Subject::ReadWrite(lock, _) => {
+                Ok(lock.try_acquire().await?.map(Guard::Product))
+            }
             Subject::Variant(lock) => Ok(lock.try_acquire().await?.map(Guard::Variant)),
         }
     }

@@ -192,6 +192,7 @@ impl World {
         let state = self.node(node);
         let had_any = state.keys.names(state.wall(now)).next().is_some();
         state.keys.flush();
+        state.lives += 1;
         had_any
     }
 

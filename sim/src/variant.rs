@@ -12,6 +12,7 @@ mod guard;
 mod hold;
 mod layout;
 mod lock;
+mod modes;
 mod node;
 mod release;
 mod round;
@@ -139,9 +140,30 @@ variants! {
     /// Members are asked one after the other, each has time, and nobody compares the time with the lease: neither at
     /// the end of the round nor later. There is no round trip to agree on a token either.
     UncheckedRound = "unchecked-round", [OneByOne, MembersHaveTime, LateWinTaken, NoDeadline, MaximumIsToken];
+    /// The product's clients, and nodes that serve and wake whoever of the queue of a fair lock came last.
+    NewestFirst = "newest-first", [NewestIsNext];
+    /// The product's clients, and nodes on which places in a queue end by the clocks of clients, as in Redisson.
+    ClientClockQueue = "client-clock-queue", [ClientsTimePlaces];
+    /// The product's clients, and nodes on which a waiter that gives up or dies keeps its place for minutes.
+    KeptPlace = "kept-place", [PlaceOutlivesWaiter];
+    /// The product's clients, and nodes on which the renewal of one reader renews all, also those that have died.
+    ZombieReaders = "zombie-readers", [ReadersRenewAll];
+    /// The product's clients, and nodes on which all readers share one lease: that of the last one that asked.
+    OneReadLease = "one-read-lease", [OneLeaseForReaders];
+    /// The product's clients, and nodes on which a writer is not kept out by readers.
+    WriterBesideReaders = "writer-beside-readers", [WriterJoinsReaders];
+    /// The product's clients, used by somebody who reads, wants to write, and waits until nobody reads.
+    WaitingUpgrade = "waiting-upgrade", [UpgradeWaits];
 }
 
 impl Variant {
+    /// Whether its clients are those of the product: what is wrong, if anything, is about queues or readers.
+    pub(crate) fn has_product_clients(self) -> bool {
+        let flaws = self.flaws();
+        self == Variant::Product
+            || (!flaws.is_empty() && flaws.iter().all(|flaw| flaw.is_of_modes()))
+    }
+
     /// Whether it has a flaw.
     pub(crate) fn has(self, flaw: Flaw) -> bool {
         self.flaws().contains(&flaw)

@@ -1,14 +1,17 @@
 //! What the simulator's own clients do.
 
 mod exclusion;
+mod fair;
 mod long;
 mod overlapping;
+mod read_write;
 mod reentrant;
 mod storm;
 mod writes;
 
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::context::{Context, Fencing};
@@ -30,6 +33,8 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
         WorkloadKind::FencedWrites => Box::pin(writes::client(ctx, Fencing::On)),
         WorkloadKind::LongWork => Box::pin(long::client(ctx)),
         WorkloadKind::TryStorm => Box::pin(storm::client(ctx)),
+        WorkloadKind::Fair => Box::pin(fair::client(ctx)),
+        WorkloadKind::ReadWrite => Box::pin(read_write::client(ctx)),
     }
 }
 
@@ -67,6 +72,30 @@ impl Target {
         let names = 0..ctx.plan().workload.names.max(1);
         names.map(|index| Self::of(ctx, index)).collect()
     }
+}
+
+/// The names that are acquired together, one set for each lock of the plan.
+fn names_of(ctx: &Context) -> Vec<Vec<String>> {
+    let names = ctx.plan().workload.names;
+    match ctx.plan().lock {
+        crate::plan::LockKind::Multi => vec![(0..names.max(2)).map(name).collect()],
+        _ => (0..names.max(1)).map(|index| vec![name(index)]).collect(),
+    }
+}
+
+/// Both at once, until both have ended.
+async fn two(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let (mut one_ended, mut other_ended) = (false, false);
+    poll_fn(|cx| {
+        one_ended = one_ended || one.as_mut().poll(cx).is_ready();
+        other_ended = other_ended || other.as_mut().poll(cx).is_ready();
+        match one_ended && other_ended {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
 }
 
 /// With the lease of the plan, renewed or not.

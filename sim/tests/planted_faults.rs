@@ -53,6 +53,36 @@ fn nothing_is_found_where_nothing_is_wrong() {
     }
 }
 
+/// Each lock with queues or readers, for so many.
+const MODE_SEEDS: u64 = 40;
+
+#[test]
+fn nothing_is_found_about_the_queues_and_readers_of_the_product() {
+    use LockKind::{Multi, Redlock, Single};
+    for (workload, locks) in [
+        (WorkloadKind::Fair, &[Single, Multi][..]),
+        (WorkloadKind::ReadWrite, &[Single, Multi, Redlock]),
+    ] {
+        for lock in locks.iter().copied() {
+            let swarm = Swarm {
+                lock,
+                workload: Some(workload),
+                ..Swarm::default()
+            };
+            let mut turns = 0;
+            for seed in 0..MODE_SEEDS {
+                let run = run(&Rc::new(swarm.plan(seed)));
+                let verdict = &run.verdict;
+                let is_clean = !matches!(verdict, Verdict::Violated(_));
+                assert!(is_clean, "{workload:?}, {lock:?}, seed {seed}: {verdict:?}");
+                turns += run.history.turns.len() as u64;
+            }
+            // What no node answered was not checked either.
+            assert!(MODE_SEEDS * 100 < turns, "{workload:?}, {lock:?}: {turns}");
+        }
+    }
+}
+
 /// What is planted, and how it comes to light.
 struct Planted {
     variant: Variant,
@@ -98,8 +128,12 @@ impl Planted {
             self.breaks,
             self.within_seeds
         );
+        let right = match self.workload {
+            WorkloadKind::Fair | WorkloadKind::ReadWrite => Variant::Product,
+            _ => Variant::Published,
+        };
         for seed in 0..self.within_seeds {
-            let broken = self.broken(seed, Variant::Published);
+            let broken = self.broken(seed, right);
             assert_eq!(broken, None, "{name}, but with nothing wrong: seed {seed}");
         }
     }
@@ -297,6 +331,43 @@ fn larger_crowd(plan: &mut Plan) {
     plan.clients = 16;
 }
 
+/// The wall clock of one client is ten minutes ahead, that of another as much behind.
+fn clocks_of_clients_off(plan: &mut Plan) {
+    one_name(plan);
+    for (client, by) in [(0, 600_000), (1, -600_000)] {
+        let by = Step::millis(by);
+        let at = Span::ZERO;
+        plan.faults.push(Fault::ClientStep { at, client, by });
+    }
+}
+
+/// All clients want one lock, and must be at it in the second half yet.
+fn still_at_it(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 4;
+    plan.workload.watchdog = Watchdog::On;
+    plan.healed_at = Some(Span::secs(1));
+    plan.progress_within = Some(Span::millis(900));
+}
+
+/// Holders of one lock stay for long enough to be renewed, and one of three clients dies again and again.
+fn renewed_and_killed(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 3;
+    let workload = &mut plan.workload;
+    workload.watchdog = Watchdog::On;
+    workload.lease = Span::millis(90);
+    workload.hold_least = Span::millis(20);
+    workload.hold_most = Span::millis(160);
+    workload.think_least = Span::millis(20);
+    workload.think_most = Span::millis(60);
+    plan.faults.extend((1..10).map(|n| Fault::CrashClient {
+        at: Span::millis(180 * n),
+        client: 0,
+        restart_after: Span::millis(40),
+    }));
+}
+
 macro_rules! planted {
     ($($name:ident: $variant:ident, $lock:ident, $work:ident, $faults:literal, $shape:ident => $breaks:ident within $seeds:literal;)+) => {
         /// All variants that are planted.
@@ -348,5 +419,13 @@ planted! {
     a_release_ends_at_what_was_lost: ReleaseStops, Multi, LongWork, "none", forgetful => Progress within 20;
     a_round_is_never_held_against_the_time: UncheckedRound, Redlock, MutualExclusion, "none", far_away => Exclusion within 50;
     set_nx_is_undone_by_del: SetNxDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 20;
+    whoever_comes_last_is_served_first: NewestFirst, Single, Fair, "none", one_name => Fairness within 10;
+    places_end_by_the_clocks_of_clients: ClientClockQueue, Single, Fair, "none", clocks_of_clients_off => Fairness within 10;
+    a_waiter_that_gives_up_keeps_its_place: KeptPlace, Single, Fair, "none", still_at_it => Progress within 10;
+    readers_renew_each_other: ZombieReaders, Single, ReadWrite, "none", renewed_and_killed => ReadWrite within 20;
+    readers_share_one_lease: OneReadLease, Single, ReadWrite, "none", at_the_deadline => ReadWrite within 10;
+    a_writer_joins_readers: WriterBesideReaders, Single, ReadWrite, "none", one_name => ReadWrite within 5;
+    a_writer_joins_readers_of_a_majority: WriterBesideReaders, Redlock, ReadWrite, "none", one_name => ReadWrite within 5;
+    a_reader_waits_for_itself: WaitingUpgrade, Single, ReadWrite, "none", still_at_it => Progress within 10;
     del_comes_after_get: GetThenDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 30;
 }

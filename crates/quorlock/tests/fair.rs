@@ -88,7 +88,7 @@ async fn a_hand_over_costs_as_much_however_many_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_that_gives_up_leaves_the_queue() {
+async fn story_10_a_waiter_that_gives_up_leaves_the_queue() {
     let node = EmbeddedNode::new();
     let locks = Locks::on_node(node.clone()).unwrap();
     let held = locks.fair("a").acquire().await.unwrap();
@@ -128,7 +128,7 @@ async fn a_turn_that_nobody_takes_passes_on_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_waiter_is_passed_over_after_a_lease() {
+async fn story_10_a_dead_waiter_is_passed_over_after_a_lease() {
     let node = EmbeddedNode::new();
     let locks = Locks::on_node(node.clone()).unwrap();
     let held = locks.fair("a").acquire().await.unwrap();

@@ -84,7 +84,7 @@ async fn the_tokens_of_writers_grow_and_readers_are_told_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_writer_goes_on_reading_and_nobody_writes_in_between() {
+async fn story_22_a_writer_goes_on_reading_renewed_and_others_are_told() {
     for (nodes, locks) in clients() {
         let owner = locks.owner();
         let writer = owner.write("a").acquire().await.unwrap();
@@ -154,7 +154,7 @@ async fn a_reader_that_wants_to_write_is_told_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_reader_does_not_keep_writers_out_for_longer_than_its_lease() {
+async fn story_22_a_dead_reader_does_not_keep_writers_out_for_longer_than_its_lease() {
     for (_, locks) in clients() {
         let dead = locks.read("a").acquire().await.unwrap();
         let alive = locks.read("a").acquire().await.unwrap();
@@ -164,6 +164,49 @@ async fn a_dead_reader_does_not_keep_writers_out_for_longer_than_its_lease() {
         alive.release().await.unwrap();
         let writer = locks.write("a").try_acquire().await.unwrap();
         assert!(writer.is_some(), "the living one kept the dead one alive");
+    }
+}
+
+/// A reader with a short lease set the TTL of the whole, and the others lost theirs with it.
+#[tokio::test(start_paused = true)]
+async fn story_22_a_short_lease_of_one_reader_cuts_nobody_else_s() {
+    for (nodes, locks) in clients() {
+        let long = locks.read("a").lease(20 * SECOND).acquire().await.unwrap();
+        let short = locks.read("a").lease(SECOND).acquire().await.unwrap();
+        sleep(5 * SECOND).await;
+        assert!(long.is_held() && !short.is_held());
+        assert!(locks.write("a").try_acquire().await.unwrap().is_none());
+        let lasting = locks.read("a").lease(2 * SECOND).acquire().await.unwrap();
+        lasting.release().await.unwrap();
+        assert!(locks.write("a").try_acquire().await.unwrap().is_none());
+        sleep(16 * SECOND).await;
+        assert!(!long.is_held());
+        assert!(locks.write("a").try_acquire().await.unwrap().is_some());
+        drop((long, short));
+        sleep(SECOND).await;
+        assert!(nodes.iter().all(|node| node.names().is_empty()));
+    }
+}
+
+/// Renewals of a reader that had been entered twice went on when it had left twice.
+#[tokio::test(start_paused = true)]
+async fn story_22_no_renewal_of_a_reader_outlives_its_release() {
+    for (nodes, locks) in clients() {
+        let owner = locks.owner();
+        let outer = owner.read("a").acquire().await.unwrap();
+        let inner = owner.read("a").acquire().await.unwrap();
+        let other = locks.read("a").acquire().await.unwrap();
+        sleep(25 * SECOND).await;
+        inner.release().await.unwrap();
+        outer.release().await.unwrap();
+        assert!(nodes.iter().all(|node| node.readers(&name()).len() == 1));
+        other.release().await.unwrap();
+        sleep(SECOND).await;
+        let executed: Vec<_> = nodes.iter().map(EmbeddedNode::executed).collect();
+        sleep(120 * SECOND).await;
+        let later: Vec<_> = nodes.iter().map(EmbeddedNode::executed).collect();
+        assert_eq!(executed, later);
+        assert!(nodes.iter().all(|node| node.names().is_empty()));
     }
 }
 

@@ -1,13 +1,14 @@
 //! At most one client is inside while it believes to hold the lock.
 
 use super::{Property, Violation, moment};
-use crate::history::{History, Section};
+use crate::history::{Access, History, Section};
 
 /// Two stays under different holds of one name must not share a stretch of true time in which both believe.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let mut stays: Vec<(&Section, u64)> = history
         .sections
         .iter()
+        .filter(|section| section.access == Access::Alone)
         .filter_map(|section| Some((section, section.believed?)))
         .collect();
     stays.sort_by_key(|(section, _)| (section.name, section.entered));

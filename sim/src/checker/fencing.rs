@@ -1,7 +1,7 @@
 //! Tokens are unique and grow; a store never takes a smaller one than it has seen.
 
 use super::{Property, Violation, moment};
-use crate::history::{Accepted, Grant, History};
+use crate::history::{Accepted, Access, Grant, History};
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     unique(history)
@@ -9,9 +9,15 @@ pub(super) fn check(history: &History) -> Option<Violation> {
         .or_else(|| taken_in_order(history))
 }
 
+/// All but those of readers, who get no token of their own but that of the last writer.
+fn new_tokens(history: &History) -> impl Iterator<Item = &Grant> {
+    let grants = history.grants.iter();
+    grants.filter(|grant| grant.access != Access::Read)
+}
+
 /// No two holds of a name have one token.
 fn unique(history: &History) -> Option<Violation> {
-    let mut grants: Vec<&Grant> = history.grants.iter().collect();
+    let mut grants: Vec<&Grant> = new_tokens(history).collect();
     grants.sort_by_key(|grant| (grant.name, grant.token, grant.won));
     let twice = grants.iter().zip(grants.iter().skip(1));
     let (a, b) = twice
@@ -31,7 +37,7 @@ fn unique(history: &History) -> Option<Violation> {
 
 /// A hold that was asked for after another was won has the larger token.
 fn growing(history: &History) -> Option<Violation> {
-    let mut asked: Vec<&Grant> = history.grants.iter().collect();
+    let mut asked: Vec<&Grant> = new_tokens(history).collect();
     let mut won = asked.clone();
     asked.sort_by_key(|grant| (grant.name, grant.invoked));
     won.sort_by_key(|grant| (grant.name, grant.won));

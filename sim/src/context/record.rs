@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorlock::{AcquireError, ConfirmError, ReleaseError};
 
 use super::Context;
-use crate::history::{Accepted, Action, Grant, HoldId, NameId, Operation, Outcome};
+use crate::history::{Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome};
 use crate::store::Writing;
 use crate::subject::{Guard, Hold, Subject};
 use crate::world::with;
@@ -21,6 +21,27 @@ pub struct Held {
     /// The guard.
     pub guard: Guard,
     pub(crate) hold: HoldId,
+    pub(crate) access: Access,
+    /// The hold of the same owner who writes, of one who reads beside that.
+    pub(crate) under: HoldId,
+}
+
+impl Held {
+    fn of(guard: Guard, hold: HoldId, access: Access) -> Self {
+        Held {
+            guard,
+            hold,
+            access,
+            under: HoldId::NONE,
+        }
+    }
+
+    /// The same for one who reads beside this hold, in which it writes.
+    #[must_use]
+    pub fn under(mut self, writing: &Held) -> Self {
+        self.under = writing.hold;
+        self
+    }
 }
 
 /// An operation that has begun.
@@ -57,7 +78,7 @@ impl Context {
     }
 
     /// Notes that an acquisition was won: a new hold, or an old one entered again.
-    fn won(&self, begun: Begun, guard: &Guard) -> HoldId {
+    fn won(&self, begun: Begun, guard: &Guard, access: Access) -> HoldId {
         let process = self.who.process();
         let (id, token) = (guard.id(), guard.token());
         with(|world| {
@@ -83,6 +104,7 @@ impl Context {
                         invoked,
                         won,
                         token: token.map_or(0, |token| token.0),
+                        access,
                     });
                 });
             }
@@ -117,8 +139,8 @@ impl Context {
         let begun = self.begin(Action::Acquire, mask(names), HoldId::NONE, 0);
         match self.cancellable(lock.acquire()).await {
             Ok(Ok(guard)) => {
-                let hold = self.won(begun, &guard);
-                Ok(Held { guard, hold })
+                let hold = self.won(begun, &guard, lock.access());
+                Ok(Held::of(guard, hold, lock.access()))
             }
             Ok(Err(error)) => {
                 self.end(begun, Outcome::Fail);
@@ -143,8 +165,8 @@ impl Context {
         let begun = self.begin(Action::Try, mask(names), HoldId::NONE, 0);
         match self.cancellable(lock.try_acquire()).await {
             Ok(Ok(Some(guard))) => {
-                let hold = self.won(begun, &guard);
-                Ok(Some(Held { guard, hold }))
+                let hold = self.won(begun, &guard, lock.access());
+                Ok(Some(Held::of(guard, hold, lock.access())))
             }
             Ok(Ok(None)) => {
                 self.end(begun, Outcome::Fail);
@@ -171,10 +193,7 @@ impl Context {
         match self.cancellable(held.guard.reenter()).await {
             Ok(Ok(guard)) => {
                 self.end(begun, Outcome::Ok);
-                Ok(Held {
-                    guard,
-                    hold: held.hold,
-                })
+                Ok(Held { guard, ..*held })
             }
             Ok(Err(error)) => {
                 self.end(begun, confirmed(&error));

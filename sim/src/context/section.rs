@@ -2,7 +2,7 @@
 
 use super::{Context, Held};
 use crate::client::Who;
-use crate::history::{self, HoldId};
+use crate::history::{self, Access, HoldId};
 use crate::subject::Hold;
 use crate::world::with;
 
@@ -22,15 +22,15 @@ impl Context {
     /// Goes into the sections of all names of a guard.
     pub fn critical_section(&self, guard: &impl Hold) -> Section {
         let hold = with(|world| world.hold_of(self.who(), guard.id()).id());
-        self.enter(guard, hold)
+        self.enter(guard, hold, Access::Alone, HoldId::NONE)
     }
 
     /// The same for a guard whose acquisition was recorded.
     pub fn section(&self, held: &Held) -> Section {
-        self.enter(&held.guard, held.hold)
+        self.enter(&held.guard, held.hold, held.access, held.under)
     }
 
-    fn enter(&self, guard: &impl Hold, hold: HoldId) -> Section {
+    fn enter(&self, guard: &impl Hold, hold: HoldId, access: Access, under: HoldId) -> Section {
         let who = self.who();
         // Read before the world is borrowed: it reads the clock.
         let is_held = guard.is_held();
@@ -46,6 +46,8 @@ impl Context {
                     entered,
                     believed: is_held.then_some(entered),
                     left: u64::MAX,
+                    access,
+                    under,
                 });
             });
             Section {

@@ -199,7 +199,7 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
     scene.violated = Some(at);
     let whole = (super::scene::AXIS, scene.height);
     match violation.property {
-        Property::Exclusion => both_inside(scene, &run.history, violation),
+        Property::Exclusion | Property::ReadWrite => both_inside(scene, &run.history, violation),
         Property::Progress | Property::Orphans => {
             let from = run.history.healed.min(scene.end);
             let shape = Shape::Bar {
@@ -212,7 +212,11 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
             let title = format!("{}: {}", violation, stretch(from, at));
             scene.push(shape, "wrong waiting", title);
         }
-        Property::Fencing | Property::Usage | Property::HoldCount | Property::Ownership => {
+        Property::Fencing
+        | Property::Usage
+        | Property::HoldCount
+        | Property::Ownership
+        | Property::Fairness => {
             involved(scene, run, violation);
         }
     }

@@ -77,6 +77,11 @@ fn headline(verdict: &Verdict) -> String {
         Property::HoldCount => format!("A hold of {name} counts wrongly"),
         Property::Progress => "Nobody gets the lock any more".to_owned(),
         Property::Orphans => format!("A claim on {name} stays behind"),
+        Property::Fairness => format!("Somebody who waits for {name} is overtaken"),
+        Property::ReadWrite if violation.story.starts_with("node") => {
+            format!("{name} is kept from somebody by nobody")
+        }
+        Property::ReadWrite => format!("Somebody writes {name} beside others"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fault::Kind;
 use crate::plan::{Lane, Plan};
-use crate::variant::{Flaw, Variant};
+use crate::variant::Variant;
 
 /// What somebody asked for and the lane of sockets has not.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -53,9 +53,7 @@ impl Lacks {
         if plan.lane == Lane::Fast {
             return Ok(());
         }
-        let is_of_nodes =
-            |flaw: &Flaw| matches!(flaw, Flaw::SetNx | Flaw::Increments | Flaw::DeleteUnchecked);
-        if plan.variant.flaws().iter().any(is_of_nodes) {
+        if plan.variant.flaws().iter().any(|flaw| flaw.is_of_nodes()) {
             return Err(Lacks::Variant(plan.variant));
         }
         let nodes = &plan.nodes;

@@ -128,7 +128,8 @@ impl World {
                 continue;
             }
             for name in self.history.names.clone() {
-                if self.stands(node, &name) {
+                let queue = format!("redisson_lock_queue:{{{name}}}");
+                if self.stands(node, &name) || self.stands(node, &queue) {
                     let name = self.history.name(&name);
                     left.push(Leftover { node, name });
                 }

@@ -13,8 +13,8 @@ use quorlock_core::lease::Lease;
 use quorlock_core::message::Acquire;
 use quorlock_core::owner::ClientId;
 
+use super::Flaw;
 use super::layout::Member;
-use super::{Flaw, Variant};
 use crate::client::Who;
 use crate::executor::Part;
 use crate::plan::Plan;
@@ -36,7 +36,7 @@ pub(crate) struct Client {
 impl Client {
     /// `None` where the product is run.
     pub(crate) fn new(who: Who, plan: &Rc<Plan>) -> Option<Rc<Self>> {
-        if plan.variant == Variant::Product {
+        if plan.variant.has_product_clients() {
             return None;
         }
         let runtime = SimRuntime(who);

@@ -63,4 +63,40 @@ pub enum Flaw {
     ReleaseStopsAtLoss,
     /// A member is given as long to answer as the transport tries, not a small part of the lease.
     MembersHaveTime,
+    /// The node serves and wakes whoever came last.
+    NewestIsNext,
+    /// Places in a queue end by the clocks of clients: each asks the node to drop those whose time is up by its own.
+    ClientsTimePlaces,
+    /// A waiter that gives up stays in the queue, and one that died does so for minutes.
+    PlaceOutlivesWaiter,
+    /// Whoever renews a reader renews all of them.
+    ReadersRenewAll,
+    /// The claims of all readers end together, when the lease of the last one that asked does.
+    OneLeaseForReaders,
+    /// A writer is not kept out by readers.
+    WriterJoinsReaders,
+    /// Who reads and wants to write waits until nobody reads.
+    UpgradeWaits,
+}
+
+impl Flaw {
+    /// Whether it is about queues or readers: then what clients do otherwise is what the product does.
+    pub(crate) const fn is_of_modes(self) -> bool {
+        matches!(
+            self,
+            Flaw::NewestIsNext
+                | Flaw::ClientsTimePlaces
+                | Flaw::PlaceOutlivesWaiter
+                | Flaw::ReadersRenewAll
+                | Flaw::OneLeaseForReaders
+                | Flaw::WriterJoinsReaders
+                | Flaw::UpgradeWaits
+        )
+    }
+
+    /// Whether it is the nodes that are wrong.
+    pub(crate) const fn is_of_nodes(self) -> bool {
+        let of_plain = matches!(self, Flaw::SetNx | Flaw::Increments | Flaw::DeleteUnchecked);
+        of_plain || (self.is_of_modes() && !matches!(self, Flaw::UpgradeWaits))
+    }
 }

@@ -3,7 +3,7 @@
 use quorlock::WallMillis;
 use quorlock::transport::{AcquireReply, Applied, Held, Node, Reply, Request};
 
-use super::{Flaw, Variant};
+use super::{Flaw, Variant, modes};
 
 /// Executes a request as the node of this variant does.
 pub(crate) fn apply(
@@ -14,6 +14,9 @@ pub(crate) fn apply(
 ) -> Applied {
     if variant.flaws().is_empty() {
         return keys.apply(now, request);
+    }
+    if variant.has_product_clients() {
+        return modes::apply(keys, now, request, variant);
     }
     match request {
         Request::Acquire(ask) => {

@@ -1,6 +1,6 @@
 //! Renewals that fail, and renewals that must not be.
 
-use quorlock::transport::{Cause, Request};
+use quorlock::transport::{Cause, Held, Request};
 use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -71,6 +71,38 @@ async fn story_03_the_renewal_after_a_failed_one_is_sent() {
         assert!(secs(10) < guard.validity(), "after {failure:?}");
         assert!(is_claimed_by(&node, "a", &guard, 1));
         assert!(12 < way.take_sent().len());
+    }
+}
+
+/// One lock of many that could not be renewed ended the renewal of those behind it, and one node that failed that of
+/// locks on others. Here a thousand holds share their renewals; some are lost, the key of one has become something
+/// else, and one node of five does not answer. All others go on, in every pass.
+#[tokio::test(start_paused = true)]
+async fn story_23_what_cannot_be_renewed_stops_no_other_renewal() {
+    for many in [1, 5] {
+        let nodes = nodes(many);
+        let locks = client(&nodes);
+        let names: Vec<String> = (0..1_000).map(|index| format!("lock-{index}")).collect();
+        let mut guards = Vec::new();
+        for name in &names {
+            guards.push(locks.lock(name).acquire().await.unwrap());
+        }
+        for (node, index) in nodes.iter().zip(0..) {
+            node.put(&name("lock-1"), Held::NotALock, None);
+            node.put(&name("lock-500"), foreign(), Some(secs(3_600)));
+            if many == 5 && index == 3 {
+                node.pause();
+            }
+        }
+        locks.force_release("lock-0").await.unwrap();
+        locks.force_release("lock-999").await.unwrap();
+        sleep(secs(300)).await;
+        let held: Vec<usize> = (0..guards.len())
+            .filter(|i| !guards[*i].is_held())
+            .collect();
+        assert_eq!(held, [0, 1, 500, 999]);
+        let others = guards.iter().filter(|guard| guard.is_held());
+        assert!(others.into_iter().all(|guard| secs(15) < guard.validity()));
     }
 }
 
