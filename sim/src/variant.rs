@@ -140,6 +140,8 @@ variants! {
     /// Members are asked one after the other, each has time, and nobody compares the time with the lease: neither at
     /// the end of the round nor later. There is no round trip to agree on a token either.
     UncheckedRound = "unchecked-round", [OneByOne, MembersHaveTime, LateWinTaken, NoDeadline, MaximumIsToken];
+    /// The first renewal that fails ends the watchdog, and the holder never looks at its deadline.
+    SilentLoss = "silent-loss", [RenewalEndsAtError, NoDeadline];
     /// The product's clients, and nodes that serve and wake whoever of the queue of a fair lock came last.
     NewestFirst = "newest-first", [NewestIsNext];
     /// The product's clients, and nodes on which places in a queue end by the clocks of clients, as in Redisson.

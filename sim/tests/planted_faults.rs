@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use quorlock_sim::checker::Property;
-use quorlock_sim::fault::{Direction, Fault};
+use quorlock_sim::fault::{Direction, Fault, ServerError};
 use quorlock_sim::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
@@ -350,6 +350,20 @@ fn still_at_it(plan: &mut Plan) {
     plan.progress_within = Some(Span::millis(900));
 }
 
+/// Work takes longer than a lease, and one node refuses everything for a while.
+fn refusing(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 2;
+    plan.workload.hold_least = Span::millis(100);
+    plan.workload.hold_most = Span::millis(400);
+    plan.faults.push(Fault::ServerError {
+        at: Span::millis(300),
+        lasts: Span::millis(500),
+        node: 0,
+        error: ServerError::Busy,
+    });
+}
+
 /// Holders of one lock stay for long enough to be renewed, and one of three clients dies again and again.
 fn renewed_and_killed(plan: &mut Plan) {
     one_name(plan);
@@ -419,6 +433,7 @@ planted! {
     a_release_ends_at_what_was_lost: ReleaseStops, Multi, LongWork, "none", forgetful => Progress within 20;
     a_round_is_never_held_against_the_time: UncheckedRound, Redlock, MutualExclusion, "none", far_away => Exclusion within 50;
     set_nx_is_undone_by_del: SetNxDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 20;
+    a_failed_renewal_is_the_last: SilentLoss, Redlock, LongWork, "none", refusing => Exclusion within 20;
     whoever_comes_last_is_served_first: NewestFirst, Single, Fair, "none", one_name => Fairness within 10;
     places_end_by_the_clocks_of_clients: ClientClockQueue, Single, Fair, "none", clocks_of_clients_off => Fairness within 10;
     a_waiter_that_gives_up_keeps_its_place: KeptPlace, Single, Fair, "none", still_at_it => Progress within 10;

@@ -34,7 +34,7 @@ fn every_case_of_the_catalog_comes_out_as_expected() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Rows of the catalog: one node, failover, several locks, a quorum, the model-checked variants, figures.
+/// Rows of the catalog: one node, failover, several locks, a quorum, the model-checked variants, figures, modes.
 #[test]
 fn the_catalog_has_every_part() {
     let ids: Vec<String> = built_in().unwrap().into_iter().map(|s| s.id).collect();
@@ -46,6 +46,7 @@ fn the_catalog_has_every_part() {
         ("Q", 29),
         ("V-", 12),
         ("F", 2),
+        ("L", 8),
     ] {
         assert!(least <= count(prefix), "{prefix}: {}", count(prefix));
     }

@@ -22,6 +22,7 @@ catalog! {
     "Q23" "Q24" "Q25" "Q26" "Q27" "Q28" "Q29" "Q30" "Q31" "Q33"
     "V-A" "V-B" "V-C" "V-D" "V-E" "V-F" "V-G" "V-H" "V-I" "V-J" "V-K" "V-L"
     "F1" "F2"
+    "L1" "L2" "L3" "L4" "L5" "L6" "L7" "L8"
 }
 
 /// All of them, in the order of the catalog.

@@ -63,6 +63,8 @@ pub enum Flaw {
     ReleaseStopsAtLoss,
     /// A member is given as long to answer as the transport tries, not a small part of the lease.
     MembersHaveTime,
+    /// The first renewal that fails is the last.
+    RenewalEndsAtError,
     /// The node serves and wakes whoever came last.
     NewestIsNext,
     /// Places in a queue end by the clocks of clients: each asks the node to drop those whose time is up by its own.

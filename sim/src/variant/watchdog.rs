@@ -17,6 +17,9 @@ pub(super) async fn watch(hold: Rc<Hold>) {
     loop {
         let next_pass = client.now() + hold.lease.length() / 3;
         while let Some(answer) = asking.next(next_pass).await {
+            if answer.reply.is_err() && client.has(Flaw::RenewalEndsAtError) {
+                return;
+            }
             handle(&hold, &answer, latest_pass);
         }
         let goes_on = client.has(Flaw::WatchdogOutlivesRelease)
