@@ -1,0 +1,102 @@
+//! Ten thousand hand-overs of a fair lock, every one in its turn, while no two clocks agree.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use quorlock::OwnerId;
+use quorlock_sim::fault::Fault;
+use quorlock_sim::history::{Answered, History};
+use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Workload, WorkloadKind};
+use quorlock_sim::plan_file;
+use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::span::{Span, Step};
+use quorlock_sim::variant::Variant;
+
+/// As many as are to be seen.
+const HANDOVERS: u64 = 10_000;
+
+/// Ten clients, two at work in each, on one node. No two clocks agree: they are up to five minutes off either way, and
+/// that of the node by an hour.
+fn plan(variant: Variant) -> Plan {
+    let steps = (0..10u16).map(|client| Fault::ClientStep {
+        at: Span::ZERO,
+        client,
+        by: Step::millis(i64::from(client) * 60_000 - 300_000),
+    });
+    let node = Fault::NodeStep {
+        at: Span::ZERO,
+        node: 0,
+        by: Step::millis(3_600_000),
+    };
+    Plan {
+        lock: LockKind::Single,
+        variant,
+        clients: 10,
+        duration: Span::secs(25),
+        nodes: Nodes {
+            count: 1,
+            ..Nodes::default()
+        },
+        network: Network {
+            least: Span::micros(100),
+            most: Span::micros(400),
+            ..Network::default()
+        },
+        workload: Workload {
+            kind: WorkloadKind::Fair,
+            hold_least: Span::micros(100),
+            hold_most: Span::millis(1),
+            think_least: Span::ZERO,
+            think_most: Span::millis(2),
+            looks: 1,
+            ..Workload::default()
+        },
+        faults: steps.chain([node]).collect(),
+        ..Plan::default()
+    }
+}
+
+/// How often the lock went to somebody who had waited for it.
+///
+/// # Errors
+/// At which answer it went to somebody else than the one who had waited for longest.
+fn handovers(history: &History) -> Result<u64, usize> {
+    let mut queue: VecDeque<OwnerId> = VecDeque::new();
+    let mut handovers = 0;
+    for (index, turn) in history.turns.iter().enumerate() {
+        match turn.answer {
+            Answered::Queued { .. } if !queue.contains(&turn.owner) => queue.push_back(turn.owner),
+            Answered::Left(_) => queue.retain(|owner| *owner != turn.owner),
+            Answered::Served => match queue.pop_front() {
+                Some(first) if first == turn.owner => handovers += 1,
+                Some(_) => return Err(index),
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    Ok(handovers)
+}
+
+#[test]
+fn story_10_ten_thousand_turns_are_taken_in_order_by_clocks_that_are_minutes_off() {
+    let plan = plan(Variant::Product);
+    plan_file::check(&plan).expect("a plan that can be run");
+    let run = run(&Rc::new(plan));
+    assert_eq!(run.verdict, Verdict::Holds);
+    let handovers = handovers(&run.history).expect("everybody in turn");
+    assert!(HANDOVERS <= handovers, "{handovers}");
+}
+
+#[test]
+fn where_clocks_of_clients_decide_turns_are_taken_out_of_order() {
+    let mut plan = plan(Variant::ClientClockQueue);
+    plan.duration = Span::secs(2);
+    let run = run(&Rc::new(plan));
+    assert!(handovers(&run.history).is_err());
+    assert!(
+        matches!(run.verdict, Verdict::Violated(_)),
+        "{:?}",
+        run.verdict
+    );
+}
