@@ -32,6 +32,15 @@ impl fmt::Display for NodeReport {
     }
 }
 
+/// What stands in the way, as far as somebody who asks in this mode can tell: a fair lock that is held has the layout of
+/// a plain one.
+fn standing(asked: Mode, found: Mode) -> String {
+    match (asked, found) {
+        (Mode::Read | Mode::Write, Mode::Plain) => "plain or fair lock".to_owned(),
+        _ => found.to_string(),
+    }
+}
+
 fn list(reports: &[NodeReport]) -> String {
     let lines: Vec<_> = reports.iter().map(ToString::to_string).collect();
     lines.join("; ")
@@ -65,7 +74,8 @@ pub enum AcquireError {
     },
     /// A lock of another mode stands under the name.
     #[error(
-        "{names}: asked for a {asked}, but a {found} stands under the name; use one mode per name"
+        "{names}: asked for a {asked}, but a {} stands under the name; use one mode per name",
+        standing(*asked, *found)
     )]
     OtherMode {
         /// What was to be locked.

@@ -188,6 +188,25 @@ async fn a_plain_lock_is_told_that_others_wait_for_the_fair_one() {
     );
 }
 
+/// Both are one hash, so nobody could tell which it is.
+#[tokio::test(start_paused = true)]
+async fn whoever_wants_to_read_or_write_is_told_that_it_may_be_a_fair_lock() {
+    let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+    let _held = locks.fair("a").acquire().await.unwrap();
+    for (lock, asked) in [
+        (locks.read("a"), "read lock"),
+        (locks.write("a"), "write lock"),
+    ] {
+        let error = lock.acquire().await.unwrap_err().to_string();
+        let expected = format!("a: asked for a {asked}, but a plain or fair lock stands under");
+        assert!(error.starts_with(&expected), "{error}");
+    }
+    let _written = locks.write("b").acquire().await.unwrap();
+    let error = locks.fair("b").acquire().await.unwrap_err().to_string();
+    let expected = "b: asked for a fair lock, but a write lock stands under the name";
+    assert!(error.starts_with(expected), "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn several_nodes_are_refused_with_the_reason() {
     let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();

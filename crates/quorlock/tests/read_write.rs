@@ -210,6 +210,40 @@ async fn story_22_no_renewal_of_a_reader_outlives_its_release() {
     }
 }
 
+/// Reads for a second, then again, through a turnstile or not.
+async fn keep_reading(locks: Locks, turnstile: Option<&'static str>) {
+    loop {
+        let pass = match turnstile {
+            Some(name) => Some(locks.fair(name).acquire().await.unwrap()),
+            None => None,
+        };
+        let reader = locks.read("a").acquire().await.unwrap();
+        drop(pass);
+        sleep(SECOND).await;
+        reader.release().await.unwrap();
+    }
+}
+
+/// What the guide says for whoever needs it.
+#[tokio::test(start_paused = true)]
+async fn a_turnstile_lets_a_writer_in_whom_readers_would_keep_out_for_ever() {
+    for turnstile in [None, Some("a/turnstile")] {
+        let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+        let mut readers = Vec::new();
+        for _ in 0..3 {
+            readers.push(tokio::spawn(keep_reading(locks.clone(), turnstile)));
+            sleep(SECOND / 3).await;
+        }
+        let _place = match turnstile {
+            Some(name) => Some(locks.fair(name).acquire().await.unwrap()),
+            None => None,
+        };
+        let wanted = locks.write("a").wait(20 * SECOND).acquire().await;
+        assert_eq!(wanted.is_ok(), turnstile.is_some(), "{wanted:?}");
+        readers.iter().for_each(|reader| reader.abort());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_reader_is_renewed_and_learns_of_its_loss() {
     for (nodes, locks) in clients() {
