@@ -5,12 +5,14 @@
 
 mod callers;
 mod contestant;
+mod fair;
 mod handover;
 mod herd;
 mod keeping;
 mod options;
 mod process;
 mod progress;
+mod readers;
 mod report;
 mod uncontended;
 mod waiters;
@@ -53,6 +55,16 @@ const CASES: &[Case] = &[
         name: "herd",
         about: "50 waiting processes on one name",
         run: herd::run,
+    },
+    Case {
+        name: "fair",
+        about: "2, 10 and 50 clients of one fair lock",
+        run: fair::run,
+    },
+    Case {
+        name: "readers",
+        about: "1,000 readers of one name, and one more",
+        run: readers::run,
     },
     Case {
         name: "keeping",

@@ -25,18 +25,31 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
 
 /// A way to a server that counts what goes through it.
 #[derive(Clone, Debug)]
-struct Counting {
-    inner: RedisTransport,
-    sent: Arc<Sent>,
+pub(crate) struct Counting {
+    pub(crate) inner: RedisTransport,
+    pub(crate) sent: Arc<Sent>,
 }
 
 /// How many commands were sent, by kind.
 #[derive(Debug, Default)]
-struct Sent {
+pub(crate) struct Sent {
     acquires: AtomicU64,
     releases: AtomicU64,
     renewals: AtomicU64,
     subscriptions: AtomicU64,
+}
+
+impl Sent {
+    /// Acquires, releases, renewals and subscriptions for each of so many hand-overs.
+    pub(crate) fn each(&self, handovers: f64) -> [f64; 4] {
+        let kinds = [
+            &self.acquires,
+            &self.releases,
+            &self.renewals,
+            &self.subscriptions,
+        ];
+        kinds.map(|kind| kind.load(Ordering::Relaxed) as f64 / handovers)
+    }
 }
 
 impl Transport for Counting {
@@ -102,13 +115,7 @@ fn measure(options: &Options, nodes: usize) -> Figure {
     });
     drop(servers);
     let handovers = (WAITERS * holds_each) as f64;
-    let each = |kind: &AtomicU64| kind.load(Ordering::Relaxed) as f64 / handovers;
-    let [acquires, releases, renewals, subscriptions] = [
-        each(&sent.acquires),
-        each(&sent.releases),
-        each(&sent.renewals),
-        each(&sent.subscriptions),
-    ];
+    let [acquires, releases, renewals, subscriptions] = sent.each(handovers);
     Figure {
         case: "waiters",
         what: "50 in one process, commands a hand-over".into(),
