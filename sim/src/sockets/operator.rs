@@ -6,6 +6,12 @@ use crate::node::Role;
 use crate::redis::{SessionId, WallMicros};
 use crate::world::World;
 
+/// The field of a read-write lock that is no claim.
+const MODE: &[u8] = b"mode";
+
+/// What follows the owner in the field of a writer's claim.
+const WRITER: &[u8] = b":write";
+
 /// A command as a client sends it.
 fn packed(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
@@ -76,17 +82,29 @@ impl World {
         }
     }
 
-    /// The claims on all names that are spoken of: name, owner, count.
+    /// The claims on all names that are spoken of: name, owner, count. Readers whose leases have run out have none.
     fn claims(&mut self, node: u16, bytes: &[u8]) -> Vec<(String, Vec<u8>, i64)> {
         let names = self.history.names.iter();
         let spoken_of = names.filter(|name| contains(bytes, name.as_bytes()));
         let mut claims = Vec::new();
         for name in spoken_of.cloned().collect::<Vec<String>>() {
             let answer = words(&self.operate(node, &[b"HGETALL", name.as_bytes()]));
-            for pair in answer.chunks_exact(2) {
+            let pairs = answer.chunks_exact(2);
+            let is_read_write = pairs
+                .clone()
+                .any(|pair| pair.first().is_some_and(|f| f == MODE));
+            for pair in pairs {
                 let [owner, count] = pair else { continue };
+                let is_over = is_read_write && !owner.ends_with(WRITER) && {
+                    let owner = String::from_utf8_lossy(owner);
+                    !self.stands(node, &format!("{{{name}}}:{owner}:rwlock_timeout:1"))
+                };
+                if owner == MODE || is_over {
+                    continue;
+                }
+                let owner = owner.strip_suffix(WRITER).unwrap_or(owner);
                 let count = String::from_utf8_lossy(count).parse().unwrap_or(0);
-                claims.push((name.clone(), owner.clone(), count));
+                claims.push((name.clone(), owner.to_vec(), count));
             }
         }
         claims
