@@ -72,17 +72,21 @@ if not yours then
   end
 end
 
--- A queue that begins with a waiter of ours ends when the last of ours is dead. Redisson's has no TTL.
-local function settle()
+-- A queue that begins with a waiter of ours ends when the last of ours is dead. Redisson's has no TTL. Only who has a
+-- place makes it longer: who is granted the name has left it.
+local function settle(waits)
   local first = call('LINDEX', queue, 0)
   if not first then return end
   if not call('ZSCORE', alive, first) then
     call('PERSIST', queue)
     call('PERSIST', timeouts)
-  elseif 0 < keep and call('PTTL', queue) < keep then
-    call('PEXPIRE', queue, keep)
-    call('PEXPIRE', timeouts, keep)
-    call('PEXPIRE', alive, keep)
+  elseif 0 < keep then
+    local ends = call('PTTL', queue)
+    if ends == -1 or waits and ends < keep then
+      call('PEXPIRE', queue, keep)
+      call('PEXPIRE', timeouts, keep)
+      call('PEXPIRE', alive, keep)
+    end
   end
 end
 
@@ -101,7 +105,7 @@ if not yours and not (free and (not head or head == owner)) then
     call('ZADD', alive, string.format('%.0f', math.max(before, now + keep)), owner)
     reply = {3, reply}
   end
-  settle()
+  settle(true)
   if free and dropped then
     head = head or owner
     call('PUBLISH', ARGV[6] .. ':' .. head, '0')
@@ -139,6 +143,6 @@ if head then
   call('LPOP', queue)
   call('ZREM', timeouts, owner)
   call('ZREM', alive, owner)
-  settle()
+  settle(false)
 end
 return {1, token}

@@ -78,7 +78,8 @@ impl Cases {
         let ran = Cell::new(0u32);
         let ended = TestRunner::new_with_rng(config, rng).run(sequences, |steps| {
             ran.set(ran.get() + 1);
-            if ran.get().is_multiple_of(TELLING) {
+            // Those of shrinking come after all others.
+            if ran.get() <= self.count && ran.get().is_multiple_of(TELLING) {
                 println!("{} of {} sequences", ran.get(), self.count);
             }
             test(&steps).map_err(proptest::test_runner::TestCaseError::fail)
