@@ -211,6 +211,8 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
             WorkloadKind::UnfencedWrites => false,
             // There is no owner of names on several nodes.
             WorkloadKind::Reentrant => lock != LockKind::Multi,
+            // Queues on several nodes have no common order.
+            WorkloadKind::Fair => lock != LockKind::Redlock,
             _ => true,
         });
     let watchdog = select(&[Watchdog::Off, Watchdog::On][..]);
