@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::{Guard, Locks};
+use quorlock::{Guard, Locks, NodeTrust};
 use quorlock_tests::server::Server;
 use rand::seq::SliceRandom;
 use rslock::{LockGuard, LockManager};
@@ -40,29 +40,30 @@ fn measure(options: &Options, nodes: usize) -> Figure {
     let (turns, slice) = options.pick((15, 1000), (4, 500));
     let slice = Duration::from_millis(slice);
     let addresses: Vec<_> = servers.iter().map(Server::address).collect();
-    let (ours, peers, alone) = options.block_on(async move {
-        let mut pair = Vec::new();
+    let (ours, peers, alone, plain) = options.block_on(async move {
+        let (mut pair, mut without) = (Vec::new(), Vec::new());
         for _ in 0..2 {
-            pair.push(Client::Ours(
-                Locks::builder()
-                    .trust_fresh_nodes()
-                    .quorum(&addresses)
-                    .await
-                    .expect("servers are there"),
-            ));
+            let ours = Locks::builder().trust_fresh_nodes();
+            let plain = ours.clone().node_trust(NodeTrust::Unwatched);
+            let plain = plain.clock_margin(Duration::ZERO);
+            let ours = ours.quorum(&addresses).await.expect("servers are there");
+            let plain = plain.quorum(&addresses).await.expect("servers are there");
+            pair.push(Client::Ours(ours));
+            without.push(Client::Ours(plain));
         }
         let peers = [0, 1].map(|_| Client::Rslock(LockManager::new(addresses.clone())));
         let bare = [Client::Bare(Contestants::connect(&servers).await.bare)];
-        let mut uses = (Vec::new(), Vec::new(), Vec::new());
+        let mut uses = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut progress = Progress::new(format!("n = {nodes}"), turns);
         for turn in 0..turns {
-            let mut order = [0, 1, 2];
+            let mut order = [0, 1, 2, 3];
             order.shuffle(&mut rand::rng());
             for who in order {
                 match who {
                     0 => uses.0.push(in_use(&pair, slice).await),
                     1 => uses.1.push(in_use(&peers, slice).await),
-                    _ => uses.2.push(in_use(&bare, slice).await),
+                    2 => uses.2.push(in_use(&bare, slice).await),
+                    _ => uses.3.push(in_use(&without, slice).await),
                 }
             }
             progress.at(turn + 1);
@@ -84,7 +85,8 @@ fn measure(options: &Options, nodes: usize) -> Figure {
         bare: Some(share(&alone)),
         rslock: Some(share(&peers)),
         note: format!(
-            "hand-overs a second: ours {:.0}, rslock {:.1}",
+            "without remedies {:.3}; hand-overs a second: ours {:.0}, rslock {:.1}",
+            share(&plain).median,
             rate(&ours),
             rate(&peers)
         ),
