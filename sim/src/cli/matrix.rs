@@ -27,7 +27,7 @@ pub(super) struct MatrixRun {
     /// Write matrix.md, matrix.csv and matrix.json into this folder.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
-    /// Shrink the first failure of RedLock under each class, too: breaks.md tells them, breaks/ has a page for each.
+    /// Shrink the first failure of RedLock under each class, too: breaks.md tells them, breaks/ has a picture of each.
     #[arg(long)]
     examples: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ const BREAKS: &str = "# What still breaks
 
 RedLock with its defaults, under faults that go further than its assumptions: for each class of the matrix in which something
 broke, the first failure, shrunk to as few faults, clients, nodes and events as still break the same property. The plan of each
-runs it again: save it as a file, and call `quorlock-sim run FILE`, or `quorlock-sim report FILE -o page.html` for the picture.
+runs it again: save it as a file, and call `quorlock-sim run FILE`, or `quorlock-sim report FILE -o page.html` to look around in it.
 
 ";
 
@@ -92,8 +92,8 @@ impl MatrixRun {
         let mut text = BREAKS.to_owned();
         for example in examples {
             text += &example.markdown("breaks")?;
-            let page = self.out.join("breaks").join(example.file_name());
-            write_file(&page, &example.page())?;
+            let figure = self.out.join("breaks").join(example.file_name());
+            write_file(&figure, &example.figure())?;
         }
         write_file(&self.out.join("breaks.md"), &text)
     }

@@ -46,23 +46,23 @@ fn first_seed(cell: &Cell) -> Option<u64> {
 }
 
 impl Example {
-    /// The name of its page.
+    /// The name of its picture.
     #[must_use]
     pub fn file_name(&self) -> String {
         let words = self.class.id.split(|c: char| !c.is_alphanumeric());
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-        format!("{}.html", words.join("-"))
+        format!("{}.svg", words.join("-"))
     }
 
-    /// A page for a browser.
+    /// Its picture, in SVG.
     #[must_use]
-    pub fn page(&self) -> String {
+    pub fn figure(&self) -> String {
         let plan = Rc::clone(&self.shrunk.run.plan);
         let (run, recording) = run_recorded(&plan);
-        report::page(&run, &recording, self.class.id)
+        report::figure(&run, &recording)
     }
 
-    /// What it is, its story and its plan, as Markdown; the page lies in this folder.
+    /// What it is, its story and its plan, as Markdown; the picture lies in this folder.
     ///
     /// # Errors
     /// [`PlanError::Write`].
@@ -73,8 +73,8 @@ impl Example {
         let mut text = format!("## {}\n\n", capitalised(self.class.id));
         let _ = writeln!(
             text,
-            "{}. Of seed {}, shrunk from {} faults, {} clients and {} events to {}, {} and {}; \
-             [as a picture]({folder}/{}).\n",
+            "{}. Of seed {}, shrunk from {} faults, {} clients and {} events to {}, {} and {}.\n\n\
+             ![Who believed what, and which node had what]({folder}/{})\n",
             capitalised(self.class.title),
             self.seed,
             before.faults,
@@ -119,11 +119,11 @@ mod tests {
         assert!(matches!(example.shrunk.run.verdict, Verdict::Violated(_)));
         assert!(example.shrunk.after.faults <= example.shrunk.before.faults);
         let text = example.markdown("breaks").unwrap();
-        assert!(text.contains("(breaks/eviction.html)"), "{text}");
+        assert!(text.contains("(breaks/eviction.svg)"), "{text}");
         let plan = text.split("```toml\n").nth(1).unwrap();
         let plan = plan.split("```").next().unwrap();
         let plan: crate::plan::Plan = toml::from_str(plan).unwrap();
         assert_eq!(plan, *example.shrunk.run.plan);
-        assert!(example.page().contains("<svg"));
+        assert!(example.figure().contains("<svg"));
     }
 }
