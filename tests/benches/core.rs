@@ -92,7 +92,6 @@ fn node(c: &mut Criterion) {
         mode: Mode::Plain,
         owner: owner(),
         count: 0,
-        has_beat: false,
     });
     let renew = Request::Renew(Renew {
         mode: Mode::Plain,

@@ -65,8 +65,10 @@ pub async fn acquire_at_last(lock: &Lock) -> Guard {
 /// The owner and the count that stand under a name; `None` when it is free, or the server does not answer.
 #[must_use]
 pub fn claim_of(server: &Server, name: &str) -> Option<(String, u32)> {
-    let fields: Vec<(String, u32)> = server.try_command(&["HGETALL", name]).ok()?;
-    fields.into_iter().next()
+    let fields: Vec<(String, String)> = server.try_command(&["HGETALL", name]).ok()?;
+    let mut owners = fields.into_iter().filter(|(field, _)| field != "beat");
+    let (owner, count) = owners.next()?;
+    Some((owner, count.parse().expect("a count")))
 }
 
 /// Whether the claim under the name is this guard's.

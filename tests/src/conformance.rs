@@ -6,6 +6,26 @@
 //!
 //! A [`Twin`] holds a real server and a simulated one against each other, byte for byte, whoever asks them.
 
+/// Lua: the fields and values of a hash in the order of the fields, which a server may give in any.
+macro_rules! sorted {
+    () => {
+        "
+local function sorted(flat)
+  local fields, of, value = {}, {}, {}
+  for i = 1, #flat, 2 do
+    table.insert(fields, flat[i])
+    of[flat[i]] = flat[i + 1]
+  end
+  table.sort(fields)
+  for _, field in ipairs(fields) do
+    table.insert(value, field)
+    table.insert(value, of[field])
+  end
+  return value
+end"
+    };
+}
+
 mod agree;
 mod arm;
 mod embedded_arm;

@@ -147,7 +147,6 @@ pub async fn release(
         mode: Mode::Plain,
         owner: owner(number),
         count,
-        has_beat: false,
     });
     match transport.call(request).await? {
         Reply::Release(reply) => Ok(reply),

@@ -18,12 +18,6 @@ pub fn token_key(name: &Name) -> String {
     prefixed("redisson_lock_token", name)
 }
 
-/// The key of the beat of a name's claim.
-#[must_use]
-pub fn beat_key(name: &Name) -> String {
-    prefixed("quorlock_beat", name)
-}
-
 /// The channel on which the release of a name is published.
 #[must_use]
 pub fn channel(name: &Name) -> String {

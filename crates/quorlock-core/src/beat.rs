@@ -2,14 +2,14 @@
 //!
 //! Redis expires keys by its wall clock, and a forward step of it would end a claim before its time. With a margin a
 //! node keeps a claim for that much longer than its lease. So that a dead holder does not block its name for as long,
-//! the node keeps the holder's *beat* beside the claim: the number of its last request, and the lease that it stated.
+//! the claim has the holder's *beat*: the number of its last request, and the lease that it stated.
 //! A contender to which the same beat was shown for that lease, on its own clock, knows that the holder's lease is over
 //! and may replace the claim.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::lease::drift;
+use crate::lease::{Lease, drift};
 use crate::name::Name;
 use crate::owner::OwnerId;
 use crate::time::Time;
@@ -22,6 +22,18 @@ pub struct Keep {
     /// The number of the request among those of its owner, never given to a second one. The node keeps the largest
     /// that it executed.
     pub number: u64,
+}
+
+impl Keep {
+    /// The beat that the request gives the claim.
+    #[must_use]
+    pub fn beat(self, owner: OwnerId, lease: Lease) -> Beat {
+        Beat {
+            owner,
+            number: self.number,
+            lease_millis: lease.millis(),
+        }
+    }
 }
 
 /// The beat of a claim, as a refusal shows it.

@@ -125,8 +125,6 @@ pub struct Release {
     pub owner: OwnerId,
     /// The count that is left; 0 frees the name and wakes a waiter.
     pub count: u32,
-    /// Whether a beat goes with the claim.
-    pub has_beat: bool,
 }
 
 /// "Who holds the name?"

@@ -39,7 +39,8 @@ pub struct Node {
 struct Keys {
     claim: Option<Key<Held>>,
     token: Option<Key<Token>>,
-    beat: Option<Key<Beat>>,
+    /// The beat of the claim.
+    beat: Option<Beat>,
     /// Who waits for the fair lock.
     queue: Option<Key<Queue>>,
     /// Each reader's own lease.
@@ -359,12 +360,6 @@ impl Node {
         self.names.get(name)?.token(now)
     }
 
-    /// The beat that is stored for a name at `now`, whosever the name is.
-    #[must_use]
-    pub fn stored_beat(&self, now: WallMillis, name: &Name) -> Option<Beat> {
-        self.names.get(name)?.stored_beat(now)
-    }
-
     /// The beat of the claim that stands under a name at `now`, if it has one.
     #[must_use]
     pub fn beat(&self, now: WallMillis, name: &Name) -> Option<Beat> {
@@ -424,6 +419,7 @@ impl Keys {
 
     /// Deletes what stands under the name, with all that belongs to it.
     fn forget_claim(&mut self) {
+        self.beat = None;
         if let Some(Key {
             value: Held::ReadWrite(held),
             ..
@@ -471,9 +467,11 @@ impl Keys {
 
     /// Forgets what has expired; whether anything is left.
     fn sweep(&mut self, now: WallMillis) -> bool {
-        self.claim.take_if(|key| !key.is_there(now));
+        if self.claim(now).is_none() {
+            self.claim = None;
+            self.beat = None;
+        }
         self.token.take_if(|key| !key.is_there(now));
-        self.beat.take_if(|key| !key.is_there(now));
         self.queue.take_if(|key| !key.is_there(now));
         self.reads.retain(|_, key| key.is_there(now));
         *self != Keys::default()

@@ -24,7 +24,12 @@ pub struct Trust {
     /// When to ask for the marker to be ripened.
     due: Time,
     is_ripening: bool,
+    /// When to have the marker looked at as if nothing were trusted.
+    look_due: Time,
 }
+
+/// How often a marker is looked at, so that it does not expire under those who use it.
+const LOOK: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum State {
@@ -85,6 +90,7 @@ impl Trust {
             withdrawn: None,
             due: Time::NEVER,
             is_ripening: false,
+            look_due: Time::ZERO,
         }
     }
 
@@ -135,6 +141,16 @@ impl Trust {
     #[must_use]
     pub fn wants_marker(&self) -> bool {
         !matches!(self.state, State::Trusted(..))
+    }
+
+    /// What a request that is sent now is to say that is trusted: the first one of every hour says nothing.
+    pub fn next_trusted(&mut self, now: Time) -> Option<(Process, Nonce)> {
+        let trusted = self.trusted()?;
+        if now < self.look_due {
+            return Some(trusted);
+        }
+        self.look_due = now + LOOK;
+        None
     }
 
     /// The nonce to ripen now, if it was watched for long enough; then it counts as asked for.

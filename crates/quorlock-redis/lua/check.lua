@@ -1,45 +1,48 @@
 -- What a request wants to know of the server that executes it. It follows the request's own script, which is the
 -- function execute() here; a probe has none.
 --
--- KEYS, last       the marker: a string "<master_replid>:<nonce>:<longest lease in ms>:<unripe or ripe>"
--- ARGV, last four  act: 'look', or 'mark' = write an unripe marker if there is none of this process, or 'fresh' = the
+-- KEYS, last       the marker: a string "<first 13 digits of master_replid>:<nonce>:<longest lease in ms>:<unripe or ripe>"
+-- ARGV, last five  the ripe marker of the process that the client trusts, or empty
+--                  act: 'look', or 'mark' = write an unripe marker if there is none of this process, or 'fresh' = the
 --                  same, but a ripe one if there is none at all, or 'ripen' = the marker of this process with this
 --                  nonce is ripe from now on
 --                  nonce
 --                  lease that the request asks for in ms
 --                  longest lease of any client of the deployment in ms
 --
--- Replies  {reply of execute(), first 52 bits of master_replid, state, nonce}
+-- Replies  that of execute(), if the server is the process that is trusted; otherwise
+--          {reply of execute(), first 52 bits of master_replid, state, nonce}
 --          state 0 = no marker, 1 = another process's, 2 = of this process and unripe, 3 = of this process and ripe;
 --          nonce is 0 unless it is of this process
 -- Errors   LONGESTLEASE  the lease is longer, or the marker of this process states another longest lease
 --          WRONGTYPE     the marker is something else
 --
 -- It must be atomic with the request: a server that is restarted in between would be taken for the one that was
--- watched. Every check comes before the first write. The marker lives for seven days from its last use: what is asked
--- for every day does not expire, and what nobody asks for costs a watch and not safety.
-local last = #KEYS
-local marker = KEYS[last]
-KEYS[last] = nil
-last = #ARGV
-local act, nonce, lease, longest = ARGV[last - 3], ARGV[last - 2], ARGV[last - 1], ARGV[last]
-ARGV[last - 3], ARGV[last - 2], ARGV[last - 1], ARGV[last] = nil, nil, nil, nil
+-- watched. Every check comes before the first write. The marker lives for seven days, and half of them later a request
+-- that trusts nothing starts it anew: what is asked for every day does not expire, and what nobody asks for costs a
+-- watch and not safety.
+local call, marker, last = redis.call, KEYS[#KEYS], #ARGV
+local trusted, act, nonce = ARGV[last - 4], ARGV[last - 3], ARGV[last - 2]
+local lease, longest = ARGV[last - 1], ARGV[last]
 local kept, half = 604800000, 302400000
 
 if tonumber(longest) < tonumber(lease) then
   return redis.error_reply('LONGESTLEASE a lease of ' .. lease .. ' ms is longer than ' .. longest .. ' ms')
 end
--- Looking for plain text first is several times faster than a pattern over all of it.
-local text = redis.call('INFO', 'replication')
+-- Looking for plain text is several times faster than a pattern over all of it.
+local text = call('INFO', 'replication')
+local found = call('GET', marker)
+if trusted ~= '' and found == trusted and string.find(text, 'master_replid:' .. string.sub(found, 1, 13), 1, true) then
+  return execute()
+end
 local _, before = string.find(text, 'master_replid:', 1, true)
 if not before then
   return redis.error_reply('ERR the server does not say which process it is')
 end
-local process = string.sub(text, before + 1, before + 40)
-local found = redis.call('GET', marker)
+local process = string.sub(text, before + 1, before + 13)
 local own, stated, ripeness
-if found and string.sub(found, 1, 40) == process then
-  own, stated, ripeness = string.match(found, '^:(%d+):(%d+):(%a+)$', 41)
+if found and string.sub(found, 1, 13) == process then
+  own, stated, ripeness = string.match(found, '^:(%d+):(%d+):(%a+)$', 14)
   if stated ~= longest then
     return redis.error_reply('LONGESTLEASE the marker states ' .. tostring(stated) .. ' ms, and not ' .. longest .. ' ms')
   end
@@ -51,14 +54,14 @@ if type(reply) == 'table' and reply.err then return reply end
 if own then
   if act == 'ripen' and own == nonce then
     ripeness = 'ripe'
-    redis.call('SET', marker, process .. ':' .. own .. ':' .. longest .. ':ripe', 'PX', kept)
-  elseif redis.call('PTTL', marker) < half then
-    redis.call('PEXPIRE', marker, kept)
+    call('SET', marker, process .. ':' .. own .. ':' .. longest .. ':ripe', 'PX', kept)
+  elseif call('PTTL', marker) < half then
+    call('PEXPIRE', marker, kept)
   end
 elseif act == 'mark' or act == 'fresh' then
   own, ripeness = nonce, (act == 'fresh' and not found) and 'ripe' or 'unripe'
-  redis.call('SET', marker, process .. ':' .. own .. ':' .. longest .. ':' .. ripeness, 'PX', kept)
+  call('SET', marker, process .. ':' .. own .. ':' .. longest .. ':' .. ripeness, 'PX', kept)
 end
 
 local state = own and (ripeness == 'ripe' and 3 or 2) or found and 1 or 0
-return {reply, tonumber(string.sub(process, 1, 13), 16), state, tonumber(own or 0)}
+return {reply, tonumber(process, 16), state, tonumber(own or 0)}

@@ -12,7 +12,7 @@
 -- ARGV[5]  how long a place is kept for a waiter that does not ask again in ms; 0 = no place is asked for
 -- ARGV[6]  channel of the name; a waiter listens on <channel>:<waiter>
 -- ARGV[7]  with ARGV[8]: the floor of a new token; without: the token of the hold, to be carried along
--- ARGV[8]  how far the floor may be from this server's clock in ms
+-- ARGV[8]  how far the floor may be from this server's clock in ms; empty = none
 --
 -- Replies  {1, token}  granted anew
 --          {2, token}  granted, the claim was there before
@@ -114,7 +114,7 @@ if not yours and not (free and (not head or head == owner)) then
 end
 
 local token = tonumber(ARGV[7])
-if not ARGV[8] then
+if ARGV[8] == '' then
   if stored and stored > token then token = stored end
 elseif yours and stored then
   -- A resent request gets the value that it was given.

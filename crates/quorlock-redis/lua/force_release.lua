@@ -1,6 +1,6 @@
 -- Frees a name, whoever holds it, and wakes who waits.
 --
--- KEYS[1]  the claim: a hash {owner: count}, or that of a read-write lock, with a TTL
+-- KEYS[1]  the claim, as acquire.lua makes it, or that of a read-write lock, with a TTL
 -- KEYS[2]  who waits for the fair lock: a list of owners, the first one is next
 -- KEYS[3]  a sorted set {waiter: time in ms after which Redisson drops it}
 -- KEYS[4]  a sorted set {waiter of ours: time in ms until which it is taken to be alive}
@@ -20,7 +20,7 @@ local claim, queue, timeouts, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 local fields = call('HLEN', claim)
 if fields == 0 then return 0 end
-local mode = call('HGET', claim, 'mode')
+local mode, beat = unpack(call('HMGET', claim, 'mode', 'beat'))
 
 if mode == 'read' or mode == 'write' then
   local held = call('HGETALL', claim)
@@ -39,8 +39,9 @@ if mode == 'read' or mode == 'write' then
   return 1
 end
 
-local held = fields == 1 and call('HGETALL', claim)
-if not held or not string.match(held[2], '^[1-9]%d*$') or #held[2] > 15 then
+local held = fields == (beat and 2 or 1) and call('HGETALL', claim)
+local count = held and held[held[1] == 'beat' and 4 or 2]
+if not count or not string.match(count, '^[1-9]%d*$') or #count > 15 then
   return redis.error_reply('WRONGTYPE the key is a hash, but not a lock')
 end
 

@@ -1,6 +1,6 @@
 -- Says what stands under a name; changes nothing.
 --
--- KEYS[1]  the claim: a hash {owner: count}, or that of a read-write lock, with a TTL
+-- KEYS[1]  the claim, as acquire.lua makes it, or that of a read-write lock, with a TTL
 -- KEYS[2]  the token counter of the name: a string
 -- KEYS[3]  who waits for the fair lock: a list of owners
 -- ARGV[1]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
@@ -35,9 +35,11 @@ if type(fields) == 'table' then
   if string.find(fields.err, 'WRONGTYPE', 1, true) then return {token, waiting, left} end
   return fields
 end
-local mode = call('HGET', claim, 'mode')
+local mode, beat = unpack(call('HMGET', claim, 'mode', 'beat'))
 local is_shared = mode == 'read' or mode == 'write'
-if fields > (is_shared and MOST_FIELDS or 1) then return {token, waiting, left} end
+if is_shared and fields > MOST_FIELDS or not is_shared and fields ~= (beat and 2 or 1) then
+  return {token, waiting, left}
+end
 local held = call('HGETALL', claim)
 
 -- A count is a whole number, at least 1, that fits into the reply.
@@ -46,9 +48,10 @@ local function count(text)
 end
 
 if not is_shared then
-  local holds = count(held[2])
+  local at = held[1] == 'beat' and 3 or 1
+  local holds = count(held[at + 1])
   if not holds then return {token, waiting, left} end
-  return {token, waiting, left, held[1], holds}
+  return {token, waiting, left, held[at], holds}
 end
 
 local writer, writes, reads = false, 0, 0

@@ -1,6 +1,6 @@
 -- Lowers the count of the owner's claim, or ends it and wakes a waiter.
 --
--- KEYS[1]  the claim: a hash {owner: count} with a TTL
+-- KEYS[1]  the claim, as acquire.lua makes it
 -- ARGV[1]  owner
 -- ARGV[2]  hold count from now on; 0 frees the name
 -- ARGV[3]  channel of the name

@@ -1,12 +1,13 @@
 -- Extends claims that are still their owners'; never makes one.
 --
--- KEYS[2k+1]  the k-th claim: a hash {owner: count} with a TTL (k counts from 0)
+-- KEYS[2k+1]  the k-th claim, as acquire.lua makes it (k counts from 0)
 -- KEYS[2k+2]  the token counter of its name: a string
 -- ARGV[1]     how long an unused token counter is kept in ms; 0 = for ever
--- ARGV[4k+2]  owner
--- ARGV[4k+3]  hold count from now on
--- ARGV[4k+4]  lease in ms
--- ARGV[4k+5]  token of the hold
+-- ARGV[5k+2]  owner
+-- ARGV[5k+3]  hold count from now on
+-- ARGV[5k+4]  lease, and margin, in ms
+-- ARGV[5k+5]  token of the hold
+-- ARGV[5k+6]  with a margin: the beat that this request gives the claim; empty without
 --
 -- Replies  an array with one integer for each claim, in order:
 --          the token stored now  it is the owner's, and extended
@@ -25,8 +26,8 @@ local function look(...)
   return call(...)
 end
 
-local function renew(claim, counter, owner, count, lease, token)
-  local held = look('HMGET', claim, 'mode', owner)
+local function renew(claim, counter, owner, count, lease, token, mine)
+  local held = look('HMGET', claim, 'mode', owner, 'beat')
   if not held or held[1] or not held[2] then return -1 end
   local stored = look('GET', counter)
   if stored == nil then return -1 end
@@ -43,13 +44,20 @@ local function renew(claim, counter, owner, count, lease, token)
   if left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
   local text = string.format('%.0f', token)
   if ARGV[1] == '0' then call('SET', counter, text) else call('SET', counter, text, 'PX', ARGV[1]) end
-  if held[2] ~= count then call('HSET', claim, owner, count) end
+  -- The number of a beat only grows.
+  local number = held[3] and tonumber(string.match(held[3], ' (%d+) %d+$'))
+  if mine ~= '' and not (number and tonumber(string.match(mine, ' (%d+) ')) <= number) then
+    call('HSET', claim, owner, count, 'beat', mine)
+  elseif held[2] ~= count then
+    call('HSET', claim, owner, count)
+  end
   return token
 end
 
 local replies = {}
-for i = 1, #KEYS, 2 do
-  local at = 2 * i
-  replies[#replies + 1] = renew(KEYS[i], KEYS[i + 1], ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
+for k = 1, #KEYS / 2 do
+  local at = 5 * k - 3
+  local owner, count, lease, token, beat = unpack(ARGV, at, at + 4)
+  replies[k] = renew(KEYS[2 * k - 1], KEYS[2 * k], owner, count, lease, token, beat)
 end
 return replies

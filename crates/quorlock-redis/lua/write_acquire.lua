@@ -9,7 +9,7 @@
 -- ARGV[4]  how long an unused token counter is kept in ms; 0 = for ever
 -- ARGV[5]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
 -- ARGV[6]  with ARGV[7]: the floor of a new token; without: the token of the hold, to be carried along
--- ARGV[7]  how far the floor may be from this server's clock in ms
+-- ARGV[7]  how far the floor may be from this server's clock in ms; empty = none
 --
 -- Replies  {1, token}  granted anew
 --          {2, token}  granted, the claim was there before
@@ -65,7 +65,7 @@ if stored then
 end
 
 local token = tonumber(ARGV[6])
-if not ARGV[7] then
+if ARGV[7] == '' then
   if stored and stored > token then token = stored end
 elseif yours and stored then
   -- A resent request gets the value that it was given.

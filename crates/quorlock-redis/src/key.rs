@@ -31,14 +31,6 @@ pub(crate) fn channel(name: &str) -> Prefixed<'_> {
     }
 }
 
-/// The key of the beat of a name's claim.
-pub(crate) fn beat(name: &str) -> Prefixed<'_> {
-    Prefixed {
-        prefix: "quorlock_beat",
-        name,
-    }
-}
-
 /// The channel on which a release of a read-write lock is published.
 pub(crate) fn read_write_channel(name: &str) -> Prefixed<'_> {
     Prefixed {

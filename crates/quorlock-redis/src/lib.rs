@@ -21,7 +21,7 @@
 //! Commands `EVALSHA`, `EVAL`, `PTTL`, `HMGET`, `HSET`, `PEXPIRE`, `GET`, `SET`, `DEL`, `TIME`, `PUBLISH`, `SUBSCRIBE`,
 //! `UNSUBSCRIBE` and `PING` (also `SCRIPT LOAD` and `INFO`, which may be denied); the keys `<name>` and
 //! `redisson_lock_token:*` and `redisson_lock_queue:*` (with `EXISTS`); the channels `redisson_lock__channel:*`. Who inspects and force-releases locks needs
-//! `HLEN`, `HGET` and `HGETALL` besides, who has set a [`Wait`] `WAIT` or `WAITAOF`.
+//! `HLEN` and `HGETALL` besides, who has set a [`Wait`] `WAIT` or `WAITAOF`.
 
 mod address;
 mod check;

@@ -54,35 +54,8 @@ static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
         include_str!("../lua/acquire.lua")
     ))
 });
-static BEATING_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(around!(
-        "../lua/acquire_beat.lua",
-        include_str!("../lua/acquire.lua")
-    ))
-});
-static CHECKED_BEATING_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(around!(
-        "../lua/check.lua",
-        around!(
-            "../lua/acquire_beat.lua",
-            include_str!("../lua/acquire.lua")
-        )
-    ))
-});
 static PROBE: LazyLock<Script> =
     LazyLock::new(|| Script::new(around!("../lua/check.lua", "return false")));
-static BEATING_RENEW: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(around!(
-        "../lua/renew_beat.lua",
-        include_str!("../lua/renew.lua")
-    ))
-});
-static BEATING_RELEASE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(around!(
-        "../lua/release_beat.lua",
-        include_str!("../lua/release.lua")
-    ))
-});
 static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/renew.lua")));
 static RELEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("../lua/release.lua")));
@@ -168,19 +141,13 @@ const CLAIM_BYTES: usize = 160;
 
 fn encode_acquire(ask: &Acquire, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let script = match (ask.keep, ask.check) {
-        (None, None) => &ACQUIRE,
-        (None, Some(_)) => &CHECKED_ACQUIRE,
-        (Some(_), None) => &BEATING_ACQUIRE,
-        (Some(_), Some(_)) => &CHECKED_BEATING_ACQUIRE,
+    let (script, keys) = match ask.check {
+        None => (&ACQUIRE, 3),
+        Some(_) => (&CHECKED_ACQUIRE, 4),
     };
-    let keys = 3 + usize::from(ask.keep.is_some()) + usize::from(ask.check.is_some());
-    let bytes = 4 * name.len() + 2 * CLAIM_BYTES + CHECK_BYTES;
+    let bytes = 3 * name.len() + 3 * CLAIM_BYTES + CHECK_BYTES;
     let mut cmd = command(script, by, keys, 13, bytes);
     cmd.arg(name).arg(key::token(name)).arg(key::queue(name));
-    if ask.keep.is_some() {
-        cmd.arg(key::beat(name));
-    }
     if ask.check.is_some() {
         cmd.arg(key::MARKER);
     }
@@ -190,18 +157,13 @@ fn encode_acquire(ask: &Acquire, by: By) -> Cmd {
         .arg(kept(ask.retention));
     fence(&mut cmd, ask.fence);
     if let Some(keep) = ask.keep {
-        // A carried token has one argument fewer, which acquire.lua goes by: what is behind it is taken away before.
-        cmd.arg(beat_text(Beat {
-            owner: ask.owner,
-            number: keep.number,
-            lease_millis: wire(ask.lease.millis()),
-        }));
-        match ask.replaces {
-            Some(beat) => cmd.arg(beat_text(beat)),
-            None => cmd.arg(""),
-        };
+        cmd.arg(beat_text(keep.beat(ask.owner, ask.lease)));
+        cmd.arg(ask.replaces.map(beat_text).unwrap_or_default());
     }
     if let Some(check) = ask.check {
+        if ask.keep.is_none() {
+            cmd.arg("").arg("");
+        }
         encode_check(&mut cmd, check, ask.lease.millis());
     }
     cmd
@@ -213,13 +175,14 @@ fn fence(cmd: &mut Cmd, fence: Fence) {
             floor,
             slack_millis,
         } => cmd.arg(wire(floor.0)).arg(wire(slack_millis)),
-        Fence::Carry(token) => cmd.arg(token.0),
+        Fence::Carry(token) => cmd.arg(token.0).arg(""),
     };
 }
 
 /// A beat as it is stored.
 fn beat_text(beat: Beat) -> String {
-    format!("{} {} {}", beat.owner, beat.number, beat.lease_millis)
+    let lease_millis = wire(beat.lease_millis);
+    format!("{} {} {lease_millis}", beat.owner, beat.number)
 }
 
 /// What `check.lua` takes from the end of the arguments.
@@ -230,12 +193,22 @@ fn encode_check(cmd: &mut Cmd, check: Check, lease_millis: u64) {
         Act::MarkFresh(nonce) => ("fresh", nonce.get()),
         Act::Ripen(nonce) => ("ripen", nonce.get()),
     };
+    let longest_millis = wire(check.longest_millis);
+    match check.trusted {
+        Some((process, nonce)) => cmd.arg(ripe_marker(process, nonce, longest_millis)),
+        None => cmd.arg(""),
+    };
     cmd.arg(act).arg(nonce);
-    cmd.arg(wire(lease_millis)).arg(wire(check.longest_millis));
+    cmd.arg(wire(lease_millis)).arg(longest_millis);
+}
+
+/// The marker of a process that was watched for long enough, as it is stored.
+fn ripe_marker(process: Process, nonce: Nonce, longest_millis: u64) -> String {
+    format!("{:013x}:{}:{longest_millis}:ripe", process.0, nonce.get())
 }
 
 fn encode_probe(check: Check, by: By) -> Cmd {
-    let mut cmd = command(&PROBE, by, 1, 4, CHECK_BYTES);
+    let mut cmd = command(&PROBE, by, 1, 5, CHECK_BYTES);
     cmd.arg(key::MARKER);
     encode_check(&mut cmd, check, 0);
     cmd
@@ -246,21 +219,12 @@ fn encode_renew(ask: &Renew, by: By) -> Cmd {
     let bytes: usize = ask
         .claims
         .iter()
-        .map(|claim| 2 * claim.name.as_str().len() + CLAIM_BYTES)
+        .map(|claim| 2 * claim.name.as_str().len() + 2 * CLAIM_BYTES)
         .sum();
-    let is_beating = ask.claims.iter().any(|claim| claim.keep.is_some());
-    let mut cmd = match is_beating {
-        false => command(&RENEW, by, 2 * claims, 1 + 4 * claims, bytes),
-        true => command(&BEATING_RENEW, by, 3 * claims, 1 + 8 * claims, 2 * bytes),
-    };
+    let mut cmd = command(&RENEW, by, 2 * claims, 1 + 5 * claims, bytes);
     for claim in &ask.claims {
         let name = claim.name.as_str();
         cmd.arg(name).arg(key::token(name));
-    }
-    if is_beating {
-        for claim in &ask.claims {
-            cmd.arg(key::beat(claim.name.as_str()));
-        }
     }
     cmd.arg(kept(ask.retention));
     for claim in &ask.claims {
@@ -268,28 +232,16 @@ fn encode_renew(ask: &Renew, by: By) -> Cmd {
         cmd.arg(claim.count)
             .arg(wire(claim.kept_millis()))
             .arg(claim.token.0);
-    }
-    if is_beating {
-        for claim in &ask.claims {
-            owner(&mut cmd, claim.owner);
-            cmd.arg(claim.keep.map_or(0, |keep| keep.number))
-                .arg(wire(claim.lease.millis()))
-                .arg(wire(claim.kept_millis()));
-        }
+        let beat = claim.keep.map(|keep| keep.beat(claim.owner, claim.lease));
+        cmd.arg(beat.map(beat_text).unwrap_or_default());
     }
     cmd
 }
 
 fn encode_release(ask: &Release, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let mut cmd = match ask.has_beat {
-        false => command(&RELEASE, by, 1, 3, 2 * name.len() + CLAIM_BYTES),
-        true => command(&BEATING_RELEASE, by, 2, 3, 3 * name.len() + CLAIM_BYTES),
-    };
+    let mut cmd = command(&RELEASE, by, 1, 3, 2 * name.len() + CLAIM_BYTES);
     cmd.arg(name);
-    if ask.has_beat {
-        cmd.arg(key::beat(name));
-    }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count).arg(key::channel(name));
     cmd
@@ -324,7 +276,7 @@ fn owner(cmd: &mut Cmd, owner: OwnerId) {
 }
 
 /// Room for the marker's key and what is asked of it.
-const CHECK_BYTES: usize = 96;
+const CHECK_BYTES: usize = 192;
 
 /// The reply that a script's answer to `request` stands for.
 ///
@@ -336,8 +288,12 @@ pub(crate) fn decode(request: &Request, answer: &Value) -> Result<Reply, Transpo
         Request::Acquire(Acquire { check: None, .. }) => {
             decode_acquire(answer).map(|reply| reply.map(Reply::Acquire))
         }
-        Request::Acquire(_) => decode_checked(answer),
-        Request::Probe(_) => Ok(decode_shown(answer).map(|(_, shown)| Reply::Probe(shown))),
+        Request::Acquire(Acquire {
+            check: Some(check), ..
+        }) => decode_checked(*check, answer),
+        Request::Probe(check) => {
+            Ok(decode_shown(*check, answer).map(|(_, shown)| Reply::Probe(shown)))
+        }
         Request::Renew(ask) => Ok(decode_renew(answer, ask.claims.len()).map(Reply::Renew)),
         Request::Release(_) => Ok(decode_release(answer).map(Reply::Release)),
         Request::Inspect(_) => Ok(decode_inspect(answer).map(Reply::Inspect)),
@@ -388,27 +344,31 @@ fn beat(text: &[u8]) -> Option<Beat> {
     words.next().is_none().then_some(beat)
 }
 
-fn decode_checked(answer: &Value) -> Result<Option<Reply>, TransportError> {
-    let Some((answer, shown)) = decode_shown(answer) else {
+fn decode_checked(check: Check, answer: &Value) -> Result<Option<Reply>, TransportError> {
+    let Some((answer, shown)) = decode_shown(check, answer) else {
         return Ok(None);
     };
     let reply = decode_acquire(answer)?;
     Ok(reply.map(|reply| Reply::Checked(reply, shown)))
 }
 
-/// What `check.lua` answers: the reply of the script before it, and what the server shows of itself.
-fn decode_shown(answer: &Value) -> Option<(&Value, Shown)> {
-    let Value::Array(parts) = answer else {
-        return None;
+/// What `check.lua` answers: the reply of the script before it, and what the server shows of itself. Whoever is what the
+/// client trusts answers with that reply alone.
+fn decode_shown(check: Check, answer: &Value) -> Option<(&Value, Shown)> {
+    let parts = match answer {
+        Value::Array(parts) => parts.as_slice(),
+        _ => &[],
     };
     let [
         answer,
         Value::Int(process),
         Value::Int(state),
         Value::Int(nonce),
-    ] = parts.as_slice()
+    ] = parts
     else {
-        return None;
+        let (process, nonce) = check.trusted?;
+        let marker = ShownMarker::Own(nonce, Ripeness::Ripe);
+        return Some((answer, Shown { process, marker }));
     };
     let nonce = Nonce::new(u64::try_from(*nonce).ok()?);
     let marker = match state {
@@ -592,7 +552,6 @@ mod tests {
             mode: Mode::Plain,
             owner: owner(),
             count: 0,
-            has_beat: false,
         })
     }
 
@@ -637,7 +596,8 @@ mod tests {
                 "2",
                 "30000",
                 "0",
-                "5"
+                "5",
+                ""
             ]
         );
     }
@@ -657,10 +617,12 @@ mod tests {
                 "1",
                 "30000",
                 "9",
+                "",
                 OWNER,
                 "1",
                 "30000",
-                "9"
+                "9",
+                ""
             ]
         );
     }

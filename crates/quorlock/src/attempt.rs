@@ -469,7 +469,7 @@ impl Running {
                 retention: client.config.retention,
                 keep: place.keep(FIRST),
                 replaces: place.replaceable(now),
-                check: place.node.check(),
+                check: place.node.check(now),
             });
             self.calls.push(member, place.node.call(request));
         }

@@ -238,11 +238,11 @@ impl EmbeddedNode {
         self.shared.state.lock().node.stored_token(now, name)
     }
 
-    /// The beat that is stored beside the claim of a name.
+    /// The beat of the claim that stands under a name, if it has one.
     #[must_use]
-    pub fn stored_beat(&self, name: &Name) -> Option<Beat> {
+    pub fn beat(&self, name: &Name) -> Option<Beat> {
         let now = self.shared.clock();
-        self.shared.state.lock().node.stored_beat(now, name)
+        self.shared.state.lock().node.beat(now, name)
     }
 
     /// The marker by which clients know that they have watched the node for long enough.

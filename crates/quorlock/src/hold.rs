@@ -388,7 +388,6 @@ impl Hold {
             mode: place.mode,
             owner: self.owner,
             count,
-            has_beat: place.has_beat(),
         })
     }
 
@@ -411,7 +410,7 @@ impl Hold {
     }
 
     /// "The claim is ours", for one member that does not count.
-    pub(crate) fn reacquire_request(&self, member: MemberId, lease: Lease) -> Request {
+    pub(crate) fn reacquire_request(&self, now: Time, member: MemberId, lease: Lease) -> Request {
         let place = self.layout.place(member);
         Request::Acquire(Acquire {
             name: place.name.clone(),
@@ -428,7 +427,7 @@ impl Hold {
             retention: self.retention,
             keep: place.keep(self.next_request()),
             replaces: None,
-            check: place.node.check(),
+            check: place.node.check(now),
         })
     }
 

@@ -186,7 +186,6 @@ impl Orphaned {
             mode: self.mode,
             owner: self.owner,
             count: 0,
-            has_beat: self.mode == Mode::Plain && self.node.has_beats(),
         })
     }
 

@@ -43,11 +43,6 @@ impl Place {
         }
     }
 
-    /// Whether a claim there has a beat. One of readers would need as many.
-    pub(crate) fn has_beat(&self) -> bool {
-        self.mode == Mode::Plain && self.node.has_beats()
-    }
-
     /// The beat whose claim an acquire that is sent now may replace.
     pub(crate) fn replaceable(&self, now: Time) -> Option<Beat> {
         match self.mode {

@@ -151,9 +151,11 @@ impl Peer {
     }
 
     /// What an acquire is to ask the node about itself.
-    pub(crate) fn check(&self) -> Option<Check> {
+    pub(crate) fn check(&self, now: Time) -> Option<Check> {
         let watch = self.watch.as_ref()?;
-        let wants_marker = watch.trust.lock().wants_marker();
+        let mut trust = watch.trust.lock();
+        let (wants_marker, trusted) = (trust.wants_marker(), trust.next_trusted(now));
+        drop(trust);
         let act = if wants_marker {
             let nonce = Nonce::from_random(watch.shared.runtime.random());
             match watch.shared.trusts_fresh {
@@ -163,7 +165,10 @@ impl Peer {
         } else {
             Act::Look
         };
-        Some(watch.request(act))
+        Some(Check {
+            trusted,
+            ..watch.request(act)
+        })
     }
 
     /// How a claim is to be kept beyond its lease by the `number`-th request of its owner.
@@ -336,6 +341,7 @@ impl Watch {
         Check {
             longest_millis: self.shared.longest.millis(),
             act,
+            trusted: None,
         }
     }
 

@@ -9,6 +9,9 @@ use crate::world::World;
 /// The field of a read-write lock that is no claim.
 const MODE: &[u8] = b"mode";
 
+/// The field of a claim that is its beat.
+const BEAT: &[u8] = b"beat";
+
 /// What follows the owner in the field of a writer's claim.
 const WRITER: &[u8] = b":write";
 
@@ -99,7 +102,7 @@ impl World {
                     let owner = String::from_utf8_lossy(owner);
                     !self.stands(node, &format!("{{{name}}}:{owner}:rwlock_timeout:1"))
                 };
-                if owner == MODE || is_over {
+                if owner == MODE || owner == BEAT || is_over {
                     continue;
                 }
                 let owner = owner.strip_suffix(WRITER).unwrap_or(owner);

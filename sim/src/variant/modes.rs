@@ -145,7 +145,6 @@ fn leave(keys: &mut Node, now: WallMillis, name: &Name, mode: Mode, owner: Owner
         mode,
         owner,
         count: 0,
-        has_beat: false,
     };
     let _ = keys.apply(now, &Request::Release(release));
 }

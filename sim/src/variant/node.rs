@@ -96,7 +96,6 @@ mod tests {
             mode: Mode::Plain,
             owner: owner(number),
             count: 0,
-            has_beat: false,
         })
     }
 

@@ -77,7 +77,6 @@ impl Release {
                 mode: Mode::Plain,
                 owner: self.owner,
                 count: self.left,
-                has_beat: false,
             });
             asking.ask(index, member, request);
         }

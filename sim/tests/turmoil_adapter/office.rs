@@ -386,7 +386,6 @@ pub(crate) fn release_of(name: &Name, number: u64) -> Release {
         name: name.clone(),
         owner: owner(number),
         count: 0,
-        has_beat: false,
     }
 }
 

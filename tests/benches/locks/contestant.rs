@@ -160,11 +160,12 @@ async fn connections(addresses: &[String]) -> Vec<MultiplexedConnection> {
 }
 
 /// The same scripts, called by hand: one multiplexed connection to each server, and every reply is waited for. On several
-/// servers they are those with the check of the server and the beat, which are what ours uses there.
+/// servers they check which process the server is, and leave a beat, as ours do there.
 #[derive(Clone)]
 pub(crate) struct Bare {
     connections: Vec<MultiplexedConnection>,
-    has_remedies: bool,
+    /// The marker of each server; none without remedies.
+    markers: Vec<String>,
     acquire: Arc<redis::Script>,
     release: Arc<redis::Script>,
     client: u32,
@@ -173,13 +174,20 @@ pub(crate) struct Bare {
 
 impl Bare {
     async fn connect(addresses: &[String], client: u32) -> Bare {
-        let has_remedies = 1 < addresses.len();
-        let (acquire, release) = scripts(has_remedies);
+        let connections = connections(addresses).await;
+        let mut markers = Vec::new();
+        let mut acquire = ACQUIRE.to_owned();
+        if 1 < addresses.len() {
+            for connection in &connections {
+                markers.push(mark(connection.clone()).await);
+            }
+            acquire = checked(ACQUIRE);
+        }
         let bare = Bare {
-            connections: connections(addresses).await,
-            has_remedies,
+            connections,
+            markers,
             acquire: Arc::new(redis::Script::new(&acquire)),
-            release: Arc::new(redis::Script::new(&release)),
+            release: Arc::new(redis::Script::new(RELEASE)),
             client,
             next: Arc::default(),
         };
@@ -192,16 +200,16 @@ impl Bare {
         bare
     }
 
-    /// Sends one command to all servers and waits for all replies.
-    async fn send(&self, cmd: Cmd) -> Vec<Value> {
+    /// Sends a command to every server and waits for all replies.
+    async fn send(&self, cmd: impl Fn(usize) -> Cmd) -> Vec<Value> {
         if let [only] = self.connections.as_slice() {
-            let answer = only.clone().send_packed_command(&cmd).await;
+            let answer = only.clone().send_packed_command(&cmd(0)).await;
             return vec![answer.expect("the server answers")];
         }
-        let cmd = &cmd;
-        let calls = self.connections.iter().map(|connection| {
+        let calls = self.connections.iter().enumerate().map(|(at, connection)| {
             let mut connection = connection.clone();
-            async move { connection.send_packed_command(cmd).await }
+            let cmd = cmd(at);
+            async move { connection.send_packed_command(&cmd).await }
         });
         let answers = join_all(calls).await.into_iter();
         answers
@@ -214,25 +222,29 @@ impl Bare {
         let owner = format!("00000000-0000-4000-8000-{:012x}:{number}", self.client);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = u64::try_from(now.expect("a date").as_millis()).expect("a date");
-        let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(self.acquire.get_hash())
-            .arg(if self.has_remedies { 5 } else { 3 })
-            .arg(name)
-            .arg(format!("redisson_lock_token:{{{name}}}"))
-            .arg(format!("redisson_lock_queue:{{{name}}}"));
-        if self.has_remedies {
-            cmd.arg(beat(name)).arg("quorlock_marker");
-        }
-        cmd.arg(&owner)
-            .arg(1)
-            .arg(if self.has_remedies { 90_000 } else { 30_000 })
-            .arg(86_400_000)
-            .arg(now)
-            .arg(15_000);
-        if self.has_remedies {
-            cmd.arg(format!("{owner} 1 30000")).arg("");
-            cmd.arg("look").arg(0).arg(30_000).arg(60_000);
-        }
+        let cmd = |at: usize| {
+            let marker = self.markers.get(at);
+            let mut cmd = redis::cmd("EVALSHA");
+            cmd.arg(self.acquire.get_hash())
+                .arg(if marker.is_some() { 4 } else { 3 })
+                .arg(name)
+                .arg(format!("redisson_lock_token:{{{name}}}"))
+                .arg(format!("redisson_lock_queue:{{{name}}}"));
+            if marker.is_some() {
+                cmd.arg(MARKER);
+            }
+            cmd.arg(&owner)
+                .arg(1)
+                .arg(if marker.is_some() { 90_000 } else { 30_000 })
+                .arg(86_400_000)
+                .arg(now)
+                .arg(15_000);
+            if let Some(marker) = marker {
+                cmd.arg(format!("{owner} 1 30000")).arg("");
+                cmd.arg(marker).arg("look").arg(0).arg(30_000).arg(60_000);
+            }
+            cmd
+        };
         for answer in self.send(cmd).await {
             assert!(matches!(answer, Value::Array(_)), "granted: {answer:?}");
         }
@@ -240,38 +252,40 @@ impl Bare {
     }
 
     pub(crate) async fn release(&self, name: &str, owner: &str) {
-        let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(self.release.get_hash())
-            .arg(if self.has_remedies { 2 } else { 1 })
-            .arg(name);
-        if self.has_remedies {
-            cmd.arg(beat(name));
-        }
-        cmd.arg(owner)
-            .arg(0)
-            .arg(format!("redisson_lock__channel:{{{name}}}"));
+        let cmd = |_| {
+            let mut cmd = redis::cmd("EVALSHA");
+            cmd.arg(self.release.get_hash()).arg(1).arg(name);
+            cmd.arg(owner)
+                .arg(0)
+                .arg(format!("redisson_lock__channel:{{{name}}}"));
+            cmd
+        };
         for answer in self.send(cmd).await {
             assert_eq!(answer, Value::Int(1), "freed");
         }
     }
 }
 
-/// The scripts of an acquire and a release.
-fn scripts(has_remedies: bool) -> (String, String) {
-    let acquire = include_str!("../../../crates/quorlock-redis/lua/acquire.lua");
-    let release = include_str!("../../../crates/quorlock-redis/lua/release.lua");
-    if !has_remedies {
-        return (acquire.to_owned(), release.to_owned());
-    }
-    let around =
-        |outer: &str, inner: &str| format!("local function execute()\n{inner}\nend\n{outer}");
-    let beating = include_str!("../../../crates/quorlock-redis/lua/acquire_beat.lua");
-    let checked = include_str!("../../../crates/quorlock-redis/lua/check.lua");
-    let end = include_str!("../../../crates/quorlock-redis/lua/release_beat.lua");
-    let acquire = around(checked, &around(beating, acquire));
-    (acquire, around(end, release))
+const ACQUIRE: &str = include_str!("../../../crates/quorlock-redis/lua/acquire.lua");
+const RELEASE: &str = include_str!("../../../crates/quorlock-redis/lua/release.lua");
+const CHECK: &str = include_str!("../../../crates/quorlock-redis/lua/check.lua");
+const MARKER: &str = "quorlock_marker";
+
+/// A script that first checks which process the server is.
+fn checked(script: &str) -> String {
+    format!("local function execute()\n{script}\nend\n{CHECK}")
 }
 
-fn beat(name: &str) -> String {
-    format!("quorlock_beat:{{{name}}}")
+/// The ripe marker of a server, written if there is none.
+async fn mark(mut connection: MultiplexedConnection) -> String {
+    let mut probe = redis::cmd("EVAL");
+    probe.arg(checked("return false")).arg(1).arg(MARKER);
+    probe.arg("").arg("fresh").arg(1).arg(0).arg(60_000);
+    let marked: Result<Value, _> = probe.query_async(&mut connection).await;
+    marked.expect("the server is marked");
+    let marker = redis::cmd("GET")
+        .arg(MARKER)
+        .query_async(&mut connection)
+        .await;
+    marker.expect("a marker")
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-use quorlock_core::marker::{Ripeness, ShownMarker};
+use quorlock_core::marker::{Process, Ripeness, ShownMarker};
 use quorlock_core::message::{
-    AcquireReply, ForceReleaseReply, Found, Freshness, ReleaseReply, RenewReply, Reply, Request,
-    Ttl,
+    Acquire, AcquireReply, ForceReleaseReply, Found, Freshness, ReleaseReply, RenewReply, Reply,
+    Request, Ttl,
 };
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
@@ -15,6 +15,7 @@ use quorlock_core::time::millis_of;
 use quorlock_core::transport::Cause;
 
 use super::arm::{Arm, Looks};
+use super::generate::OWN;
 use super::spec_arm::SpecArm;
 use super::step::Step;
 
@@ -62,10 +63,11 @@ pub fn agree(
             ))
         };
         if let Some(request) = asked {
-            let (before, expected) = (spec.look(names), spec.apply(request));
+            let (before, expected) = (spec.look(names), spec.apply(&told(request, spec.process())));
             coverage.count(&expected);
             coverage.count_replaced(&before, request, &expected);
-            let said = arm.apply(request);
+            coverage.count_trusted(request, &expected);
+            let said = arm.apply(&told(request, arm.process()));
             if !is_same_reply(&expected, &said, start.elapsed()) {
                 return differ("other replies", &said, &expected);
             }
@@ -81,6 +83,21 @@ pub fn agree(
     }
     assert!(start.elapsed() < FASTER_THAN, "the machine is too slow");
     Ok(())
+}
+
+/// The request as this process is asked.
+fn told(request: &Request, process: Process) -> Request {
+    let mut request = request.clone();
+    if let Request::Probe(check)
+    | Request::Acquire(Acquire {
+        check: Some(check), ..
+    }) = &mut request
+        && let Some((trusted, _)) = &mut check.trusted
+        && *trusted == OWN
+    {
+        *trusted = process;
+    }
+    request
 }
 
 fn is_same_reply(
@@ -210,13 +227,14 @@ fn is_same_ttl(expected: Ttl, said: Ttl, passed: Duration) -> bool {
 pub struct Coverage(BTreeMap<&'static str, usize>);
 
 impl Coverage {
-    const KINDS: [&str; 27] = [
+    const KINDS: [&str; 28] = [
         "refused with a beat",
         "a claim replaced",
         "no marker seen",
         "another's marker seen",
         "an unripe marker seen",
         "a ripe marker seen",
+        "the trusted marker seen",
         "another longest lease",
         "granted anew",
         "granted again",
@@ -252,6 +270,16 @@ impl Coverage {
             matches!(reply, AcquireReply::Granted { freshness, .. } if *freshness == anew);
         if is_anew && before.claims.contains_key(&ask.name) {
             *self.0.entry("a claim replaced").or_default() += 1;
+        }
+    }
+
+    /// A process that is trusted showed that it still is.
+    fn count_trusted(&mut self, request: &Request, reply: &Result<Reply, Cause>) {
+        if let (Request::Acquire(ask), Ok(Reply::Checked(_, shown))) = (request, reply)
+            && let Some((OWN, nonce)) = ask.check.and_then(|check| check.trusted)
+            && shown.marker == ShownMarker::Own(nonce, Ripeness::Ripe)
+        {
+            *self.0.entry("the trusted marker seen").or_default() += 1;
         }
     }
 

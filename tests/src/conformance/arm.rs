@@ -21,6 +21,9 @@ pub trait Arm: fmt::Debug {
     /// Forgets all keys.
     fn begin(&mut self);
 
+    /// Which process it is.
+    fn process(&self) -> Process;
+
     /// Executes a request.
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause>;
 
@@ -48,7 +51,7 @@ pub struct Looks {
     pub queues: BTreeMap<Name, Vec<(OwnerId, Ttl)>>,
     /// The token counters.
     pub tokens: BTreeMap<Name, (Token, Ttl)>,
-    /// The beats beside the claims.
+    /// The beats of the claims.
     pub beats: BTreeMap<Name, Beat>,
     /// The marker.
     pub marker: Option<(MarkerLooks, Ttl)>,

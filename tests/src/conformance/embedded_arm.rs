@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock::{EmbeddedNode, Persistence, Runtime, Task, Time, Timer, WallMillis};
+use quorlock_core::marker::Process;
 use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::time::millis_of;
@@ -82,6 +83,10 @@ impl Arm for EmbeddedArm {
         *self = EmbeddedArm::new(self.clock.start, &self.names);
     }
 
+    fn process(&self) -> Process {
+        self.node.process()
+    }
+
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause> {
         let mut call = self.node.call(request.clone());
         let mut cx = Context::from_waker(Waker::noop());
@@ -128,7 +133,7 @@ impl Arm for EmbeddedArm {
             tokens: names.iter().filter_map(token).collect(),
             beats: names
                 .iter()
-                .filter_map(|name| Some((name.clone(), self.node.stored_beat(name)?)))
+                .filter_map(|name| Some((name.clone(), self.node.beat(name)?)))
                 .collect(),
             marker: self.node.marker().map(|marker| {
                 MarkerLooks::of(marker, self.node.process(), self.clock.wall_clock())

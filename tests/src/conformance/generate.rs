@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use quorlock_core::beat::{Beat, Keep};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
-use quorlock_core::marker::{Act, Nonce};
+use quorlock_core::marker::{Act, Nonce, Process};
 use quorlock_core::message::{
     Access, Acquire, Channel, Check, Claim, ForceRelease, Inspect, Mode, Place, Release, Renew,
     Request, Retention,
@@ -89,6 +89,9 @@ impl Cases {
         }
     }
 }
+
+/// Whatever process the server is that is asked: each is its own.
+pub(super) const OWN: Process = Process(u64::MAX);
 
 /// The names in the sequences.
 ///
@@ -182,9 +185,12 @@ fn check() -> impl Strategy<Value = Check> {
         1 => nonce().prop_map(Act::MarkFresh),
         3 => nonce().prop_map(Act::Ripen),
     ];
-    (longest, act).prop_map(|(longest, act)| Check {
+    let process = prop_oneof![5 => Just(OWN), 1 => Just(Process(1))];
+    let trusted = prop_oneof![Just(None), (process, nonce()).prop_map(Some)];
+    (longest, act, trusted).prop_map(|(longest, act, trusted)| Check {
         longest_millis: millis_of(longest),
         act,
+        trusted,
     })
 }
 
@@ -296,14 +302,13 @@ fn release(
     mode: impl Strategy<Value = Mode>,
 ) -> impl Strategy<Value = Request> {
     let count = prop_oneof![3 => Just(0), 2 => 1..=3u32];
-    let parts = (name, mode, owner(), count, any::<bool>());
-    parts.prop_map(|(name, mode, owner, count, has_beat)| {
+    let parts = (name, mode, owner(), count);
+    parts.prop_map(|(name, mode, owner, count)| {
         Request::Release(Release {
             name,
             mode,
             owner,
             count,
-            has_beat: has_beat && mode == Mode::Plain,
         })
     })
 }

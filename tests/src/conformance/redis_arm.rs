@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorlock_core::beat::Beat;
 use quorlock_core::fencing::Token;
-use quorlock_core::marker::{Nonce, Ripeness};
+use quorlock_core::marker::{Nonce, Process, Ripeness};
 use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::node::{Held, ReadWrite};
@@ -51,7 +51,9 @@ end";
 
 /// Answers every key as {key, type, TTL, its fields and values, its members or its text}; of a sorted set, how long
 /// each member has yet.
-const LOOK: &str = "
+const LOOK: &str = concat!(
+    sorted!(),
+    "
 local looks, keys = {}, redis.call('keys', '*')
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -60,7 +62,7 @@ for _, key in ipairs(keys) do
   local kind = redis.call('type', key).ok
   local value
   if kind == 'hash' then
-    value = redis.call('hgetall', key)
+    value = sorted(redis.call('hgetall', key))
   elseif kind == 'list' then
     value = redis.call('lrange', key, 0, -1)
   elseif kind == 'zset' then
@@ -71,19 +73,20 @@ for _, key in ipairs(keys) do
   end
   table.insert(looks, {key, kind, redis.call('pttl', key), value})
 end
-return looks";
+return looks"
+);
 
 /// Where the marker of a server is.
 const MARKER_KEY: &str = "quorlock_marker";
 
 /// Answers which process the server is, as markers name it.
 const PROCESS: &str = "
-return string.match(redis.call('info', 'replication'), 'master_replid:(%x+)') .. ':'";
+return string.sub(string.match(redis.call('info', 'replication'), 'master_replid:(%x+)'), 1, 13)";
 
 /// KEYS[1]: a marker. It names another process from now on.
 const RESTART: &str = "
 local marker = redis.call('get', KEYS[1])
-if marker then redis.call('set', KEYS[1], string.gsub(marker, '^%x+:', string.rep('0', 40) .. ':'), 'KEEPTTL') end";
+if marker then redis.call('set', KEYS[1], string.gsub(marker, '^%x+:', string.rep('0', 13) .. ':'), 'KEEPTTL') end";
 
 /// What other programs write into a key that is no lock.
 const TEXT: &str = "not a lock";
@@ -100,6 +103,8 @@ pub struct RedisArm {
     transport: RedisTransport,
     subscriber: Replies,
     channels: BTreeMap<String, Channel>,
+    /// As markers name it.
+    process: String,
 }
 
 impl std::fmt::Debug for RedisArm {
@@ -134,7 +139,7 @@ impl RedisArm {
         let transport = RedisTransport::open(&address, patient).expect("a well-formed address");
         let mut subscriber = Replies::connect(port);
         subscriber.ask(&["PSUBSCRIBE", "*"]);
-        RedisArm {
+        let mut arm = RedisArm {
             _server: None,
             looking: RefCell::new(Replies::connect(port)),
             runtime: Handle::current(),
@@ -145,7 +150,10 @@ impl RedisArm {
                 .flat_map(channels)
                 .map(|channel| (wire::channel_of(&channel), channel))
                 .collect(),
-        }
+            process: String::new(),
+        };
+        arm.process = arm.command(&["EVAL", PROCESS, "0"]);
+        arm
     }
 
     fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
@@ -200,6 +208,10 @@ impl Arm for RedisArm {
         self.command::<()>(&["FLUSHALL"]);
     }
 
+    fn process(&self) -> Process {
+        Process(u64::from_str_radix(&self.process, 16).expect("digits"))
+    }
+
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause> {
         let call = self.transport.call(request.clone());
         let answer = tokio::task::block_in_place(|| self.runtime.block_on(call));
@@ -250,19 +262,15 @@ impl Arm for RedisArm {
         for (key, kind, ttl, value) in keys {
             let ttl = u64::try_from(ttl).map_or(Ttl::Unbounded, Ttl::Millis);
             if let Some(name) = names.iter().find(|n| wire::claim_key(n) == key) {
+                let mut value = value;
+                if let Some(beat) = take_beat(&kind, &mut value) {
+                    looks.beats.insert(name.clone(), beat);
+                }
                 let held = held(&kind, &value);
                 looks.claims.insert(name.clone(), (held, ttl));
             } else if let Some(name) = names.iter().find(|n| wire::token_key(n) == key) {
                 let token = value[0].parse().expect("a token is digits");
                 looks.tokens.insert(name.clone(), (Token(token), ttl));
-            } else if let Some(name) = names.iter().find(|n| wire::beat_key(n) == key) {
-                let words: Vec<_> = value[0].split(' ').collect();
-                let beat = Beat {
-                    owner: words[0].parse().expect("an owner"),
-                    number: words[1].parse().expect("a number"),
-                    lease_millis: words[2].parse().expect("milliseconds"),
-                };
-                looks.beats.insert(name.clone(), beat);
             } else if key == MARKER_KEY {
                 looks.marker = Some((self.marker(&value[0]), ttl));
             } else if let Some(name) = names.iter().find(|n| wire::queue_key(n) == key) {
@@ -294,13 +302,12 @@ impl Arm for RedisArm {
 
 impl RedisArm {
     fn marker(&self, text: &str) -> MarkerLooks {
-        let process: String = self.command(&["EVAL", PROCESS, "0"]);
         let words: Vec<_> = text.split(':').collect();
-        let [_, nonce, longest, ripeness] = words.as_slice() else {
+        let [process, nonce, longest, ripeness] = words.as_slice() else {
             panic!("{text:?} is no marker");
         };
         MarkerLooks {
-            is_own: text.starts_with(&process),
+            is_own: *process == self.process,
             nonce: Nonce::new(nonce.parse().expect("a nonce")),
             longest_millis: longest.parse().expect("milliseconds"),
             ripeness: match *ripeness {
@@ -335,6 +342,22 @@ fn lease(name: &Name, key: &str) -> Option<(Name, OwnerId)> {
     let reader = key.strip_prefix(&wire::leases(name))?;
     let reader = reader.strip_suffix(":rwlock_timeout:1")?;
     Some((name.clone(), owner(reader)))
+}
+
+/// Takes the beat out of a claim that has one.
+fn take_beat(kind: &str, value: &mut Vec<String>) -> Option<Beat> {
+    let fields = value.iter().step_by(2);
+    let at = 2 * fields.take_while(|field| *field != "beat").count();
+    if kind != "hash" || value.len() <= at {
+        return None;
+    }
+    let beat: Vec<_> = value.drain(at..at + 2).collect();
+    let words: Vec<_> = beat[1].split(' ').collect();
+    Some(Beat {
+        owner: words[0].parse().expect("an owner"),
+        number: words[1].parse().expect("a number"),
+        lease_millis: words[2].parse().expect("milliseconds"),
+    })
 }
 
 /// Reads a key; a plain claim is one field, its owner's, with the count, and nothing else.

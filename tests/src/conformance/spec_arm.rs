@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quorlock_core::marker::Process;
 use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::node::Node;
@@ -59,6 +60,10 @@ impl Arm for SpecArm {
         *self = SpecArm::new(self.start);
     }
 
+    fn process(&self) -> Process {
+        self.node.process()
+    }
+
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause> {
         let applied = self.node.apply(self.now, request);
         self.published.extend(applied.published);
@@ -99,7 +104,7 @@ impl Arm for SpecArm {
             tokens: names.iter().filter_map(token).collect(),
             beats: names
                 .iter()
-                .filter_map(|name| Some((name.clone(), self.node.stored_beat(self.now, name)?)))
+                .filter_map(|name| Some((name.clone(), self.node.beat(self.now, name)?)))
                 .collect(),
             marker: self
                 .node

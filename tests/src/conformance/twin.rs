@@ -18,19 +18,22 @@ use super::raw::{Replies, request_len};
 use crate::server::Server;
 
 /// All keys with what stands under them and when they expire.
-const STATE: &str = "
+const STATE: &str = concat!(
+    sorted!(),
+    "
 local all, keys = {}, redis.call('KEYS', '*')
 table.sort(keys)
 for _, key in ipairs(keys) do
   local kind = redis.call('TYPE', key).ok
   local value
   if kind == 'string' then value = redis.call('GET', key)
-  elseif kind == 'hash' then value = redis.call('HGETALL', key)
+  elseif kind == 'hash' then value = sorted(redis.call('HGETALL', key))
   elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
   else value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
   table.insert(all, {key, kind, redis.call('PEXPIRETIME', key), value})
 end
-return all";
+return all"
+);
 
 /// All keys as requests that make them.
 const REQUESTS: &str = "

@@ -260,7 +260,6 @@ impl State {
                 name,
                 owner,
                 count: 0,
-                has_beat: checked.variant.keep().is_some(),
             }),
         };
         let at = self.node_time(node);

@@ -101,7 +101,7 @@ impl Keys {
         key.extend(now, claim.kept_millis());
         let reply = self.carry(now, claim.token, retention);
         if let Some(keep) = claim.keep {
-            self.leave_beat(now, claim.owner, claim.lease, keep);
+            self.set_beat(claim.owner, claim.lease, keep);
         }
         reply
     }
@@ -128,10 +128,7 @@ impl Keys {
             Held::NotALock => Err(Cause::WrongType),
             Held::Plain { owner, count } if *owner == ask.owner => {
                 if ask.count == 0 {
-                    self.claim = None;
-                    if ask.has_beat {
-                        self.end_beat(ask.owner);
-                    }
+                    self.forget_claim();
                     Ok(ReleaseReply::Freed)
                 } else {
                     *count = ask.count;

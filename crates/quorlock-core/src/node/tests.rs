@@ -71,7 +71,6 @@ fn release(number: u64, count: u32) -> Request {
         mode: Mode::Plain,
         owner: owner(number),
         count,
-        has_beat: false,
     })
 }
 
@@ -429,7 +428,6 @@ fn a_renewal_beats_and_a_release_ends_the_beat() {
             name: name(),
             owner: owner(1),
             count: 0,
-            has_beat: true,
         }),
     );
     assert_eq!(node, {

@@ -292,7 +292,7 @@ impl KeeperTask {
                     batches.add(place, claim, asked);
                 }
                 Ask::Reacquire => {
-                    let call = place.node.call(hold.reacquire_request(member, lease));
+                    let call = place.node.call(hold.reacquire_request(now, member, lease));
                     self.call(Of::Reacquire(asked), call);
                 }
             }

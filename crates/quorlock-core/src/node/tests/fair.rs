@@ -18,7 +18,6 @@ fn give_back(number: u64) -> Request {
         mode: Mode::Fair,
         owner: owner(number),
         count: 0,
-        has_beat: false,
     })
 }
 

@@ -30,7 +30,6 @@ fn give_back(mode: Mode, number: u64) -> Request {
         mode,
         owner: owner(number),
         count: 0,
-        has_beat: false,
     })
 }
 
