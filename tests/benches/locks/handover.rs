@@ -21,9 +21,14 @@ const HOLD: Duration = Duration::from_millis(5);
 const NAME: &str = "orders";
 
 pub(crate) fn run(options: &Options) -> Vec<Figure> {
+    // One for each client, as two processes would have.
+    let options = Options {
+        threads: options.threads.or(Some(2)),
+        ..options.clone()
+    };
     [1, 5]
         .into_iter()
-        .map(|nodes| measure(options, nodes))
+        .map(|nodes| measure(&options, nodes))
         .collect()
 }
 

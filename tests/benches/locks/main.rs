@@ -5,6 +5,7 @@
 
 mod callers;
 mod contestant;
+mod distance;
 mod fair;
 mod handover;
 mod herd;
@@ -35,6 +36,11 @@ const CASES: &[Case] = &[
         name: "uncontended",
         about: "one caller acquires and releases a free lock",
         run: uncontended::run,
+    },
+    Case {
+        name: "distance",
+        about: "one caller, and five servers that are 0.5 and 1 ms away",
+        run: distance::run,
     },
     Case {
         name: "callers",

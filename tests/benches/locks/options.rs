@@ -9,7 +9,8 @@ cargo bench -p quorlock-tests --bench locks -- [OPTIONS] [CASE]...
 
   CASE             run only the cases whose names contain one of these words
   --quick          a fraction of the work: minutes become seconds, and the figures noisier
-  --threads <N>    worker threads of the client's runtime; 0: everything on one thread (default 0)
+  --threads <N>    worker threads of the clients' runtime; 0: everything on one thread (default 0, and two for the two
+                   clients of a hand-over)
   --json <FILE>    write the figures to a file, too; '-' prints them instead of the table
   --list           say which cases there are
   --help           say this
@@ -28,7 +29,7 @@ pub(crate) enum Command {
 pub(crate) struct Options {
     pub(crate) filters: Vec<String>,
     pub(crate) is_quick: bool,
-    pub(crate) threads: usize,
+    pub(crate) threads: Option<usize>,
     pub(crate) json: Option<PathBuf>,
 }
 
@@ -50,8 +51,8 @@ impl Options {
                 "--threads" => {
                     let threads = value()?;
                     let number = threads.parse();
-                    options.threads =
-                        number.map_err(|_| format!("--threads {threads}: not a number"))?;
+                    let number = number.map_err(|_| format!("--threads {threads}: not a number"));
+                    options.threads = Some(number?);
                 }
                 "--json" => options.json = Some(PathBuf::from(value()?)),
                 other if other.starts_with('-') => return Err(format!("unknown option {other}")),
@@ -78,7 +79,7 @@ impl Options {
 
     /// The runtime of the clients.
     pub(crate) fn runtime(&self) -> tokio::runtime::Runtime {
-        let mut builder = match self.threads {
+        let mut builder = match self.threads.unwrap_or(0) {
             0 => tokio::runtime::Builder::new_current_thread(),
             threads => {
                 let mut builder = tokio::runtime::Builder::new_multi_thread();

@@ -1,0 +1,144 @@
+//! One caller, a free lock and servers that are some way off: what trust and margin add to an acquire where messages take
+//! their time, as they do between machines.
+//!
+//! On the loopback interface of one machine five servers and the client share its cores, and all that a script does
+//! more stands in line. Here each server is behind a relay that holds every message up.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quorlock::{Guard, Locks, NodeTrust};
+use quorlock_tests::server::Server;
+use rand::seq::SliceRandom;
+
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::report::{Figure, Spread, Target};
+
+const NODES: usize = 5;
+
+/// How long a message is on its way, in one direction.
+const WAYS: [Duration; 2] = [Duration::from_micros(250), Duration::from_micros(500)];
+
+pub(crate) fn run(options: &Options) -> Vec<Figure> {
+    WAYS.into_iter().map(|way| measure(options, way)).collect()
+}
+
+fn measure(options: &Options, way: Duration) -> Figure {
+    let servers: Vec<_> = (0..NODES).map(|_| Server::start()).collect();
+    let ports: Vec<_> = servers
+        .iter()
+        .map(|server| relay(server.port(), way))
+        .collect();
+    let round_trip = Spread::of(&round_trips(ports[0]));
+    let turns = options.pick(4000, 400);
+    let [on, off] = options.block_on(async move {
+        let addresses: Vec<_> = ports
+            .iter()
+            .map(|port| format!("redis://127.0.0.1:{port}/"))
+            .collect();
+        let on = Locks::builder().trust_fresh_nodes();
+        let off = on.clone().node_trust(NodeTrust::Unwatched);
+        let off = off.clock_margin(Duration::ZERO);
+        let both = [
+            on.quorum(&addresses).await.expect("servers are there"),
+            off.quorum(&addresses).await.expect("servers are there"),
+        ];
+        let mut times = [Vec::new(), Vec::new()];
+        let mut progress = Progress::new(format!("{way:?} each way"), turns);
+        for turn in 0..turns {
+            let mut order = [0, 1];
+            order.shuffle(&mut rand::rng());
+            for who in order {
+                let lock = both[who].lock("orders");
+                let began = Instant::now();
+                let guard: Guard = lock.acquire().await.expect("nobody else wants it");
+                times[who].push(began.elapsed().as_secs_f64() * 1e6);
+                guard.release().await.expect("it was held");
+                // What is still on its way is not charged to the next one.
+                tokio::time::sleep(way * 4).await;
+            }
+            progress.at(turn + 1);
+        }
+        times.map(|times| Spread::of(&times))
+    });
+    Figure {
+        case: "distance",
+        what: "acquire, remedies on / off".into(),
+        nodes: NODES,
+        value: on.median / off.median,
+        target: Some(Target::AtMost(1.10)),
+        unit: "us",
+        ours: Some(on),
+        note: format!(
+            "round trip of a PING {:.0} us; off: median {:.1} us, p99 {:.1} us",
+            round_trip.median, off.median, off.p99
+        ),
+        ..Figure::default()
+    }
+}
+
+/// How long a request that does nothing is on its way there and back, in microseconds.
+fn round_trips(port: u16) -> Vec<f64> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the relay is there");
+    stream.set_nodelay(true).expect("a stream");
+    (0..200)
+        .map(|_| {
+            let began = Instant::now();
+            stream.write_all(b"PING\r\n").expect("the server is there");
+            let mut pong = [0; 7];
+            stream.read_exact(&mut pong).expect("the server answers");
+            began.elapsed().as_secs_f64() * 1e6
+        })
+        .collect()
+}
+
+/// The port of a way to the server on which every message takes so long. It is there for as long as the process is.
+fn relay(server: u16, way: Duration) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("a port").port();
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else {
+                return;
+            };
+            carry(&client, &server, way);
+            carry(&server, &client, way);
+        }
+    });
+    port
+}
+
+/// Carries one direction: one thread takes what comes, and another hands it on when it is due.
+fn carry(from: &TcpStream, to: &TcpStream, way: Duration) {
+    to.set_nodelay(true).expect("a stream");
+    let from = from.try_clone().expect("a stream");
+    let to = to.try_clone().expect("a stream");
+    let (taken, due) = channel();
+    thread::spawn(move || take(from, &taken, way));
+    thread::spawn(move || hand_on(&due, to));
+}
+
+fn take(mut from: TcpStream, taken: &Sender<(Instant, Vec<u8>)>, way: Duration) {
+    let mut buffer = [0; 16 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        let message = (Instant::now() + way, buffer[..length].to_vec());
+        if taken.send(message).is_err() {
+            return;
+        }
+    }
+}
+
+fn hand_on(due: &Receiver<(Instant, Vec<u8>)>, mut to: TcpStream) {
+    for (at, bytes) in due {
+        thread::sleep(at.saturating_duration_since(Instant::now()));
+        if to.write_all(&bytes).is_err() {
+            break;
+        }
+    }
+    // The other end may have gone already.
+    let _ = to.shutdown(Shutdown::Both);
+}
