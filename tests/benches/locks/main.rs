@@ -39,7 +39,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "distance",
-        about: "one caller, and five servers that are 0.5 and 1 ms away",
+        about: "one caller, and five servers behind 0.25 and 0.5 ms in each direction",
         run: distance::run,
     },
     Case {
