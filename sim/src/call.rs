@@ -2,6 +2,7 @@
 
 mod connection;
 
+use std::rc::Rc;
 use std::task::{Context, Waker};
 
 use quorlock::transport::{Cause, Execution, Reply, Request};
@@ -34,7 +35,8 @@ pub(crate) struct Call {
     /// How often the client was started before the process that asks.
     restarts: u16,
     pub(crate) node: u16,
-    pub(crate) request: Request,
+    /// Shared with replicas, and not moved through every function on the way: requests are large.
+    pub(crate) request: Rc<Request>,
     /// On which connection it was sent.
     epoch: u32,
     /// When it left its process.
@@ -51,7 +53,7 @@ pub(crate) struct Call {
     /// It was never really sent.
     pub(crate) is_void: bool,
     waker: Option<Waker>,
-    answer: Option<Answer>,
+    answer: Option<Key<Replied>>,
 }
 
 impl Call {
@@ -66,7 +68,7 @@ impl Call {
 
 impl World {
     /// Takes a request and sends it, or begins to connect.
-    pub(crate) fn call(&mut self, who: Who, seat: u16, request: &mut Option<Request>) -> Key<Call> {
+    pub(crate) fn call(&mut self, who: Who, seat: u16, request: Rc<Request>) -> Key<Call> {
         let Some(departs) = self.seam(who) else {
             return Key::NONE;
         };
@@ -76,10 +78,7 @@ impl World {
             client,
             restarts: who.restarts,
             node,
-            request: match request.take() {
-                Some(request) => request,
-                None => return Key::NONE,
-            },
+            request,
             epoch: 0,
             departs,
             copies: 0,
@@ -139,7 +138,7 @@ impl World {
             return;
         };
         let (client, node, departs) = (call.client, call.node, call.departs);
-        let request = call.request.clone();
+        let request = Rc::clone(&call.request);
         let restarts = self.client(client).restarts;
         let process = Process { client, restarts };
         self.record_request(process, node, departs, passage, &request);
@@ -226,40 +225,45 @@ impl World {
     }
 
     pub(crate) fn reply_arrives(&mut self, reply: Key<Replied>) {
-        if let Some(Replied { to, answer }) = self.replies.remove(reply) {
-            self.end_call(to, answer);
+        if let Some(replied) = self.replies.get(reply) {
+            self.end_call(replied.to, reply);
         }
     }
 
-    fn end_call(&mut self, key: Key<Call>, answer: Answer) {
-        if let Some(call) = self.calls.get_mut(key)
-            && !call.is_done
-        {
-            call.is_done = true;
-            call.answer = Some(answer);
-            if let Some(waker) = &call.waker {
-                waker.wake_by_ref();
+    /// A call ends without a reply.
+    fn fail_call(&mut self, key: Key<Call>, answer: Answer) {
+        let reply = self.replies.insert(Replied { to: key, answer });
+        self.end_call(key, reply);
+    }
+
+    /// The first answer counts, if anybody waits for it.
+    fn end_call(&mut self, key: Key<Call>, reply: Key<Replied>) {
+        match self.calls.get_mut(key) {
+            Some(call) if !call.is_done => {
+                call.is_done = true;
+                call.answer = Some(reply);
+                if let Some(waker) = &call.waker {
+                    waker.wake_by_ref();
+                }
+            }
+            _ => self.replies.discard(reply),
+        }
+    }
+
+    /// The answer of a call, once; until there is one, the task is woken when it comes.
+    pub(crate) fn poll_call(&mut self, key: Key<Call>, cx: &Context<'_>) -> Option<Key<Replied>> {
+        let call = self.calls.get_mut(key)?;
+        if call.answer.is_none() {
+            match &mut call.waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
             }
         }
+        call.answer.take()
     }
 
-    /// Whether a call has its answer; if not, the task is woken when it has.
-    pub(crate) fn is_answered(&mut self, key: Key<Call>, cx: &Context<'_>) -> bool {
-        let Some(call) = self.calls.get_mut(key) else {
-            return false;
-        };
-        if call.answer.is_some() {
-            return true;
-        }
-        match &mut call.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
-        false
-    }
-
-    pub(crate) fn take_answer(&mut self, key: Key<Call>) -> Option<Answer> {
-        self.calls.get_mut(key)?.answer.take()
+    pub(crate) fn take_answer(&mut self, reply: Key<Replied>) -> Option<Answer> {
+        self.replies.remove(reply).map(|replied| replied.answer)
     }
 
     /// Nobody waits for a call any more. Its waker is not the world's to drop.
@@ -267,6 +271,9 @@ impl World {
         let call = self.calls.get_mut(key)?;
         let waker = call.waker.take();
         call.is_dropped = true;
+        if let Some(reply) = call.answer.take() {
+            self.replies.discard(reply);
+        }
         if call.copies == 0 {
             self.calls.discard(key);
         }
@@ -289,7 +296,7 @@ impl World {
                 && call.is_sent == (is_sent == Sent::Yes)
         };
         for key in self.calls.keys(of) {
-            self.end_call(key, answer.clone());
+            self.fail_call(key, answer.clone());
         }
     }
 }
@@ -346,8 +353,8 @@ impl World {
             }
             state.deadlines.pop_front();
             match is_sent {
-                Some(true) => self.end_call(key, TIMED_OUT),
-                Some(false) => self.end_call(key, UNREACHABLE),
+                Some(true) => self.fail_call(key, TIMED_OUT),
+                Some(false) => self.fail_call(key, UNREACHABLE),
                 None => {}
             }
         }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use quorlock::transport::{
     AcquireReply, Act, Cause, Execution, Held, Marker, Mode, Node as Keys, Nonce,
-    Process as Started, ReleaseReply, Reply, Request, Ripeness,
+    Process as Started, Release, ReleaseReply, Reply, Request, Ripeness,
 };
 use quorlock::{OwnerId, WallMillis};
 
@@ -13,7 +13,7 @@ use crate::client::right_wall_clock;
 use crate::clock::Clock;
 use crate::event::What;
 use crate::fault::ServerError;
-use crate::history::Theft;
+use crate::history::{Process, Theft};
 use crate::link::FaultId;
 use crate::plan::{MinReplicas, Persistence};
 use crate::slab::Key;
@@ -133,7 +133,8 @@ impl World {
         let Some(call) = self.calls.get(key) else {
             return;
         };
-        let id = call.node;
+        let (id, by) = (call.node, call.process());
+        let request = Rc::clone(&call.request);
         let Some(node) = self.nodes.get_mut(usize::from(id)) else {
             return;
         };
@@ -146,30 +147,28 @@ impl World {
         }
         self.counters.commands += 1;
         let wall = node.wall(now);
-        let claimed = match &call.request {
+        let claimed = match &*request {
             Request::Release(release) => owners(&node.keys, wall, &release.name),
-            _ => Vec::new(),
+            _ => Owners::Nobody,
         };
-        let applied = variant::apply(&mut node.keys, wall, &call.request, self.plan.variant);
+        let applied = variant::apply(&mut node.keys, wall, &request, self.plan.variant);
         let has_replicas = !node.replicas.is_empty();
-        let is_write = is_write(&call.request, &applied.reply);
-        let digest = digest(&applied.reply);
-        self.note(digest ^ u64::from(id) << 56);
-        if let Ok(Reply::Release(reply)) = &applied.reply
-            && !claimed.is_empty()
+        self.note(digest(&applied.reply) ^ u64::from(id) << 56);
+        if let (Request::Release(release), Ok(Reply::Release(reply))) = (&*request, &applied.reply)
+            && !claimed.as_slice().is_empty()
         {
-            self.look_for_theft(key, &claimed, *reply, wall);
+            self.look_for_theft(id, by, claimed.as_slice(), release, *reply, wall);
         }
-        self.note_turn(key, wall, &applied.reply);
+        self.note_turn(id, by, wall, &request, &applied.reply);
         if let Ok(Reply::Acquire(refused) | Reply::Checked(refused, _)) = applied.reply
             && matches!(refused, AcquireReply::Refused { .. })
         {
             self.counters.refused += 1;
         }
-        if is_write {
+        if is_write(&request, &applied.reply) {
             self.persist(id);
             if has_replicas {
-                self.replicate(id, wall, key);
+                self.replicate(id, wall, &request);
             }
         }
         if let Some((channel, wake)) = applied.published {
@@ -182,18 +181,13 @@ impl World {
     /// Nobody but its owner changes a claim: of those whose claims there were, only whoever asked may have none any more.
     fn look_for_theft(
         &mut self,
-        key: Key<Call>,
+        node: u16,
+        by: Process,
         claimed: &[OwnerId],
+        release: &Release,
         reply: ReleaseReply,
         wall: WallMillis,
     ) {
-        let Some(call) = self.calls.get(key) else {
-            return;
-        };
-        let Request::Release(release) = &call.request else {
-            return;
-        };
-        let (node, by) = (call.node, call.process());
         let is_theft = match (release.mode, claimed) {
             // A plain claim is asked for by its owner, or the answer says that it is another's.
             (Mode::Plain | Mode::Fair, [owner]) => {
@@ -202,9 +196,9 @@ impl World {
             }
             _ => {
                 let keys = self.nodes.get(usize::from(node)).map(|node| &node.keys);
-                let left = keys.map_or_else(Vec::new, |keys| owners(keys, wall, &release.name));
+                let left = keys.map_or(Owners::Nobody, |keys| owners(keys, wall, &release.name));
                 let mut others = claimed.iter().filter(|owner| **owner != release.owner);
-                others.any(|owner| !left.contains(owner))
+                others.any(|owner| !left.as_slice().contains(owner))
             }
         };
         if !is_theft {
@@ -239,34 +233,23 @@ impl World {
         }
     }
 
-    fn replicate(&mut self, id: u16, wall: WallMillis, key: Key<Call>) {
-        let request = self
-            .calls
-            .get(key)
-            .map(|call| Rc::new(call.request.clone()));
-        let Some(request) = request else {
-            return;
-        };
-        let lag = self.plan.nodes.replication_lag.as_nanos();
-        let now = self.now;
-        let delay = lag + self.node(id).replication_delay;
-        for index in 0..self.node(id).replicas.len() {
-            let Some((to, last)) = self.node(id).replicas.get(index).copied() else {
-                continue;
-            };
-            let process = self.node(id).keys.process();
-            let arrives = last.max(now + delay + self.node(to).replication_delay);
-            if let Some((_, last)) = self.node(id).replicas.get_mut(index) {
-                *last = arrives;
-            }
-            self.node(to).replicated.push(Replicated {
+    fn replicate(&mut self, id: u16, wall: WallMillis, request: &Rc<Request>) {
+        let usually = self.now + self.plan.nodes.replication_lag.as_nanos();
+        let node = self.node(id);
+        let (process, delay) = (node.keys.process(), node.replication_delay);
+        let mut replicas = std::mem::take(&mut node.replicas);
+        for (to, last) in &mut replicas {
+            let replica = self.node(*to);
+            *last = (*last).max(usually + delay + replica.replication_delay);
+            replica.replicated.push(Replicated {
                 from: id,
-                arrives,
+                arrives: *last,
                 wall,
                 process,
-                request: request.clone(),
+                request: Rc::clone(request),
             });
         }
+        self.node(id).replicas = replicas;
     }
 
     /// A node takes over what has come from its primary by now. To be called before anything is read from a replica,
@@ -501,17 +484,34 @@ impl World {
     }
 }
 
+/// Who has claims under a name.
+enum Owners {
+    Nobody,
+    One(OwnerId),
+    Several(Vec<OwnerId>),
+}
+
+impl Owners {
+    fn as_slice(&self) -> &[OwnerId] {
+        match self {
+            Owners::Nobody => &[],
+            Owners::One(owner) => std::slice::from_ref(owner),
+            Owners::Several(owners) => owners,
+        }
+    }
+}
+
 /// Who has claims under a name, dead readers left out.
-fn owners(keys: &Keys, now: WallMillis, name: &quorlock::Name) -> Vec<OwnerId> {
+fn owners(keys: &Keys, now: WallMillis, name: &quorlock::Name) -> Owners {
     match keys.held(now, name) {
-        Some((Held::Plain { owner, .. }, _)) => vec![owner],
+        Some((Held::Plain { owner, .. }, _)) => Owners::One(owner),
         Some((Held::ReadWrite(held), _)) => {
             let readers = keys.readers(now, name).into_iter();
             let readers = readers.map(|(owner, ..)| owner);
             let writer = held.writer.map(|(owner, _)| owner);
-            writer.into_iter().chain(readers).collect()
+            Owners::Several(writer.into_iter().chain(readers).collect())
         }
-        _ => Vec::new(),
+        _ => Owners::Nobody,
     }
 }
 

@@ -21,8 +21,8 @@ pub(crate) struct Waiting {
 impl World {
     /// Answers, at once or when enough replicas have confirmed.
     pub(crate) fn reply_when_replicated(&mut self, call: Key<Call>, node: u16, answer: Answer) {
-        let wait = self.plan.nodes.wait.clone();
-        let Some(wait) = wait.filter(|_| is_relied_upon(&answer)) else {
+        let wait = self.plan.nodes.wait.as_ref();
+        let Some(wait) = wait.filter(|_| is_relied_upon(&answer)).cloned() else {
             self.reply(call, answer);
             return;
         };

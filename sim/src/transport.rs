@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -10,7 +11,7 @@ use quorlock::transport::{
     TransportError,
 };
 
-use crate::call::Call;
+use crate::call::{Call, Replied};
 use crate::client::Who;
 use crate::plan::Lane;
 use crate::slab::Key;
@@ -43,9 +44,8 @@ impl Transport for SimTransport {
         if self.lane == Lane::Turmoil {
             return Box::pin(sockets::SocketCall::new(self.who, self.seat, request));
         }
-        // Lent, and not moved through every function on the way: requests are large.
-        let mut request = Some(request);
-        let key = with(|world| world.call(self.who, self.seat, &mut request));
+        let request = Rc::new(request);
+        let key = with(|world| world.call(self.who, self.seat, request));
         Box::pin(SimCall { key })
     }
 
@@ -71,27 +71,24 @@ impl Future for SimCall {
     type Output = Result<Reply, TransportError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if with(|world| world.is_answered(self.key, cx)) {
-            self.answer()
-        } else {
-            Poll::Pending
+        match with(|world| world.poll_call(self.key, cx)) {
+            Some(reply) => answer(reply),
+            None => Poll::Pending,
         }
     }
 }
 
-impl SimCall {
-    /// Not a part of `poll`, which mostly finds nothing.
-    #[inline(never)]
-    fn answer(&self) -> Poll<Result<Reply, TransportError>> {
-        let Some(answer) = with(|world| world.take_answer(self.key)) else {
-            return Poll::Pending;
-        };
-        Poll::Ready(answer.map_err(|(execution, cause)| TransportError {
-            execution,
-            cause,
-            detail: detail(execution, cause).to_owned(),
-        }))
-    }
+/// Not a part of `poll`, which mostly finds nothing.
+#[inline(never)]
+fn answer(reply: Key<Replied>) -> Poll<Result<Reply, TransportError>> {
+    let Some(answer) = with(|world| world.take_answer(reply)) else {
+        return Poll::Pending;
+    };
+    Poll::Ready(answer.map_err(|(execution, cause)| TransportError {
+        execution,
+        cause,
+        detail: detail(execution, cause).to_owned(),
+    }))
 }
 
 /// What a server or an operating system would say.
