@@ -145,31 +145,32 @@ impl Ord for Event {
 
 /// Everything that will happen. What is due at one moment happens in the order in which it was pushed.
 ///
-/// Most events are messages that arrive within milliseconds: they lie in a wheel of short slots, where the next one is
-/// found without sorting. What is farther away lies in a heap.
+/// Most events are messages that arrive within milliseconds: they lie in a wheel of slots that are so short that few
+/// share one. What is farther away lies in a heap.
 #[derive(Debug)]
 pub(crate) struct Events {
     /// When the last event was due that was popped. Nothing is due before.
     now: u64,
-    near: [Vec<Event>; SLOTS],
+    /// In each slot, what happens first is last.
+    near: [Vec<Event>; SLOTS as usize],
     /// Which slots have events, bit by bit.
-    filled: [u64; SLOTS / 64],
+    filled: u128,
     far: BinaryHeap<Event>,
     sequence: u32,
 }
 
 /// How many slots the wheel has.
-const SLOTS: usize = 1024;
+const SLOTS: u32 = u128::BITS;
 
-/// A slot is so many nanoseconds long, as a power of two: an eighth of a millisecond.
-const SLOT: u32 = 17;
+/// A slot is so many nanoseconds long, as a power of two: half a millisecond.
+const SLOT: u32 = 19;
 
 impl Default for Events {
     fn default() -> Self {
         Events {
             now: 0,
-            near: [const { Vec::new() }; SLOTS],
-            filled: [0; SLOTS / 64],
+            near: [const { Vec::new() }; SLOTS as usize],
+            filled: 0,
             far: BinaryHeap::new(),
             sequence: 0,
         }
@@ -185,61 +186,41 @@ impl Events {
             sequence: self.sequence,
             what,
         };
-        let is_near = (at >> SLOT) - (self.now >> SLOT) < SLOTS as u64;
-        let slot = (at >> SLOT) as usize % SLOTS;
-        match (self.near.get_mut(slot), self.filled.get_mut(slot / 64)) {
-            (Some(events), Some(filled)) if is_near => {
-                events.push(event);
-                *filled |= 1 << (slot % 64);
+        let is_near = (at >> SLOT) - (self.now >> SLOT) < u64::from(SLOTS);
+        let slot = slot(at);
+        match self.near.get_mut(slot as usize) {
+            Some(events) if is_near => {
+                let later = events.iter().rposition(|other| at < other.at);
+                events.insert(later.map_or(0, |later| later + 1), event);
+                self.filled |= 1 << slot;
             }
             _ => self.far.push(event),
         }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        let far = self.far.peek().map(Event::order);
-        let event = match self.nearest() {
-            Some((slot, index, near)) if far.is_none_or(|far| near < far) => {
-                self.take(slot, index)?
-            }
-            _ => self.far.pop()?,
-        };
+        let event = self.pop_near().or_else(|| self.far.pop())?;
         self.now = event.at;
         Some(event)
     }
 
-    /// The first event of the wheel: in which slot, at which place there, and its order.
-    fn nearest(&self) -> Option<(usize, usize, (u64, u32))> {
-        let slot = self.first_filled()?;
-        let events = self.near.get(slot)?.iter().map(Event::order);
-        let (index, order) = events.enumerate().min_by_key(|(_, order)| *order)?;
-        Some((slot, index, order))
-    }
-
-    /// The first slot with events, from the one of now on.
-    fn first_filled(&self) -> Option<usize> {
-        let start = (self.now >> SLOT) as usize % SLOTS;
-        let words = self.filled.len();
-        let behind = |word: usize| self.filled.get(word).copied().unwrap_or(0);
-        let first = behind(start / 64) & (u64::MAX << (start % 64));
-        if first != 0 {
-            return Some(start / 64 * 64 + first.trailing_zeros() as usize);
-        }
-        // All the way round: what is left of the first word comes last.
-        (1..=words).find_map(|step| {
-            let word = (start / 64 + step) % words;
-            let bits = behind(word);
-            (bits != 0).then(|| word * 64 + bits.trailing_zeros() as usize)
-        })
-    }
-
-    fn take(&mut self, slot: usize, index: usize) -> Option<Event> {
-        let events = self.near.get_mut(slot)?;
-        let event = events.swap_remove(index);
-        if events.is_empty()
-            && let Some(filled) = self.filled.get_mut(slot / 64)
+    /// The first event of the wheel, unless one that lies in the heap comes before.
+    fn pop_near(&mut self) -> Option<Event> {
+        let start = slot(self.now);
+        let ahead = self.filled.rotate_right(start).trailing_zeros();
+        let slot = (start + ahead) % SLOTS;
+        let events = self.near.get_mut(slot as usize)?;
+        let event = *events.last()?;
+        if self
+            .far
+            .peek()
+            .is_some_and(|far| far.order() < event.order())
         {
-            *filled &= !(1 << (slot % 64));
+            return None;
+        }
+        events.pop();
+        if events.is_empty() {
+            self.filled &= !(1 << slot);
         }
         Some(event)
     }
@@ -247,10 +228,15 @@ impl Events {
     pub(crate) fn clear(&mut self) {
         self.now = 0;
         self.near.iter_mut().for_each(Vec::clear);
-        self.filled = [0; SLOTS / 64];
+        self.filled = 0;
         self.far.clear();
         self.sequence = 0;
     }
+}
+
+/// The slot of a moment that is near.
+fn slot(at: u64) -> u32 {
+    (at >> SLOT) as u32 % SLOTS
 }
 
 #[cfg(test)]
