@@ -9,6 +9,7 @@ use quorlock::transport::{Cause, Execution, Reply, Request};
 
 use crate::client::Who;
 use crate::event::What;
+use crate::executor::remember;
 use crate::history::Process;
 use crate::link::{Line, Passage};
 use crate::slab::Key;
@@ -253,13 +254,11 @@ impl World {
     /// The answer of a call, once; until there is one, the task is woken when it comes.
     pub(crate) fn poll_call(&mut self, key: Key<Call>, cx: &Context<'_>) -> Option<Key<Replied>> {
         let call = self.calls.get_mut(key)?;
-        if call.answer.is_none() {
-            match &mut call.waker {
-                Some(waker) => waker.clone_from(cx.waker()),
-                none => *none = Some(cx.waker().clone()),
-            }
+        let answer = call.answer.take();
+        if answer.is_none() {
+            remember(&mut call.waker, cx);
         }
-        call.answer.take()
+        answer
     }
 
     pub(crate) fn take_answer(&mut self, reply: Key<Replied>) -> Option<Answer> {

@@ -68,6 +68,16 @@ impl Wake for Bell {
     }
 }
 
+/// Puts the waker of this context into its place, where mostly it is already.
+pub(crate) fn remember(place: &mut Option<Waker>, cx: &Context<'_>) {
+    if !place
+        .as_ref()
+        .is_some_and(|waker| waker.will_wake(cx.waker()))
+    {
+        *place = Some(cx.waker().clone());
+    }
+}
+
 pub(crate) fn make_ready(key: Key<Task>) {
     // At the end of a thread there is no queue any more, and nothing to run either.
     let _ = READY.try_with(|ready| ready.borrow_mut().push_back(key));

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 
 /// Refers to an entry of a [`Slab`]; to no entry any more once that one is removed.
 pub(crate) struct Key<T> {
     index: u32,
-    generation: u32,
+    generation: NonZeroU32,
     of: PhantomData<fn() -> T>,
 }
 
@@ -14,7 +15,7 @@ impl<T> Key<T> {
     /// Refers to nothing, ever.
     pub(crate) const NONE: Key<T> = Key {
         index: u32::MAX,
-        generation: 0,
+        generation: NonZeroU32::MAX,
         of: PhantomData,
     };
 }
@@ -50,8 +51,15 @@ pub(crate) struct Slab<T> {
 
 #[derive(Debug)]
 struct Entry<T> {
-    generation: u32,
+    generation: NonZeroU32,
     value: Option<T>,
+}
+
+impl<T> Entry<T> {
+    /// What referred to its value refers to nothing any more.
+    fn begin_another(&mut self) {
+        self.generation = self.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
+    }
 }
 
 impl<T> Default for Slab<T> {
@@ -77,12 +85,12 @@ impl<T> Slab<T> {
         }
         let index = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         self.entries.push(Entry {
-            generation: 1,
+            generation: NonZeroU32::MIN,
             value: Some(value),
         });
         Key {
             index,
-            generation: 1,
+            generation: NonZeroU32::MIN,
             of: PhantomData,
         }
     }
@@ -111,7 +119,7 @@ impl<T> Slab<T> {
             return None;
         }
         let value = entry.value.take()?;
-        entry.generation = entry.generation.wrapping_add(1);
+        entry.begin_another();
         self.free.push(key.index);
         Some(value)
     }
@@ -123,7 +131,7 @@ impl<T> Slab<T> {
             && entry.value.is_some()
         {
             entry.value = None;
-            entry.generation = entry.generation.wrapping_add(1);
+            entry.begin_another();
             self.free.push(key.index);
         }
     }
