@@ -36,6 +36,7 @@ enum State {
     Done,
 }
 
+#[derive(Clone)]
 struct Place {
     key: Key,
     waiter: Arc<Waiter>,
@@ -52,13 +53,9 @@ impl Acquiring {
         }
     }
 
-    fn attempt(&self) -> Box<Attempt> {
-        Box::new(Attempt::new(self.client.clone(), self.wanted.clone()))
-    }
-
     fn begin(&mut self) {
         self.state = if self.wanted.patience == Patience::Try {
-            State::Trying(self.attempt())
+            State::Trying(attempt(&self.client, &self.wanted))
         } else {
             // A place in a node's queue is one waiter's, and only its writer reads under a write lock.
             let is_alone = self.wanted.layout.has(Mode::Fair) || self.wanted.under.is_some();
@@ -78,55 +75,33 @@ impl Acquiring {
     }
 
     /// Leaves the queue; the attempt goes to the next waiter, or ends.
-    fn leave(&mut self, place: &Place, attempt: Option<Box<Attempt>>) {
+    fn leave(&mut self) {
+        let (place, attempt) = match std::mem::replace(&mut self.state, State::Done) {
+            State::Queued(place, _) => (place, None),
+            State::Leading(place, attempt) => (place, Some(attempt)),
+            State::New | State::Trying(_) | State::Done => return,
+        };
         let left = self.client.queues.leave(&place.key, &place.waiter, attempt);
         drop(left);
     }
 
-    fn poll_queued(
-        &mut self,
-        cx: &mut Context<'_>,
-        place: Place,
-        mut timer: Option<Box<dyn Timer>>,
-    ) -> Step {
-        if let Some(error) = place.waiter.register(cx) {
-            return Step::End(Err(error));
-        }
-        if let Some(parked) = self.client.queues.lead(&place.key, &place.waiter) {
-            let attempt = parked.unwrap_or_else(|| self.attempt());
-            self.state = State::Leading(place, attempt);
-            return Step::Again;
-        }
-        if self.client.is_closed() {
-            self.leave(&place, None);
-            return Step::End(Err(AcquireError::Closed));
-        }
-        if self.give_up_at != Time::NEVER {
-            let timer = timer.get_or_insert_with(|| self.client.runtime.timer());
-            if timer.poll_until(cx, self.give_up_at).is_ready() {
-                self.leave(&place, None);
-                let names = self.wanted.layout.title();
-                return Step::End(Err(AcquireError::Contended { names }));
+    fn step(&mut self, cx: &mut Context<'_>) -> Step {
+        match &mut self.state {
+            State::New => {
+                self.begin();
+                Step::Again
             }
-        }
-        self.state = State::Queued(place, timer);
-        Step::Wait
-    }
-
-    fn poll_leading(
-        &mut self,
-        cx: &mut Context<'_>,
-        place: Place,
-        mut attempt: Box<Attempt>,
-    ) -> Step {
-        // Nobody fails on behalf of the leader.
-        let _ = place.waiter.register(cx);
-        match attempt.poll(cx, self.give_up_at) {
-            Poll::Pending => {
-                self.state = State::Leading(place, attempt);
-                Step::Wait
-            }
-            Poll::Ready(result) => {
+            State::Trying(attempt) => match attempt.poll(cx, Time::NEVER) {
+                Poll::Pending => Step::Wait,
+                Poll::Ready(result) => Step::End(result),
+            },
+            State::Queued(..) => self.step_queued(cx),
+            State::Leading(place, attempt) => {
+                // Nobody fails on behalf of the leader.
+                let _ = place.waiter.register(cx);
+                let Poll::Ready(result) = attempt.poll(cx, self.give_up_at) else {
+                    return Step::Wait;
+                };
                 if let Err(
                     error @ (AcquireError::NoQuorum { .. }
                     | AcquireError::TooSlow { .. }
@@ -136,11 +111,40 @@ impl Acquiring {
                 {
                     self.client.queues.fail(&place.key, &place.waiter, error);
                 }
-                self.leave(&place, Some(attempt));
                 Step::End(result)
             }
+            State::Done => Step::Wait,
         }
     }
+
+    fn step_queued(&mut self, cx: &mut Context<'_>) -> Step {
+        let State::Queued(place, timer) = &mut self.state else {
+            return Step::Again;
+        };
+        if let Some(error) = place.waiter.register(cx) {
+            return Step::End(Err(error));
+        }
+        if let Some(parked) = self.client.queues.lead(&place.key, &place.waiter) {
+            let attempt = parked.unwrap_or_else(|| attempt(&self.client, &self.wanted));
+            self.state = State::Leading(place.clone(), attempt);
+            return Step::Again;
+        }
+        if self.client.is_closed() {
+            return Step::End(Err(AcquireError::Closed));
+        }
+        if self.give_up_at != Time::NEVER {
+            let timer = timer.get_or_insert_with(|| self.client.runtime.timer());
+            if timer.poll_until(cx, self.give_up_at).is_ready() {
+                let names = self.wanted.layout.title();
+                return Step::End(Err(AcquireError::Contended { names }));
+            }
+        }
+        Step::Wait
+    }
+}
+
+fn attempt(client: &Arc<Client>, wanted: &Wanted) -> Box<Attempt> {
+    Box::new(Attempt::new(client.clone(), wanted.clone()))
 }
 
 enum Step {
@@ -155,26 +159,11 @@ impl Future for Acquiring {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         loop {
-            let step = match std::mem::replace(&mut this.state, State::Done) {
-                State::New => {
-                    this.begin();
-                    Step::Again
-                }
-                State::Trying(mut attempt) => match attempt.poll(cx, Time::NEVER) {
-                    Poll::Pending => {
-                        this.state = State::Trying(attempt);
-                        Step::Wait
-                    }
-                    Poll::Ready(result) => Step::End(result),
-                },
-                State::Queued(place, timer) => this.poll_queued(cx, place, timer),
-                State::Leading(place, attempt) => this.poll_leading(cx, place, attempt),
-                State::Done => Step::Wait,
-            };
-            match step {
+            match this.step(cx) {
                 Step::Again => {}
                 Step::Wait => return Poll::Pending,
                 Step::End(result) => {
+                    this.leave();
                     let told = result.as_deref();
                     telemetry::acquired(&this.client, this.began, &this.wanted.layout, told);
                     return Poll::Ready(result);
@@ -186,10 +175,6 @@ impl Future for Acquiring {
 
 impl Drop for Acquiring {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.state, State::Done) {
-            State::Queued(place, _) => self.leave(&place, None),
-            State::Leading(place, attempt) => self.leave(&place, Some(attempt)),
-            State::New | State::Trying(_) | State::Done => {}
-        }
+        self.leave();
     }
 }
