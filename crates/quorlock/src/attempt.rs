@@ -332,13 +332,11 @@ impl Attempt {
     fn give_back(&mut self, mut running: Running, now: Time, send: Send) {
         let lease = self.wanted.lease;
         let had_place = std::mem::take(&mut self.has_place);
-        let mut unanswered: Vec<_> = running.calls.drain().collect();
         let orphans = self.wanted.layout.all().filter(|(m, place)| {
             running.round.may_hold(*m) || had_place && place.mode == Mode::Fair
         });
         let orphans = orphans.map(|(member, place)| {
-            let call = unanswered.iter().position(|(m, _)| *m == member);
-            let call = call.map(|index| unanswered.swap_remove(index).1);
+            let call = running.calls.take(member);
             let mut orphan = Orphaned::new(place, running.owner, now, lease, call);
             if send == Send::Now {
                 orphan.send_release(now);

@@ -45,6 +45,15 @@ impl<T> Calls<T> {
         }
     }
 
+    /// The call with this tag, if it has not ended.
+    pub(crate) fn take(&mut self, tag: T) -> Option<Call>
+    where
+        T: PartialEq,
+    {
+        let index = self.list.iter().position(|(other, _)| *other == tag)?;
+        Some(self.list.remove(index).1)
+    }
+
     /// The calls that have not ended.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (T, Call)> + '_ {
         self.list.drain(..)

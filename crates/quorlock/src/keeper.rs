@@ -77,8 +77,8 @@ struct Kept {
 
 /// What others leave to the keeper.
 pub(crate) enum Message {
-    /// A claim that may stand for an owner that has given up.
-    Orphan(Orphaned),
+    /// Claims that may stand for an owner that has given up.
+    Orphans(Vec<Orphaned>),
     /// A guard was dropped, and this is the count that it left.
     Dropped(Arc<Hold>, u32),
 }
@@ -200,7 +200,7 @@ impl Orphaned {
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Message::Orphan(_) => "Orphan",
+            Message::Orphans(_) => "Orphans",
             Message::Dropped(..) => "Dropped",
         })
     }
@@ -311,15 +311,13 @@ impl Keeper {
         if orphans.is_empty() {
             return;
         }
+        let due = match orphans.iter().all(|orphan| orphan.release.is_some()) {
+            true => now + LATER,
+            false => now,
+        };
         self.with(|inner| {
-            for orphan in orphans {
-                let due = match orphan.release {
-                    Some(_) => now + LATER,
-                    None => now,
-                };
-                inner.inbox_due = inner.inbox_due.min(due);
-                inner.inbox.push(Message::Orphan(orphan));
-            }
+            inner.inbox_due = inner.inbox_due.min(due);
+            inner.inbox.push(Message::Orphans(orphans));
             let guards = inner.guards;
             inner.inbox.reserve(guards);
             inner.inbox_due < inner.wakes_at

@@ -147,7 +147,11 @@ impl KeeperTask {
         };
         for message in mail.drain(..) {
             match message {
-                Message::Orphan(orphan) => self.adopt(orphan, now),
+                Message::Orphans(orphans) => {
+                    for orphan in orphans {
+                        self.adopt(orphan, now);
+                    }
+                }
                 Message::Dropped(hold, count) => self.dropped(&hold, count, now),
             }
         }
