@@ -114,6 +114,13 @@ impl Members {
         (0..self.len).map(MemberId)
     }
 
+    /// The member at this place, if there are so many.
+    #[must_use]
+    pub fn at(&self, index: usize) -> Option<MemberId> {
+        let index = u16::try_from(index).ok()?;
+        (index < self.len).then_some(MemberId(index))
+    }
+
     /// Every group, in canonical order.
     pub fn groups(&self) -> impl Iterator<Item = Group> + '_ {
         let mut first = 0;

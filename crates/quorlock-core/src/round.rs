@@ -154,7 +154,7 @@ impl Round {
     /// The member that is to be asked now.
     fn to_ask(&self) -> Option<MemberId> {
         let members = self.tally.members();
-        let member = members.all().nth(self.asked_so_far)?;
+        let member = members.at(self.asked_so_far)?;
         let is_in_stage = match self.order {
             Order::Parallel => true,
             Order::FirstMember => 0 < self.stage || member.index() == 0,
