@@ -38,11 +38,11 @@ impl Clock {
         if local <= shown {
             return at;
         }
+        if self.rate_ppm == 0 {
+            return self.since_true.saturating_add(local - self.since_local);
+        }
         let start = at.max(self.since_true);
         let missing = local - self.read(start);
-        if self.rate_ppm == 0 {
-            return start.saturating_add(missing);
-        }
         let rate = i128::from(1_000_000 + self.rate_ppm).max(1);
         let needed = i128::from(missing) * 1_000_000 / rate;
         let mut due = start.saturating_add(u64::try_from(needed).unwrap_or(u64::MAX));

@@ -98,7 +98,9 @@ impl WallMillis {
 /// A span as whole milliseconds, rounded up: what goes on the wire is never shorter than what was asked.
 #[must_use]
 pub fn millis_of(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    let begun = span.subsec_nanos().div_ceil(1_000_000);
+    let whole = span.as_secs().saturating_mul(1_000);
+    whole.saturating_add(u64::from(begun))
 }
 
 #[cfg(test)]
