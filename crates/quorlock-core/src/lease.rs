@@ -92,6 +92,9 @@ impl std::error::Error for LeaseTooShort {}
 
 /// The `nth` largest of a few values, from 1; `None` when there are not so many.
 pub(crate) fn largest<T: Ord>(values: impl Iterator<Item = T> + Clone, nth: usize) -> Option<T> {
+    if values.clone().count() < nth {
+        return None;
+    }
     let is_among_them = |value: &T| nth <= values.clone().filter(|other| value <= other).count();
     values.clone().filter(is_among_them).max()
 }

@@ -257,7 +257,7 @@ impl Round {
         if let Some((_, mode)) = self.other_mode() {
             return Loss::OtherMode(mode);
         }
-        let mut refused = Vec::new();
+        let mut refused = Vec::with_capacity(self.asked.len());
         let mut split = false;
         // `None`: not foreseeable.
         let mut free_after = Some(Duration::ZERO);
