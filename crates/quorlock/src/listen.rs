@@ -74,7 +74,9 @@ impl Ears {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        state.woken.drain(..).for_each(woken);
+        if !state.woken.is_empty() {
+            state.woken.drain(..).for_each(woken);
+        }
         state.is_live
     }
 }

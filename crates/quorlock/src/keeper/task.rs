@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::stream::{FuturesUnordered, Stream};
 use quorlock_core::message::{
@@ -129,22 +129,32 @@ impl KeeperTask {
     }
 
     fn take_messages(&mut self, now: Time) {
-        let mut mail = std::mem::take(&mut self.mail);
-        let closing = {
+        let closing: Option<Vec<_>> = {
             let mut inner = self.keeper.inner.lock();
             if inner.inbox_due <= now {
                 inner.inbox_due = Time::NEVER;
                 // It becomes the inbox, in which each guard has its place.
-                mail.reserve(inner.guards);
-                std::mem::swap(&mut mail, &mut inner.inbox);
+                self.mail.reserve(inner.guards);
+                std::mem::swap(&mut self.mail, &mut inner.inbox);
             }
-            if std::mem::take(&mut inner.is_closing) {
-                let holds = inner.holds.values().map(|kept| kept.hold.clone());
-                holds.collect()
-            } else {
-                Vec::new()
-            }
+            let is_closing = std::mem::take(&mut inner.is_closing);
+            let holds = inner.holds.values().map(|kept| kept.hold.clone());
+            is_closing.then(|| holds.collect())
         };
+        if !self.mail.is_empty() {
+            self.read_mail(now);
+        }
+        if let Some(closing) = closing {
+            for hold in closing {
+                if hold.close(now) == Status::Held {
+                    self.give_back(&hold, now);
+                }
+            }
+        }
+    }
+
+    fn read_mail(&mut self, now: Time) {
+        let mut mail = std::mem::take(&mut self.mail);
         for message in mail.drain(..) {
             match message {
                 Message::Orphans(orphans) => {
@@ -156,11 +166,6 @@ impl KeeperTask {
             }
         }
         self.mail = mail;
-        for hold in closing {
-            if hold.close(now) == Status::Held {
-                self.give_back(&hold, now);
-            }
-        }
     }
 
     fn dropped(&mut self, hold: &Arc<Hold>, count: u32, now: Time) {
@@ -274,6 +279,9 @@ impl KeeperTask {
                 Status::Lost(_) => self.give_back(&hold, now),
                 Status::Releasing => self.keeper.forget(&hold),
             }
+        }
+        if batches.0.is_empty() {
+            return;
         }
         for batch in batches.0 {
             self.renew(batch);
@@ -444,15 +452,12 @@ impl KeeperTask {
         inner.wakes_at = at;
         let is_idle = self.calls.is_empty() && self.orphans.is_empty() && inner.inbox.is_empty();
         inner.is_idle = is_idle;
-        let waiting = if is_idle && inner.holds.is_empty() {
-            std::mem::take(&mut inner.waiting_for_idle)
-        } else {
-            Vec::new()
-        };
+        let waiting = (is_idle && inner.holds.is_empty())
+            .then(|| std::mem::take(&mut inner.waiting_for_idle));
         let is_over = is_idle && inner.is_finishing && Inner::is_empty(&inner);
         drop(inner);
-        for waker in waiting {
-            waker.wake();
+        if let Some(waiting) = waiting {
+            waiting.into_iter().for_each(Waker::wake);
         }
         (!is_over).then_some(at)
     }
