@@ -132,19 +132,22 @@ impl Lock {
     }
 
     /// A new hold; `under` is who writes what is to be read.
-    pub(crate) async fn acquire_anew(
+    pub(crate) fn acquire_anew(
         &self,
         under: Option<OwnerId>,
         give_up_at: Time,
-    ) -> Result<Guard, AcquireError> {
-        if self.wait == Some(Duration::ZERO) {
-            return self.try_anew(under).await;
+    ) -> impl Future<Output = Result<Guard, AcquireError>> {
+        match self.wait {
+            Some(Duration::ZERO) => self.hold(Patience::Try, under, Time::NEVER),
+            _ => self.hold(Patience::Wait, under, give_up_at),
         }
-        self.hold(Patience::Wait, under, give_up_at).await
     }
 
-    pub(crate) async fn try_anew(&self, under: Option<OwnerId>) -> Result<Guard, AcquireError> {
-        self.hold(Patience::Try, under, Time::NEVER).await
+    pub(crate) fn try_anew(
+        &self,
+        under: Option<OwnerId>,
+    ) -> impl Future<Output = Result<Guard, AcquireError>> {
+        self.hold(Patience::Try, under, Time::NEVER)
     }
 
     async fn hold(
