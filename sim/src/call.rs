@@ -254,11 +254,11 @@ impl World {
     /// The answer of a call, once; until there is one, the task is woken when it comes.
     pub(crate) fn poll_call(&mut self, key: Key<Call>, cx: &Context<'_>) -> Option<Key<Replied>> {
         let call = self.calls.get_mut(key)?;
-        let answer = call.answer.take();
-        if answer.is_none() {
-            remember(&mut call.waker, cx);
+        if call.answer.is_some() {
+            return call.answer.take();
         }
-        answer
+        remember(&mut call.waker, cx);
+        None
     }
 
     pub(crate) fn take_answer(&mut self, reply: Key<Replied>) -> Option<Answer> {

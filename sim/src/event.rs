@@ -73,6 +73,7 @@ pub(crate) enum What {
 
 impl What {
     /// For the trace: which kind, and of whom if that is not in the key.
+    #[inline]
     pub(crate) fn tag(self) -> u64 {
         let (kind, a, b) = match self {
             What::Request(_) => (1, 0, 0),
@@ -198,30 +199,28 @@ impl Events {
         }
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        let event = self.pop_near().or_else(|| self.far.pop())?;
+        let start = slot(self.now);
+        let ahead = self.filled.rotate_right(start).trailing_zeros();
+        let slot = (start + ahead) % SLOTS;
+        let near = self.near.get_mut(slot as usize)?;
+        let far = self.far.peek().map(Event::order);
+        let event = match near.last() {
+            Some(event) if far.is_none_or(|far| event.order() < far) => *event,
+            _ => return self.pop_far(),
+        };
+        near.pop();
+        if near.is_empty() {
+            self.filled &= !(1 << slot);
+        }
         self.now = event.at;
         Some(event)
     }
 
-    /// The first event of the wheel, unless one that lies in the heap comes before.
-    fn pop_near(&mut self) -> Option<Event> {
-        let start = slot(self.now);
-        let ahead = self.filled.rotate_right(start).trailing_zeros();
-        let slot = (start + ahead) % SLOTS;
-        let events = self.near.get_mut(slot as usize)?;
-        let event = *events.last()?;
-        if self
-            .far
-            .peek()
-            .is_some_and(|far| far.order() < event.order())
-        {
-            return None;
-        }
-        events.pop();
-        if events.is_empty() {
-            self.filled &= !(1 << slot);
-        }
+    fn pop_far(&mut self) -> Option<Event> {
+        let event = self.far.pop()?;
+        self.now = event.at;
         Some(event)
     }
 

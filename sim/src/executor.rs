@@ -69,13 +69,17 @@ impl Wake for Bell {
 }
 
 /// Puts the waker of this context into its place, where mostly it is already.
+#[inline]
 pub(crate) fn remember(place: &mut Option<Waker>, cx: &Context<'_>) {
-    if !place
-        .as_ref()
-        .is_some_and(|waker| waker.will_wake(cx.waker()))
-    {
-        *place = Some(cx.waker().clone());
+    let is_known = |known: &Waker| known.will_wake(cx.waker());
+    if !place.as_ref().is_some_and(is_known) {
+        replace(place, cx);
     }
+}
+
+#[inline(never)]
+fn replace(place: &mut Option<Waker>, cx: &Context<'_>) {
+    *place = Some(cx.waker().clone());
 }
 
 pub(crate) fn make_ready(key: Key<Task>) {
@@ -83,6 +87,7 @@ pub(crate) fn make_ready(key: Key<Task>) {
     let _ = READY.try_with(|ready| ready.borrow_mut().push_back(key));
 }
 
+#[inline]
 pub(crate) fn is_anything_ready() -> bool {
     READY.with_borrow(|ready| !ready.is_empty())
 }

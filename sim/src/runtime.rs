@@ -95,6 +95,7 @@ impl Drop for SimTimer {
 }
 
 impl World {
+    #[inline]
     pub(crate) fn read_monotonic(&mut self, who: Who) -> u64 {
         let at = self.seam(who).unwrap_or(self.now);
         let client = self.clients.get(usize::from(who.client));

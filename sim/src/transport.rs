@@ -81,14 +81,15 @@ impl Future for SimCall {
 /// Not a part of `poll`, which mostly finds nothing.
 #[inline(never)]
 fn answer(reply: Key<Replied>) -> Poll<Result<Reply, TransportError>> {
-    let Some(answer) = with(|world| world.take_answer(reply)) else {
-        return Poll::Pending;
-    };
-    Poll::Ready(answer.map_err(|(execution, cause)| TransportError {
-        execution,
-        cause,
-        detail: detail(execution, cause).to_owned(),
-    }))
+    with(|world| match world.take_answer(reply) {
+        Some(Ok(reply)) => Poll::Ready(Ok(reply)),
+        Some(Err((execution, cause))) => Poll::Ready(Err(TransportError {
+            execution,
+            cause,
+            detail: detail(execution, cause).to_owned(),
+        })),
+        None => Poll::Pending,
+    })
 }
 
 /// What a server or an operating system would say.
