@@ -259,17 +259,18 @@ impl KeeperTask {
         }
     }
 
-    /// Renews what is due, and ends what is over.
-    fn keep_due(&mut self, now: Time) {
+    /// Renews what is due, and ends what is over. Returns whether the watch of a node is due, too.
+    fn keep_due(&mut self, now: Time) -> bool {
         let mut batches = Batches::default();
-        loop {
+        let is_watch_due = loop {
             let hold = {
                 let inner = self.keeper.inner.lock();
                 let due = inner.due.first().filter(|(at, _)| *at <= now);
-                due.and_then(|(_, number)| inner.holds.get(number))
-                    .map(|kept| kept.hold.clone())
+                match due.and_then(|(_, number)| inner.holds.get(number)) {
+                    Some(kept) => kept.hold.clone(),
+                    None => break inner.is_watch_due(now),
+                }
             };
-            let Some(hold) = hold else { break };
             match hold.status(now) {
                 Status::Held => {
                     self.adopt_late(&hold, now);
@@ -279,13 +280,13 @@ impl KeeperTask {
                 Status::Lost(_) => self.give_back(&hold, now),
                 Status::Releasing => self.keeper.forget(&hold),
             }
+        };
+        if !batches.0.is_empty() {
+            for batch in batches.0 {
+                self.renew(batch);
+            }
         }
-        if batches.0.is_empty() {
-            return;
-        }
-        for batch in batches.0 {
-            self.renew(batch);
-        }
+        is_watch_due
     }
 
     fn ask(&mut self, hold: &Arc<Hold>, now: Time, batches: &mut Batches) {
@@ -361,13 +362,7 @@ impl KeeperTask {
 
     /// Ends the watches that are due.
     fn ripen_due(&mut self, now: Time) {
-        {
-            let mut inner = self.keeper.inner.lock();
-            if now < inner.watch_due || inner.is_closing || inner.is_finishing {
-                return;
-            }
-            inner.watch_due = Time::NEVER;
-        }
+        self.keeper.inner.lock().watch_due = Time::NEVER;
         for node in self.nodes.clone().iter() {
             if let Some(request) = node.next_ripening(now) {
                 self.call(Of::Ripening(node.clone(), now), node.call(request));
@@ -464,6 +459,10 @@ impl KeeperTask {
 }
 
 impl Inner {
+    fn is_watch_due(&self, now: Time) -> bool {
+        self.watch_due <= now && !self.is_closing && !self.is_finishing
+    }
+
     fn is_empty(&self) -> bool {
         self.holds.is_empty() && self.inbox.is_empty()
     }
@@ -484,9 +483,12 @@ impl Future for KeeperTask {
             let now = task.runtime.now();
             task.take_messages(now);
             task.attend_due(now);
-            task.keep_due(now);
-            task.ripen_due(now);
-            while let Poll::Ready(Some((of, result))) = Pin::new(&mut task.calls).poll_next(cx) {
+            if task.keep_due(now) {
+                task.ripen_due(now);
+            }
+            while !task.calls.is_empty()
+                && let Poll::Ready(Some((of, result))) = Pin::new(&mut task.calls).poll_next(cx)
+            {
                 let now = task.runtime.now();
                 task.handle(of, &result, now);
             }
