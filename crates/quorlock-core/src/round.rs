@@ -378,6 +378,16 @@ impl Round {
         self.to_ask().is_some()
     }
 
+    /// Whether nothing is wrong with any member: none failed, is silent or is quarantined.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        let is_wrong = |asked: &Asked| {
+            let answer = asked.answer;
+            matches!(answer, Some(Answer::Failed(_) | Answer::Quarantined(_)))
+        };
+        !self.timed_out && !self.asked.iter().any(is_wrong)
+    }
+
     /// Whether the member did not answer in the time that it was given.
     #[must_use]
     pub fn is_silent(&self, member: MemberId) -> bool {

@@ -522,6 +522,9 @@ impl Running {
 
     /// What was wrong with the members that did not answer or do not count.
     fn problems(&self, now: Time, layout: &Layout) -> Vec<NodeReport> {
+        if self.round.is_healthy() {
+            return Vec::new();
+        }
         let quarantine = |member| {
             let is_quarantined = self.round.is_quarantined(member);
             is_quarantined.then(|| layout.place(member).node.quarantine(now))?
