@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +15,11 @@ use crate::world::{World, with};
 
 type Work = Pin<Box<dyn Future<Output = ()>>>;
 
+/// Never dropped, so that it is still there for what wakes a task at the end of a thread.
+type Ready = ManuallyDrop<VecDeque<Key<Task>>>;
+
 thread_local! {
-    static READY: RefCell<VecDeque<Key<Task>>> = const { RefCell::new(VecDeque::new()) };
+    static READY: RefCell<Ready> = const { RefCell::new(ManuallyDrop::new(VecDeque::new())) };
 }
 
 /// A task of a client process.
@@ -83,8 +87,7 @@ fn replace(place: &mut Option<Waker>, cx: &Context<'_>) {
 }
 
 pub(crate) fn make_ready(key: Key<Task>) {
-    // At the end of a thread there is no queue any more, and nothing to run either.
-    let _ = READY.try_with(|ready| ready.borrow_mut().push_back(key));
+    READY.with_borrow_mut(|ready| ready.push_back(key));
 }
 
 #[inline]
@@ -93,12 +96,12 @@ pub(crate) fn is_anything_ready() -> bool {
 }
 
 pub(crate) fn forget_ready() {
-    READY.with_borrow_mut(VecDeque::clear);
+    READY.with_borrow_mut(|ready| ready.clear());
 }
 
 /// Polls every task that was woken, until none is.
 pub(crate) fn run_ready() {
-    while let Some(key) = READY.with_borrow_mut(VecDeque::pop_front) {
+    while let Some(key) = READY.with_borrow_mut(|ready| ready.pop_front()) {
         let Some(mut task) = with(|world| world.take_work(key)) else {
             continue;
         };
