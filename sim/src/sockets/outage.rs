@@ -84,7 +84,8 @@ impl World {
                     .find(|(name, _)| *name == field)
                     .map(|(_, value)| value.to_owned())
             };
-            let process = says("master_replid").expect("BUG: a server says which process it is");
+            let id = says("master_replid").expect("BUG: a server says which process it is");
+            let process = &id[..13];
             let nonce = Nonce::new(u64::from(node)).get();
             let marker = format!("{process}:{nonce}:{longest}:ripe");
             let kept = MARKED_MILLIS.to_string();
