@@ -7,13 +7,14 @@ use quorlock::{AcquireError, Locks};
 use quorlock_tests::clients::{acquire_at_last, claim_of, is_claimed_by, locks_on, settings};
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::{until, wait_until};
+use quorlock_tests::wait::{BOUND, until, wait_until};
 
 server_tests![
     a_grant_counts_when_the_replica_has_it,
     story_21_a_grant_that_no_replica_has_is_released,
     an_extension_that_does_not_get_there_extends_nothing,
     a_server_that_does_not_know_how_to_wait_grants_nothing,
+    a_grant_that_waits_for_the_disk_is_there_after_a_crash,
 ];
 
 const LEASE: Duration = Duration::from_secs(5);
@@ -89,6 +90,23 @@ async fn an_extension_that_does_not_get_there_extends_nothing() {
     });
     guard.extend(4 * LEASE).await.unwrap();
     assert!(before < guard.validity());
+}
+
+/// Servers from Redis 7.2 on know `WAITAOF`; of an older one the error says that it does not.
+async fn a_grant_that_waits_for_the_disk_is_there_after_a_crash() {
+    let mut server = Server::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let known: Vec<redis::Value> = server.command(&["COMMAND", "INFO", "WAITAOF"]);
+    let locks = waiting(&server, Wait::replicas(0, BOUND).on_disk()).await;
+    let answer = locks.lock("orders/42").acquire().await;
+    if known == [redis::Value::Nil] {
+        let error = answer.unwrap_err().to_string();
+        assert!(error.contains("WAITAOF"), "{error}");
+        return;
+    }
+    let guard = answer.unwrap();
+    server.kill();
+    server.restart();
+    assert!(is_claimed_by(&server, "orders/42", &guard));
 }
 
 /// `WAITAOF` came with Redis 7.2, and wants a server that writes to its disk: on others nothing ever counts.
