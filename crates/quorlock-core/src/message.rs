@@ -15,10 +15,6 @@ use crate::owner::OwnerId;
 use crate::time::millis_of;
 
 /// One request to one node.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is made, sent and forgotten: a box would be one more allocation for each"
-)]
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Request {
     /// Record a claim, if the name is free or the claim is the owner's already.

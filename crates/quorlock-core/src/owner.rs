@@ -5,11 +5,17 @@ use std::str::FromStr;
 
 /// One client: a random UUID, drawn once per client.
 ///
-/// Kept as it is written: it is part of every request.
+/// Kept as a number, in two halves: it is compared and copied far more often than it is written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientId([u8; 36]);
+pub struct ClientId {
+    high: u64,
+    low: u64,
+}
 
 impl ClientId {
+    /// How long its text is.
+    const BYTES: usize = 36;
+
     /// Makes a version 4 UUID of 128 random bits (six of them are overwritten).
     #[must_use]
     pub fn from_random(bits: u128) -> Self {
@@ -18,10 +24,17 @@ impl ClientId {
         ClientId::from_bits(bits & !(0xf << 76) & !(0b11 << 62) | version | variant)
     }
 
-    /// Writes it down, from the last digit to the first.
     fn from_bits(bits: u128) -> Self {
-        let mut rest = bits;
-        let mut text = [b'-'; 36];
+        ClientId {
+            high: (bits >> 64) as u64,
+            low: bits as u64,
+        }
+    }
+
+    /// Its text, written from the last digit to the first.
+    fn text(self) -> [u8; Self::BYTES] {
+        let mut rest = u128::from(self.high) << 64 | u128::from(self.low);
+        let mut text = [b'-'; Self::BYTES];
         for (at, place) in text.iter_mut().enumerate().rev() {
             if matches!(at, 8 | 13 | 18 | 23) {
                 continue;
@@ -32,13 +45,13 @@ impl ClientId {
             };
             rest >>= 4;
         }
-        ClientId(text)
+        text
     }
 }
 
 impl fmt::Display for ClientId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(std::str::from_utf8(&self.0).expect("BUG: digits and hyphens are ASCII"))
+        f.write_str(std::str::from_utf8(&self.text()).expect("BUG: digits and hyphens are ASCII"))
     }
 }
 
@@ -61,7 +74,7 @@ pub struct OwnerId {
 
 impl OwnerId {
     /// How long its text can be.
-    pub const MOST_BYTES: usize = 36 + 1 + 20;
+    pub const MOST_BYTES: usize = ClientId::BYTES + 1 + 20;
 
     /// Its text, which is ASCII.
     pub fn write_to(self, text: &mut [u8; Self::MOST_BYTES]) -> &[u8] {
@@ -82,10 +95,10 @@ impl OwnerId {
             }
         }
         put(b':');
-        let begin = at - self.client.0.len();
+        let begin = at - ClientId::BYTES;
         let (_, text) = text.split_at_mut(begin);
         if let Some(place) = text.first_chunk_mut() {
-            *place = self.client.0;
+            *place = self.client.text();
         }
         text
     }
