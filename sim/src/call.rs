@@ -5,7 +5,7 @@ mod connection;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-use quorlock::transport::{Cause, Execution, Reply, Request};
+use quorlock::transport::{Cause, Execution, Reply, Request, TransportError};
 
 use crate::client::Who;
 use crate::event::What;
@@ -16,7 +16,7 @@ use crate::slab::Key;
 use crate::world::World;
 
 /// What a call comes to.
-pub(crate) type Answer = Result<Reply, (Execution, Cause)>;
+pub(crate) type Answer = Result<Reply, TransportError>;
 
 /// A reply on its way back.
 #[derive(Debug)]
@@ -25,9 +25,20 @@ pub(crate) struct Replied {
     answer: Answer,
 }
 
-const CLOSED: Answer = Err((Execution::Indeterminate, Cause::Closed));
-const TIMED_OUT: Answer = Err((Execution::Indeterminate, Cause::TimedOut));
-const UNREACHABLE: Answer = Err((Execution::Definite, Cause::Unreachable));
+/// How a call fails, in words that a server or an operating system would use.
+pub(crate) fn failure(execution: Execution, cause: Cause) -> TransportError {
+    let detail = match (execution, cause) {
+        (Execution::Definite, Cause::Unreachable) => "connection refused or timed out",
+        (_, Cause::TimedOut) => "no reply in time",
+        (_, Cause::Closed) => "connection reset by peer",
+        _ => "the server refused",
+    };
+    TransportError {
+        execution,
+        cause,
+        detail: detail.to_owned(),
+    }
+}
 
 /// One call.
 #[derive(Debug)]
@@ -232,7 +243,8 @@ impl World {
     }
 
     /// A call ends without a reply.
-    fn fail_call(&mut self, key: Key<Call>, answer: Answer) {
+    fn fail_call(&mut self, key: Key<Call>, execution: Execution, cause: Cause) {
+        let answer = Err(failure(execution, cause));
         let reply = self.replies.insert(Replied { to: key, answer });
         self.end_call(key, reply);
     }
@@ -287,7 +299,7 @@ impl World {
     }
 
     /// The calls that were sent on a connection of this client and node and have not ended.
-    fn end_calls(&mut self, client: u16, node: u16, answer: &Answer, is_sent: Sent) {
+    fn end_calls(&mut self, client: u16, node: u16, is_sent: Sent) {
         let of = |call: &Call| {
             call.client == client
                 && call.node == node
@@ -295,7 +307,10 @@ impl World {
                 && call.is_sent == (is_sent == Sent::Yes)
         };
         for key in self.calls.keys(of) {
-            self.fail_call(key, answer.clone());
+            match is_sent {
+                Sent::Yes => self.fail_call(key, Execution::Indeterminate, Cause::Closed),
+                Sent::No => self.fail_call(key, Execution::Definite, Cause::Unreachable),
+            }
         }
     }
 }
@@ -352,8 +367,8 @@ impl World {
             }
             state.deadlines.pop_front();
             match is_sent {
-                Some(true) => self.fail_call(key, TIMED_OUT),
-                Some(false) => self.fail_call(key, UNREACHABLE),
+                Some(true) => self.fail_call(key, Execution::Indeterminate, Cause::TimedOut),
+                Some(false) => self.fail_call(key, Execution::Definite, Cause::Unreachable),
                 None => {}
             }
         }

@@ -179,6 +179,7 @@ impl Default for Events {
 }
 
 impl Events {
+    #[inline]
     pub(crate) fn push(&mut self, at: u64, what: What) {
         self.sequence = self.sequence.wrapping_add(1);
         let at = at.max(self.now);

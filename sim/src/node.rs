@@ -8,7 +8,7 @@ use quorlock::transport::{
 };
 use quorlock::{OwnerId, WallMillis};
 
-use crate::call::{Answer, Call};
+use crate::call::{Answer, Call, failure};
 use crate::client::right_wall_clock;
 use crate::clock::Clock;
 use crate::event::What;
@@ -142,7 +142,7 @@ impl World {
             if let Some(fault) = fault {
                 self.blame(fault);
             }
-            self.reply(key, Err((Execution::Definite, cause)));
+            self.reply(key, Err(failure(Execution::Definite, cause)));
             return;
         }
         self.counters.commands += 1;
@@ -174,7 +174,9 @@ impl World {
         if let Some((channel, wake)) = applied.published {
             self.publish(id, &channel, wake);
         }
-        let answer: Answer = applied.reply.map_err(|cause| (Execution::Definite, cause));
+        let answer: Answer = applied
+            .reply
+            .map_err(|cause| failure(Execution::Definite, cause));
         self.reply_when_replicated(key, id, answer);
     }
 

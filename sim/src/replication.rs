@@ -2,7 +2,7 @@
 
 use quorlock::transport::{AcquireReply, Cause, Execution, RenewReply, Reply};
 
-use crate::call::{Answer, Call};
+use crate::call::{Answer, Call, failure};
 use crate::event::What;
 use crate::node::Role;
 use crate::slab::Key;
@@ -69,7 +69,7 @@ impl World {
         let answer = if usize::from(needed) <= have.count() {
             waiting.answer
         } else {
-            Err((Execution::Indeterminate, Cause::NotReplicated))
+            Err(failure(Execution::Indeterminate, Cause::NotReplicated))
         };
         self.reply(waiting.call, answer);
     }

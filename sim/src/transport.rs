@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quorlock::transport::{
-    Call as Boxed, Cause, Channel, Execution, Listener, Reply, Request, Subscription, Transport,
-    TransportError,
+    Call as Boxed, Channel, Listener, Reply, Request, Subscription, Transport, TransportError,
 };
 
 use crate::call::{Call, Replied};
@@ -81,25 +80,7 @@ impl Future for SimCall {
 /// Not a part of `poll`, which mostly finds nothing.
 #[inline(never)]
 fn answer(reply: Key<Replied>) -> Poll<Result<Reply, TransportError>> {
-    with(|world| match world.take_answer(reply) {
-        Some(Ok(reply)) => Poll::Ready(Ok(reply)),
-        Some(Err((execution, cause))) => Poll::Ready(Err(TransportError {
-            execution,
-            cause,
-            detail: detail(execution, cause).to_owned(),
-        })),
-        None => Poll::Pending,
-    })
-}
-
-/// What a server or an operating system would say.
-fn detail(execution: Execution, cause: Cause) -> &'static str {
-    match (execution, cause) {
-        (Execution::Definite, Cause::Unreachable) => "connection refused or timed out",
-        (_, Cause::TimedOut) => "no reply in time",
-        (_, Cause::Closed) => "connection reset by peer",
-        _ => "the server refused",
-    }
+    with(|world| world.take_answer(reply)).map_or(Poll::Pending, Poll::Ready)
 }
 
 impl Drop for SimCall {

@@ -1,6 +1,6 @@
 //! Connections: how they come about and end, and what becomes of the calls on them.
 
-use super::{CLOSED, Sent, UNREACHABLE};
+use super::Sent;
 use crate::event::What;
 use crate::fault::InFlight;
 use crate::link::{Line, Passage};
@@ -84,7 +84,7 @@ impl World {
         }
         link.line = Line::Down;
         link.waiting.clear();
-        self.end_calls(client, node, &UNREACHABLE, Sent::No);
+        self.end_calls(client, node, Sent::No);
     }
 
     /// Tells a client, by way of the network, that its connection is gone.
@@ -108,7 +108,7 @@ impl World {
             return;
         }
         link.line = Line::Down;
-        self.end_calls(client, node, &CLOSED, Sent::Yes);
+        self.end_calls(client, node, Sent::Yes);
     }
 
     /// Ends the connection of a client and a node at both ends. Returns whether anything was under way.

@@ -189,6 +189,6 @@ fn answered(answer: &Answer) -> (Sort, String) {
         Ok(Reply::Release(ReleaseReply::NotYours)) => (Sort::No, "not yours".to_owned()),
         Ok(Reply::Release(_)) => (Sort::Yes, "released".to_owned()),
         Ok(other) => (Sort::Yes, format!("{other:?}")),
-        Err((_, cause)) => (Sort::No, format!("{cause:?}")),
+        Err(error) => (Sort::No, format!("{:?}", error.cause)),
     }
 }
