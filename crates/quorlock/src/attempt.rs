@@ -457,6 +457,7 @@ impl Running {
         let fence = client.mint();
         while let Some(member) = self.round.next_ask(now) {
             let place = wanted.layout.place(member);
+            let (replaces, check) = place.ask(now);
             let request = Request::Acquire(Acquire {
                 name: place.name.clone(),
                 access: wanted.access(place.mode, client),
@@ -466,8 +467,8 @@ impl Running {
                 fence,
                 retention: client.config.retention,
                 keep: place.keep(FIRST),
-                replaces: place.replaceable(now),
-                check: place.node.check(now),
+                replaces,
+                check,
             });
             self.calls.push(member, place.node.call(request));
         }

@@ -427,7 +427,7 @@ impl Hold {
             retention: self.retention,
             keep: place.keep(self.next_request()),
             replaces: None,
-            check: place.node.check(now),
+            check: place.node.ask(now, None).1,
         })
     }
 

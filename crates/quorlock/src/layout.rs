@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use quorlock_core::beat::{Beat, Keep};
-use quorlock_core::message::Mode;
+use quorlock_core::message::{Check, Mode};
 use quorlock_core::name::Name;
 use quorlock_core::quorum::{MemberId, Members, Threshold};
 use quorlock_core::time::Time;
@@ -43,12 +43,11 @@ impl Place {
         }
     }
 
-    /// The beat whose claim an acquire that is sent now may replace.
-    pub(crate) fn replaceable(&self, now: Time) -> Option<Beat> {
-        match self.mode {
-            Mode::Plain => self.node.replaceable(now, &self.name),
-            Mode::Fair | Mode::Read | Mode::Write => None,
-        }
+    /// What an acquire that is sent now is to say: the beat whose claim it may replace, and what the node is to show of
+    /// itself.
+    pub(crate) fn ask(&self, now: Time) -> (Option<Beat>, Option<Check>) {
+        let name = (self.mode == Mode::Plain).then_some(&self.name);
+        self.node.ask(now, name)
     }
 }
 

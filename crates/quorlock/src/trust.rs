@@ -68,22 +68,29 @@ pub(crate) struct Peer {
     watch: Option<Watch>,
     /// For how much longer than its lease the node keeps a claim.
     margin: Duration,
+    known: Mutex<Known>,
+}
+
+/// What a client knows of a node.
+struct Known {
+    /// Of a node under watch.
+    trust: Trust,
     /// What it has shown of the claims in the way; of use only with a margin.
-    observed: Mutex<Observations>,
+    observed: Observations,
 }
 
 /// One node under watch.
 struct Watch {
-    trust: Mutex<Trust>,
     index: usize,
     shared: Arc<Shared>,
 }
 
-/// What a node has shown, as far as it matters to a vote.
-struct Heard {
-    counts: Counts,
-    /// Another process is trusted than before, or none.
-    has_changed: bool,
+/// What is to be told when a node has shown something.
+#[derive(Clone, Copy)]
+enum News {
+    None,
+    Quarantined(Quarantine, Time),
+    Trusted,
 }
 
 /// What the nodes of one client under watch have in common.
@@ -123,15 +130,18 @@ pub(crate) fn peers(
     });
     let peer = |(index, transport)| {
         let watch = shared.as_ref().map(|shared| Watch {
-            trust: Mutex::new(Trust::new(shared.longest.length())),
             index,
             shared: shared.clone(),
         });
+        let longest = watching.map_or(Duration::ZERO, |watching| watching.longest.length());
         Arc::new(Peer {
             transport,
             watch,
             margin,
-            observed: Mutex::new(Observations::new()),
+            known: Mutex::new(Known {
+                trust: Trust::new(longest),
+                observed: Observations::new(),
+            }),
         })
     };
     transports.into_iter().enumerate().map(peer).collect()
@@ -150,12 +160,19 @@ impl Peer {
         self.transport.address()
     }
 
-    /// What an acquire is to ask the node about itself.
-    pub(crate) fn check(&self, now: Time) -> Option<Check> {
-        let watch = self.watch.as_ref()?;
-        let mut trust = watch.trust.lock();
-        let (wants_marker, trusted) = (trust.wants_marker(), trust.next_trusted(now));
-        drop(trust);
+    /// What an acquire that is sent now is to say: the beat of `name` whose claim it may replace, if it may replace one,
+    /// and what the node is to show of itself.
+    pub(crate) fn ask(&self, now: Time, name: Option<&Name>) -> (Option<Beat>, Option<Check>) {
+        let mut known = self.known.lock();
+        let name = name.filter(|_| self.has_beats());
+        let beat = name.and_then(|name| known.observed.replaceable(now, name));
+        let Some(watch) = &self.watch else {
+            return (beat, None);
+        };
+        let beat = beat.filter(|_| known.trust.quarantine().is_none());
+        let trusted = known.trust.next_trusted(now);
+        let wants_marker = known.trust.wants_marker();
+        drop(known);
         let act = if wants_marker {
             let nonce = Nonce::from_random(watch.shared.runtime.random());
             match watch.shared.trusts_fresh {
@@ -165,10 +182,11 @@ impl Peer {
         } else {
             Act::Look
         };
-        Some(Check {
+        let check = Check {
             trusted,
             ..watch.request(act)
-        })
+        };
+        (beat, Some(check))
     }
 
     /// How a claim is to be kept beyond its lease by the `number`-th request of its owner.
@@ -191,15 +209,6 @@ impl Peer {
         now + kept + drift(kept)
     }
 
-    /// The beat whose claim an acquire that is sent now may replace.
-    pub(crate) fn replaceable(&self, now: Time, name: &Name) -> Option<Beat> {
-        if !self.has_beats() {
-            return None;
-        }
-        let beat = self.observed.lock().replaceable(now, name)?;
-        self.quarantine(now).is_none().then_some(beat)
-    }
-
     /// What the answer to an acquire of `name` that was sent at `sent` is worth.
     pub(crate) fn vote(
         &self,
@@ -209,94 +218,77 @@ impl Peer {
         asking: Asking,
         result: &Result<Reply, TransportError>,
     ) -> Answer {
-        let answer = self.counted(now, sent, asking, result);
+        let mut known = self.known.lock();
+        let (mut answer, news) = self.counted(&mut known, now, sent, asking, result);
         if self.has_beats() {
-            self.observe(now, name, answer, result)
-        } else {
-            answer
+            let is_quarantined = self.watch.is_some() && known.trust.quarantine().is_some();
+            let observed = &mut known.observed;
+            answer = observe(observed, now, name, answer, result, is_quarantined);
         }
-    }
-
-    /// Remembers what a refusal shows, and says when the claim in the way can be replaced if that is before it expires.
-    fn observe(
-        &self,
-        now: Time,
-        name: &Name,
-        answer: Answer,
-        result: &Result<Reply, TransportError>,
-    ) -> Answer {
-        let mut observed = self.observed.lock();
-        let refusal = match result {
-            Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => match reply {
-                AcquireReply::Refused { beat, .. } => Some(*beat),
-                _ => None,
-            },
-            Ok(_) => None,
-            Err(_) => {
-                // The next answer may be that of another server.
-                observed.clear();
-                return answer;
-            }
-        };
-        let Some(beat) = refusal else {
-            observed.forget(name);
-            return answer;
-        };
-        if self.quarantine(now).is_some() {
-            observed.clear();
-            return answer;
-        }
-        match (observed.handle_refused(now, name, beat), answer) {
-            (Some(ends), Answer::Refused(ttl)) => {
-                let left = Ttl::Millis(millis_of(ends.since(now)));
-                Answer::Refused(ttl.min(left))
-            }
-            _ => answer,
-        }
+        drop(known);
+        self.tell(news);
+        answer
     }
 
     /// What the answer is worth as a vote.
     fn counted(
         &self,
+        known: &mut Known,
         now: Time,
         sent: Time,
         asking: Asking,
         result: &Result<Reply, TransportError>,
-    ) -> Answer {
+    ) -> (Answer, News) {
         let answer = answer(result);
         let Some(watch) = &self.watch else {
-            return answer;
+            return (answer, News::None);
         };
         let Ok(Reply::Checked(reply, shown)) = result else {
-            return match answer {
+            let answer = match answer {
                 // Who does not say which process it is cannot be trusted.
                 Answer::Granted(_) => Answer::Quarantined(None),
                 answer => answer,
             };
+            return (answer, News::None);
         };
-        let Heard {
-            counts,
-            has_changed,
-        } = watch.hear(now, sent, *shown, self.address());
-        if has_changed {
+        let trusted = known.trust.trusted();
+        let (counts, news) = watch.hear(&mut known.trust, now, sent, *shown);
+        if known.trust.trusted() != trusted {
             // Another process: what the one before has shown says nothing.
-            self.observed.lock().clear();
+            known.observed.clear();
         }
-        match reply {
+        let answer = match reply {
             AcquireReply::Granted { freshness, .. }
                 if counts == Counts::No
                     && (asking, *freshness) != (Asking::Missing, Freshness::AlreadyYours) =>
             {
-                let quarantine = watch.trust.lock().quarantine();
+                let quarantine = known.trust.quarantine();
                 Answer::Quarantined(quarantine.and_then(|(_, until)| until))
             }
             _ => answer,
+        };
+        (answer, news)
+    }
+
+    /// Says what has changed, and sees to it that a watch ends in time.
+    fn tell(&self, news: News) {
+        match news {
+            News::None => {}
+            News::Trusted => telemetry::trusted(self.address()),
+            News::Quarantined(quarantine, due) => {
+                telemetry::quarantined(self.address(), quarantine);
+                let watch = self.watch.as_ref();
+                if let Some(keeper) = watch.and_then(|watch| watch.shared.keeper.upgrade()) {
+                    keeper.watch(due);
+                }
+            }
         }
     }
 
     /// Why its votes are not counted; `None` when they are.
     pub(crate) fn quarantine(&self, now: Time) -> Option<Quarantine> {
-        let (why, until) = self.watch.as_ref()?.trust.lock().quarantine()?;
+        self.watch.as_ref()?;
+        let (why, until) = self.known.lock().trust.quarantine()?;
         let left = until.map(|until| until.since(now));
         Some(Quarantine { why, left })
     }
@@ -310,29 +302,27 @@ impl Peer {
     /// What a probe that was sent at `sent` showed.
     pub(crate) fn seen(&self, now: Time, sent: Time, result: &Result<Reply, TransportError>) {
         if let (Some(watch), Ok(Reply::Probe(shown))) = (&self.watch, result) {
-            watch.hear(now, sent, *shown, self.address());
+            let (_, news) = watch.hear(&mut self.known.lock().trust, now, sent, *shown);
+            self.tell(news);
         }
     }
 
     /// The request that ends the watch of the node, if it is due.
     pub(crate) fn next_ripening(&self, now: Time) -> Option<Request> {
         let watch = self.watch.as_ref()?;
-        let nonce = watch.trust.lock().next_ripening(now)?;
+        let nonce = self.known.lock().trust.next_ripening(now)?;
         Some(Request::Probe(watch.request(Act::Ripen(nonce))))
     }
 
     /// That request has come to its end.
     pub(crate) fn ripened(&self, now: Time, sent: Time, result: &Result<Reply, TransportError>) {
-        if let Some(watch) = &self.watch {
-            watch.trust.lock().handle_end(now);
-            self.seen(now, sent, result);
-        }
+        self.known.lock().trust.handle_end(now);
+        self.seen(now, sent, result);
     }
 
     /// When to call [`Peer::next_ripening`].
     pub(crate) fn poll_timeout(&self) -> Time {
-        let watch = self.watch.as_ref();
-        watch.map_or(Time::NEVER, |watch| watch.trust.lock().poll_timeout())
+        self.known.lock().trust.poll_timeout()
     }
 }
 
@@ -346,34 +336,22 @@ impl Watch {
     }
 
     /// Whether a vote that came with this counts.
-    fn hear(&self, now: Time, sent: Time, shown: Shown, address: &str) -> Heard {
-        let mut trust = self.trust.lock();
+    fn hear(&self, trust: &mut Trust, now: Time, sent: Time, shown: Shown) -> (Counts, News) {
         let (before, trusted) = (trust.quarantine(), trust.trusted());
         let mut counts = trust.handle_shown(now, sent, shown);
         if counts == Counts::Yes && trust.trusted() != trusted && !self.is_alone(shown.process) {
             trust.handle_twin(now, shown.process);
             counts = Counts::No;
         }
-        let has_changed = trust.trusted() != trusted;
-        let (after, due) = (trust.quarantine(), trust.poll_timeout());
-        drop(trust);
-        match after {
-            Some((why, until)) if after != before => {
+        let news = match trust.quarantine() {
+            Some((why, until)) if Some((why, until)) != before => {
                 let left = until.map(|until| until.since(now));
-                telemetry::quarantined(address, Quarantine { why, left });
-                if let Some(keeper) = self.shared.keeper.upgrade() {
-                    keeper.watch(due);
-                }
+                News::Quarantined(Quarantine { why, left }, trust.poll_timeout())
             }
-            None if before.is_some_and(|(why, _)| why != Why::Unknown) => {
-                telemetry::trusted(address);
-            }
-            _ => {}
-        }
-        Heard {
-            counts,
-            has_changed,
-        }
+            None if before.is_some_and(|(why, _)| why != Why::Unknown) => News::Trusted,
+            _ => News::None,
+        };
+        (counts, news)
     }
 
     /// Whether no other address of the quorum leads to this process.
@@ -400,5 +378,43 @@ pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
         Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => Answer::from(*reply),
         Ok(_) => Answer::Failed(Execution::Indeterminate),
         Err(error) => Answer::Failed(error.execution),
+    }
+}
+
+/// Remembers what a refusal shows, and says when the claim in the way can be replaced if that is before it expires.
+fn observe(
+    observed: &mut Observations,
+    now: Time,
+    name: &Name,
+    answer: Answer,
+    result: &Result<Reply, TransportError>,
+    is_quarantined: bool,
+) -> Answer {
+    let refusal = match result {
+        Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => match reply {
+            AcquireReply::Refused { beat, .. } => Some(*beat),
+            _ => None,
+        },
+        Ok(_) => None,
+        Err(_) => {
+            // The next answer may be that of another server.
+            observed.clear();
+            return answer;
+        }
+    };
+    let Some(beat) = refusal else {
+        observed.forget(name);
+        return answer;
+    };
+    if is_quarantined {
+        observed.clear();
+        return answer;
+    }
+    match (observed.handle_refused(now, name, beat), answer) {
+        (Some(ends), Answer::Refused(ttl)) => {
+            let left = Ttl::Millis(millis_of(ends.since(now)));
+            Answer::Refused(ttl.min(left))
+        }
+        _ => answer,
     }
 }
