@@ -681,6 +681,49 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_is_still_the_one_that_is_trusted_says_nothing_of_itself() {
+        let asking = |trusted| {
+            let Request::Acquire(ask) = acquire(Fence::Carry(Token(1)), Retention::Forever) else {
+                unreachable!()
+            };
+            let check = Check {
+                longest_millis: 60_000,
+                act: Act::Look,
+                trusted,
+            };
+            Request::Acquire(Acquire {
+                check: Some(check),
+                ..ask
+            })
+        };
+        let shown = |process, marker| Shown {
+            process: Process(process),
+            marker,
+        };
+        let granted = AcquireReply::Granted {
+            freshness: Freshness::Anew,
+            token: Token(9),
+        };
+        let trusted = asking(Some((Process(0xabc), Nonce::new(7))));
+        let said = words(&trusted);
+        let check = ["0000000000abc:7:60000:ripe", "look", "0", "30000", "60000"];
+        assert!(said.ends_with(&check.map(str::to_owned)), "{said:?}");
+        let ripe = ShownMarker::Own(Nonce::new(7), Ripeness::Ripe);
+        assert_eq!(
+            decode(&trusted, &ints(&[1, 9])),
+            Ok(Reply::Checked(granted, shown(0xabc, ripe)))
+        );
+
+        let long = [ints(&[1, 9]), Value::Int(5), Value::Int(1), Value::Int(0)];
+        let other = Reply::Checked(granted, shown(5, ShownMarker::Anothers));
+        for request in [trusted, asking(None)] {
+            let answer = Value::Array(long.to_vec());
+            assert_eq!(decode(&request, &answer), Ok(other.clone()));
+        }
+        assert!(decode(&asking(None), &ints(&[1, 9])).is_err());
+    }
+
+    #[test]
     fn every_answer_of_renew_and_release_is_understood() {
         let replies = vec![
             RenewReply::NotYours,
