@@ -26,7 +26,7 @@ local trusted, act, nonce = ARGV[last - 4], ARGV[last - 3], ARGV[last - 2]
 local lease, longest = ARGV[last - 1], ARGV[last]
 local kept, half = 604800000, 302400000
 
-if tonumber(longest) < tonumber(lease) then
+if longest - lease < 0 then
   return redis.error_reply('LONGESTLEASE a lease of ' .. lease .. ' ms is longer than ' .. longest .. ' ms')
 end
 -- Looking for plain text is several times faster than a pattern over all of it.

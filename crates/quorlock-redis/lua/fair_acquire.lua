@@ -14,11 +14,11 @@
 -- ARGV[7]  with ARGV[8]: the floor of a new token; without: the token of the hold, to be carried along
 -- ARGV[8]  how far the floor may be from this server's clock in ms; empty = none
 --
--- Replies  {1, token}  granted anew
+-- Replies  integer     granted anew: the token
 --          {2, token}  granted, the claim was there before
 --          {3, ms}     others are in front, and the owner has a place: what is left of the claim in the way (-1 if it
 --                      has no TTL), or of the time that the first waiter has to come
---          integer     the same without a place
+--          {0, ms}     the same without a place
 --          string      a lock of this other mode stands there
 -- Errors   WRONGTYPE   one of the keys is something else
 --
@@ -92,8 +92,8 @@ end
 
 local free = left == -2
 if not yours and not (free and (not head or head == owner)) then
-  local reply = left
-  if free then reply = last and last - now or 0 end
+  local reply = {0, left}
+  if free then reply[2] = last and last - now or 0 end
   if 0 < keep then
     -- Redisson drops a waiter from KEYS[3] and KEYS[4], and does not know KEYS[5].
     if not call('ZSCORE', timeouts, owner) then
@@ -103,7 +103,7 @@ if not yours and not (free and (not head or head == owner)) then
     end
     local before = tonumber(call('ZSCORE', alive, owner) or 0)
     call('ZADD', alive, string.format('%.0f', math.max(before, now + keep)), owner)
-    reply = {3, reply}
+    reply[1] = 3
   end
   settle(true)
   if free and dropped then
@@ -145,4 +145,4 @@ if head then
   call('ZREM', alive, owner)
   settle(false)
 end
-return {1, token}
+return token

@@ -9,9 +9,9 @@
 -- ARGV[4]  what the keys of the owner's own lease begin with; the n-th hold's key ends with n
 -- ARGV[5]  field of the writer who is not in the way; empty = none
 --
--- Replies  {1, token}  granted anew; the token that the last writer had, 0 if there is none
+-- Replies  integer     granted anew: the token that the last writer had, 0 if there is none
 --          {2, token}  granted, the claim was there before
---          integer     refused: what is left of the writer's claim in ms, -1 if it has no TTL
+--          {0, left}   refused: what is left of the writer's claim in ms, -1 if it has no TTL
 --          string      a lock of this other mode stands there
 -- Errors   WRONGTYPE   one of the keys is something else
 --
@@ -26,7 +26,7 @@ if left ~= -2 then
   local held = call('HMGET', claim, 'mode', owner, ARGV[5])
   if not held[1] then return 'plain' end
   if held[1] == 'write' then
-    if not held[3] then return left end
+    if not held[3] then return {0, left} end
   elseif held[1] ~= 'read' then
     return held[1]
   end
@@ -65,4 +65,5 @@ else
   if before ~= count then call('HSET', claim, owner, ARGV[2]) end
   if left ~= -1 and left < lease then call('PEXPIRE', claim, ARGV[3]) end
 end
-return {before == 0 and 1 or 2, stored or 0}
+if before == 0 then return stored or 0 end
+return {2, stored or 0}

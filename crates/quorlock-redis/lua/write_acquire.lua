@@ -11,9 +11,9 @@
 -- ARGV[6]  with ARGV[7]: the floor of a new token; without: the token of the hold, to be carried along
 -- ARGV[7]  how far the floor may be from this server's clock in ms; empty = none
 --
--- Replies  {1, token}  granted anew
+-- Replies  integer     granted anew: the token
 --          {2, token}  granted, the claim was there before
---          integer     refused: what is left of the others' claims in ms, -1 if they have no TTL
+--          {0, left}   refused: what is left of the others' claims in ms, -1 if they have no TTL
 --          string      a lock of this other mode stands there
 -- Errors   WRONGTYPE   one of the keys is something else
 --
@@ -48,11 +48,11 @@ if left ~= -2 then
   if not held[1] then return 'plain' end
   if held[1] == 'write' then
     yours = held[2]
-    if not yours then return left end
+    if not yours then return {0, left} end
   elseif held[1] ~= 'read' then
     return held[1]
   elseif somebody_reads() then
-    return left
+    return {0, left}
   end
 end
 
@@ -96,4 +96,4 @@ if type(expiry) == 'table' then
   call('DEL', claim)
   return expiry
 end
-return {1, token}
+return token

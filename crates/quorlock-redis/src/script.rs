@@ -304,30 +304,29 @@ pub(crate) fn decode(request: &Request, answer: &Value) -> Result<Reply, Transpo
 
 fn decode_acquire(answer: &Value) -> Result<Option<AcquireReply>, TransportError> {
     Ok(match answer {
-        Value::Int(left) => refused(*left, None),
+        Value::Int(token) => granted(Freshness::Anew, *token),
         Value::BulkString(text) => match mode(text) {
             Some(mode) => Some(AcquireReply::OtherMode(mode)),
             None => return Err(error::strange_mode(text)),
         },
         Value::Array(parts) => match parts.as_slice() {
+            [Value::Int(2), Value::Int(token)] => granted(Freshness::AlreadyYours, *token),
             [Value::Int(3), Value::Int(left)] => ttl(*left).map(|ttl| AcquireReply::Queued { ttl }),
-            [Value::Int(freshness), Value::Int(value)] => {
-                let freshness = match freshness {
-                    1 => Some(Freshness::Anew),
-                    2 => Some(Freshness::AlreadyYours),
-                    _ => None,
-                };
-                freshness
-                    .zip(token(*value))
-                    .map(|(freshness, token)| AcquireReply::Granted { freshness, token })
+            [Value::Int(0), Value::Int(left)] | [Value::Int(0), Value::Int(left), Value::Nil] => {
+                refused(*left, None)
             }
-            [Value::Int(left), Value::Nil] => refused(*left, None),
             // What somebody else wrote there is no beat.
-            [Value::Int(left), Value::BulkString(text)] => refused(*left, beat(text)),
+            [Value::Int(0), Value::Int(left), Value::BulkString(text)] => {
+                refused(*left, beat(text))
+            }
             _ => None,
         },
         _ => None,
     })
+}
+
+fn granted(freshness: Freshness, value: i64) -> Option<AcquireReply> {
+    token(value).map(|token| AcquireReply::Granted { freshness, token })
 }
 
 fn refused(left: i64, beat: Option<Beat>) -> Option<AcquireReply> {
@@ -660,7 +659,7 @@ mod tests {
             token: Token(1_700_000_000_000),
         };
         assert_eq!(
-            reply(ints(&[1, 1_700_000_000_000])),
+            reply(Value::Int(1_700_000_000_000)),
             granted(Freshness::Anew)
         );
         assert_eq!(
@@ -668,8 +667,12 @@ mod tests {
             granted(Freshness::AlreadyYours)
         );
         let refused = |ttl| AcquireReply::Refused { ttl, beat: None };
-        assert_eq!(reply(Value::Int(0)), refused(Ttl::Millis(0)));
-        assert_eq!(reply(Value::Int(-1)), refused(Ttl::Unbounded));
+        assert_eq!(reply(ints(&[0, 0])), refused(Ttl::Millis(0)));
+        assert_eq!(reply(ints(&[0, -1])), refused(Ttl::Unbounded));
+        let queued = AcquireReply::Queued {
+            ttl: Ttl::Millis(5),
+        };
+        assert_eq!(reply(ints(&[3, 5])), queued);
         let mode = |mode: &str| reply(Value::BulkString(mode.into()));
         assert_eq!(mode("read"), AcquireReply::OtherMode(Mode::Read));
         assert_eq!(mode("write"), AcquireReply::OtherMode(Mode::Write));
@@ -710,17 +713,17 @@ mod tests {
         assert!(said.ends_with(&check.map(str::to_owned)), "{said:?}");
         let ripe = ShownMarker::Own(Nonce::new(7), Ripeness::Ripe);
         assert_eq!(
-            decode(&trusted, &ints(&[1, 9])),
+            decode(&trusted, &Value::Int(9)),
             Ok(Reply::Checked(granted, shown(0xabc, ripe)))
         );
 
-        let long = [ints(&[1, 9]), Value::Int(5), Value::Int(1), Value::Int(0)];
+        let long = [Value::Int(9), Value::Int(5), Value::Int(1), Value::Int(0)];
         let other = Reply::Checked(granted, shown(5, ShownMarker::Anothers));
         for request in [trusted, asking(None)] {
             let answer = Value::Array(long.to_vec());
             assert_eq!(decode(&request, &answer), Ok(other.clone()));
         }
-        assert!(decode(&asking(None), &ints(&[1, 9])).is_err());
+        assert!(decode(&asking(None), &Value::Int(9)).is_err());
     }
 
     #[test]
