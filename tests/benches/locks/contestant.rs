@@ -173,7 +173,7 @@ pub(crate) struct Bare {
 }
 
 impl Bare {
-    async fn connect(addresses: &[String], client: u32) -> Bare {
+    pub(crate) async fn connect(addresses: &[String], client: u32) -> Bare {
         let connections = connections(addresses).await;
         let mut markers = Vec::new();
         let mut acquire = ACQUIRE.to_owned();
@@ -246,7 +246,7 @@ impl Bare {
             cmd
         };
         for answer in self.send(cmd).await {
-            assert!(matches!(answer, Value::Array(_)), "granted: {answer:?}");
+            assert!(matches!(answer, Value::Int(_)), "granted: {answer:?}");
         }
         owner
     }

@@ -2,17 +2,20 @@
 //!
 //! Whoever has released asks again only when the other one has the lock, so that every hold is a hand-over. Beside it the
 //! bare scripts, called by one client alone: what a release and an acquire leave of the time even when nobody has to be
-//! woken.
+//! woken. Each client has a runtime on a thread of its own, as it has in a process of its own.
 
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use quorlock::{Guard, Locks, NodeTrust};
+use quorlock::{Guard, Locks, LocksBuilder, NodeTrust};
 use quorlock_tests::server::Server;
 use rand::seq::SliceRandom;
 use rslock::{LockGuard, LockManager};
-use tokio::sync::watch;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{oneshot, watch};
 
-use crate::contestant::{Bare, Contestants};
+use crate::contestant::Bare;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{Figure, Spread, Target};
@@ -21,14 +24,9 @@ const HOLD: Duration = Duration::from_millis(5);
 const NAME: &str = "orders";
 
 pub(crate) fn run(options: &Options) -> Vec<Figure> {
-    // One for each client, as two processes would have.
-    let options = Options {
-        threads: options.threads.or(Some(2)),
-        ..options.clone()
-    };
     [1, 5]
         .into_iter()
-        .map(|nodes| measure(&options, nodes))
+        .map(|nodes| measure(options, nodes))
         .collect()
 }
 
@@ -46,18 +44,18 @@ fn measure(options: &Options, nodes: usize) -> Figure {
     let slice = Duration::from_millis(slice);
     let addresses: Vec<_> = servers.iter().map(Server::address).collect();
     let (ours, peers, alone, plain) = options.block_on(async move {
-        let (mut pair, mut without) = (Vec::new(), Vec::new());
+        let locks = Locks::builder().trust_fresh_nodes();
+        let plain = locks.clone().node_trust(NodeTrust::Unwatched);
+        let plain = plain.clock_margin(Duration::ZERO);
+        let (mut pair, mut without, mut peers) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..2 {
-            let ours = Locks::builder().trust_fresh_nodes();
-            let plain = ours.clone().node_trust(NodeTrust::Unwatched);
-            let plain = plain.clock_margin(Duration::ZERO);
-            let ours = ours.quorum(&addresses).await.expect("servers are there");
-            let plain = plain.quorum(&addresses).await.expect("servers are there");
-            pair.push(Client::Ours(ours));
-            without.push(Client::Ours(plain));
+            pair.push(Seat::of(ours(locks.clone(), addresses.clone())).await);
+            without.push(Seat::of(ours(plain.clone(), addresses.clone())).await);
+            let peer = Client::Rslock(LockManager::new(addresses.clone()));
+            peers.push(Seat::of(async { peer }).await);
         }
-        let peers = [0, 1].map(|_| Client::Rslock(LockManager::new(addresses.clone())));
-        let bare = [Client::Bare(Contestants::connect(&servers).await.bare)];
+        let bare = async move { Client::Bare(Bare::connect(&addresses, 1).await) };
+        let bare = [Seat::of(bare).await];
         let mut uses = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut progress = Progress::new(format!("n = {nodes}"), turns);
         for turn in 0..turns {
@@ -99,20 +97,54 @@ fn measure(options: &Options, nodes: usize) -> Figure {
     }
 }
 
+async fn ours(locks: LocksBuilder, addresses: Vec<String>) -> Client {
+    Client::Ours(locks.quorum(&addresses).await.expect("servers are there"))
+}
+
+/// Where a client runs.
+struct Seat {
+    client: Client,
+    runtime: Handle,
+    /// The thread ends when this is dropped.
+    _end: oneshot::Sender<()>,
+}
+
+impl Seat {
+    /// With a client that is connected there.
+    async fn of(client: impl Future<Output = Client> + Send + 'static) -> Seat {
+        let (end, ended) = oneshot::channel();
+        let (sender, handle) = mpsc::channel();
+        thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.expect("a runtime");
+            sender.send(runtime.handle().clone()).expect("it waits");
+            // Only its end is waited for: nothing is ever sent.
+            let _ = runtime.block_on(ended);
+        });
+        let runtime = handle.recv().expect("the thread says where it runs");
+        let client = runtime.spawn(client).await;
+        Seat {
+            client: client.expect("it is connected without a panic"),
+            runtime,
+            _end: end,
+        }
+    }
+}
+
 struct Use {
     share: f64,
     holds: usize,
 }
 
 /// Lets two clients hand the lock over and back for a while.
-async fn in_use(clients: &[Client], slice: Duration) -> Use {
+async fn in_use(seats: &[Seat], slice: Duration) -> Use {
     let began = Instant::now();
     let (holds, _) = watch::channel(0u64);
-    let tasks: Vec<_> = clients
+    let tasks: Vec<_> = seats
         .iter()
-        .map(|client| {
-            let (client, holds) = (client.clone(), holds.clone());
-            tokio::spawn(async move {
+        .map(|seat| {
+            let (client, holds) = (seat.client.clone(), holds.clone());
+            seat.runtime.spawn(async move {
                 let mut held = Vec::new();
                 while began.elapsed() < slice {
                     let (from, to, number) = client.hold(&holds).await;

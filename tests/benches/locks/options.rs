@@ -9,8 +9,8 @@ cargo bench -p quorlock-tests --bench locks -- [OPTIONS] [CASE]...
 
   CASE             run only the cases whose names contain one of these words
   --quick          a fraction of the work: minutes become seconds, and the figures noisier
-  --threads <N>    worker threads of the clients' runtime; 0: everything on one thread (default 0, and two for the two
-                   clients of a hand-over)
+  --threads <N>    worker threads of the clients' runtime; 0, the default: everything on one thread (the clients of a
+                   hand-over have a thread each)
   --json <FILE>    write the figures to a file, too; '-' prints them instead of the table
   --list           say which cases there are
   --help           say this
