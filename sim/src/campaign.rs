@@ -180,8 +180,8 @@ struct Shared<'a> {
     bar: ProgressBar,
 }
 
-/// How many seeds a thread takes at a time.
-const BATCH: u64 = 16;
+/// How many seeds a thread takes at a time: few, because who takes the last ones is waited for.
+const BATCH: u64 = 4;
 
 impl Campaign {
     /// Runs it.

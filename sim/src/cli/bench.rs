@@ -4,12 +4,13 @@ mod watch;
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{Form, Trouble, say, say_json};
+use super::{Form, Trouble, say, say_json, seeds};
 use crate::campaign::{AfterFailure, Campaign, Shard};
 use crate::plan::{Lane, Plan, Remedies};
 use crate::simulation::run;
@@ -23,6 +24,9 @@ pub(super) struct Bench {
     /// For how many seconds each part is measured.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    /// Run a campaign over these seeds, and say nothing: one of the processes that are measured.
+    #[arg(long, hide = true, value_parser = seeds)]
+    part: Option<Range<u64>>,
     #[command(flatten)]
     form: Form,
 }
@@ -53,14 +57,18 @@ struct Standard {
     runs: Rate,
 }
 
-/// The same as a campaign on one core and on all, taking turns.
+/// The same as a campaign on one core, as one on all, and as a process for each, taking turns.
 #[derive(Debug, Serialize)]
 struct Scaling {
     cores: usize,
     on_one: Rate,
     on_all: Rate,
+    /// What all cores can do: processes share nothing but the machine.
+    as_processes: Rate,
     /// What all cores do, as a part of what one does times their number.
     of_linear: f64,
+    /// What a campaign on all cores does, as a part of what processes do.
+    of_processes: f64,
     /// Runs per second of processor time on all cores, as a part of those on one. Other programs do not lower it.
     of_linear_by_cpu: Option<f64>,
 }
@@ -71,10 +79,14 @@ const NO_REMEDIES: Remedies = Remedies {
 };
 
 /// How many runs each core does in one turn.
-const TURN: u64 = 64;
+const TURN: u64 = 256;
 
 impl Bench {
     pub(super) fn run(self) -> Result<u8, Trouble> {
+        if let Some(seeds) = self.part {
+            campaign(1, seeds)?;
+            return Ok(0);
+        }
         let figures = Figures {
             reference: self.reference(Lane::Fast, NO_REMEDIES),
             with_remedies: self.reference(Lane::Fast, Remedies::default()),
@@ -127,22 +139,27 @@ impl Bench {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let turn = TURN * cores as u64;
         let (mut on_one, mut on_all) = (Took::default(), Took::default());
+        let mut as_processes = Took::default();
         let mut runs = 0u64;
         let watch = Watch::start();
         while watch.read().wall < self.seconds as f64 {
             let seeds = runs..runs + turn;
             on_one += campaign(1, seeds.clone())?;
-            on_all += campaign(cores, seeds)?;
+            on_all += campaign(cores, seeds.clone())?;
+            as_processes += processes(seeds)?;
             runs += turn;
         }
         let (on_one, on_all) = (on_one.rate(runs as f64), on_all.rate(runs as f64));
+        let as_processes = as_processes.rate(runs as f64);
         let by_cpu = on_all.per_cpu_second.zip(on_one.per_cpu_second);
         Ok(Scaling {
             cores,
             of_linear: on_all.per_second / (cores as f64 * on_one.per_second),
+            of_processes: on_all.per_second / as_processes.per_second,
             of_linear_by_cpu: by_cpu.map(|(all, one)| all / one),
             on_one,
             on_all,
+            as_processes,
         })
     }
 
@@ -184,6 +201,34 @@ fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, Trouble> {
     Ok(watch.read())
 }
 
+/// Runs a campaign on one core for every turn of these seeds, all at once, each in a process of its own.
+fn processes(seeds: Range<u64>) -> Result<Took, Trouble> {
+    let failed = |why: &dyn std::fmt::Display| {
+        Trouble::Other(format!("a process for one core was not measured: {why}"))
+    };
+    let program = std::env::current_exe().map_err(|error| failed(&error))?;
+    let part = |begin: u64| {
+        Command::new(&program)
+            .args(["bench", "--part", &format!("{begin}..{}", begin + TURN)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+    };
+    let watch = Watch::start();
+    let parts: Vec<_> = seeds.step_by(TURN as usize).map(part).collect();
+    for part in parts {
+        let ended = part.and_then(|mut part: Child| part.wait());
+        let ended = ended.map_err(|error| failed(&error))?;
+        if !ended.success() {
+            return Err(failed(&ended));
+        }
+    }
+    Ok(Took {
+        wall: watch.read().wall,
+        ..Took::default()
+    })
+}
+
 impl Reference {
     fn tell(&self) {
         say(&format!("  node commands: {}", self.commands));
@@ -214,11 +259,16 @@ impl Figures {
             "  runs on {} cores: {}",
             scaling.cores, scaling.on_all
         ));
-        let by_cpu = scaling.of_linear_by_cpu;
         say(&format!(
-            "  {:.2} of linear{}",
-            scaling.of_linear,
-            by_cpu.map_or_else(String::new, |part| format!(", {part:.2} by processor time")),
+            "  runs in {} processes: {}",
+            scaling.cores, scaling.as_processes
+        ));
+        let by_cpu = scaling.of_linear_by_cpu;
+        let by_cpu =
+            by_cpu.map_or_else(String::new, |part| format!(", {part:.2} by processor time"));
+        say(&format!(
+            "  all cores: {:.2} of linear{by_cpu}, {:.2} of what processes do that share nothing",
+            scaling.of_linear, scaling.of_processes
         ));
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Watch {
 pub(super) struct Took {
     pub(super) wall: f64,
     /// Of all threads of this process.
-    cpu: Option<f64>,
+    pub(super) cpu: Option<f64>,
 }
 
 /// How much was done in a second. On a machine that others use too, the processor's seconds say more.
