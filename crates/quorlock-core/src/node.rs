@@ -286,8 +286,10 @@ impl Node {
     fn keys_mut(&mut self, now: WallMillis, name: &Name) -> &mut Keys {
         if !self.names.contains_key(name) {
             self.sweep(now);
+            self.names.insert(name.clone(), Keys::default());
         }
-        self.names.entry(name.clone()).or_default()
+        let keys = self.names.get_mut(name);
+        keys.expect("BUG: a name that was just added")
     }
 
     /// Forgets expired keys whenever the number of names has doubled, so that memory follows what is in use.
