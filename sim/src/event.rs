@@ -152,7 +152,7 @@ impl Ord for Event {
 pub(crate) struct Events {
     /// When the last event was due that was popped. Nothing is due before.
     now: u64,
-    /// In each slot, what happens first is last.
+    /// In a slot events lie in any order: there are few.
     near: [Vec<Event>; SLOTS as usize],
     /// Which slots have events, bit by bit.
     filled: u128,
@@ -192,8 +192,7 @@ impl Events {
         let slot = slot(at);
         match self.near.get_mut(slot as usize) {
             Some(events) if is_near => {
-                let later = events.iter().rposition(|other| at < other.at);
-                events.insert(later.map_or(0, |later| later + 1), event);
+                events.push(event);
                 self.filled |= 1 << slot;
             }
             _ => self.far.push(event),
@@ -206,12 +205,16 @@ impl Events {
         let ahead = self.filled.rotate_right(start).trailing_zeros();
         let slot = (start + ahead) % SLOTS;
         let near = self.near.get_mut(slot as usize)?;
+        let first = near
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, event)| event.order());
         let far = self.far.peek().map(Event::order);
-        let event = match near.last() {
-            Some(event) if far.is_none_or(|far| event.order() < far) => *event,
+        let index = match first {
+            Some((index, event)) if far.is_none_or(|far| event.order() < far) => index,
             _ => return self.pop_far(),
         };
-        near.pop();
+        let event = near.swap_remove(index);
         if near.is_empty() {
             self.filled &= !(1 << slot);
         }
