@@ -276,7 +276,7 @@ impl Attempt {
     }
 
     fn lose(&mut self, loss: Loss) {
-        let Some(running) = self.running.take() else {
+        let Some(mut running) = self.running.take() else {
             return;
         };
         let now = self.client.now();
@@ -292,7 +292,7 @@ impl Attempt {
             // It goes on as the same owner: another would begin at the end of the queue.
             self.has_place = self.wanted.patience == Patience::Wait;
         } else {
-            self.give_back(running, now, Send::Now);
+            self.give_back(&mut running, now, Send::Now);
             self.begin_as_another();
         }
         let random = self.client.runtime.random();
@@ -302,8 +302,8 @@ impl Attempt {
     /// Stops where it is.
     fn abandon(&mut self) {
         let now = self.client.now();
-        if let Some(running) = self.running.take() {
-            self.give_back(running, now, Send::Later);
+        if let Some(mut running) = self.running.take() {
+            self.give_back(&mut running, now, Send::Later);
         } else if let Some(owner) = self.owner.filter(|_| self.has_place) {
             let orphans = self.wanted.layout.all();
             let orphans = orphans.filter(|(_, place)| place.mode == Mode::Fair);
@@ -329,7 +329,7 @@ impl Attempt {
     }
 
     /// Releases every member that did not definitely refuse: silence is not refusal.
-    fn give_back(&mut self, mut running: Running, now: Time, send: Send) {
+    fn give_back(&mut self, running: &mut Running, now: Time, send: Send) {
         let lease = self.wanted.lease;
         let had_place = std::mem::take(&mut self.has_place);
         let orphans = self.wanted.layout.all().filter(|(m, place)| {
