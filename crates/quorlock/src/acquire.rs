@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use quorlock_core::acquisition::Patience;
 use quorlock_core::message::Mode;
@@ -40,6 +40,18 @@ enum State {
 struct Place {
     key: Key,
     waiter: Arc<Waiter>,
+    /// The waker that was registered last.
+    waker: Waker,
+}
+
+impl Place {
+    /// As [`Waiter::register`], for the leader: nobody fails on its behalf.
+    fn register(&mut self, cx: &Context<'_>) {
+        if !self.waker.will_wake(cx.waker()) {
+            self.waker.clone_from(cx.waker());
+            let _ = self.waiter.register(cx);
+        }
+    }
 }
 
 impl Acquiring {
@@ -70,7 +82,8 @@ impl Acquiring {
                 alone,
             );
             let waiter = self.client.queues.join(&key);
-            State::Queued(Place { key, waiter }, None)
+            let waker = Waker::noop().clone();
+            State::Queued(Place { key, waiter, waker }, None)
         };
     }
 
@@ -97,8 +110,7 @@ impl Acquiring {
             },
             State::Queued(..) => self.step_queued(cx),
             State::Leading(place, attempt) => {
-                // Nobody fails on behalf of the leader.
-                let _ = place.waiter.register(cx);
+                place.register(cx);
                 let Poll::Ready(result) = attempt.poll(cx, self.give_up_at) else {
                     return Step::Wait;
                 };

@@ -53,7 +53,7 @@ impl Waiter {
     }
 
     fn wake(&self) {
-        let waker = self.0.lock().waker.take();
+        let waker = self.0.lock().waker.clone();
         if let Some(waker) = waker {
             waker.wake();
         }
