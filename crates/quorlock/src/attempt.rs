@@ -161,7 +161,7 @@ impl Attempt {
             if let Some(error) = &self.hopeless {
                 return Poll::Ready(Err(AcquireError::Config(error.clone())));
             }
-            if let Some(ears) = &self.ears {
+            if let Some(ears) = &mut self.ears {
                 let machine = &mut self.machine;
                 let client = &self.client;
                 if ears.listen(cx, |member| machine.handle_wake(client.now(), member)) {

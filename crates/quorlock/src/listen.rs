@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 
 use quorlock_core::message::{Channel, Wake};
@@ -15,11 +16,16 @@ use crate::mutex::Mutex;
 /// Subscriptions to every member, and what they brought.
 pub(crate) struct Ears {
     heard: Arc<Heard>,
+    /// The waker that was registered last.
+    waker: Waker,
+    is_live: bool,
     _subscriptions: Vec<Subscription>,
 }
 
 struct Heard {
     members: Arc<Members>,
+    /// Whether the state has changed since it was last looked at, which mostly it has not.
+    has_changed: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -28,7 +34,7 @@ struct State {
     /// In every group, as many as are needed have been live.
     is_live: bool,
     woken: Vec<MemberId>,
-    waker: Option<Waker>,
+    waker: Waker,
 }
 
 struct Ear {
@@ -43,10 +49,11 @@ impl Ears {
             live: vec![false; layout.members.len()],
             is_live: false,
             woken: Vec::new(),
-            waker: None,
+            waker: Waker::noop().clone(),
         };
         let heard = Arc::new(Heard {
             members: layout.members.clone(),
+            has_changed: AtomicBool::new(false),
             state: Mutex::new(state),
         });
         let subscriptions = layout
@@ -62,22 +69,28 @@ impl Ears {
             .collect();
         Ears {
             heard,
+            waker: Waker::noop().clone(),
+            is_live: false,
             _subscriptions: subscriptions,
         }
     }
 
     /// Passes on the members that were woken since the last call, and says whether enough subscriptions have been
     /// live. The task is woken at the next change.
-    pub(crate) fn listen(&self, cx: &Context<'_>, woken: impl FnMut(MemberId)) -> bool {
+    pub(crate) fn listen(&mut self, cx: &Context<'_>, woken: impl FnMut(MemberId)) -> bool {
+        let is_registered = self.waker.will_wake(cx.waker());
+        if is_registered && !self.heard.has_changed.load(Ordering::Acquire) {
+            return self.is_live;
+        }
         let mut state = self.heard.state.lock();
-        match &mut state.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
+        self.heard.has_changed.store(false, Ordering::Relaxed);
+        if !is_registered {
+            self.waker.clone_from(cx.waker());
+            state.waker.clone_from(cx.waker());
         }
-        if !state.woken.is_empty() {
-            state.woken.drain(..).for_each(woken);
-        }
-        state.is_live
+        state.woken.drain(..).for_each(woken);
+        self.is_live = state.is_live;
+        self.is_live
     }
 }
 
@@ -85,11 +98,10 @@ impl Ear {
     fn hear(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.heard.state.lock();
         change(&mut state);
-        let waker = state.waker.take();
+        self.heard.has_changed.store(true, Ordering::Release);
+        let waker = state.waker.clone();
         drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        waker.wake();
     }
 
     fn woken(&self, state: &mut State) {
