@@ -23,8 +23,8 @@
 -- It must be atomic: between looking and writing, another owner could be granted the name, or be handed the same
 -- token, and a holder that has renewed since its beat was shown must keep its claim. Every check comes before the first
 -- write, so that an error says "nothing was done". Numbers are written with '%.0f' because tostring() keeps 14 digits
--- only. What costs a server least is said to be the usual case: a reply that is no table, two keys looked for with one
--- call, text that adding makes a number.
+-- only. The usual case is kept cheap: its reply is no table, two keys are looked for with one call, and adding 0 makes a
+-- number of text for less than tonumber().
 local call = redis.call
 local claim, counter, owner, count, lease = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 local mine = ARGV[7] ~= '' and ARGV[7]
