@@ -63,7 +63,7 @@ struct Scaling {
     cores: usize,
     on_one: Rate,
     on_all: Rate,
-    /// What all cores can do: processes share nothing but the machine.
+    /// For comparison: processes share nothing but the machine. They take time to start, and do not share what is left.
     as_processes: Rate,
     /// What all cores do, as a part of what one does times their number.
     of_linear: f64,
