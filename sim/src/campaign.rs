@@ -7,11 +7,12 @@ use std::rc::Rc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, FileError};
 use crate::fault::Kind;
+use crate::progress;
 use crate::simulation::{Run, Verdict, run};
 use crate::swarm::Swarm;
 
@@ -195,7 +196,7 @@ impl Campaign {
             is_over: AtomicBool::new(false),
             summary: Mutex::default(),
             trouble: Mutex::default(),
-            bar: self.bar(),
+            bar: progress::bar(self.len(), "{pos}/{len} runs, {per_sec}, {eta} left {msg}"),
         };
         std::thread::scope(|scope| {
             for _ in 0..self.jobs.max(1) {
@@ -220,15 +221,6 @@ impl Campaign {
 
     fn seed(&self, nth: u64) -> u64 {
         self.seeds.start + self.shard.index + nth * self.shard.of.max(1)
-    }
-
-    fn bar(&self) -> ProgressBar {
-        let style = "{bar:40} {pos}/{len} runs, {per_sec}, {eta} left {msg}";
-        let bar = ProgressBar::new(self.len());
-        match ProgressStyle::with_template(style) {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        }
     }
 }
 

@@ -43,6 +43,7 @@ pub mod matrix;
 mod node;
 pub mod plan;
 pub mod plan_file;
+mod progress;
 pub mod recording;
 pub mod redis;
 mod replication;

@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
 pub use class::{CLASSES, Class};
@@ -18,6 +17,7 @@ pub use examples::Example;
 
 use crate::checker::{Property, check_one};
 use crate::plan::Plan;
+use crate::progress;
 use crate::scenario::Interval;
 use crate::simulation::{Verdict, run};
 
@@ -169,7 +169,10 @@ impl Matrix {
             .collect();
         let cells = Mutex::new(vec![Cell::default(); pairs.len()]);
         let next = AtomicUsize::new(0);
-        let bar = bar(pairs.len() as u64 * self.runs);
+        let bar = progress::bar(
+            pairs.len() as u64 * self.runs,
+            "{pos}/{len} runs, {per_sec}, {eta} left",
+        );
         std::thread::scope(|scope| {
             for _ in 0..self.jobs.max(1) {
                 scope.spawn(|| {
@@ -205,15 +208,6 @@ impl Matrix {
             runs: self.runs,
             cells,
         }
-    }
-}
-
-fn bar(runs: u64) -> ProgressBar {
-    let style = "{bar:40} {pos}/{len} runs, {per_sec}, {eta} left";
-    let bar = ProgressBar::new(runs);
-    match ProgressStyle::with_template(style) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
     }
 }
 

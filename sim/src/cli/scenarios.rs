@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Form, InLane, Trouble, say, say_json};
+use crate::progress;
 use crate::scenario::{self, Case, Depth, Expect, Interval, Judged, Scenario, Verdict};
 
 /// Run scenarios and compare what comes of them with what is expected.
@@ -133,6 +134,10 @@ impl Scenarios {
         };
         let next = AtomicUsize::new(0);
         let rows: Mutex<Vec<(usize, Row)>> = Mutex::default();
+        let bar = progress::bar(
+            cases.len() as u64,
+            "{pos}/{len} cases, {eta} left; last {msg}",
+        );
         std::thread::scope(|scope| {
             for _ in 0..jobs {
                 scope.spawn(|| {
@@ -144,6 +149,8 @@ impl Scenarios {
                         let began = Instant::now();
                         let judged = case.judge(depth);
                         let row = Row::of(scenario, case, judged, began.elapsed());
+                        bar.set_message(format!("{} {}", row.id, row.case));
+                        bar.inc(1);
                         if let Ok(mut rows) = rows.lock() {
                             rows.push((index, row));
                         }
@@ -151,25 +158,32 @@ impl Scenarios {
                 });
             }
         });
+        bar.finish_and_clear();
         let mut rows = rows.into_inner().unwrap_or_default();
         rows.sort_by_key(|(index, _)| *index);
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
     fn tell(&self, rows: &[Row]) {
+        let names = rows.iter().map(|row| row.case.chars().count());
+        let wide = names.max().unwrap_or_default().max("case".len());
         say(&format!(
-            "{:<8} {:<20} {:<20} {:>5} {:>6} {:>8}  verdict",
-            "id", "case", "expected", "runs", "first", "time"
+            "  {:<wide$}  {:<20} {:>5} {:>6} {:>8}  verdict",
+            "case", "expected", "runs", "first", "time"
         ));
+        let mut id = "";
         for row in rows {
+            if row.id != id {
+                id = &row.id;
+                say(&format!("{id}  {}", row.title));
+            }
             let first = row
                 .judged
                 .first
                 .map_or("-".to_owned(), |seed| seed.to_string());
             let time = format!("{} ms", row.milliseconds);
             say(&format!(
-                "{:<8} {:<20} {:<20} {:>5} {:>6} {:>8}  {}",
-                row.id,
+                "  {:<wide$}  {:<20} {:>5} {:>6} {:>8}  {}",
                 row.case,
                 row.expected,
                 row.judged.runs,
@@ -178,12 +192,12 @@ impl Scenarios {
                 verdict(&row.judged.verdict)
             ));
             if let Some(rate) = row.rate.filter(|_| self.rates) {
-                say(&format!("{:<8} breaks in {rate} of runs", ""));
+                say(&format!("    breaks in {rate} of runs"));
             }
             if let Some(measured) = row.judged.measured {
                 let share = Interval::of(measured.lost, measured.acknowledged);
                 let all = measured.acknowledged;
-                say(&format!("{:<8} lost {share} of {all} acknowledged", ""));
+                say(&format!("    lost {share} of {all} acknowledged"));
             }
         }
         let wrong = rows.iter().filter(|row| exit_code(row) != 0).count();

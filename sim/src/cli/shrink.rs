@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::chosen::Chosen;
 use super::run::exit_code;
 use super::{Form, Trouble, say, say_json, write_file};
 use crate::failure::Failure;
+use crate::progress;
 use crate::shrink::{Identity, Shrunk, Size, shrink};
 use crate::simulation::{Verdict, run};
 
@@ -44,12 +44,8 @@ impl Shrink {
         let plan = source.plan();
         let first = run(&std::rc::Rc::new(plan.clone()));
         source.check(self.chosen.path(), &first)?;
-        let bar = ProgressBar::new(u64::from(self.runs));
-        let style = "{bar:40} {pos} runs of at most {len}; {msg}";
-        let bar = match ProgressStyle::with_template(style) {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        };
+        let text = "{pos} runs of at most {len}; {msg}";
+        let bar = progress::bar(u64::from(self.runs), text);
         let shrunk = shrink(plan, self.runs, &mut |runs, size| {
             bar.set_position(u64::from(runs));
             bar.set_message(in_words(size));
