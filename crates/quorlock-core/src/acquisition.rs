@@ -115,7 +115,12 @@ pub struct Acquisition {
     step: Step,
     backoff: Backoff,
     lost_rounds: u32,
+    /// In a row.
     split_rounds: u32,
+    /// Votes have kept splitting: others want it, too, and ask as often.
+    is_crowded: bool,
+    /// The last round asked the first member alone, which refused.
+    is_postponed: bool,
     last_order: Order,
     failed_rounds: u32,
     is_listening: bool,
@@ -145,6 +150,8 @@ impl Acquisition {
             backoff: Backoff::new(policy.backoff, policy.backoff_cap),
             lost_rounds: 0,
             split_rounds: 0,
+            is_crowded: false,
+            is_postponed: false,
             last_order: Order::Parallel,
             failed_rounds: 0,
             is_listening: false,
@@ -183,6 +190,11 @@ impl Acquisition {
     pub fn handle_loss(&mut self, now: Time, began: Time, loss: Loss, random: u64) {
         self.lost_rounds = self.lost_rounds.saturating_add(1);
         self.last_round = now.since(began).min(self.member_timeout);
+        self.is_postponed = loss == Loss::Postponed;
+        if self.last_order == Order::FirstMember && self.member_timeout <= now.since(began) {
+            // The first member is silent: asking it first only costs time.
+            self.is_crowded = false;
+        }
         let pause =
             |backoff: &mut Backoff| Step::BackOff(now + backoff.next(random, now.since(began) * 2));
         self.step = match loss {
@@ -213,7 +225,10 @@ impl Acquisition {
             }
             Loss::Postponed => {
                 self.failed_rounds = 0;
-                pause(&mut self.backoff)
+                // Whoever has the first member asks the rest, or has it all.
+                self.refused = self.members.all().collect();
+                let pause = self.backoff.next(random, now.since(began) * 2);
+                self.sleep(now, now + pause)
             }
             Loss::Refused {
                 free_after,
@@ -227,6 +242,7 @@ impl Acquisition {
                     Step::Listen(now + self.member_timeout)
                 } else if split && !self.may_be_held() {
                     self.split_rounds = self.split_rounds.saturating_add(1);
+                    self.is_crowded |= 2 <= self.split_rounds;
                     pause(&mut self.backoff)
                 } else {
                     if split {
@@ -261,16 +277,15 @@ impl Acquisition {
     ///
     /// One member's message may overtake the release on its way to the others: whoever asks at once is refused there,
     /// and splits the vote. So enough of them are waited for, but for no longer than a round takes: a message may be
-    /// lost.
+    /// lost. In a crowd a single message is mostly a competitor's giving back: that ends no pause.
     fn sleep(&mut self, now: Time, at: Time) -> Step {
-        if !self
-            .refused
-            .iter()
-            .any(|member| self.woken.contains(member))
-        {
+        let mut refused = self.refused.iter();
+        if !refused.any(|member| self.woken.contains(member)) {
             Step::Sleep(at)
         } else if self.may_be_won() {
-            self.ask()
+            self.ask(Because::Woken)
+        } else if self.is_postponed {
+            Step::Sleep(at)
         } else {
             Step::Sleep(at.min(now + self.last_round))
         }
@@ -285,7 +300,7 @@ impl Acquisition {
         })
     }
 
-    fn ask(&mut self) -> Step {
+    fn ask(&mut self, because: Because) -> Step {
         self.woken.clear();
         let order = if 1 < self.members.groups().count() {
             if 2 <= self.lost_rounds {
@@ -293,8 +308,11 @@ impl Acquisition {
             } else {
                 Order::Parallel
             }
-        } else if 2 <= self.split_rounds && self.last_order != Order::FirstMember {
-            // Every other time: a first member that is held for long must not keep us from a free majority.
+        } else if self.is_crowded
+            && (because == Because::Woken || self.last_order != Order::FirstMember)
+        {
+            // All who are woken at once ask the first member, and one of them gets it. Otherwise every other time: a
+            // first member that is held for long must not keep us from a free majority.
             Order::FirstMember
         } else {
             Order::Parallel
@@ -306,7 +324,7 @@ impl Acquisition {
     /// Every member's subscription is live.
     pub fn handle_live(&mut self) {
         if matches!(self.step, Step::Listen(_)) {
-            self.step = self.ask();
+            self.step = self.ask(Because::Due);
         }
     }
 
@@ -343,9 +361,18 @@ impl Acquisition {
         if let Step::Listen(at) | Step::Sleep(at) | Step::BackOff(at) = self.step
             && at <= now
         {
-            self.step = self.ask();
+            self.step = self.ask(Because::Due);
         }
     }
+}
+
+/// Why a round begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Because {
+    /// Enough members have published that the name is free, and others have heard it, too.
+    Woken,
+    /// It is time.
+    Due,
 }
 
 fn give_up(loss: &Loss) -> GiveUp {
@@ -585,6 +612,77 @@ mod tests {
             orders[2..].contains(&F) && orders[2..].contains(&P),
             "{orders:?}"
         );
+    }
+
+    /// Votes have split three times, and now somebody has it all.
+    fn crowded() -> Acquisition {
+        let mut a = five();
+        for _ in 0..3 {
+            a.handle_loss(ms(0), ms(0), split(), 0);
+            a.handle_timeout(Time::NEVER);
+        }
+        let all = Loss::Refused {
+            free_after: Some(Duration::from_millis(900)),
+            split: false,
+            refused: a.members.all().collect(),
+        };
+        a.handle_loss(ms(108), ms(100), all, 0);
+        assert_eq!(*a.step(), Step::Sleep(ms(1_009)));
+        a
+    }
+
+    fn wake_three(a: &mut Acquisition, now: u64) {
+        for index in [4, 2, 0] {
+            assert!(matches!(a.step(), Step::Sleep(_)), "{:?}", a.step());
+            wake_at(a, now, index);
+        }
+    }
+
+    #[test]
+    fn a_crowd_that_is_woken_asks_the_first_member_each_time() {
+        let mut a = crowded();
+        for now in [200, 300, 400] {
+            wake_three(&mut a, now);
+            assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+            a.handle_loss(ms(now), ms(now), Loss::Postponed, u64::MAX);
+        }
+        a.handle_timeout(Time::NEVER);
+        assert_eq!(
+            *a.step(),
+            Step::Ask(Order::Parallel),
+            "nobody woke it, and the first member may be held for long"
+        );
+    }
+
+    #[test]
+    fn a_crowd_is_not_woken_by_what_a_competitor_gives_back() {
+        let mut a = crowded();
+        wake_three(&mut a, 200);
+        a.handle_loss(ms(200), ms(199), Loss::Postponed, u64::MAX);
+        let pause = Step::Sleep(ms(210));
+        assert_eq!(*a.step(), pause);
+        wake_at(&mut a, 201, 0);
+        wake_at(&mut a, 201, 1);
+        assert_eq!(*a.step(), pause);
+        wake_at(&mut a, 201, 2);
+        assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+    }
+
+    #[test]
+    fn a_silent_first_member_is_not_asked_first_again() {
+        let mut a = crowded();
+        wake_three(&mut a, 200);
+        a.handle_loss(ms(700), ms(200), split(), 0);
+        a.handle_timeout(Time::NEVER);
+        assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+        let none = Loss::Refused {
+            free_after: None,
+            split: false,
+            refused: a.members.all().collect(),
+        };
+        a.handle_loss(ms(701), ms(700), none, 0);
+        wake_three(&mut a, 702);
+        assert_eq!(*a.step(), Step::Ask(Order::Parallel));
     }
 
     #[test]
