@@ -117,11 +117,12 @@ pub struct Acquisition {
     lost_rounds: u32,
     /// In a row.
     split_rounds: u32,
-    /// Votes have kept splitting: others want it, too, and ask as often.
+    /// Somebody else was quicker when it became free, or votes have kept splitting: others want it, too.
     is_crowded: bool,
     /// The last round asked the first member alone, which refused.
     is_postponed: bool,
     last_order: Order,
+    last_because: Because,
     failed_rounds: u32,
     is_listening: bool,
     /// In the last round.
@@ -153,6 +154,7 @@ impl Acquisition {
             is_crowded: false,
             is_postponed: false,
             last_order: Order::Parallel,
+            last_because: Because::Due,
             failed_rounds: 0,
             is_listening: false,
             refused: Vec::new(),
@@ -191,6 +193,8 @@ impl Acquisition {
         self.lost_rounds = self.lost_rounds.saturating_add(1);
         self.last_round = now.since(began).min(self.member_timeout);
         self.is_postponed = loss == Loss::Postponed;
+        self.is_crowded |=
+            self.last_because == Because::Woken && matches!(loss, Loss::Refused { .. });
         if self.last_order == Order::FirstMember && self.member_timeout <= now.since(began) {
             // The first member is silent: asking it first only costs time.
             self.is_crowded = false;
@@ -302,17 +306,16 @@ impl Acquisition {
 
     fn ask(&mut self, because: Because) -> Step {
         self.woken.clear();
+        self.last_because = because;
         let order = if 1 < self.members.groups().count() {
             if 2 <= self.lost_rounds {
                 Order::Canonical
             } else {
                 Order::Parallel
             }
-        } else if self.is_crowded
-            && (because == Because::Woken || self.last_order != Order::FirstMember)
-        {
-            // All who are woken at once ask the first member, and one of them gets it. Otherwise every other time: a
-            // first member that is held for long must not keep us from a free majority.
+        } else if self.is_crowded && (because == Because::Woken || !self.is_postponed) {
+            // All of a crowd ask the first member, and one of them gets it. But if it refused, and nobody wakes us, it may
+            // be held for long: that must not keep us from a free majority.
             Order::FirstMember
         } else {
             Order::Parallel
@@ -367,7 +370,7 @@ impl Acquisition {
 }
 
 /// Why a round begins.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Because {
     /// Enough members have published that the name is free, and others have heard it, too.
     Woken,
@@ -595,23 +598,40 @@ mod tests {
     }
 
     #[test]
-    fn votes_that_keep_splitting_make_every_other_round_ask_the_first_member_first() {
+    fn votes_that_keep_splitting_make_rounds_ask_the_first_member_first() {
         let mut a = five();
         let mut orders = Vec::new();
-        for _ in 0..6 {
+        for number in 0..7 {
             let Step::Ask(order) = *a.step() else {
                 panic!("{:?}", a.step())
             };
             orders.push(order);
-            a.handle_loss(ms(0), ms(0), split(), 0);
+            let loss = match number {
+                4 => Loss::Postponed,
+                _ => split(),
+            };
+            a.handle_loss(ms(0), ms(0), loss, 0);
             a.handle_timeout(Time::NEVER);
         }
         use Order::{FirstMember as F, Parallel as P};
-        assert_eq!(orders[..2], [P, P]);
-        assert!(
-            orders[2..].contains(&F) && orders[2..].contains(&P),
-            "{orders:?}"
-        );
+        assert_eq!(orders, [P, P, P, F, F, P, F]);
+    }
+
+    #[test]
+    fn whoever_is_woken_and_too_late_asks_the_first_member_first_from_then_on() {
+        let mut a = sleeping_at_108();
+        for (now, order) in [(200, Order::Parallel), (300, Order::FirstMember)] {
+            for index in [0, 1, 2] {
+                wake_at(&mut a, now, index);
+            }
+            assert_eq!(*a.step(), Step::Ask(order));
+            let loss = Loss::Refused {
+                free_after: None,
+                split: false,
+                refused: a.members.all().collect(),
+            };
+            a.handle_loss(ms(now + 1), ms(now), loss, 1);
+        }
     }
 
     /// Votes have split three times, and now somebody has it all.
