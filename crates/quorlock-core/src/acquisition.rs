@@ -193,8 +193,10 @@ impl Acquisition {
         self.lost_rounds = self.lost_rounds.saturating_add(1);
         self.last_round = now.since(began).min(self.member_timeout);
         self.is_postponed = loss == Loss::Postponed;
-        self.is_crowded |=
-            self.last_because == Because::Woken && matches!(loss, Loss::Refused { .. });
+        // One member cannot be asked before the rest.
+        self.is_crowded |= 1 < self.members.len()
+            && self.last_because == Because::Woken
+            && matches!(loss, Loss::Refused { .. });
         if self.last_order == Order::FirstMember && self.member_timeout <= now.since(began) {
             // The first member is silent: asking it first only costs time.
             self.is_crowded = false;
