@@ -1,0 +1,389 @@
+use super::*;
+use crate::quorum::{Members, Threshold};
+
+fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+fn member(index: usize) -> Vec<MemberId> {
+    let members = Members::new([Threshold::all(2)]);
+    members.all().skip(index).take(1).collect()
+}
+
+fn wake(a: &mut Acquisition, index: usize) {
+    wake_at(a, 0, index);
+}
+
+fn wake_at(a: &mut Acquisition, now: u64, index: usize) {
+    let member = a.members.all().nth(index).unwrap();
+    a.handle_wake(ms(now), member);
+}
+
+fn waiting(groups: usize) -> Acquisition {
+    waiting_for(vec![Threshold::all(1); groups])
+}
+
+fn waiting_for(groups: Vec<Threshold>) -> Acquisition {
+    Acquisition::new(
+        RetryPolicy::default(),
+        Patience::Wait,
+        Duration::from_millis(500),
+        Arc::new(Members::new(groups)),
+    )
+}
+
+/// Three of five members refused, in a round of 8 ms that ended at 108 ms.
+fn sleeping_at_108() -> Acquisition {
+    let mut a = five();
+    let loss = Loss::Refused {
+        free_after: Some(Duration::from_millis(900)),
+        split: false,
+        refused: a.members.all().take(3).collect(),
+    };
+    a.handle_loss(ms(0), ms(0), loss.clone(), 1);
+    a.handle_live();
+    a.handle_loss(ms(108), ms(100), loss, 1);
+    assert_eq!(*a.step(), Step::Sleep(ms(1_009)));
+    a
+}
+
+#[test]
+fn a_waiter_for_a_majority_asks_when_a_majority_says_that_it_is_free() {
+    let mut a = sleeping_at_108();
+    wake_at(&mut a, 200, 0);
+    assert_eq!(*a.step(), Step::Sleep(ms(208)));
+    wake_at(&mut a, 201, 0);
+    wake_at(&mut a, 202, 4);
+    assert_eq!(*a.step(), Step::Sleep(ms(208)));
+    wake_at(&mut a, 203, 1);
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+}
+
+#[test]
+fn messages_that_do_not_come_are_waited_for_as_long_as_a_round_takes() {
+    let mut a = sleeping_at_108();
+    wake_at(&mut a, 200, 3);
+    assert_eq!(*a.step(), Step::Sleep(ms(1_009)), "it had not refused");
+    wake_at(&mut a, 300, 1);
+    a.handle_timeout(ms(307));
+    assert_eq!(*a.step(), Step::Sleep(ms(308)));
+    a.handle_timeout(ms(308));
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+}
+
+fn refused(free_after: Option<u64>) -> Loss {
+    Loss::Refused {
+        free_after: free_after.map(Duration::from_millis),
+        split: false,
+        refused: member(0),
+    }
+}
+
+/// Of five members two granted, one refused and two were silent.
+fn split() -> Loss {
+    Loss::Refused {
+        free_after: None,
+        split: true,
+        refused: member(0),
+    }
+}
+
+fn five() -> Acquisition {
+    waiting_for(vec![Threshold::majority(5)])
+}
+
+#[test]
+fn a_waiter_subscribes_and_tries_again_before_it_sleeps() {
+    let mut a = waiting(1);
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+    a.handle_loss(ms(0), ms(0), refused(Some(900)), 1);
+    assert_eq!(*a.step(), Step::Listen(ms(500)));
+    a.handle_live();
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+    a.handle_loss(ms(10), ms(9), refused(Some(900)), 1);
+    assert_eq!(*a.step(), Step::Sleep(ms(911)));
+    wake(&mut a, 0);
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+}
+
+#[test]
+fn a_first_split_vote_is_tried_again_as_soon_as_the_subscriptions_are_live() {
+    let mut a = five();
+    a.handle_loss(ms(0), ms(0), split(), u64::MAX);
+    assert_eq!(*a.step(), Step::Listen(ms(500)));
+    a.handle_live();
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+}
+
+/// The holder has three of five members, the other two grant and are given back.
+#[test]
+fn a_holder_of_a_bare_majority_is_waited_for_but_a_second_split_is_a_collision() {
+    let mut a = five();
+    let loss = Loss::Refused {
+        free_after: Some(Duration::from_millis(900)),
+        split: true,
+        refused: a.members.all().take(3).collect(),
+    };
+    a.handle_loss(ms(0), ms(0), loss.clone(), u64::MAX);
+    a.handle_live();
+    a.handle_loss(ms(8), ms(0), loss.clone(), u64::MAX);
+    assert_eq!(*a.step(), Step::Sleep(ms(909)));
+    for index in [3, 4] {
+        wake_at(&mut a, 9, index);
+        assert_eq!(*a.step(), Step::Sleep(ms(909)), "our own giving back");
+    }
+    wake_at(&mut a, 100, 0);
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+    a.handle_loss(ms(108), ms(100), loss, u64::MAX);
+    assert!(matches!(a.step(), Step::BackOff(_)), "{:?}", a.step());
+}
+
+#[test]
+fn a_quarantine_is_waited_out_and_no_wake_up_ends_that() {
+    let mut a = waiting(1);
+    let until = |millis| Loss::Quarantined {
+        until: Some(ms(millis)),
+    };
+    a.handle_loss(ms(10), ms(9), until(3_000), 1);
+    wake(&mut a, 0);
+    assert_eq!(*a.step(), Step::Sleep(ms(3_000)));
+    a.handle_timeout(ms(3_000));
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+    a.handle_loss(ms(3_001), ms(3_000), until(60_000), 1);
+    assert_eq!(*a.step(), Step::Sleep(ms(8_001)), "it looks every 5 s");
+    for _ in 0..9 {
+        a.handle_timeout(ms(9_000));
+        a.handle_loss(ms(9_001), ms(9_000), until(9_000), 1 << 60);
+        assert!(
+            matches!(*a.step(), Step::BackOff(_)),
+            "soon, and not given up"
+        );
+        a.handle_timeout(Time::NEVER);
+    }
+}
+
+#[test]
+fn whoever_only_tries_does_not_wait_for_a_quarantine() {
+    let policy = RetryPolicy::default();
+    let members = Arc::new(Members::new([Threshold::all(1)]));
+    let mut a = Acquisition::new(policy, Patience::Try, Duration::from_millis(500), members);
+    a.handle_loss(ms(10), ms(9), Loss::Quarantined { until: None }, 1);
+    assert_eq!(*a.step(), Step::GiveUp(GiveUp::NoQuorum));
+}
+
+#[test]
+fn a_subscription_that_does_not_come_is_not_waited_for() {
+    let mut a = waiting(1);
+    a.handle_loss(ms(0), ms(0), refused(None), 1);
+    a.handle_timeout(ms(499));
+    assert_eq!(*a.step(), Step::Listen(ms(500)));
+    a.handle_timeout(ms(500));
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+}
+
+#[test]
+fn a_wake_up_during_a_round_is_not_forgotten() {
+    let mut a = waiting(1);
+    a.handle_loss(ms(0), ms(0), refused(None), 1);
+    a.handle_live();
+    wake(&mut a, 0);
+    a.handle_loss(ms(1), ms(0), refused(None), 1);
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+    a.handle_loss(ms(1), ms(0), refused(None), 1);
+    assert_eq!(*a.step(), Step::Sleep(ms(5_001)));
+}
+
+#[test]
+fn a_wake_up_never_cuts_a_back_off() {
+    let mut a = five();
+    a.handle_loss(ms(0), ms(0), split(), u64::MAX);
+    a.handle_live();
+    a.handle_loss(ms(0), ms(0), split(), u64::MAX);
+    assert_eq!(*a.step(), Step::BackOff(ms(10)));
+    wake(&mut a, 0);
+    assert_eq!(*a.step(), Step::BackOff(ms(10)));
+    a.handle_timeout(ms(10));
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+}
+
+#[test]
+fn votes_that_keep_splitting_make_rounds_ask_the_first_member_first() {
+    let mut a = five();
+    let mut orders = Vec::new();
+    for number in 0..7 {
+        let Step::Ask(order) = *a.step() else {
+            panic!("{:?}", a.step())
+        };
+        orders.push(order);
+        let loss = match number {
+            4 => Loss::Postponed,
+            _ => split(),
+        };
+        a.handle_loss(ms(0), ms(0), loss, 0);
+        a.handle_timeout(Time::NEVER);
+    }
+    use Order::{FirstMember as F, Parallel as P};
+    assert_eq!(orders, [P, P, P, F, F, P, F]);
+}
+
+#[test]
+fn whoever_is_woken_and_too_late_asks_the_first_member_first_from_then_on() {
+    let mut a = sleeping_at_108();
+    for (now, order) in [(200, Order::Parallel), (300, Order::FirstMember)] {
+        for index in [0, 1, 2] {
+            wake_at(&mut a, now, index);
+        }
+        assert_eq!(*a.step(), Step::Ask(order));
+        let loss = Loss::Refused {
+            free_after: None,
+            split: false,
+            refused: a.members.all().collect(),
+        };
+        a.handle_loss(ms(now + 1), ms(now), loss, 1);
+    }
+}
+
+/// Votes have split three times, and now somebody has it all.
+fn crowded() -> Acquisition {
+    let mut a = five();
+    for _ in 0..3 {
+        a.handle_loss(ms(0), ms(0), split(), 0);
+        a.handle_timeout(Time::NEVER);
+    }
+    let all = Loss::Refused {
+        free_after: Some(Duration::from_millis(900)),
+        split: false,
+        refused: a.members.all().collect(),
+    };
+    a.handle_loss(ms(108), ms(100), all, 0);
+    assert_eq!(*a.step(), Step::Sleep(ms(1_009)));
+    a
+}
+
+fn wake_three(a: &mut Acquisition, now: u64) {
+    for index in [4, 2, 0] {
+        assert!(matches!(a.step(), Step::Sleep(_)), "{:?}", a.step());
+        wake_at(a, now, index);
+    }
+}
+
+#[test]
+fn a_crowd_that_is_woken_asks_the_first_member_each_time() {
+    let mut a = crowded();
+    for now in [200, 300, 400] {
+        wake_three(&mut a, now);
+        assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+        a.handle_loss(ms(now), ms(now), Loss::Postponed, u64::MAX);
+    }
+    a.handle_timeout(Time::NEVER);
+    assert_eq!(
+        *a.step(),
+        Step::Ask(Order::Parallel),
+        "nobody woke it, and the first member may be held for long"
+    );
+}
+
+#[test]
+fn a_crowd_is_not_woken_by_what_a_competitor_gives_back() {
+    let mut a = crowded();
+    wake_three(&mut a, 200);
+    a.handle_loss(ms(200), ms(199), Loss::Postponed, u64::MAX);
+    let pause = Step::Sleep(ms(210));
+    assert_eq!(*a.step(), pause);
+    wake_at(&mut a, 201, 0);
+    wake_at(&mut a, 201, 1);
+    assert_eq!(*a.step(), pause);
+    wake_at(&mut a, 201, 2);
+    assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+}
+
+#[test]
+fn a_silent_first_member_is_not_asked_first_again() {
+    let mut a = crowded();
+    wake_three(&mut a, 200);
+    a.handle_loss(ms(700), ms(200), split(), 0);
+    a.handle_timeout(Time::NEVER);
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+    let none = Loss::Refused {
+        free_after: None,
+        split: false,
+        refused: a.members.all().collect(),
+    };
+    a.handle_loss(ms(701), ms(700), none, 0);
+    wake_three(&mut a, 702);
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+}
+
+#[test]
+fn several_locks_are_asked_one_by_one_after_two_lost_rounds() {
+    let mut a = waiting(2);
+    let mut orders = Vec::new();
+    for _ in 0..4 {
+        let Step::Ask(order) = *a.step() else {
+            panic!("{:?}", a.step())
+        };
+        orders.push(order);
+        a.handle_loss(ms(0), ms(0), refused(None), 0);
+        a.handle_timeout(Time::NEVER);
+    }
+    use Order::{Canonical as C, Parallel as P};
+    assert_eq!(orders, [P, P, C, C]);
+}
+
+#[test]
+fn giving_back_one_lock_of_several_does_not_wake_ourselves() {
+    let mut a = waiting(2);
+    let loss = Loss::Refused {
+        free_after: None,
+        split: false,
+        refused: member(1),
+    };
+    a.handle_loss(ms(0), ms(0), loss.clone(), 0);
+    a.handle_live();
+    a.handle_loss(ms(0), ms(0), loss, 0);
+    wake(&mut a, 0);
+    assert!(matches!(a.step(), Step::Sleep(_)));
+    wake(&mut a, 1);
+    assert!(matches!(a.step(), Step::Ask(_)));
+}
+
+#[test]
+fn rounds_that_fail_in_a_row_end_the_acquisition_and_a_refusal_starts_the_count_again() {
+    let mut a = waiting(1);
+    let fail = |a: &mut Acquisition| {
+        a.handle_loss(ms(0), ms(0), Loss::NoQuorum, 0);
+        a.handle_timeout(Time::NEVER);
+    };
+    for _ in 0..4 {
+        fail(&mut a);
+    }
+    assert!(matches!(a.step(), Step::Ask(_)));
+    a.handle_loss(ms(0), ms(0), refused(None), 0);
+    a.handle_live();
+    for _ in 0..4 {
+        fail(&mut a);
+    }
+    assert!(matches!(a.step(), Step::Ask(_)));
+    fail(&mut a);
+    assert_eq!(*a.step(), Step::GiveUp(GiveUp::NoQuorum));
+}
+
+#[test]
+fn a_try_is_one_round() {
+    for (loss, end) in [
+        (refused(None), GiveUp::Contended),
+        (split(), GiveUp::Contended),
+        (Loss::NoQuorum, GiveUp::NoQuorum),
+        (Loss::TooSlow, GiveUp::TooSlow),
+        (Loss::OtherMode(Mode::Read), GiveUp::OtherMode(Mode::Read)),
+    ] {
+        let mut a = Acquisition::new(
+            RetryPolicy::default(),
+            Patience::Try,
+            Duration::from_millis(500),
+            Arc::new(Members::new([Threshold::all(1)])),
+        );
+        a.handle_loss(ms(0), ms(0), loss, 0);
+        assert_eq!(*a.step(), Step::GiveUp(end));
+    }
+}

@@ -1,0 +1,252 @@
+use super::*;
+use crate::quorum::Threshold;
+
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+fn round(groups: &[Threshold], order: Order) -> Round {
+    let members = Arc::new(Members::new(groups.iter().copied()));
+    let lease = Lease::new(Duration::from_secs(10)).unwrap();
+    Round::new(ms(0), members, lease, TIMEOUT, order)
+}
+
+fn ask_all(round: &mut Round, now: Time) -> Vec<MemberId> {
+    std::iter::from_fn(|| round.next_ask(now)).collect()
+}
+
+fn granted() -> Answer {
+    Answer::Granted(Token(1))
+}
+
+fn refused(millis: u64) -> Answer {
+    Answer::Refused(Ttl::Millis(millis))
+}
+
+#[test]
+fn a_majority_in_time_wins_before_the_rest_has_answered() {
+    let mut round = round(&[Threshold::majority(5)], Order::Parallel);
+    let ids = ask_all(&mut round, ms(0));
+    assert_eq!(ids.len(), 5);
+    for id in ids.iter().take(2) {
+        round.handle_answer(ms(1), *id, granted());
+    }
+    assert_eq!(round.outcome(ms(1)), Outcome::Pending);
+    round.handle_answer(ms(1), ids[2], granted());
+    assert_eq!(round.outcome(ms(1)), Outcome::Won);
+    assert_eq!(round.terms().valid_until(), ms(9_898));
+    assert!(round.may_hold(ids[4]));
+}
+
+/// Two nodes are down and say so at once, and the first of the others refuses: the lock is held, and whoever wants
+/// it waits for it.
+#[test]
+fn a_refusal_beside_a_dead_minority_is_contention() {
+    let mut round = round(&[Threshold::majority(5)], Order::Parallel);
+    let ids = ask_all(&mut round, ms(0));
+    for id in ids.iter().take(2) {
+        round.handle_answer(ms(0), *id, Answer::Failed(Execution::Definite));
+    }
+    assert_eq!(round.outcome(ms(0)), Outcome::Pending);
+    round.handle_answer(ms(1), ids[4], refused(9_000));
+    let outcome = round.outcome(ms(1));
+    assert!(
+        matches!(&outcome, Outcome::Lost(Loss::Refused { refused, .. }) if *refused == [ids[4]]),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_majority_that_comes_after_the_lease_is_too_slow() {
+    let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+    for id in ask_all(&mut round, ms(0)) {
+        round.handle_answer(ms(9_898), id, granted());
+    }
+    assert_eq!(round.outcome(ms(9_897)), Outcome::Won);
+    assert_eq!(round.outcome(ms(9_898)), Outcome::Lost(Loss::TooSlow));
+}
+
+#[test]
+fn the_vote_of_a_quarantined_member_is_not_counted_but_its_claim_is_given_back() {
+    let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+    let ids = ask_all(&mut round, ms(0));
+    round.handle_answer(ms(1), ids[0], granted());
+    round.handle_answer(ms(1), ids[1], Answer::Quarantined(Some(ms(700))));
+    assert_eq!(round.outcome(ms(1)), Outcome::Pending);
+    round.handle_answer(ms(1), ids[2], Answer::Quarantined(None));
+    let until = Some(ms(700));
+    assert_eq!(
+        round.outcome(ms(1)),
+        Outcome::Lost(Loss::Quarantined { until })
+    );
+    assert!(ids.iter().all(|id| round.may_hold(*id)));
+    assert!(!round.has_granted(ids[1]) && round.is_quarantined(ids[1]));
+}
+
+#[test]
+fn quarantine_and_silence_together_are_no_quorum() {
+    let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+    let ids = ask_all(&mut round, ms(0));
+    round.handle_answer(ms(1), ids[0], Answer::Quarantined(Some(ms(700))));
+    for id in &ids[1..] {
+        round.handle_answer(ms(1), *id, Answer::Failed(Execution::Definite));
+    }
+    assert_eq!(round.outcome(ms(1)), Outcome::Lost(Loss::NoQuorum));
+}
+
+/// Every combination of answers of three members: the verdict, what must be released, and that a lost round says
+/// "refused" only if refusals alone decided it.
+#[test]
+fn every_combination_of_three_answers() {
+    let answers = [
+        None,
+        Some(granted()),
+        Some(refused(100)),
+        Some(Answer::Failed(Execution::Definite)),
+        Some(Answer::Failed(Execution::Indeterminate)),
+    ];
+    for code in 0..125usize {
+        let given = [0, 1, 2].map(|i: u32| answers[code / 5usize.pow(i) % 5]);
+        let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+        let ids = ask_all(&mut round, ms(0));
+        for (id, answer) in ids.iter().zip(given) {
+            if let Some(answer) = answer {
+                round.handle_answer(ms(1), *id, answer);
+            }
+        }
+        let count = |f: fn(&Answer) -> bool| given.iter().flatten().filter(|a| f(a)).count();
+        let grants = count(|a| matches!(a, Answer::Granted(_)));
+        let refusals = count(|a| matches!(a, Answer::Refused(_)));
+        let failures = count(|a| matches!(a, Answer::Failed(_)));
+        round.handle_timeout(ms(500));
+        match round.outcome(ms(500)) {
+            Outcome::Won => assert!(2 <= grants),
+            Outcome::Lost(Loss::Refused { split, .. }) => {
+                assert!(2 <= refusals || (0 < refusals && 2 <= refusals + grants));
+                assert_eq!(split, 0 < grants);
+            }
+            Outcome::Lost(Loss::NoQuorum) => assert!(grants + refusals < 2 || refusals == 0),
+            other => panic!("{other:?} {given:?} {failures}"),
+        }
+        for (id, answer) in ids.iter().zip(given) {
+            let silent_or_granted = !matches!(
+                answer,
+                Some(Answer::Refused(_) | Answer::Failed(Execution::Definite))
+            );
+            assert_eq!(round.may_hold(*id), silent_or_granted);
+        }
+    }
+}
+
+#[test]
+fn a_refused_round_says_when_a_threshold_will_be_free() {
+    let mut round = round(&[Threshold::majority(5)], Order::Parallel);
+    let ids = ask_all(&mut round, ms(0));
+    let answers = [
+        granted(),
+        refused(300),
+        refused(100),
+        refused(200),
+        granted(),
+    ];
+    for (id, answer) in ids.iter().zip(answers) {
+        round.handle_answer(ms(1), *id, answer);
+    }
+    assert_eq!(
+        round.outcome(ms(1)),
+        Outcome::Lost(Loss::Refused {
+            free_after: Some(Duration::from_millis(100)),
+            split: true,
+            refused: vec![ids[1], ids[2], ids[3]],
+        })
+    );
+}
+
+/// Three nodes: one is busy, one refuses for 77 ms, one has not answered. A waiter that took the silent one for held
+/// for ever would sleep far beyond the end of the claim.
+#[test]
+fn a_member_that_did_not_answer_is_not_taken_for_held_for_ever() {
+    let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+    let ids = ask_all(&mut round, ms(0));
+    round.handle_answer(ms(1), ids[0], Answer::Failed(Execution::Definite));
+    round.handle_answer(ms(1), ids[2], refused(77));
+    let outcome = round.outcome(ms(1));
+    let Outcome::Lost(Loss::Refused { free_after, .. }) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(free_after, Some(Duration::from_millis(77)));
+}
+
+#[test]
+fn a_claim_without_expiry_is_free_at_no_foreseeable_time() {
+    let mut round = round(&[Threshold::all(1)], Order::Parallel);
+    let ids = ask_all(&mut round, ms(0));
+    round.handle_answer(ms(1), ids[0], Answer::Refused(Ttl::Unbounded));
+    assert_eq!(
+        round.outcome(ms(1)),
+        Outcome::Lost(Loss::Refused {
+            free_after: None,
+            split: false,
+            refused: ids,
+        })
+    );
+}
+
+#[test]
+fn the_first_member_decides_who_asks_the_rest() {
+    let fresh = || round(&[Threshold::majority(3)], Order::FirstMember);
+    let mut lucky = fresh();
+    let first = ask_all(&mut lucky, ms(0));
+    assert_eq!(first.len(), 1);
+    lucky.handle_answer(ms(1), first[0], granted());
+    assert_eq!(ask_all(&mut lucky, ms(1)).len(), 2);
+
+    let mut postponed = fresh();
+    let first = ask_all(&mut postponed, ms(0));
+    postponed.handle_answer(ms(1), first[0], refused(9));
+    assert_eq!(postponed.outcome(ms(1)), Outcome::Lost(Loss::Postponed));
+
+    let mut silent = fresh();
+    assert_eq!(ask_all(&mut silent, ms(0)).len(), 1);
+    silent.handle_timeout(ms(500));
+    assert_eq!(ask_all(&mut silent, ms(500)).len(), 2);
+    assert_eq!(silent.poll_timeout(), ms(1_000));
+}
+
+#[test]
+fn canonical_order_asks_for_the_next_lock_when_it_has_the_one_before() {
+    let groups = [Threshold::all(1), Threshold::majority(3)];
+    let mut round = round(&groups, Order::Canonical);
+    let first = ask_all(&mut round, ms(0));
+    assert_eq!(first.len(), 1);
+    round.handle_answer(ms(1), first[0], granted());
+    let rest = ask_all(&mut round, ms(1));
+    assert_eq!(rest.len(), 3);
+    round.handle_answer(ms(2), rest[0], refused(5));
+    round.handle_answer(ms(2), rest[1], refused(5));
+    assert!(matches!(
+        round.outcome(ms(2)),
+        Outcome::Lost(Loss::Refused { split: false, .. })
+    ));
+    assert!(round.may_hold(first[0]) && round.may_hold(rest[2]));
+}
+
+#[test]
+fn a_lock_of_another_mode_is_named_if_it_is_in_the_way() {
+    for third in [granted(), refused(5)] {
+        let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+        let ids = ask_all(&mut round, ms(0));
+        round.handle_answer(ms(1), ids[0], granted());
+        round.handle_answer(ms(1), ids[1], Answer::OtherMode(Mode::Write));
+        round.handle_answer(ms(1), ids[2], third);
+        let expected = if third == granted() {
+            Outcome::Won
+        } else {
+            Outcome::Lost(Loss::OtherMode(Mode::Write))
+        };
+        assert_eq!(round.outcome(ms(1)), expected);
+        assert!(round.may_hold(ids[0]) && !round.may_hold(ids[1]));
+    }
+}
