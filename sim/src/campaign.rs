@@ -212,6 +212,38 @@ impl Campaign {
         Ok(summary)
     }
 
+    /// The trace of every run, by its seed and in the order of seeds. A change that is to change nothing leaves these
+    /// as they are. Failures are neither looked for nor written.
+    #[must_use]
+    pub fn traces(&self) -> Vec<(u64, u64)> {
+        let len = self.len();
+        let next = AtomicU64::new(0);
+        let traces = Mutex::new(Vec::new());
+        let bar = progress::bar(len, "{pos}/{len} runs, {per_sec}, {eta} left");
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.max(1) {
+                scope.spawn(|| {
+                    loop {
+                        let nth = next.fetch_add(1, Ordering::Relaxed);
+                        if len <= nth {
+                            return;
+                        }
+                        let seed = self.seed(nth);
+                        let trace = run(&Rc::new(self.swarm.plan(seed))).trace;
+                        if let Ok(mut traces) = traces.lock() {
+                            traces.push((seed, trace));
+                        }
+                        bar.inc(1);
+                    }
+                });
+            }
+        });
+        bar.finish_and_clear();
+        let mut traces = taken(traces);
+        traces.sort_unstable();
+        traces
+    }
+
     /// How many seeds are this shard's.
     fn len(&self) -> u64 {
         let all = self.seeds.end.saturating_sub(self.seeds.start);

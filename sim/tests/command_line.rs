@@ -149,6 +149,32 @@ fn shards_merge() {
 }
 
 #[test]
+fn hashes_are_printed_seed_by_seed_and_are_those_of_the_runs() {
+    let base = ["explore", "--seeds", "7..19", "--faults", "all", "--hashes"];
+    let whole = sim(&base);
+    assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
+    let text = String::from_utf8(whole.stdout).unwrap();
+    let lines: Vec<(&str, &str)> = text
+        .lines()
+        .map(|line| line.split_once(' ').expect("a seed and a hash"))
+        .collect();
+    let seeds: Vec<u64> = lines
+        .iter()
+        .map(|(seed, _)| seed.parse().unwrap())
+        .collect();
+    assert_eq!(seeds, (7..19).collect::<Vec<_>>());
+    for (seed, hash) in &lines[..3] {
+        let run = sim(&["run", "--seed", seed, "--faults", "all", "--json"]);
+        let run: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        assert_eq!(run["trace"], **hash, "seed {seed}");
+    }
+    let part = sim(&[&base[..], &["--shard", "1/3", "--jobs", "1"]].concat());
+    let part = String::from_utf8(part.stdout).unwrap();
+    let every_third: Vec<&str> = text.lines().skip(1).step_by(3).collect();
+    assert_eq!(part.lines().collect::<Vec<_>>(), every_third);
+}
+
+#[test]
 fn a_history_is_exported_as_json_lines() {
     let folder = folder("history");
     let file = folder.join("history.jsonl");

@@ -28,6 +28,10 @@ pub(super) struct Explore {
     /// Go on after a failure.
     #[arg(long)]
     keep_going: bool,
+    /// Only print the trace hash of each run, a line a seed, whatever comes of it: two builds that print the same do the
+    /// same.
+    #[arg(long, conflicts_with_all = ["keep_going", "json", "out"])]
+    hashes: bool,
     #[command(flatten)]
     out: Out,
     #[command(flatten)]
@@ -52,6 +56,12 @@ impl Explore {
             },
             out: Some(self.out.out),
         };
+        if self.hashes {
+            for (seed, trace) in campaign.traces() {
+                say(&format!("{seed} {trace:016x}"));
+            }
+            return Ok(0);
+        }
         tell(&campaign.run()?, self.form)
     }
 }
