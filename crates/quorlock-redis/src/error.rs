@@ -8,6 +8,8 @@ use std::fmt;
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{ServerError, Value};
 
+use crate::resp::NoReply;
+
 /// An error reply.
 ///
 /// Redis 7 passes an error that a command raises inside a script on as it is, with the place in the script appended
@@ -103,6 +105,15 @@ pub(crate) fn no_reply(what: &str) -> TransportError {
         cause: Cause::Protocol,
         detail: format!("not understood: {what}"),
     }
+}
+
+/// What came is no reply, or one that is refused.
+pub(crate) fn refused_reply(why: NoReply) -> TransportError {
+    no_reply(match why {
+        NoReply::Malformed => "it is no Redis server",
+        NoReply::TooLong => "a reply of more than 16 MiB of memory",
+        NoReply::TooDeep => "a reply with arrays nested in more than eight others",
+    })
 }
 
 /// The refusal of a password. What the server says may repeat it, and is not passed on.

@@ -133,11 +133,15 @@ impl State {
     }
 
     /// The reply to the oldest request without one; `false` if there is none.
-    fn reply(&mut self, value: Value, woken: &mut Vec<Waker>) -> bool {
+    fn reply(&mut self, value: Value, passed: &mut Passed) -> bool {
         let Some(waiting) = self.waiting.get_mut(self.replied) else {
+            passed.unwanted.push(value);
             return false;
         };
-        waiting.slot.answer(Ok(value), woken);
+        match waiting.slot {
+            Slot::Open(_) => waiting.slot.answer(Ok(value), &mut passed.woken),
+            Slot::Answered(_) | Slot::Left => passed.unwanted.push(value),
+        }
         self.replied += 1;
         self.forget_those_that_left();
         true
@@ -188,6 +192,20 @@ impl Slot {
             woken.extend(waker.take());
             *self = Slot::Answered(reply);
         }
+    }
+}
+
+/// What is done about replies outside of the mutex.
+#[derive(Default)]
+struct Passed {
+    woken: Vec<Waker>,
+    /// Replies that no caller takes any more. Dropping one of a million elements takes milliseconds.
+    unwanted: Vec<Value>,
+}
+
+impl Passed {
+    fn wake(self) {
+        wake(self.woken);
     }
 }
 
@@ -325,6 +343,33 @@ mod tests {
                 Ok(reply) => assert_eq!(reply == Value::Int(1), is_wanted),
                 Err(error) => panic!("{error}"),
             }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_that_is_too_long_or_too_deep_ends_the_connection_when_it_says_so() {
+        let many = format!("*500000\r\n{}", ":1\r\n".repeat(10));
+        let deep = "*1\r\n".repeat(9);
+        for (reply, says) in [
+            ("$16777217\r\n", "more than 16 MiB"),
+            ("$9223372036854775807\r\n", "more than 16 MiB"),
+            (&many, "more than 16 MiB"),
+            (&deep, "nested"),
+        ] {
+            let (multiplexer, mut server) = connected();
+            let (one, two) = (ask(&multiplexer, "ONE"), ask(&multiplexer, "TWO"));
+            hears(&mut server, &["ONE", "TWO"]).await;
+            server.write_all(b":1\r\n").await.unwrap();
+            let _ = server.write_all(reply.as_bytes()).await;
+            assert_eq!(one.await, Ok(Value::Int(1)));
+            let error = two.await.unwrap_err();
+            let kind = (error.cause, error.execution);
+            assert_eq!(kind, (Cause::Protocol, Execution::Indeterminate), "{error}");
+            assert!(error.detail.contains(says), "{error}");
+            let deadline = timer::now() + Duration::from_secs(1);
+            multiplexer
+                .send(&redis::cmd("THREE"), deadline)
+                .unwrap_err();
         }
     }
 

@@ -2,177 +2,232 @@
 
 use redis::Value;
 
-/// What cannot be the beginning of a reply.
+/// What cannot be the beginning of a reply, or is one that is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct NoReply;
+pub(crate) enum NoReply {
+    /// No reply of a Redis server looks like this.
+    Malformed,
+    /// It would take more memory than [`MOST`].
+    TooLong,
+    /// Arrays are nested more deeply than [`DEPTH`].
+    TooDeep,
+}
 
 /// How deeply arrays may be nested: our scripts' replies are flat.
-const DEPTH: u8 = 8;
+const DEPTH: usize = 8;
 
-/// The first reply in `bytes` and its length; `None` while it is not complete.
-///
-/// # Errors
-/// [`NoReply`] when no reply begins like this.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Option<(Value, usize)>, NoReply> {
-    decode_nested(bytes, DEPTH)
+/// How many bytes of memory a reply may take: its texts, and what each of its elements takes as a value. An element of
+/// four bytes on the wire takes more than ten times that in memory, so bytes on the wire are no bound.
+const MOST: usize = 16 * 1024 * 1024;
+
+/// How long a line may be: a length, a number, or the words of an error.
+const MOST_LINE: usize = 64 * 1024;
+
+/// Reads replies from packets that end anywhere. It keeps what it has read of a reply: no byte is looked at twice,
+/// however many packets the reply comes in.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    /// Arrays whose elements are still to come, from the outermost to the innermost.
+    open: Vec<OpenArray>,
+    part: Part,
+    /// What the reply takes in memory, as far as it has said so.
+    charged: usize,
+    /// How many bytes were looked at for the end of a line, or copied.
+    #[cfg(test)]
+    scanned: usize,
 }
 
-fn decode_nested(bytes: &[u8], depth: u8) -> Result<Option<(Value, usize)>, NoReply> {
-    let Some((kind, rest)) = bytes.split_first() else {
-        return Ok(None);
-    };
-    if !b":$*+-".contains(kind) {
-        return Err(NoReply);
+#[derive(Debug)]
+struct OpenArray {
+    /// How many elements are still to come: at least one.
+    left: usize,
+    values: Vec<Value>,
+}
+
+/// What was read of an element that is not complete.
+#[derive(Debug)]
+enum Part {
+    /// Its first line.
+    Line(Vec<u8>),
+    /// A text, and how many bytes of it are still to come, the end of its line included.
+    Text(Vec<u8>, usize),
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Part::Line(Vec::new())
     }
-    let Some(line) = line(rest) else {
-        return Ok(None);
-    };
-    let end = 1 + line.len() + 2;
-    match kind {
-        b':' => Ok(Some((Value::Int(number(line)?), end))),
-        b'$' => bulk(bytes, number(line)?, end),
-        b'*' => array(
-            bytes,
-            number(line)?,
-            end,
-            depth.checked_sub(1).ok_or(NoReply)?,
-        ),
-        // Seldom, and with more to it: what an error says, the crate takes apart.
-        b'+' | b'-' => {
-            let text = bytes.get(..end).ok_or(NoReply)?;
-            let value = redis::parse_redis_value(text).map_err(|_| NoReply)?;
-            Ok(Some((value, end)))
+}
+
+/// What a packet was good for.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Decoded {
+    /// The reply that it completes, if it completes one.
+    pub(crate) reply: Option<Value>,
+    /// How many bytes of it were used: all, unless it completes a reply.
+    pub(crate) used: usize,
+}
+
+impl Decoder {
+    /// Reads on, up to the end of a reply or of the packet.
+    ///
+    /// # Errors
+    /// [`NoReply`], after which the decoder is of no use: where the next reply begins is not known.
+    pub(crate) fn decode(&mut self, packet: &[u8]) -> Result<Decoded, NoReply> {
+        let mut rest = packet;
+        while !rest.is_empty() {
+            let element = match &self.part {
+                Part::Line(_) => self.line(&mut rest)?,
+                Part::Text(..) => self.text(&mut rest)?,
+            };
+            if let Some(reply) = element.and_then(|element| self.close(element)) {
+                self.charged = 0;
+                return Ok(Decoded {
+                    reply: Some(reply),
+                    used: packet.len() - rest.len(),
+                });
+            }
         }
-        _ => Err(NoReply),
+        Ok(Decoded {
+            reply: None,
+            used: packet.len(),
+        })
     }
-}
 
-/// Up to the end of the line, without it.
-fn line(bytes: &[u8]) -> Option<&[u8]> {
-    let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
-    bytes.get(..end)
+    /// Reads the first line of an element; returns the element if that is all of it.
+    fn line(&mut self, rest: &mut &[u8]) -> Result<Option<Value>, NoReply> {
+        let Part::Line(mut begun) = std::mem::take(&mut self.part) else {
+            return Ok(None);
+        };
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let (line, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+        *rest = after;
+        #[cfg(test)]
+        {
+            self.scanned += line.len();
+        }
+        if MOST_LINE < begun.len() + line.len() {
+            return Err(NoReply::TooLong);
+        }
+        let is_first = begun.is_empty();
+        if is_first && line.ends_with(b"\r\n") {
+            return self.element(line);
+        }
+        begun.extend_from_slice(line);
+        // What is no Redis server is told so by its first byte: it may never send a line.
+        if !begun.first().is_some_and(|kind| b":$*+-".contains(kind)) {
+            return Err(NoReply::Malformed);
+        }
+        if begun.ends_with(b"\r\n") {
+            return self.element(&begun);
+        }
+        self.part = Part::Line(begun);
+        Ok(None)
+    }
+
+    /// The element that a complete line begins, if that is all of it.
+    fn element(&mut self, line: &[u8]) -> Result<Option<Value>, NoReply> {
+        let Some((kind, content)) = line.split_first() else {
+            return Err(NoReply::Malformed);
+        };
+        let content = content.strip_suffix(b"\r\n").ok_or(NoReply::Malformed)?;
+        match kind {
+            b':' => Ok(Some(Value::Int(number(content)?))),
+            b'$' => match length(content)? {
+                None => Ok(Some(Value::Nil)),
+                Some(length) => {
+                    // A server's word alone takes no memory, only what it sends.
+                    self.charge(length)?;
+                    self.part = Part::Text(Vec::new(), length + 2);
+                    Ok(None)
+                }
+            },
+            b'*' => match length(content)? {
+                None => Ok(Some(Value::Nil)),
+                Some(0) if self.open.len() < DEPTH => Ok(Some(Value::Array(Vec::new()))),
+                Some(left) => {
+                    if DEPTH <= self.open.len() {
+                        return Err(NoReply::TooDeep);
+                    }
+                    self.charge(left.saturating_mul(size_of::<Value>()))?;
+                    let values = Vec::with_capacity(left.min(16));
+                    self.open.push(OpenArray { left, values });
+                    Ok(None)
+                }
+            },
+            // Seldom, and with more to it: what an error says, the crate takes apart.
+            b'+' | b'-' => {
+                self.charge(content.len())?;
+                let value = redis::parse_redis_value(line).map_err(|_| NoReply::Malformed)?;
+                Ok(Some(value))
+            }
+            _ => Err(NoReply::Malformed),
+        }
+    }
+
+    /// Reads a text; returns it if it is complete.
+    fn text(&mut self, rest: &mut &[u8]) -> Result<Option<Value>, NoReply> {
+        let Part::Text(text, left) = &mut self.part else {
+            return Ok(None);
+        };
+        let (now, after) = rest.split_at(rest.len().min(*left));
+        *rest = after;
+        #[cfg(test)]
+        {
+            self.scanned += now.len();
+        }
+        text.extend_from_slice(now);
+        *left -= now.len();
+        if 0 < *left {
+            return Ok(None);
+        }
+        if !text.ends_with(b"\r\n") {
+            return Err(NoReply::Malformed);
+        }
+        let mut text = std::mem::take(text);
+        text.truncate(text.len() - 2);
+        self.part = Part::default();
+        Ok(Some(Value::BulkString(text)))
+    }
+
+    /// Puts an element into its array, which may complete that, and so on; returns the reply if it is complete.
+    fn close(&mut self, mut element: Value) -> Option<Value> {
+        while let Some(array) = self.open.last_mut() {
+            array.values.push(element);
+            array.left -= 1;
+            if 0 < array.left {
+                return None;
+            }
+            let array = self.open.pop()?;
+            element = Value::Array(array.values);
+        }
+        Some(element)
+    }
+
+    /// Counts memory that the reply is going to take.
+    fn charge(&mut self, bytes: usize) -> Result<(), NoReply> {
+        self.charged = self.charged.saturating_add(bytes);
+        if MOST < self.charged {
+            return Err(NoReply::TooLong);
+        }
+        Ok(())
+    }
 }
 
 fn number(digits: &[u8]) -> Result<i64, NoReply> {
-    let digits = std::str::from_utf8(digits).map_err(|_| NoReply)?;
-    digits.parse().map_err(|_| NoReply)
+    let digits = std::str::from_utf8(digits).map_err(|_| NoReply::Malformed)?;
+    digits.parse().map_err(|_| NoReply::Malformed)
 }
 
-fn bulk(bytes: &[u8], len: i64, begin: usize) -> Result<Option<(Value, usize)>, NoReply> {
-    if len == -1 {
-        return Ok(Some((Value::Nil, begin)));
+/// A length, or `None` for the null that is written as -1.
+fn length(digits: &[u8]) -> Result<Option<usize>, NoReply> {
+    match number(digits)? {
+        -1 => Ok(None),
+        length => usize::try_from(length)
+            .map(Some)
+            .map_err(|_| NoReply::Malformed),
     }
-    let len = usize::try_from(len).map_err(|_| NoReply)?;
-    let end = begin.checked_add(len).ok_or(NoReply)?;
-    let Some(text) = bytes.get(begin..end) else {
-        return Ok(None);
-    };
-    match bytes.get(end..).unwrap_or_default() {
-        [b'\r', b'\n', ..] => Ok(Some((Value::BulkString(text.to_vec()), end + 2))),
-        [] | [b'\r'] => Ok(None),
-        _ => Err(NoReply),
-    }
-}
-
-fn array(
-    bytes: &[u8],
-    len: i64,
-    begin: usize,
-    depth: u8,
-) -> Result<Option<(Value, usize)>, NoReply> {
-    if len == -1 {
-        return Ok(Some((Value::Nil, begin)));
-    }
-    let len = usize::try_from(len).map_err(|_| NoReply)?;
-    let mut end = begin;
-    // What a server claims is not believed: an element has four bytes at least.
-    let mut values = Vec::with_capacity(len.min(bytes.len() / 4));
-    for _ in 0..len {
-        let rest = bytes.get(end..).unwrap_or_default();
-        let Some((value, len)) = decode_nested(rest, depth)? else {
-            return Ok(None);
-        };
-        end += len;
-        values.push(value);
-    }
-    Ok(Some((Value::Array(values), end)))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What a server may answer to what we ask.
-    const REPLIES: [&str; 12] = [
-        "+OK\r\n",
-        "+\r\n",
-        ":0\r\n",
-        ":-2\r\n",
-        ":9223372036854775807\r\n",
-        "$-1\r\n",
-        "$0\r\n\r\n",
-        "$5\r\nfa\r\nr\r\n",
-        "*-1\r\n",
-        "*0\r\n",
-        "*2\r\n:1\r\n:1767225600000\r\n",
-        "*3\r\n$4\r\nmode\r\n*2\r\n:1\r\n$-1\r\n+OK\r\n",
-    ];
-
-    #[test]
-    fn replies_read_as_the_redis_crate_reads_them() {
-        let errors = [
-            "-NOSCRIPT No matching script. Please use EVAL.\r\n",
-            "-ERR wrong\r\n",
-            "*2\r\n:1\r\n-WRONGTYPE it is a list\r\n",
-        ];
-        for reply in REPLIES.into_iter().chain(errors) {
-            let (value, len) = decode(reply.as_bytes()).unwrap().unwrap();
-            assert_eq!(value, redis::parse_redis_value(reply.as_bytes()).unwrap());
-            assert_eq!(len, reply.len());
-        }
-    }
-
-    #[test]
-    fn a_reply_that_is_cut_anywhere_is_waited_for() {
-        for reply in REPLIES {
-            for cut in 0..reply.len() {
-                let beginning = &reply.as_bytes()[..cut];
-                assert_eq!(decode(beginning), Ok(None), "{reply:?} up to {cut}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_follows_a_reply_is_left() {
-        for reply in REPLIES {
-            let both = format!("{reply}:7\r\n");
-            let (_, len) = decode(both.as_bytes()).unwrap().unwrap();
-            assert_eq!(len, reply.len());
-        }
-    }
-
-    #[test]
-    fn what_is_no_reply_is_refused() {
-        let deep = "*1\r\n".repeat(100) + ":1\r\n";
-        for text in [
-            "HTTP/1.1 400 Bad Request\r\n",
-            "\r\n",
-            ":\r\n",
-            ":1x\r\n",
-            "$-2\r\n",
-            "$99999999999999999999\r\n",
-            "$9223372036854775807\r\n",
-            "$1\r\nab\r\n",
-            "*-2\r\n",
-            "*1\r\n!\r\n",
-            "%1\r\n+a\r\n:1\r\n",
-            &deep,
-        ] {
-            let decoded = decode(text.as_bytes());
-            assert!(
-                decoded == Err(NoReply) || (text.starts_with("$9") && decoded == Ok(None)),
-                "{text:?}: {decoded:?}"
-            );
-        }
-    }
-}
+mod tests;

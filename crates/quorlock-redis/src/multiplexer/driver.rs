@@ -1,6 +1,7 @@
 //! The task of a connection.
 
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,17 +11,15 @@ use quorlock_core::transport::TransportError;
 use redis::Value;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Multiplexer, wake};
+use super::{Multiplexer, Passed, wake};
 use crate::connect::ByteStream;
+use crate::error;
+use crate::resp::{Decoder, NoReply};
 use crate::subscription::Register;
 use crate::timer::{self, Sleep};
-use crate::{error, resp};
 
-/// The buffer that replies are read into begins with this size
+/// How much is read from the stream at once. What is not complete by then, the decoder keeps.
 const BUFFER: usize = 16 * 1024;
-
-/// and grows up to this one, for a single reply.
-const MOST_BUFFER: usize = 16 * 1024 * 1024;
 
 /// How many replies are passed on before callers have their turn. What those send next is on its way while the rest is
 /// passed on: otherwise the server waits for all of the callers, and then all of them wait for the server.
@@ -33,9 +32,12 @@ pub(crate) struct Driver {
     writing: Vec<u8>,
     written: usize,
     is_flushed: bool,
-    reading: Vec<u8>,
-    /// How much of `reading` has been read.
-    filled: usize,
+    reading: Box<[u8]>,
+    /// The part of `reading` that was read from the stream and not yet decoded.
+    undecoded: Range<usize>,
+    decoder: Decoder,
+    /// Replies that were decoded and not yet passed on; empty between polls.
+    replies: Vec<Value>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Who hears what the server publishes.
     register: Option<Arc<Register>>,
@@ -54,8 +56,10 @@ impl Driver {
             writing: Vec::new(),
             written: 0,
             is_flushed: true,
-            reading: vec![0; BUFFER],
-            filled: 0,
+            reading: vec![0; BUFFER].into(),
+            undecoded: 0..0,
+            decoder: Decoder::default(),
+            replies: Vec::with_capacity(BATCH),
             timer: None,
         }
     }
@@ -110,67 +114,66 @@ impl Driver {
                 Ok(_) => {}
                 Err(error) => return Poll::Ready(error),
             }
-            if self.filled == self.reading.len() {
-                if MOST_BUFFER <= self.filled {
-                    return Poll::Ready(error::no_reply("a reply of more than 16 MiB"));
-                }
-                self.reading.resize(2 * self.filled, 0);
-            }
-            let room = self.reading.get_mut(self.filled..).unwrap_or_default();
-            let mut room = ReadBuf::new(room);
+            let mut room = ReadBuf::new(&mut self.reading);
             match Pin::new(&mut self.stream).poll_read(cx, &mut room) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(error::closed(error)),
                 Poll::Pending => return Poll::Pending,
             }
-            let count = room.filled().len();
-            if count == 0 {
+            self.undecoded = 0..room.filled().len();
+            if self.undecoded.is_empty() {
                 return Poll::Ready(error::closed("the server closed it"));
             }
-            self.filled += count;
         }
     }
 
     /// Gives replies that are complete to those that wait for them: how many, a batch at most.
     fn pass_on(&mut self) -> Result<usize, TransportError> {
-        if self.filled == 0 {
+        if self.undecoded.is_empty() {
             return Ok(0);
         }
-        let mut woken = Vec::new();
+        // Callers wait for the mutex, and must not wait for a reply of megabytes that is taken apart.
+        let decoded = self.decode().map_err(error::refused_reply);
+        let replies = self.replies.len();
+        if replies == 0 {
+            return decoded.map(|()| 0);
+        }
+        let mut passed = Passed::default();
         let mut published = Vec::new();
-        let mut done = 0;
-        let mut replies = 0;
-        let result = {
+        let mut is_asked_for = true;
+        {
             let mut state = self.multiplexer.lock();
-            loop {
-                if replies == BATCH {
-                    break Ok(BATCH);
-                }
-                let rest = self.reading.get(done..self.filled).unwrap_or_default();
-                match resp::decode(rest) {
-                    Ok(Some((value, len))) => {
-                        done += len;
-                        replies += 1;
-                        if self.register.is_some() && is_message(&value) {
-                            published.push(value);
-                        } else if !state.reply(value, &mut woken) {
-                            break Err(error::no_reply("a reply that nobody asked for"));
-                        }
-                    }
-                    Ok(None) => break Ok(replies),
-                    Err(resp::NoReply) => break Err(error::no_reply("it is no Redis server")),
+            for value in self.replies.drain(..) {
+                if self.register.is_some() && is_message(&value) {
+                    published.push(value);
+                } else {
+                    is_asked_for &= state.reply(value, &mut passed);
                 }
             }
-        };
-        self.reading.copy_within(done..self.filled, 0);
-        self.filled -= done;
-        wake(woken);
+        }
+        passed.wake();
         if let Some(register) = &self.register {
             for message in &published {
                 announce(register, message);
             }
         }
-        result
+        if !is_asked_for {
+            return Err(error::no_reply("a reply that nobody asked for"));
+        }
+        decoded.map(|()| replies)
+    }
+
+    /// Decodes what was read, up to a batch of replies.
+    fn decode(&mut self) -> Result<(), NoReply> {
+        while self.replies.len() < BATCH
+            && let Some(rest) = self.reading.get(self.undecoded.clone())
+            && !rest.is_empty()
+        {
+            let decoded = self.decoder.decode(rest)?;
+            self.undecoded.start += decoded.used;
+            self.replies.extend(decoded.reply);
+        }
+        Ok(())
     }
 
     /// Ends the requests that are out of time, and sets the timer for the next.
