@@ -44,13 +44,14 @@ impl Confirm {
             let names = hold.layout.title();
             return Err(ConfirmError::Lost { names, lost });
         }
-        let (count, lease) = (hold.count().max(1), hold.raise_lease(lease));
+        let stated = hold.state_lease(lease);
+        let lease = stated.lease;
         let members = hold.layout.members.clone();
         let confirming = Confirming::new(members, |member| hold.counts(member));
         let mut calls = Calls::of(hold.layout.members.len());
         for (member, place) in hold.layout.all() {
             if confirming.is_unanswered(member) {
-                let claims = vec![hold.claim(member, count, lease)];
+                let claims = vec![hold.claim(member, stated)];
                 let retention = hold.retention;
                 calls.push(
                     member,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -35,7 +34,6 @@ pub(crate) struct Hold {
     pub(crate) retention: Retention,
     /// When the round that won it began.
     began: Time,
-    next_request: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -46,6 +44,8 @@ const AFTER_THE_ROUND: u64 = 16;
 struct State {
     renewal: Renewal,
     count: u32,
+    /// The number of the next statement.
+    next_number: u64,
     is_leaked: bool,
     /// Its end was told to operators.
     is_told: bool,
@@ -53,6 +53,22 @@ struct State {
     late: Vec<Late>,
     waiting: Vec<(u64, Waker)>,
     next_waiting: u64,
+}
+
+/// What requests state of a hold. Those of one statement go to different members: each node hears a number once.
+///
+/// All of it is drawn together, under the hold's mutex: **a statement with a larger number has no shorter lease**, whichever
+/// of two requests leaves or arrives first. Drawn one after the other, A, which renews, could read the lease of 1 s; B,
+/// which extends, raise it to 5 s and take number 17; and A then take 18. The node would keep "18, 1 s" as the claim's
+/// beat while B relies on 5 s, and a contender that saw this beat for 1 s would replace the claim.
+///
+/// The count needs no order: nodes free a claim when they are told "0", and never by counting. One that is told an older
+/// count shows it until the next renewal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Statement {
+    number: u64,
+    count: u32,
+    pub(crate) lease: Lease,
 }
 
 /// What may stand on a member under the hold's owner.
@@ -132,6 +148,7 @@ impl Hold {
         let state = State {
             renewal,
             count: 1,
+            next_number: AFTER_THE_ROUND,
             is_leaked: false,
             is_told: false,
             standing,
@@ -146,7 +163,6 @@ impl Hold {
             tokens,
             retention,
             began,
-            next_request: AtomicU64::new(AFTER_THE_ROUND),
             state: Mutex::new(state),
         }
     }
@@ -231,14 +247,14 @@ impl Hold {
         self.state.lock().waiting.retain(|(k, _)| *k != key);
     }
 
-    /// The next member to renew or re-acquire, with the request and the lease that it states.
-    pub(crate) fn next_ask(&self, now: Time) -> Option<(MemberId, Ask, Lease)> {
+    /// The next member to renew or re-acquire, with the request and what it states.
+    pub(crate) fn next_ask(&self, now: Time) -> Option<(MemberId, Ask, Statement)> {
         self.change(now, |state| {
             let (member, ask) = state.renewal.next_ask(now)?;
             if ask == Ask::Reacquire {
                 state.stand(member, Standing::Unanswered);
             }
-            Some((member, ask, state.renewal.lease()))
+            Some((member, ask, state.next_statement()))
         })
     }
 
@@ -333,13 +349,13 @@ impl Hold {
         })
     }
 
-    /// The lease to state from now on: the longer of the one it has and this one.
-    pub(crate) fn raise_lease(&self, lease: Option<Lease>) -> Lease {
+    /// What requests that are made now state. From now on all state at least this lease.
+    pub(crate) fn state_lease(&self, lease: Option<Lease>) -> Statement {
         let mut state = self.state.lock();
-        match lease {
-            Some(lease) => state.renewal.raise_lease(lease),
-            None => state.renewal.lease(),
+        if let Some(lease) = lease {
+            state.renewal.raise_lease(lease);
         }
+        state.next_statement()
     }
 
     /// One guard fewer: what is left of the count, and what the hold was worth. With the last one the release begins.
@@ -392,25 +408,25 @@ impl Hold {
     }
 
     /// "The claim is still ours", for one member.
-    pub(crate) fn claim(&self, member: MemberId, count: u32, lease: Lease) -> Claim {
+    pub(crate) fn claim(&self, member: MemberId, stated: Statement) -> Claim {
         let place = self.layout.place(member);
         Claim {
             name: place.name.clone(),
             owner: self.owner,
-            count,
-            lease,
+            count: stated.count,
+            lease: stated.lease,
             token: self.token(place.group),
-            keep: place.keep(self.next_request()),
+            keep: place.keep(stated.number),
         }
     }
 
-    /// The number of the next request, so that nodes tell a later one from an earlier.
-    fn next_request(&self) -> u64 {
-        self.next_request.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// "The claim is ours", for one member that does not count.
-    pub(crate) fn reacquire_request(&self, now: Time, member: MemberId, lease: Lease) -> Request {
+    pub(crate) fn reacquire_request(
+        &self,
+        now: Time,
+        member: MemberId,
+        stated: Statement,
+    ) -> Request {
         let place = self.layout.place(member);
         Request::Acquire(Acquire {
             name: place.name.clone(),
@@ -421,11 +437,11 @@ impl Hold {
                 Mode::Write => Access::Write,
             },
             owner: self.owner,
-            count: self.count().max(1),
-            lease,
+            count: stated.count,
+            lease: stated.lease,
             fence: Fence::Carry(self.token(place.group)),
             retention: self.retention,
-            keep: place.keep(self.next_request()),
+            keep: place.keep(stated.number),
             replaces: None,
             check: place.node.ask(now, None).1,
         })
@@ -437,6 +453,18 @@ impl Hold {
 }
 
 impl State {
+    /// The next statement of the hold as it is now.
+    fn next_statement(&mut self) -> Statement {
+        let number = self.next_number;
+        self.next_number = number.saturating_add(1);
+        Statement {
+            number,
+            // A claim that stands is held at least once.
+            count: self.count.max(1),
+            lease: self.renewal.lease(),
+        }
+    }
+
     fn stand(&mut self, member: MemberId, standing: Standing) {
         if let Some(place) = member.get_mut(&mut self.standing) {
             *place = standing;

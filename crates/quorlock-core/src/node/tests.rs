@@ -437,3 +437,55 @@ fn a_renewal_beats_and_a_release_ends_the_beat() {
         empty
     });
 }
+
+/// Three requests of one hold that state more and more, in every order in which they can come: neither the beat nor the
+/// TTL ever goes back, and whatever count is stored, only "0" frees the name, at once and for good.
+#[test]
+fn requests_that_come_in_any_order_take_nothing_back() {
+    let stated = [(16, 10, 1), (17, 20, 3), (18, 20, 2)].map(|(number, secs, count)| Claim {
+        name: name(),
+        owner: owner(1),
+        count,
+        lease: Lease::new(Duration::from_secs(secs)).unwrap(),
+        token: Token(5),
+        keep: beating(1, number).keep,
+    });
+    let request = |claim: &Claim| {
+        Request::Renew(Renew {
+            mode: Mode::Plain,
+            claims: vec![claim.clone()],
+            retention: Retention::Forever,
+        })
+    };
+    for order in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
+        let mut node = Node::new();
+        node.apply(at(0), &Request::Acquire(beating(1, 1)));
+        let (mut largest, mut longest) = (1, 10_000);
+        for claim in order.map(|index| &stated[index]) {
+            node.apply(at(0), &request(claim));
+            largest = largest.max(claim.keep.unwrap().number);
+            longest = longest.max(claim.lease.millis());
+            let beat = node.beat(at(0), &name()).unwrap();
+            assert_eq!((beat.number, beat.lease_millis), (largest, longest));
+            let (_, left) = node.held(at(0), &name()).unwrap();
+            assert_eq!(left, Ttl::Millis(longest + 60_000));
+
+            let mut freed = node.clone();
+            let kept = freed.apply(at(0), &release(1, 1)).reply;
+            assert_eq!(kept, Ok(Reply::Release(ReleaseReply::Kept)));
+            let reply = freed.apply(at(0), &release(1, 0)).reply;
+            assert_eq!(reply, Ok(Reply::Release(ReleaseReply::Freed)));
+            for late in &stated {
+                let reply = freed.apply(at(0), &request(late)).reply;
+                assert_eq!(reply, Ok(Reply::Renew(vec![RenewReply::NotYours])));
+            }
+        }
+    }
+}

@@ -290,22 +290,22 @@ impl KeeperTask {
     }
 
     fn ask(&mut self, hold: &Arc<Hold>, now: Time, batches: &mut Batches) {
-        while let Some((member, ask, lease)) = hold.next_ask(now) {
+        while let Some((member, ask, stated)) = hold.next_ask(now) {
             let place = hold.layout.place(member);
             let asked = Asked {
                 hold: hold.clone(),
                 member,
                 asking: Asking::Missing,
-                lease,
+                lease: stated.lease,
                 sent: now,
             };
             match ask {
                 Ask::Renew => {
-                    let claim = asked.hold.claim(member, hold.count().max(1), lease);
+                    let claim = asked.hold.claim(member, stated);
                     batches.add(place, claim, asked);
                 }
                 Ask::Reacquire => {
-                    let call = place.node.call(hold.reacquire_request(now, member, lease));
+                    let call = place.node.call(hold.reacquire_request(now, member, stated));
                     self.call(Of::Reacquire(asked), call);
                 }
             }

@@ -1,0 +1,215 @@
+//! What requests state of one hold: the larger a request's number, the longer the lease that it states.
+//!
+//! Tasks that renew, extend and enter one hold at once are let run into each other: by a hook in the way to the nodes in
+//! virtual time, and by threads on the real clock.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
+)]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use quorlock::transport::{Call, Channel, Listener, Request, Subscription, Transport};
+use quorlock::{EmbeddedNode, Guard, Locks, Name, OwnerId, Ttl};
+use tokio::time::sleep;
+
+const S: fn(u64) -> Duration = Duration::from_secs;
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// A node, with what was stated to it, and with something that happens while a renewal is made.
+#[derive(Clone)]
+struct Stated {
+    node: EmbeddedNode,
+    seen: Arc<Mutex<Vec<(OwnerId, u64, u64)>>>,
+    while_renewing: Arc<Mutex<Option<Hook>>>,
+}
+
+impl Stated {
+    fn new(node: EmbeddedNode) -> Self {
+        Stated {
+            node,
+            seen: Arc::default(),
+            while_renewing: Arc::default(),
+        }
+    }
+
+    fn see(&self, request: &Request) {
+        let mut seen = self.seen.lock().unwrap();
+        match request {
+            Request::Acquire(ask) => {
+                let number = ask.keep.map_or(0, |keep| keep.number);
+                seen.push((ask.owner, number, ask.lease.millis()));
+            }
+            Request::Renew(ask) => seen.extend(ask.claims.iter().map(|claim| {
+                let number = claim.keep.map_or(0, |keep| keep.number);
+                (claim.owner, number, claim.lease.millis())
+            })),
+            _ => {}
+        }
+    }
+
+    /// How many requests with a larger number than another one stated a shorter lease than that one.
+    fn shorter(&self) -> usize {
+        let mut by_number: BTreeMap<(OwnerId, u64), u64> = BTreeMap::new();
+        for (owner, number, lease) in self.seen.lock().unwrap().iter() {
+            by_number.insert((*owner, *number), *lease);
+        }
+        let pairs = by_number.iter().zip(by_number.iter().skip(1));
+        let shrink =
+            pairs.filter(|((one, before), (other, after))| one.0 == other.0 && after < before);
+        shrink.count()
+    }
+}
+
+impl std::fmt::Debug for Stated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.node.fmt(f)
+    }
+}
+
+impl Transport for Stated {
+    fn call(&self, request: Request) -> Call {
+        self.see(&request);
+        if matches!(request, Request::Renew(_)) {
+            let hook = self.while_renewing.lock().unwrap().take();
+            if let Some(hook) = hook {
+                hook();
+            }
+        }
+        self.node.call(request)
+    }
+
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        self.node.subscribe(channel, listener)
+    }
+
+    fn address(&self) -> &str {
+        self.node.address()
+    }
+}
+
+fn three() -> Vec<Stated> {
+    let node = || Stated::new(EmbeddedNode::new());
+    std::iter::repeat_with(node).take(3).collect()
+}
+
+fn client(nodes: &[Stated]) -> Locks {
+    let builder = Locks::builder().trust_fresh_nodes();
+    builder.on_nodes(nodes.to_vec()).unwrap()
+}
+
+/// What `guard` says of its lease is still true when nobody else could have looked at the claim for less than that.
+async fn assert_nobody_else_wins(guard: &Guard, nodes: &[Stated], name: &str, span: Duration) {
+    let other = client(nodes).lock(name);
+    assert!(other.try_acquire().await.unwrap().is_none());
+    sleep(span).await;
+    assert!(guard.is_held());
+    let won = other.try_acquire().await.unwrap();
+    assert!(
+        won.is_none(),
+        "another client won while the first guard is held for {:?} more",
+        guard.validity()
+    );
+}
+
+/// While one task asks the nodes to keep a hold for a second, another one extends it to five: B's requests leave between
+/// A's first and A's others. A's others state the shorter lease, and must not have the larger number: nodes would show
+/// that lease, and a contender replace the claim after it.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_leaves_amid_an_extension_does_not_shorten_it() {
+    let nodes = three();
+    let guard = client(&nodes)
+        .lock("a")
+        .lease(S(1))
+        .acquire()
+        .await
+        .unwrap();
+    let guard = Arc::new(guard);
+    let extending = guard.clone();
+    *nodes[0].while_renewing.lock().unwrap() = Some(Box::new(move || {
+        let mut extension = Box::pin(extending.extend(S(5)));
+        let polled = extension
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(polled, Poll::Ready(Ok(())));
+    }));
+    guard.extend(S(1)).await.unwrap();
+    assert!(S(4) < guard.validity());
+    for node in &nodes {
+        let beat = node.node.beat(&Name::new("a").unwrap()).unwrap();
+        assert_eq!((beat.lease_millis, node.shorter()), (5_000, 0), "{node:?}");
+    }
+    assert_nobody_else_wins(&guard, &nodes, "a", Duration::from_millis(1_013)).await;
+}
+
+/// The watchdog's renewals were numbered before an extension, and come to the nodes after it: neither the beat nor what is
+/// left of the claim goes back.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_comes_after_the_extension_that_it_was_numbered_before_is_harmless() {
+    let nodes = three();
+    let builder = Locks::builder().trust_fresh_nodes().watchdog_lease(S(1));
+    let locks = builder.on_nodes(nodes.clone()).unwrap();
+    let guard = Arc::new(locks.lock("a").acquire().await.unwrap());
+    let extending = guard.clone();
+    *nodes[0].while_renewing.lock().unwrap() = Some(Box::new(move || {
+        let mut extension = Box::pin(extending.extend(S(5)));
+        let polled = extension
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(polled, Poll::Ready(Ok(())));
+    }));
+    while guard.validity() < S(4) {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let name = Name::new("a").unwrap();
+    for node in &nodes {
+        // The acquire, the renewal and the extension.
+        assert_eq!(node.seen.lock().unwrap().len(), 3);
+        let beat = node.node.beat(&name).unwrap();
+        assert_eq!((beat.lease_millis, node.shorter()), (5_000, 0), "{node:?}");
+        let (_, left) = node.node.held(&name).unwrap();
+        assert!(Ttl::Millis(64_900) < left, "{node:?}: {left:?}");
+    }
+    assert_nobody_else_wins(&guard, &nodes, "a", Duration::from_millis(1_013)).await;
+}
+
+/// On real threads: extensions and re-entries of one hold, again and again.
+#[test]
+fn threads_that_extend_and_enter_one_hold_never_state_less_than_before() {
+    const HOLDS: usize = 20;
+    const TIMES: u64 = 3_000;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let nodes = three();
+    let locks = runtime.block_on(async { client(&nodes) });
+    for number in 0..HOLDS {
+        let lock = locks.lock(format!("a{number}")).lease(S(1));
+        let guard = runtime.block_on(lock.acquire()).unwrap();
+        std::thread::scope(|threads| {
+            // That a lease runs out on a busy machine is not the question, and no request is missing then.
+            threads.spawn(|| {
+                for more in 1..=TIMES {
+                    let lease = S(1) + Duration::from_millis(more);
+                    let _ = runtime.block_on(guard.extend(lease));
+                }
+            });
+            threads.spawn(|| {
+                for _ in 0..TIMES {
+                    let _ = runtime.block_on(guard.reenter());
+                }
+            });
+        });
+    }
+    let shorter: Vec<_> = nodes.iter().map(Stated::shorter).collect();
+    assert_eq!(shorter, [0, 0, 0]);
+}
