@@ -125,6 +125,12 @@ pub struct Acquisition {
     last_because: Because,
     failed_rounds: u32,
     is_listening: bool,
+    /// Members whose subscriptions have ended.
+    deaf: Vec<MemberId>,
+    /// The group of the fair lock in whose queue the acquisition waits, if there is one among the locks.
+    queue: Option<usize>,
+    /// How often a place in a queue was given up together with what another group had granted.
+    lost_places: u32,
     /// In the last round.
     refused: Vec<MemberId>,
     /// Since the last round was begun.
@@ -157,6 +163,9 @@ impl Acquisition {
             last_because: Because::Due,
             failed_rounds: 0,
             is_listening: false,
+            deaf: Vec::new(),
+            queue: None,
+            lost_places: 0,
             refused: Vec::new(),
             woken: Vec::new(),
             last_round: Duration::ZERO,
@@ -166,20 +175,45 @@ impl Acquisition {
     /// Begins anew for another caller, with the subscriptions of the one before.
     #[must_use]
     pub fn begin_again(&self) -> Self {
-        Acquisition {
+        let mut anew = Acquisition {
             is_listening: self.is_listening,
+            deaf: self.deaf.clone(),
             ..Acquisition::new(
                 self.policy,
                 self.patience,
                 self.member_timeout,
                 self.members.clone(),
             )
+        };
+        if let Some(group) = self.queue {
+            anew.queue_at(group);
+        }
+        anew
+    }
+
+    /// The lock of this group is a fair one: of several locks it is asked first, and alone.
+    ///
+    /// Where others are in front of it, nothing else was asked for then, and the acquisition keeps its place. Asked
+    /// together with it, another lock may be granted: that must be given back, lest it be kept from others for as long
+    /// as the queue takes, and as one owner gives back everything, the place goes with it. Besides, it may be what the
+    /// first in that queue is about to ask for.
+    pub fn queue_at(&mut self, group: usize) {
+        self.queue = Some(group);
+        if 1 < self.members.groups().count() {
+            self.step = self.ask(Because::Due);
         }
     }
 
-    /// The subscriptions that there were are gone: the owner has changed, and with it where it listens.
-    pub fn handle_deaf(&mut self) {
-        self.is_listening = false;
+    /// The round got a place in the queue of this group, which has to be given up: another group had granted. The next
+    /// round begins there. To be called before [`Acquisition::handle_loss`].
+    pub fn handle_lost_place(&mut self, group: usize) {
+        self.queue = Some(group);
+        self.lost_places = self.lost_places.saturating_add(1);
+    }
+
+    /// The subscriptions to these members are gone: the owner has changed, and with it where it listens.
+    pub fn handle_deaf(&mut self, members: impl IntoIterator<Item = MemberId>) {
+        self.deaf = members.into_iter().collect();
     }
 
     /// What to do now.
@@ -245,7 +279,7 @@ impl Acquisition {
                 self.refused = refused;
                 if !self.is_listening {
                     self.is_listening = true;
-                    Step::Listen(now + self.member_timeout)
+                    self.listen(now)
                 } else if split && !self.may_be_held() {
                     self.split_rounds = self.split_rounds.saturating_add(1);
                     self.is_crowded |= 2 <= self.split_rounds;
@@ -255,18 +289,34 @@ impl Acquisition {
                         self.split_rounds = 1;
                     } else {
                         self.split_rounds = 0;
-                        self.backoff.reset();
+                        if self.lost_places == 0 {
+                            self.backoff.reset();
+                        }
                     }
-                    self.after_refusal(now, free_after)
+                    // Only who refused is listened to again. A fair lock that was granted, and given back for the sake
+                    // of another that was not, has nothing to say: asking anew whenever its subscription is gone would
+                    // take it, and give it back, without a pause.
+                    if self.refused.iter().any(|member| self.deaf.contains(member)) {
+                        self.listen(now)
+                    } else {
+                        self.after_refusal(now, free_after)
+                    }
                 }
             }
         };
     }
 
+    fn listen(&mut self, now: Time) -> Step {
+        self.deaf.clear();
+        Step::Listen(now + self.member_timeout)
+    }
+
     /// Whether a vote that split need not be a collision: one holder may have every member that refused, with fewer
-    /// members than all. That is believed once; a second split in a row is a collision.
+    /// members than all. That is believed once; a second split in a row is a collision. So is a second place that was
+    /// lost, whatever came between: the queues keep those who collide in step.
     fn may_be_held(&self) -> bool {
         self.split_rounds == 0
+            && self.lost_places < 2
             && self.members.groups().all(|group| {
                 let refused = group.members().filter(|m| self.refused.contains(m)).count();
                 refused == 0 || group.threshold().spare() < refused
@@ -310,10 +360,10 @@ impl Acquisition {
         self.woken.clear();
         self.last_because = because;
         let order = if 1 < self.members.groups().count() {
-            if 2 <= self.lost_rounds {
-                Order::Canonical
-            } else {
-                Order::Parallel
+            match self.queue {
+                Some(first) => Order::Canonical { first },
+                None if 2 <= self.lost_rounds => Order::Canonical { first: 0 },
+                _ => Order::Parallel,
             }
         } else if self.is_crowded && (because == Because::Woken || !self.is_postponed) {
             // All of a crowd ask the first member, and one of them gets it. But if it refused, and nobody wakes us, it may

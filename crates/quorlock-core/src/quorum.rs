@@ -167,6 +167,12 @@ impl Group {
         self.index
     }
 
+    /// The place of its first member among all members.
+    #[must_use]
+    pub fn start(&self) -> usize {
+        self.range.start
+    }
+
     /// How many of its members must grant.
     #[must_use]
     pub fn threshold(&self) -> Threshold {

@@ -1,6 +1,6 @@
 //! One attempt at all members.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +18,12 @@ pub enum Order {
     Parallel,
     /// The first in canonical order, then the rest: of several competitors whose votes keep splitting, one passes.
     FirstMember,
-    /// Group after group in canonical order: of several competitors for overlapping sets of locks, one passes.
-    Canonical,
+    /// Group after group, `first` before the rest in canonical order: of several competitors for overlapping sets of
+    /// locks, one passes.
+    Canonical {
+        /// The place of the group that is asked first, among all groups.
+        first: usize,
+    },
 }
 
 /// One member's answer to the request of a round.
@@ -65,7 +69,7 @@ pub struct Round {
     tally: Tally,
     terms: Terms,
     asked: Vec<Asked>,
-    /// How many were asked: members are asked in canonical order.
+    /// How many were asked: members are asked in canonical order, those of the group that goes first before the rest.
     asked_so_far: usize,
 }
 
@@ -154,13 +158,33 @@ impl Round {
     /// The member that is to be asked now.
     fn to_ask(&self) -> Option<MemberId> {
         let members = self.tally.members();
-        let member = members.at(self.asked_so_far)?;
+        let member = members.at(self.next_place())?;
         let is_in_stage = match self.order {
             Order::Parallel => true,
             Order::FirstMember => 0 < self.stage || member.index() == 0,
-            Order::Canonical => members.group_of(member) <= self.stage,
+            Order::Canonical { first } => stage_of(members.group_of(member), first) <= self.stage,
         };
         (is_in_stage && !self.timed_out).then_some(member)
+    }
+
+    /// Where the member stands that is asked next.
+    fn next_place(&self) -> usize {
+        let asked = self.asked_so_far;
+        let Order::Canonical { first } = self.order else {
+            return asked;
+        };
+        let mut groups = self.tally.members().groups().skip(first);
+        let (before, len) = match groups.next().filter(|_| first != 0) {
+            Some(group) => (group.start(), group.threshold().of()),
+            None => return asked,
+        };
+        if asked < len {
+            before + asked
+        } else if asked < len + before {
+            asked - len
+        } else {
+            asked
+        }
     }
 
     /// When the member's request was sent.
@@ -203,9 +227,9 @@ impl Round {
                 let first = members.all().next().map(|m| self.tally.vote(m));
                 self.stage == 0 && matches!(first, Some(Vote::Granted | Vote::Failed))
             }
-            Order::Canonical => members
+            Order::Canonical { first } => members
                 .groups()
-                .nth(self.stage)
+                .find(|group| stage_of(group.index(), first) == self.stage)
                 .is_some_and(|group| self.tally.group_verdict(&group) == Verdict::Won),
         };
         if passed {
@@ -362,6 +386,16 @@ impl Round {
         })
     }
 
+    /// The first member that gave the owner a place in its queue.
+    #[must_use]
+    pub fn queued(&self) -> Option<MemberId> {
+        let mut members = self.tally.members().all();
+        members.find(|member| {
+            let asked = member.get(&self.asked);
+            asked.is_some_and(|asked| matches!(asked.answer, Some(Answer::Queued(_))))
+        })
+    }
+
     /// The first member with a lock of another mode under the name, and which.
     #[must_use]
     pub fn other_mode(&self) -> Option<(MemberId, Mode)> {
@@ -422,6 +456,15 @@ impl Round {
                 _ => None,
             }
         })
+    }
+}
+
+/// In which stage a group is asked where `first` goes before the rest.
+fn stage_of(group: usize, first: usize) -> usize {
+    match group.cmp(&first) {
+        Ordering::Less => group + 1,
+        Ordering::Equal => 0,
+        Ordering::Greater => group,
     }
 }
 

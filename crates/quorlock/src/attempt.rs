@@ -99,12 +99,16 @@ struct Running {
 impl Attempt {
     pub(crate) fn new(client: Arc<Client>, wanted: Wanted) -> Self {
         client.begin_attempt();
-        let machine = Acquisition::new(
+        let mut machine = Acquisition::new(
             client.config.retry,
             wanted.patience,
             wanted.member_timeout,
             wanted.layout.members.clone(),
         );
+        let mut parts = wanted.layout.parts.iter();
+        if let Some(fair) = parts.position(|part| part.mode == Mode::Fair) {
+            machine.queue_at(fair);
+        }
         Attempt {
             timer: client.runtime.timer(),
             owner: None,
@@ -178,9 +182,10 @@ impl Attempt {
                         .map_or(Time::NEVER, Running::poll_timeout),
                 },
                 Step::Listen(at) => {
-                    if self.ears.is_none() {
-                        let owner = self.owner();
-                        self.ears = Some(Ears::new(&self.wanted.layout, owner));
+                    let owner = self.owner();
+                    let layout = &self.wanted.layout;
+                    let ears = self.ears.get_or_insert_with(|| Ears::new(layout));
+                    if ears.subscribe(layout, owner) {
                         continue;
                     }
                     at
@@ -275,7 +280,7 @@ impl Attempt {
         Some(hold)
     }
 
-    fn lose(&mut self, loss: Loss) {
+    fn lose(&mut self, mut loss: Loss) {
         let Some(mut running) = self.running.take() else {
             return;
         };
@@ -292,6 +297,15 @@ impl Attempt {
             // It goes on as the same owner: another would begin at the end of the queue.
             self.has_place = self.wanted.patience == Patience::Wait;
         } else {
+            if let Some(member) = running.round.queued() {
+                // A is granted X and waits at Y, B is granted Y and waits at X: each gives back what it has, and begins
+                // where it was not first. Should that go wrong again, a random pause parts them.
+                let place = self.wanted.layout.place(member);
+                self.machine.handle_lost_place(place.group);
+                if let Loss::Refused { split, .. } = &mut loss {
+                    *split = true;
+                }
+            }
             self.give_back(&mut running, now, Send::Now);
             self.begin_as_another();
         }
@@ -322,10 +336,14 @@ impl Attempt {
     /// From the next round on.
     fn begin_as_another(&mut self) {
         self.owner = None;
-        if self.wanted.layout.has(Mode::Fair) {
-            self.ears = None;
-            self.machine.handle_deaf();
+        let fair = self.wanted.layout.all();
+        let fair = fair.filter(|(_, place)| place.mode == Mode::Fair);
+        let fair: Vec<_> = fair.map(|(member, _)| member).collect();
+        if let Some(ears) = &mut self.ears {
+            // Everybody else listens where it listened before.
+            ears.unsubscribe(&fair);
         }
+        self.machine.handle_deaf(fair);
     }
 
     /// Releases every member that did not definitely refuse: silence is not refusal.

@@ -19,7 +19,7 @@ pub(crate) struct Ears {
     /// The waker that was registered last.
     waker: Waker,
     is_live: bool,
-    _subscriptions: Vec<Subscription>,
+    subscriptions: Vec<Option<Subscription>>,
 }
 
 struct Heard {
@@ -31,6 +31,8 @@ struct Heard {
 
 struct State {
     live: Vec<bool>,
+    /// Which subscription to each member is the present one.
+    present: Vec<u64>,
     /// In every group, as many as are needed have been live.
     is_live: bool,
     woken: Vec<MemberId>,
@@ -40,38 +42,77 @@ struct State {
 struct Ear {
     heard: Arc<Heard>,
     member: MemberId,
+    /// Which subscription to the member this is: what an earlier one has yet to say is not heard.
+    number: u64,
 }
 
 impl Ears {
-    /// Listens where an owner who waits is to listen.
-    pub(crate) fn new(layout: &Layout, owner: OwnerId) -> Self {
+    /// Hears nothing yet.
+    pub(crate) fn new(layout: &Layout) -> Self {
+        let len = layout.members.len();
         let state = State {
-            live: vec![false; layout.members.len()],
+            live: vec![false; len],
+            present: vec![0; len],
             is_live: false,
             woken: Vec::new(),
             waker: Waker::noop().clone(),
         };
-        let heard = Arc::new(Heard {
+        let heard = Heard {
             members: layout.members.clone(),
             has_changed: AtomicBool::new(false),
             state: Mutex::new(state),
-        });
-        let subscriptions = layout
-            .all()
-            .map(|(member, place)| {
-                let ear = Ear {
-                    heard: heard.clone(),
-                    member,
-                };
-                let channel = Channel::of(&place.name, place.mode, owner);
-                place.node.subscribe(&channel, Arc::new(ear))
-            })
-            .collect();
+        };
         Ears {
-            heard,
+            heard: Arc::new(heard),
             waker: Waker::noop().clone(),
             is_live: false,
-            _subscriptions: subscriptions,
+            subscriptions: (0..len).map(|_| None).collect(),
+        }
+    }
+
+    /// Listens to every member that is not listened to, where this owner is to listen; whether there were any.
+    pub(crate) fn subscribe(&mut self, layout: &Layout, owner: OwnerId) -> bool {
+        let mut is_news = false;
+        for (place, (member, at)) in self.subscriptions.iter_mut().zip(layout.all()) {
+            if place.is_some() {
+                continue;
+            }
+            is_news = true;
+            let number = {
+                let state = self.heard.state.lock();
+                member.get(&state.present).copied().unwrap_or_default()
+            };
+            let ear = Ear {
+                heard: self.heard.clone(),
+                member,
+                number,
+            };
+            let channel = Channel::of(&at.name, at.mode, owner);
+            *place = Some(at.node.subscribe(&channel, Arc::new(ear)));
+        }
+        is_news
+    }
+
+    /// Listens to these members no longer.
+    pub(crate) fn unsubscribe(&mut self, members: &[MemberId]) {
+        for member in members {
+            let ended = member
+                .get_mut(&mut self.subscriptions)
+                .and_then(Option::take);
+            if ended.is_none() {
+                continue;
+            }
+            let mut state = self.heard.state.lock();
+            if let Some(live) = member.get_mut(&mut state.live) {
+                *live = false;
+            }
+            if let Some(present) = member.get_mut(&mut state.present) {
+                *present += 1;
+            }
+            state.woken.retain(|woken| woken != member);
+            state.is_live = false;
+            drop(state);
+            self.is_live = false;
         }
     }
 
@@ -97,6 +138,9 @@ impl Ears {
 impl Ear {
     fn hear(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.heard.state.lock();
+        if self.member.get(&state.present) != Some(&self.number) {
+            return;
+        }
         change(&mut state);
         self.heard.has_changed.store(true, Ordering::Release);
         let waker = state.waker.clone();

@@ -47,8 +47,10 @@ impl Lock {
     /// Locks of several clients, in any modes, taken together: all of them or none. Lease, wait, owner and retry policy
     /// are those of the first.
     ///
-    /// Fair locks among them keep their places in the queues until some, but not all of the locks are granted: then it
-    /// gives back everything, and begins at the end of every queue. So it is not fair to it, but to everybody else.
+    /// A fair lock among them is asked for before the rest, and the others only when its turn has come: until then they
+    /// are left to others, and the place in its queue stays. If another lock is held then, the fair one is given back,
+    /// and with it the place; its queue is joined again, at the end, when that other lock is free. So a fair lock is
+    /// not fair to those who want more than it, but to everybody else.
     ///
     /// # Errors
     /// [`ConfigError::NoNames`] without locks, [`ConfigError::Name`] for a name that cannot be one,

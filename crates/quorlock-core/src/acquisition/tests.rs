@@ -326,8 +326,56 @@ fn several_locks_are_asked_one_by_one_after_two_lost_rounds() {
         a.handle_loss(ms(0), ms(0), refused(None), 0);
         a.handle_timeout(Time::NEVER);
     }
-    use Order::{Canonical as C, Parallel as P};
-    assert_eq!(orders, [P, P, C, C]);
+    let (p, c) = (Order::Parallel, Order::Canonical { first: 0 });
+    assert_eq!(orders, [p, p, c, c]);
+}
+
+#[test]
+fn only_the_members_that_refused_are_listened_to_anew() {
+    let mut a = waiting(2);
+    a.queue_at(1);
+    let loss = |index| Loss::Refused {
+        free_after: None,
+        split: false,
+        refused: member(index),
+    };
+    a.handle_deaf(member(1));
+    a.handle_loss(ms(0), ms(0), loss(0), 0);
+    assert!(matches!(a.step(), Step::Listen(_)));
+    a.handle_live();
+    assert_eq!(*a.step(), Step::Ask(Order::Canonical { first: 1 }));
+    // The fair lock was granted and given back: another owner comes next, and where it would listen does not matter.
+    a.handle_deaf(member(1));
+    a.handle_loss(ms(0), ms(0), loss(0), 0);
+    assert_eq!(*a.step(), Step::Sleep(ms(5_000)));
+    wake(&mut a, 0);
+    assert_eq!(*a.step(), Step::Ask(Order::Canonical { first: 1 }));
+    a.handle_loss(ms(0), ms(0), loss(1), 0);
+    assert!(matches!(a.step(), Step::Listen(_)));
+    a.handle_live();
+    a.handle_loss(ms(0), ms(0), loss(1), 0);
+    assert_eq!(*a.step(), Step::Sleep(ms(5_000)));
+}
+
+#[test]
+fn a_second_place_given_up_is_a_collision() {
+    let mut a = waiting(2);
+    let loss = |index| Loss::Refused {
+        free_after: None,
+        split: true,
+        refused: member(index),
+    };
+    a.queue_at(0);
+    a.handle_lost_place(0);
+    a.handle_loss(ms(0), ms(0), loss(0), 0);
+    a.handle_live();
+    for (index, is_collision) in [(1, true), (0, true)] {
+        a.handle_lost_place(index);
+        a.handle_loss(ms(0), ms(0), loss(index), u64::MAX);
+        assert_eq!(matches!(a.step(), Step::BackOff(_)), is_collision);
+        a.handle_timeout(Time::NEVER);
+        assert_eq!(*a.step(), Step::Ask(Order::Canonical { first: index }));
+    }
 }
 
 #[test]

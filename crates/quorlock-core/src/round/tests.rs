@@ -218,7 +218,7 @@ fn the_first_member_decides_who_asks_the_rest() {
 #[test]
 fn canonical_order_asks_for_the_next_lock_when_it_has_the_one_before() {
     let groups = [Threshold::all(1), Threshold::majority(3)];
-    let mut round = round(&groups, Order::Canonical);
+    let mut round = round(&groups, Order::Canonical { first: 0 });
     let first = ask_all(&mut round, ms(0));
     assert_eq!(first.len(), 1);
     round.handle_answer(ms(1), first[0], granted());
@@ -231,6 +231,29 @@ fn canonical_order_asks_for_the_next_lock_when_it_has_the_one_before() {
         Outcome::Lost(Loss::Refused { split: false, .. })
     ));
     assert!(round.may_hold(first[0]) && round.may_hold(rest[2]));
+}
+
+#[test]
+fn any_group_can_be_asked_before_the_rest() {
+    let groups = [1, 3, 1, 2].map(Threshold::all);
+    for (first, orders) in [
+        (0, [&[0][..], &[1, 2, 3], &[4], &[5, 6]]),
+        (1, [&[1, 2, 3], &[0], &[4], &[5, 6]]),
+        (2, [&[4], &[0], &[1, 2, 3], &[5, 6]]),
+        (3, [&[5, 6], &[0], &[1, 2, 3], &[4]]),
+    ] {
+        let mut round = round(&groups, Order::Canonical { first });
+        for expected in orders {
+            let asked = ask_all(&mut round, ms(0));
+            let places: Vec<_> = asked.iter().map(|member| member.index()).collect();
+            assert_eq!(places, expected, "{first}");
+            for member in asked {
+                assert_eq!(round.outcome(ms(0)), Outcome::Pending);
+                round.handle_answer(ms(0), member, granted());
+            }
+        }
+        assert_eq!(round.outcome(ms(0)), Outcome::Won);
+    }
 }
 
 #[test]
