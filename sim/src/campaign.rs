@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, FileError};
 use crate::fault::Kind;
-use crate::progress;
+use crate::progress::{self, Counting};
 use crate::simulation::{Run, Verdict, run};
 use crate::swarm::Swarm;
 
@@ -196,7 +196,7 @@ impl Campaign {
             is_over: AtomicBool::new(false),
             summary: Mutex::default(),
             trouble: Mutex::default(),
-            bar: progress::bar(self.len(), "{pos}/{len} runs, {per_sec}, {eta} left {msg}"),
+            bar: progress::bar(self.len(), Counting::Runs),
         };
         std::thread::scope(|scope| {
             for _ in 0..self.jobs.max(1) {
@@ -219,7 +219,7 @@ impl Campaign {
         let len = self.len();
         let next = AtomicU64::new(0);
         let traces = Mutex::new(Vec::new());
-        let bar = progress::bar(len, "{pos}/{len} runs, {per_sec}, {eta} left");
+        let bar = progress::bar(len, Counting::Runs);
         std::thread::scope(|scope| {
             for _ in 0..self.jobs.max(1) {
                 scope.spawn(|| {

@@ -11,6 +11,8 @@ mod scenarios;
 mod serve;
 mod shrink;
 
+use std::io::{ErrorKind, Write as _};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,7 +26,8 @@ use crate::variant::Variant;
 
 /// The production locks of Quorlock against failing nodes, networks, clocks and processes.
 ///
-/// Exit codes: 0 as expected, 1 usage, 2 safety violated, 3 no progress, 4 nothing shown.
+/// Exit codes: 0 as expected, 1 usage, 2 safety violated, 3 no progress, 4 nothing shown. shrink and report end with 0
+/// when they have written what they were asked for: there the failure is the subject, not the news.
 #[derive(Debug, Parser)]
 #[command(name = "quorlock-sim", version)]
 struct Cli {
@@ -253,14 +256,21 @@ pub fn main() -> ExitCode {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "this is the command line")]
+/// Prints a line. `run S9 | head -1` closes the pipe after the first: the rest is said to nothing, and the exit code
+/// stays that of the work. Any other trouble, as a full disk, ends the process with 1: half an answer is none.
 fn say(line: &str) {
-    println!("{line}");
+    let written = writeln!(std::io::stdout().lock(), "{line}");
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        complain(&format!("standard output: {error}"));
+        std::process::exit(1);
+    }
 }
 
-#[expect(clippy::print_stderr, reason = "this is the command line")]
 fn complain(line: &str) {
-    eprintln!("error: {line}");
+    // There is nowhere to say that nothing can be said.
+    let _ = writeln!(std::io::stderr().lock(), "error: {line}");
 }
 
 fn say_json(value: &impl serde::Serialize) -> Result<(), Trouble> {
@@ -276,6 +286,21 @@ fn write_file(path: &Path, text: &str) -> Result<(), Trouble> {
         std::fs::create_dir_all(folder).map_err(wrong)?;
     }
     std::fs::write(path, text).map_err(wrong)
+}
+
+/// On how many threads.
+#[derive(Clone, Copy, Debug, Args)]
+struct Threads {
+    /// On how many threads; on all cores without.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+}
+
+impl Threads {
+    fn count(self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.jobs.map_or_else(cores, usize::from)
+    }
 }
 
 /// `A..B`, or one number for `0..N`.

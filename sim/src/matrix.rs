@@ -17,7 +17,7 @@ pub use examples::Example;
 
 use crate::checker::{Property, check_one};
 use crate::plan::Plan;
-use crate::progress;
+use crate::progress::{self, Counting};
 use crate::scenario::Interval;
 use crate::simulation::{Verdict, run};
 
@@ -169,10 +169,7 @@ impl Matrix {
             .collect();
         let cells = Mutex::new(vec![Cell::default(); pairs.len()]);
         let next = AtomicUsize::new(0);
-        let bar = progress::bar(
-            pairs.len() as u64 * self.runs,
-            "{pos}/{len} runs, {per_sec}, {eta} left",
-        );
+        let bar = progress::bar(pairs.len() as u64 * self.runs, Counting::Runs);
         std::thread::scope(|scope| {
             for _ in 0..self.jobs.max(1) {
                 scope.spawn(|| {

@@ -359,7 +359,7 @@ impl Plan {
     }
 
     /// Whether it is a lock that has remedies.
-    fn has_remedies(&self) -> bool {
+    pub(crate) fn has_remedies(&self) -> bool {
         let is_product = self.variant.has_product_clients();
         is_product && self.lock == LockKind::Redlock && 1 < self.nodes.count
     }

@@ -131,7 +131,10 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         if least <= value {
             Ok(())
         } else {
-            Err(wrong(place, format!("{value} is less than {least}")))
+            Err(wrong(
+                place,
+                format!("{value} is too short: say at least {least}"),
+            ))
         }
     };
     // Without any, a client could go round for ever while no time passes.
@@ -150,18 +153,22 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         plan.workload.think_least,
         plan.workload.think_most,
     )?;
-    ordered("workload.lease", SHORTEST_LEASE, plan.workload.lease)?;
-    ordered("workload.lease", plan.workload.lease, LONGEST_LEASE)?;
-    ordered("duration", Span::millis(1), plan.duration)?;
-    ordered("duration", plan.duration, LONGEST)?;
-    ordered(
-        "network.call_timeout",
-        Span::millis(1),
-        plan.network.call_timeout,
-    )?;
-    ordered(
+    let longest = |place: &str, value: Span, most: Span| {
+        if value <= most {
+            Ok(())
+        } else {
+            let why = format!("{value} is too long: say at most {most}");
+            Err(wrong(place, why))
+        }
+    };
+    shortest("workload.lease", SHORTEST_LEASE, plan.workload.lease)?;
+    longest("workload.lease", plan.workload.lease, LONGEST_LEASE)?;
+    shortest("duration", Span::millis(1), plan.duration)?;
+    longest("duration", plan.duration, LONGEST)?;
+    shortest("network.call_timeout", wait, plan.network.call_timeout)?;
+    shortest(
         "network.connect_timeout",
-        Span::millis(1),
+        wait,
         plan.network.connect_timeout,
     )?;
     if plan.workload.kind == WorkloadKind::Reentrant && plan.lock == LockKind::Multi {

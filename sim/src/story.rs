@@ -1,9 +1,13 @@
 //! A run in words, in the order of true time.
 
+use quorlock::NodeTrust;
+
 use crate::history::{Accepted, Action, Operation, Outcome, Process, Written};
+use crate::plan::{LockKind, Plan};
 use crate::recording::{Claim, Place, Recording, Status};
 use crate::simulation::{Run, Verdict};
 use crate::span::Span;
+use crate::variant::Variant;
 
 /// One thing that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,35 +47,77 @@ impl Line {
 /// A run as text.
 #[must_use]
 pub fn tell(run: &Run) -> Vec<String> {
-    let mut told: Vec<String> = lines(run, None)
-        .into_iter()
-        .map(|line| {
-            let mark = match line.sort {
-                Sort::Fault => "!! ",
-                Sort::Violation => ">> ",
-                _ => "",
-            };
-            let at = moment(line.at).to_string();
-            format!("{at:>12} {mark}{}", line.text)
-        })
-        .collect();
+    let mut told = vec![format!("{}: {}", lock(&run.plan), whose(&run.plan))];
+    told.extend(lines(run, None).into_iter().map(|line| {
+        let mark = match line.sort {
+            Sort::Fault => "!! ",
+            Sort::Violation => ">> ",
+            _ => "",
+        };
+        let at = moment(line.at).to_string();
+        format!("{at:>12} {mark}{}", line.text)
+    }));
     let counters = run.counters;
     told.push(format!(
         "{} holds, {} commands, {} refusals in {}; trace {:016x}",
         run.history.holds, counters.commands, counters.refused, run.lasted, run.trace
     ));
-    told.push(summary(&run.verdict));
+    told.push(summary(run));
     told
 }
 
-/// A verdict as a sentence.
+/// The verdict of a run as a sentence. A violation by anything but the product says so: its page or story may be shown
+/// without its plan.
 #[must_use]
-pub fn summary(verdict: &Verdict) -> String {
-    match verdict {
+pub fn summary(run: &Run) -> String {
+    match &run.verdict {
         Verdict::Holds => "every property holds".to_owned(),
         Verdict::Vacuous => "vacuous: nobody acquired anything".to_owned(),
-        Verdict::Violated(violation) => violation.to_string(),
+        Verdict::Violated(violation) => {
+            let by = match run.plan.variant {
+                Variant::Product => String::new(),
+                variant => format!(" (variant {variant}, not the product)"),
+            };
+            let (property, at) = (violation.property, moment(violation.at.as_nanos()));
+            format!("{property} violated{by} at {at}: {}", violation.story)
+        }
     }
+}
+
+/// Which lock a plan is about: its kind, and on how many nodes.
+#[must_use]
+pub fn lock(plan: &Plan) -> String {
+    let nodes = match plan.nodes.count {
+        1 => "one node".to_owned(),
+        count => format!("{count} nodes"),
+    };
+    match plan.lock {
+        LockKind::Single => format!("a lock on {nodes}"),
+        LockKind::Multi => format!("MultiLock on {nodes}"),
+        LockKind::Redlock => format!("RedLock on {nodes}"),
+    }
+}
+
+/// Whose lock a plan is about, and what the product does without.
+#[must_use]
+pub fn whose(plan: &Plan) -> String {
+    let variant = plan.variant;
+    if !variant.has_product_clients() {
+        return format!("the simulator's own, variant {variant}: not the product's");
+    }
+    let mut whose = match variant {
+        Variant::Product => "the product's".to_owned(),
+        _ => format!("the product's clients, variant {variant}: wrong on purpose"),
+    };
+    if plan.has_remedies() {
+        if plan.node_trust() == NodeTrust::Unwatched {
+            whose += ", without trust in nodes";
+        }
+        if plan.clock_margin() == Span::ZERO {
+            whose += ", without a clock margin";
+        }
+    }
+    whose
 }
 
 /// What happened in a run, in order; with a recording also what became of claims on nodes.

@@ -1,12 +1,11 @@
 //! `explore` and `merge`.
 
-use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Drawn, Form, InLane, Out, Trouble, say, say_json, seeds, shard};
+use super::{Drawn, Form, InLane, Out, Threads, Trouble, say, say_json, seeds, shard};
 use crate::campaign::{AfterFailure, Campaign, Shard, Summary};
 
 /// Run many seeds, on all cores.
@@ -19,9 +18,8 @@ pub(super) struct Explore {
     lane: InLane,
     #[command(flatten)]
     drawn: Drawn,
-    /// On how many threads; on all cores without.
-    #[arg(long)]
-    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: Threads,
     /// Run only one part of the seeds, I of N.
     #[arg(long, value_parser = shard, default_value = "0/1")]
     shard: Shard,
@@ -43,12 +41,11 @@ impl Explore {
         let swarm = self.drawn.swarm(self.lane);
         swarm.check()?;
         crate::plan_file::check(&swarm.plan(self.seeds.start))?;
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let campaign = Campaign {
             swarm,
             seeds: self.seeds,
             shard: self.shard,
-            jobs: self.jobs.map_or(cores, NonZeroUsize::get),
+            jobs: self.threads.count(),
             after_failure: if self.keep_going {
                 AfterFailure::GoOn
             } else {

@@ -1,29 +1,27 @@
 //! `matrix`.
 
-use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::{Form, Trouble, complain, say, say_json, write_file};
+use super::{Form, Threads, Trouble, complain, say, say_json, write_file};
 use crate::matrix::{CLASSES, CONTENDERS, Example, Matrix};
 
 /// Run every lock against every class of fault.
 #[derive(Debug, Args)]
 pub(super) struct MatrixRun {
     /// How many runs for each pair.
-    #[arg(long, default_value = "500")]
-    runs: NonZeroU64,
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    runs: u64,
     /// Only this lock; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(CONTENDERS.iter().map(|lock| lock.id)))]
     lock: Vec<String>,
     /// Only this class of fault; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(CLASSES.iter().map(|class| class.id)))]
     class: Vec<String>,
-    /// On how many threads; on all cores without.
-    #[arg(long)]
-    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: Threads,
     /// Write matrix.md, matrix.csv and matrix.json into this folder.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
@@ -48,9 +46,7 @@ runs it again: save it as a file, and call `quorlock-sim run FILE`, or `quorlock
 
 impl MatrixRun {
     pub(super) fn run(self) -> Result<u8, Trouble> {
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let jobs = self.jobs.map_or(cores, NonZeroUsize::get);
-        let mut matrix = Matrix::new(self.runs.get(), jobs);
+        let mut matrix = Matrix::new(self.runs, self.threads.count());
         let is_asked =
             |asked: &[String], id: &str| asked.is_empty() || asked.iter().any(|a| a == id);
         matrix

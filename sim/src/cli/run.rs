@@ -87,7 +87,7 @@ pub(super) fn tell(run: &Run, form: Form) -> Result<u8, Trouble> {
     Ok(exit_code(&run.verdict))
 }
 
-pub(super) fn exit_code(verdict: &Verdict) -> u8 {
+fn exit_code(verdict: &Verdict) -> u8 {
     match verdict {
         Verdict::Holds => 0,
         Verdict::Violated(violation) if violation.property.is_liveness() => 3,

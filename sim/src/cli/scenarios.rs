@@ -1,6 +1,5 @@
 //! `scenarios`.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +8,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 
-use super::{Form, InLane, Trouble, say, say_json};
-use crate::progress;
+use super::{Form, InLane, Threads, Trouble, say, say_json};
+use crate::progress::{self, Counting};
 use crate::scenario::{self, Case, Depth, Expect, Interval, Judged, Scenario, Verdict};
 
 /// Run scenarios and compare what comes of them with what is expected.
@@ -24,12 +23,12 @@ pub(super) struct Scenarios {
     /// Run all seeds also of what is found with few, and say how often it breaks.
     #[arg(long)]
     rates: bool,
-    /// Run no more seeds of a case than this: the lane turmoil is slow.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Run no more seeds of a case than this: the lane turmoil is slow. A break that is rarer is then not shown, which
+    /// is told and is no failure.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     seeds: Option<u64>,
-    /// On how many threads; on all cores without.
-    #[arg(long)]
-    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: Threads,
     #[command(flatten)]
     lane: InLane,
     #[command(flatten)]
@@ -55,7 +54,6 @@ impl Scenarios {
         let mut scenarios = self.chosen()?;
         for case in scenarios.iter_mut().flat_map(|s| &mut s.cases) {
             self.lane.put(&mut case.plan);
-            case.seeds = self.seeds.map_or(case.seeds, |most| case.seeds.min(most));
         }
         if self.list {
             return self.name(&scenarios);
@@ -126,20 +124,15 @@ impl Scenarios {
 
     #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
     fn judge(&self, cases: &[(&Scenario, &Case)]) -> Vec<Row> {
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let jobs = self.jobs.map_or(cores, NonZeroUsize::get);
         let depth = match self.rates {
             true => Depth::AllSeeds,
             false => Depth::UntilFound,
         };
         let next = AtomicUsize::new(0);
         let rows: Mutex<Vec<(usize, Row)>> = Mutex::default();
-        let bar = progress::bar(
-            cases.len() as u64,
-            "{pos}/{len} cases, {eta} left; last {msg}",
-        );
+        let bar = progress::bar(cases.len() as u64, Counting::Cases);
         std::thread::scope(|scope| {
-            for _ in 0..jobs {
+            for _ in 0..self.threads.count() {
                 scope.spawn(|| {
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
@@ -147,7 +140,7 @@ impl Scenarios {
                             return;
                         };
                         let began = Instant::now();
-                        let judged = case.judge(depth);
+                        let judged = case.judge_within(depth, self.seeds.unwrap_or(u64::MAX));
                         let row = Row::of(scenario, case, judged, began.elapsed());
                         bar.set_message(format!("{} {}", row.id, row.case));
                         bar.inc(1);
@@ -204,14 +197,19 @@ impl Scenarios {
         let is_left_out = |row: &&Row| matches!(row.judged.verdict, Verdict::NotInLane(_));
         let left_out = rows.iter().filter(is_left_out).count();
         let runs: u64 = rows.iter().map(|row| row.judged.runs).sum();
-        let others = match left_out {
-            0 => String::new(),
-            _ => format!(", {left_out} not in this lane"),
-        };
+        let is_short = |row: &&Row| matches!(row.judged.verdict, Verdict::TooFewSeeds { .. });
+        let short = rows.iter().filter(is_short).count();
+        let mut others = String::new();
+        if 0 < left_out {
+            others += &format!(", {left_out} not in this lane");
+        }
+        if 0 < short {
+            others += &format!(", {short} not shown with so few seeds");
+        }
         say(&format!(
             "{} cases, {runs} runs: {} as expected, {wrong} not{others}",
             rows.len(),
-            rows.len() - wrong - left_out
+            rows.len() - wrong - left_out - short
         ));
     }
 }
@@ -263,13 +261,17 @@ fn verdict(verdict: &Verdict) -> String {
         Verdict::Vacuous(why) => format!("VACUOUS: {why}"),
         Verdict::OtherFigure(why) => format!("OTHER FIGURE: {why}"),
         Verdict::NotInLane(why) => format!("not in this lane: {why}"),
+        Verdict::TooFewSeeds { needs, given } => {
+            format!("not shown: needs {needs} seeds, was given {given}")
+        }
     }
 }
 
-/// As for one run; a known break that is not found means that nothing was shown.
+/// As for one run; a known break that is not found means that nothing was shown. Where the command line gave fewer
+/// seeds than the case needs, that was asked for.
 fn exit_code(row: &Row) -> u8 {
     match &row.judged.verdict {
-        Verdict::AsExpected | Verdict::NotInLane(_) => 0,
+        Verdict::AsExpected | Verdict::NotInLane(_) | Verdict::TooFewSeeds { .. } => 0,
         Verdict::Broken(property) if property.is_liveness() => 3,
         Verdict::Broken(_) => 2,
         Verdict::NotFound(_) | Verdict::Vacuous(_) | Verdict::OtherFigure(_) => 4,

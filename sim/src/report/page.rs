@@ -6,7 +6,7 @@ use super::bars::moment;
 use super::figure::{self, EDGE, GUTTER, Use, caption, escaped};
 use super::scene::{AXIS, Scene};
 use crate::checker::Property;
-use crate::plan::{LockKind, Plan};
+use crate::plan::Plan;
 use crate::recording::Recording;
 use crate::simulation::{Run, Verdict};
 use crate::story::{self, Line, Sort};
@@ -98,6 +98,13 @@ fn head(out: &mut String, run: &Run, title: &str) {
         escaped(title),
         escaped(&headline(&run.verdict))
     );
+    let (lock, whose) = (story::lock(&run.plan), story::whose(&run.plan));
+    put!(
+        out,
+        "<p class=\"lead\">{}: {}.</p>\n",
+        escaped(&lock),
+        escaped(&whose)
+    );
     if let Verdict::Violated(violation) = &run.verdict {
         let at = moment(violation.at.as_nanos());
         put!(
@@ -119,13 +126,8 @@ fn head(out: &mut String, run: &Run, title: &str) {
 
 fn facts(run: &Run) -> Vec<(&'static str, String)> {
     let plan: &Plan = &run.plan;
-    let lock = match plan.lock {
-        LockKind::Single => "one node".to_owned(),
-        LockKind::Multi => format!("MultiLock, {} nodes", plan.nodes.count),
-        LockKind::Redlock => format!("RedLock, {} nodes", plan.nodes.count),
-    };
     vec![
-        ("lock", lock),
+        ("variant", plan.variant.to_string()),
         ("clients", plan.clients.to_string()),
         ("lease", plan.workload.lease.to_string()),
         ("work", plan.workload.kind.name().to_owned()),

@@ -138,7 +138,7 @@ impl Scene {
         let mut scene = Scene {
             end,
             height: AXIS,
-            summary: crate::story::summary(&run.verdict),
+            summary: crate::story::summary(run),
             ..Scene::default()
         };
         scene.view = scene.view(run, recording);

@@ -29,6 +29,13 @@ pub enum Verdict {
     OtherFigure(String),
     /// It was not run: its lane cannot do something that it needs.
     NotInLane(String),
+    /// Nothing was shown, and nothing wrong was, with fewer seeds than it needs.
+    TooFewSeeds {
+        /// How many seeds its file says.
+        needs: u64,
+        /// How many were run.
+        given: u64,
+    },
 }
 
 /// What came of a case.
@@ -69,6 +76,30 @@ impl Judged {
 }
 
 impl Case {
+    /// Runs it with no more than so many seeds. What its own seeds would show and these do not is neither found nor
+    /// missing.
+    #[must_use]
+    pub fn judge_within(&self, depth: Depth, most: u64) -> Judged {
+        if self.seeds <= most {
+            return self.judge(depth);
+        }
+        let shortened = Case {
+            seeds: most,
+            ..self.clone()
+        };
+        let mut judged = shortened.judge(depth);
+        judged.verdict = match judged.verdict {
+            Verdict::NotFound(_) | Verdict::Vacuous(_) | Verdict::OtherFigure(_) => {
+                Verdict::TooFewSeeds {
+                    needs: self.seeds,
+                    given: most,
+                }
+            }
+            shown => shown,
+        };
+        judged
+    }
+
     /// Runs it.
     #[must_use]
     pub fn judge(&self, depth: Depth) -> Judged {
