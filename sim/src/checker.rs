@@ -8,6 +8,7 @@ mod orphans;
 mod ownership;
 mod progress;
 mod read_write;
+mod statements;
 mod usage;
 
 use std::fmt;
@@ -39,17 +40,20 @@ pub enum Property {
     Fairness,
     /// Who writes is alone, and nobody is kept out by somebody who has gone.
     ReadWrite,
+    /// Of two requests of one hold, the one with the larger number states no shorter lease.
+    Statements,
 }
 
 impl Property {
     /// Every property, in the order in which they are checked.
-    pub const ALL: [Property; 9] = [
+    pub const ALL: [Property; 10] = [
         Property::Exclusion,
         Property::ReadWrite,
         Property::Usage,
         Property::Fencing,
         Property::Ownership,
         Property::HoldCount,
+        Property::Statements,
         Property::Fairness,
         Property::Progress,
         Property::Orphans,
@@ -68,6 +72,7 @@ impl Property {
             Property::Orphans => "orphans",
             Property::Fairness => "fairness",
             Property::ReadWrite => "read-write",
+            Property::Statements => "statements",
         }
     }
 
@@ -155,6 +160,7 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Orphans => orphans::check(history),
         Property::Fairness => fairness::check(history),
         Property::ReadWrite => read_write::check(history),
+        Property::Statements => statements::check(history),
     }
 }
 

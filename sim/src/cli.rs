@@ -180,6 +180,7 @@ enum Work {
     TryStorm,
     Fair,
     ReadWrite,
+    Extending,
 }
 
 impl Work {
@@ -194,6 +195,7 @@ impl Work {
             Work::TryStorm => WorkloadKind::TryStorm,
             Work::Fair => WorkloadKind::Fair,
             Work::ReadWrite => WorkloadKind::ReadWrite,
+            Work::Extending => WorkloadKind::Extending,
         }
     }
 }

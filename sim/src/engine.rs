@@ -124,6 +124,7 @@ impl World {
         self.events.clear();
         self.counters = Counters::default();
         self.history.clear();
+        self.statements.clear();
         self.active.clear();
         self.promoted.clear();
         self.store = Store::new(plan.seed);

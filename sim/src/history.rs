@@ -185,6 +185,21 @@ pub struct Theft {
     pub by: Process,
 }
 
+/// A request that a node executed stated a shorter lease than one of its owner with a smaller number, on whatever node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Shrunk {
+    /// When the second of the two was executed.
+    pub at: u64,
+    /// Of which name.
+    pub name: NameId,
+    /// Whose.
+    pub by: Process,
+    /// The number and the lease in milliseconds of the one with the smaller number.
+    pub before: (u64, u64),
+    /// The same of the one with the larger number.
+    pub after: (u64, u64),
+}
+
 /// What a node answered about a fair lock or a read-write lock, in the lane that knows what nodes answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Turn {
@@ -279,6 +294,8 @@ pub struct History {
     pub counts: Vec<Count>,
     /// In the order in which nodes did it.
     pub thefts: Vec<Theft>,
+    /// In the order in which nodes executed them.
+    pub shrunk: Vec<Shrunk>,
     /// In the order in which nodes answered.
     pub turns: Vec<Turn>,
     /// Looked for at the end.
@@ -302,6 +319,7 @@ impl History {
         self.writes.clear();
         self.counts.clear();
         self.thefts.clear();
+        self.shrunk.clear();
         self.turns.clear();
         self.leftovers.clear();
         self.holds = 0;

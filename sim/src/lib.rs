@@ -57,6 +57,7 @@ mod slab;
 pub mod sockets;
 pub mod source;
 pub mod span;
+mod statement;
 mod store;
 pub mod story;
 pub mod subject;

@@ -159,6 +159,7 @@ impl World {
         {
             self.look_for_theft(id, by, claimed.as_slice(), release, *reply, wall);
         }
+        self.note_statements(by, &request);
         self.note_turn(id, by, wall, &request, &applied.reply);
         if let Ok(Reply::Acquire(refused) | Reply::Checked(refused, _)) = applied.reply
             && matches!(refused, AcquireReply::Refused { .. })

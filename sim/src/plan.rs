@@ -279,11 +279,13 @@ pub enum WorkloadKind {
     Fair,
     /// Read beside others, write alone, read beside one's own writing, and ask to write while reading.
     ReadWrite,
+    /// Extend a hold in one task and enter it again in another, beside the watchdog.
+    Extending,
 }
 
 impl WorkloadKind {
     /// Every kind. **Append only**.
-    pub const ALL: [WorkloadKind; 9] = [
+    pub const ALL: [WorkloadKind; 10] = [
         WorkloadKind::MutualExclusion,
         WorkloadKind::Reentrant,
         WorkloadKind::Overlapping,
@@ -293,6 +295,7 @@ impl WorkloadKind {
         WorkloadKind::TryStorm,
         WorkloadKind::Fair,
         WorkloadKind::ReadWrite,
+        WorkloadKind::Extending,
     ];
 
     /// Its name on the command line.
@@ -308,6 +311,7 @@ impl WorkloadKind {
             WorkloadKind::TryStorm => "try-storm",
             WorkloadKind::Fair => "fair",
             WorkloadKind::ReadWrite => "read-write",
+            WorkloadKind::Extending => "extending",
         }
     }
 }
@@ -355,7 +359,11 @@ impl Plan {
 
     /// The longest lease of any client.
     pub(crate) fn longest_lease(&self) -> Span {
-        self.workload.lease
+        let lease = self.workload.lease;
+        match self.workload.kind {
+            WorkloadKind::Extending => lease.plus(lease),
+            _ => lease,
+        }
     }
 
     /// Whether it is a lock that has remedies.
@@ -408,7 +416,7 @@ impl Plan {
 
     /// How long after the end of all work the last claim must be gone: a lease, a call, a few repetitions.
     pub(crate) fn rest_bound(&self) -> Span {
-        let lease = self.workload.lease;
+        let lease = self.longest_lease();
         let drift = Span::nanos(lease.as_nanos() / 50).plus(Span::millis(10));
         let patience = self.network.call_timeout.plus(Span::secs(1));
         lease
@@ -430,7 +438,7 @@ impl Plan {
             }
             Fault::NodeRate { rate_ppm, .. } | Fault::ClientRate { rate_ppm, .. } => {
                 let rate = u64::from(rate_ppm.min(&0).unsigned_abs());
-                let span = self.workload.lease.plus(self.workload.poll_cap).as_nanos();
+                let span = self.longest_lease().plus(self.workload.poll_cap).as_nanos();
                 Some(span / 500_000 * rate)
             }
             _ => None,
@@ -457,7 +465,8 @@ impl Plan {
     pub fn progress_bound(&self) -> Span {
         let workload = &self.workload;
         let waits = workload.poll_cap.plus(workload.backoff_cap);
-        let bound = workload.lease.plus(workload.lease).plus(workload.hold_most);
+        let lease = self.longest_lease();
+        let bound = lease.plus(lease).plus(workload.hold_most);
         let bound = bound
             .plus(self.network.call_timeout)
             .plus(waits)

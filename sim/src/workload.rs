@@ -1,6 +1,7 @@
 //! What the simulator's own clients do.
 
 mod exclusion;
+mod extending;
 mod fair;
 mod long;
 mod overlapping;
@@ -35,6 +36,7 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
         WorkloadKind::TryStorm => Box::pin(storm::client(ctx)),
         WorkloadKind::Fair => Box::pin(fair::client(ctx)),
         WorkloadKind::ReadWrite => Box::pin(read_write::client(ctx)),
+        WorkloadKind::Extending => Box::pin(extending::client(ctx)),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::replication::Waiting;
 use crate::runtime::Alarm;
 use crate::slab::Slab;
 use crate::sockets::Sockets;
+use crate::statement::Statements;
 use crate::store::{Store, Write};
 use crate::subscription::Subscribed;
 
@@ -64,6 +65,7 @@ pub(crate) struct World {
     /// How often each fault of the plan did something.
     pub(crate) effects: Vec<u32>,
     pub(crate) history: History,
+    pub(crate) statements: Statements,
     pub(crate) counters: Counters,
     /// What there is instead of calls and subscriptions where messages are bytes.
     pub(crate) sockets: Option<Box<Sockets>>,

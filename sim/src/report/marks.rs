@@ -216,6 +216,7 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
         | Property::Usage
         | Property::HoldCount
         | Property::Ownership
+        | Property::Statements
         | Property::Fairness => {
             involved(scene, run, violation);
         }

@@ -82,6 +82,7 @@ fn headline(verdict: &Verdict) -> String {
             format!("{name} is kept from somebody by nobody")
         }
         Property::ReadWrite => format!("Somebody writes {name} beside others"),
+        Property::Statements => format!("A lease on {name} shrinks"),
     }
 }
 

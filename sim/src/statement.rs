@@ -1,0 +1,121 @@
+//! What the requests of each hold stated, by their numbers.
+
+use std::collections::BTreeMap;
+
+use quorlock::transport::Request;
+use quorlock::{Name, OwnerId};
+
+use crate::history::{Process, Shrunk};
+use crate::world::World;
+
+/// The lease in milliseconds that was stated under each number of an owner. The claims of one hold have the numbers in
+/// common, on all nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Statements(BTreeMap<(OwnerId, u64), u64>);
+
+impl Statements {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Notes a request. If its lease is out of order: the two requests, each with number and lease, the one with the
+    /// smaller number first.
+    fn note(&mut self, owner: OwnerId, number: u64, lease: u64) -> Option<[(u64, u64); 2]> {
+        let this = (number, lease);
+        let before = self.0.range((owner, 0)..(owner, number)).next_back();
+        let before = before.map(|((_, number), lease)| (*number, *lease));
+        let same = self.0.insert((owner, number), lease);
+        let mut later = self.0.range((owner, number)..=(owner, u64::MAX)).skip(1);
+        let after = later.next().map(|((_, number), lease)| (*number, *lease));
+        if let Some(before) = before.filter(|(_, longer)| lease < *longer) {
+            return Some([before, this]);
+        }
+        if let Some(after) = after.filter(|(_, shorter)| *shorter < lease) {
+            return Some([this, after]);
+        }
+        // A number is given to one statement.
+        let other = same.filter(|same| *same != lease)?;
+        Some([(number, other), this])
+    }
+}
+
+impl World {
+    /// A node executes a request.
+    pub(crate) fn note_statements(&mut self, by: Process, request: &Request) {
+        match request {
+            Request::Acquire(ask) => {
+                if let Some(keep) = ask.keep {
+                    self.note_statement(by, &ask.name, ask.owner, keep.number, ask.lease.millis());
+                }
+            }
+            Request::Renew(ask) => {
+                for claim in &ask.claims {
+                    if let Some(keep) = claim.keep {
+                        let lease = claim.lease.millis();
+                        self.note_statement(by, &claim.name, claim.owner, keep.number, lease);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn note_statement(
+        &mut self,
+        by: Process,
+        name: &Name,
+        owner: OwnerId,
+        number: u64,
+        lease: u64,
+    ) {
+        if let Some([before, after]) = self.statements.note(owner, number, lease) {
+            let name = self.history.name(name.as_str());
+            let at = self.now;
+            self.history.shrunk.push(Shrunk {
+                at,
+                name,
+                by,
+                before,
+                after,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(number: u64) -> OwnerId {
+        let text = format!("00000000-0000-4000-8000-000000000001:{number}");
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_larger_number_with_a_shorter_lease_is_noted_in_either_order() {
+        let shrunk = Some([(17, 5_000), (18, 1_000)]);
+        let mut first = Statements::default();
+        assert_eq!(first.note(owner(1), 17, 5_000), None);
+        assert_eq!(first.note(owner(1), 18, 1_000), shrunk);
+        let mut second = Statements::default();
+        assert_eq!(second.note(owner(1), 18, 1_000), None);
+        assert_eq!(second.note(owner(1), 17, 5_000), shrunk);
+    }
+
+    #[test]
+    fn one_number_has_one_lease_and_owners_have_nothing_to_do_with_each_other() {
+        let mut stated = Statements::default();
+        for (number, lease) in [
+            (1, 1_000),
+            (17, 5_000),
+            (16, 1_000),
+            (16, 1_000),
+            (20, 5_000),
+        ] {
+            assert_eq!(stated.note(owner(1), number, lease), None);
+        }
+        assert_eq!(stated.note(owner(2), 18, 1_000), None);
+        let twice = Some([(16, 1_000), (16, 2_000)]);
+        assert_eq!(stated.note(owner(1), 16, 2_000), twice);
+    }
+}

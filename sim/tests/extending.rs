@@ -1,0 +1,38 @@
+//! Tasks that extend and enter one hold beside the watchdog, under faults inside the assumptions.
+
+use std::rc::Rc;
+
+use quorlock_sim::history::{Action, Outcome};
+use quorlock_sim::plan::{LockKind, WorkloadKind};
+use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::swarm::Swarm;
+
+const SEEDS: u64 = 150;
+
+/// Nodes execute requests late, twice and out of order: none takes back what another has stated.
+#[test]
+fn a_hold_that_is_extended_and_entered_at_once_keeps_every_property() {
+    for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
+        let swarm = Swarm {
+            lock,
+            workload: Some(WorkloadKind::Extending),
+            ..Swarm::default()
+        };
+        let (mut extended, mut entered) = (0, 0);
+        for seed in 0..SEEDS {
+            let run = run(&Rc::new(swarm.plan(seed)));
+            let verdict = &run.verdict;
+            let is_clean = !matches!(verdict, Verdict::Violated(_));
+            assert!(is_clean, "{lock:?}, seed {seed}: {verdict:?}");
+            for operation in &run.history.operations {
+                let is_done = operation.outcome == Outcome::Ok;
+                extended += u64::from(is_done && operation.action == Action::Extend);
+                entered += u64::from(is_done && operation.action == Action::Reenter);
+            }
+        }
+        assert!(
+            10 * SEEDS < extended.min(entered),
+            "{lock:?}: {extended}, {entered}"
+        );
+    }
+}
