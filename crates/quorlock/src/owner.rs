@@ -1,15 +1,12 @@
 //! An identity that can enter its own locks again.
 
+mod turns;
+
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 
 use quorlock_core::message::Mode;
 use quorlock_core::owner::OwnerId;
-use quorlock_core::time::Time;
-use tokio::sync::MutexGuard;
 
 use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, ConfirmError};
@@ -19,6 +16,7 @@ use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::locks::Locks;
 use crate::mutex::Mutex;
+use turns::Turns;
 
 /// An identity: acquiring a name again through it re-enters the hold it has, instead of waiting for itself.
 ///
@@ -28,13 +26,12 @@ use crate::mutex::Mutex;
 pub struct Owner {
     locks: Locks,
     holds: Arc<Mutex<BTreeMap<Arc<str>, Arc<Slot>>>>,
+    turns: Arc<Turns>,
 }
 
 /// What one owner has of one lock.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Acquisitions of the lock through the owner take turns.
-    turn: tokio::sync::Mutex<()>,
     hold: Mutex<Weak<Hold>>,
 }
 
@@ -43,6 +40,7 @@ impl Owner {
         Owner {
             locks,
             holds: Arc::default(),
+            turns: Arc::default(),
         }
     }
 
@@ -67,7 +65,8 @@ impl Owner {
     /// The lock of this name for a writer, to be acquired by this owner. See [`Locks::write`].
     ///
     /// An owner that reads cannot acquire it, it would wait for itself: that is an error at once
-    /// ([`AcquireError::Upgrade`]).
+    /// ([`AcquireError::Upgrade`]). What an owner begins on one name while another acquisition of that name is under
+    /// way waits for that one first, and is then answered as if it had begun after it.
     pub fn write(&self, name: impl AsRef<str>) -> Lock {
         self.in_mode(Mode::Write, name)
     }
@@ -95,12 +94,14 @@ impl Owner {
 
     pub(crate) async fn acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
         let layout = lock.layout()?;
-        let (slot, under) = self.slot(layout)?;
         let give_up_at = lock.give_up_at();
-        let Some(_turn) = slot.turn(lock.client(), give_up_at).await else {
+        let turn = self.turns.wait(layout, lock.client(), give_up_at);
+        let Some(_turn) = turn.await else {
             let names = layout.title();
             return Err(AcquireError::Contended { names });
         };
+        // What the owner holds is known only now: an acquisition that began before has ended.
+        let (slot, under) = self.slot(layout)?;
         match slot.reenter(lock.client()).await? {
             Some(guard) => Ok(guard),
             None => Ok(slot.remember(lock.acquire_anew(under, give_up_at).await?)),
@@ -109,11 +110,11 @@ impl Owner {
 
     pub(crate) async fn try_acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
         let layout = lock.layout()?;
-        let (slot, under) = self.slot(layout)?;
-        let Ok(_turn) = slot.turn.try_lock() else {
+        let Some(_turn) = self.turns.try_begin(layout) else {
             let names = layout.title();
             return Err(AcquireError::Contended { names });
         };
+        let (slot, under) = self.slot(layout)?;
         match slot.reenter(lock.client()).await? {
             Some(guard) => Ok(guard),
             None => Ok(slot.remember(lock.try_anew(under).await?)),
@@ -174,17 +175,6 @@ impl Slot {
     fn remember(&self, guard: Guard) -> Guard {
         *self.hold.lock() = Arc::downgrade(guard.hold());
         guard
-    }
-
-    /// Waits for the other acquisitions of the lock through the owner, until `give_up_at`.
-    async fn turn(&self, client: &Client, give_up_at: Time) -> Option<MutexGuard<'_, ()>> {
-        let mut turn = pin!(self.turn.lock());
-        let mut timer = client.runtime.timer();
-        poll_fn(|cx| match turn.as_mut().poll(cx) {
-            Poll::Ready(turn) => Poll::Ready(Some(turn)),
-            Poll::Pending => timer.poll_until(cx, give_up_at).map(|()| None),
-        })
-        .await
     }
 
     /// Enters the hold once more, if it is still held.
