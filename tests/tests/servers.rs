@@ -9,6 +9,7 @@ mod servers {
     pub(crate) mod errors;
     pub(crate) mod harness;
     pub(crate) mod networks;
+    pub(crate) mod quick_start;
     pub(crate) mod redlock;
     pub(crate) mod refusals;
     pub(crate) mod replicas;
@@ -33,6 +34,7 @@ fn main() {
         servers::errors::trials(),
         servers::harness::trials(),
         servers::networks::trials(),
+        servers::quick_start::trials(),
         servers::redlock::trials(),
         servers::refusals::trials(),
         servers::replicas::trials(),
