@@ -181,7 +181,8 @@ impl Guard {
     /// Gives the lock back. Of several guards of one hold, the last one frees it.
     ///
     /// # Errors
-    /// [`ReleaseError::NotHeld`] when it had been lost before; [`ReleaseError::Unconfirmed`] when too few nodes
+    /// [`ReleaseError::NotHeld`] when it had been lost before, also because the client was closed or its runtime has
+    /// ended; [`ReleaseError::Unconfirmed`] when too few nodes
     /// answered: the release goes on in the background.
     ///
     /// # Cancel safety

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use quorlock_core::message::{ReleaseReply, Reply};
 use quorlock_core::quorum::MemberId;
 use quorlock_core::release::{Confirmation, Confirming};
-use quorlock_core::renewal::{Lost, Status};
+use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
 use quorlock_core::transport::TransportError;
 
@@ -49,7 +49,9 @@ impl Releasing {
         }
         match status {
             Status::Held => {}
-            Status::Lost(Lost::Closed) | Status::Releasing => return Ok(None),
+            Status::Releasing => return Ok(None),
+            // Also of a client that was closed: from then on the work was not protected, and after its runtime has ended
+            // the claim may even stand yet.
             Status::Lost(_) => {
                 let names = hold.layout.title();
                 return Err(ReleaseError::NotHeld { names });
