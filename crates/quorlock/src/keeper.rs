@@ -245,12 +245,24 @@ impl Keeper {
     }
 
     /// Keeps a hold from now on. The keeper is woken only if it would sleep too long.
+    ///
+    /// A dead keeper keeps nothing: the hold is lost at once. The keeper's runtime may end after the caller has looked
+    /// whether it has: what is filed after [`Keeper::die`] has emptied the list would never be renewed, and its holder
+    /// never be told.
     pub(crate) fn keep(&self, now: Time, hold: &Arc<Hold>) {
+        let mut is_kept = true;
         self.with(|inner| {
+            is_kept = !self.is_dead();
+            if !is_kept {
+                return false;
+            }
             let due = inner.schedule(hold);
             inner.is_closing |= inner.is_closed;
             inner.is_closing || due.min(now + TICK) < inner.wakes_at
         });
+        if !is_kept {
+            hold.close(now);
+        }
     }
 
     /// A hold has changed in a way that may make it due earlier.

@@ -7,7 +7,12 @@
     reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
 )]
 
-use quorlock::{EmbeddedNode, Guard, Locks, ReleaseError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use quorlock::transport::{Call, Channel, Listener, Request, Subscription, Transport};
+use quorlock::{EmbeddedNode, Guard, Locks, Lost, ReleaseError};
 use tokio::runtime::{Builder, Runtime};
 
 fn runtime() -> Runtime {
@@ -16,6 +21,10 @@ fn runtime() -> Runtime {
         .start_paused(true)
         .build()
         .unwrap()
+}
+
+fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
 fn is_not_held(released: Result<(), ReleaseError>) -> bool {
@@ -45,4 +54,71 @@ fn a_guard_whose_runtime_has_ended_was_not_held_when_it_is_released() {
     assert_eq!(node.names().len(), 1);
     assert!(!guard.is_held());
     assert!(is_not_held(runtime().block_on(guard.release())));
+}
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// A node that something happens to before it answers.
+#[derive(Clone)]
+struct Hooked {
+    node: EmbeddedNode,
+    before_reply: Arc<Mutex<Option<Hook>>>,
+}
+
+impl std::fmt::Debug for Hooked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.node.fmt(f)
+    }
+}
+
+impl Transport for Hooked {
+    fn call(&self, request: Request) -> Call {
+        let (call, hook) = (self.node.call(request), self.before_reply.clone());
+        Box::pin(async move {
+            let reply = call.await;
+            let hook = hook.lock().unwrap().take();
+            if let Some(hook) = hook {
+                hook();
+            }
+            reply
+        })
+    }
+
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        self.node.subscribe(channel, listener)
+    }
+
+    fn address(&self) -> &str {
+        self.node.address()
+    }
+}
+
+/// The keeper's runtime ends between the look whether the client is closed and the reply that wins the lock: nothing
+/// would ever renew the hold, or say that it is over.
+#[test]
+fn a_hold_that_is_won_while_the_keepers_runtime_ends_is_lost_at_once() {
+    let ending = runtime();
+    let (node, locks) = {
+        let _context = ending.enter();
+        let node = Hooked {
+            node: EmbeddedNode::new(),
+            before_reply: Arc::default(),
+        };
+        (node.clone(), Locks::on_node(node).unwrap())
+    };
+    ending.block_on(tokio::task::yield_now());
+    *node.before_reply.lock().unwrap() = Some(Box::new(move || drop(ending)));
+    let Poll::Ready(Ok(guard)) = poll_once(locks.lock("a").acquire()) else {
+        panic!("the node answers at once");
+    };
+    assert!(!guard.is_held());
+    assert_eq!(poll_once(guard.lost()), Poll::Ready(Lost::Closed));
+    let mut polled = 0;
+    let work = guard.while_held(std::future::poll_fn(|_| {
+        polled += 1;
+        Poll::<()>::Pending
+    }));
+    assert_eq!(poll_once(work), Poll::Ready(Err(Lost::Closed)));
+    assert_eq!(polled, 0);
+    assert_eq!(locks.held(), 0);
 }
