@@ -123,8 +123,8 @@ pub struct Grant {
 
 /// A stay inside a section that a name protects.
 ///
-/// The client believed to hold the lock from `entered` to `believed`: it looked at both moments and found it held, and
-/// a hold that was lost stays lost.
+/// The client believed to hold the lock from `won` to `believed`: it was given the guard, and found it held at the
+/// later moment, and a hold that was lost stays lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Section {
     /// Whose.
@@ -133,6 +133,8 @@ pub struct Section {
     pub hold: HoldId,
     /// Which name.
     pub name: NameId,
+    /// When its guard was won; when it went in, of an acquisition that was not recorded.
+    pub won: u64,
     /// When it went in.
     pub entered: u64,
     /// When it last looked and found the lock held; `None` if it never did.

@@ -204,6 +204,41 @@ fn failure(folder: &Path) -> String {
 }
 
 #[test]
+fn a_campaign_writes_a_hundred_failures_at_most_on_however_many_threads() {
+    let folder = folder("hundred");
+    let out = folder.to_str().unwrap();
+    let swarm = [
+        "--lock",
+        "single",
+        "--variant",
+        "set-nx-del",
+        "--faults",
+        "pause-client",
+        "--nodes",
+        "1",
+    ];
+    let explore = [
+        "explore",
+        "--seeds",
+        "0..700",
+        "--keep-going",
+        "--jobs",
+        "8",
+    ];
+    let explored = sim(&[&explore[..], &swarm, &["--out", out, "--json"]].concat());
+    let summary: serde_json::Value = serde_json::from_slice(&explored.stdout).unwrap();
+    let violated: u64 = summary["violated"]
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(serde_json::Value::as_u64)
+        .sum();
+    assert!(120 < violated, "{violated}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 100);
+    assert_eq!(summary["files"].as_array().unwrap().len(), 100);
+}
+
+#[test]
 fn a_failure_is_shrunk_and_the_small_one_replays() {
     let folder = folder("shrink");
     let file = failure(&folder);

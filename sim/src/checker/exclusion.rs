@@ -1,9 +1,10 @@
-//! At most one client is inside while it believes to hold the lock.
+//! At most one client believes to hold the lock.
 
 use super::{Property, Violation, moment};
 use crate::history::{Access, History, Section};
 
-/// Two stays under different holds of one name must not share a stretch of true time in which both believe.
+/// Two stays under different holds of one name must not share a stretch of true time in which both believe: each from
+/// when its guard was won until it last found it held.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let mut stays: Vec<(&Section, u64)> = history
         .sections
@@ -11,33 +12,32 @@ pub(super) fn check(history: &History) -> Option<Violation> {
         .filter(|section| section.access == Access::Alone)
         .filter_map(|section| Some((section, section.believed?)))
         .collect();
-    stays.sort_by_key(|(section, _)| (section.name, section.entered));
-    let mut longest: Option<(&Section, u64)> = None;
+    // Over all names in the order of time: the first violation is told, of whatever name.
+    stays.sort_by_key(|(section, _)| section.won);
+    let mut longest: Vec<Option<(&Section, u64)>> = vec![None; history.names.len()];
     for (section, believed) in stays {
-        let Some((other, until)) = longest.filter(|(other, _)| other.name == section.name) else {
-            longest = Some((section, believed));
+        let Some(longest) = longest.get_mut(usize::from(section.name.0)) else {
             continue;
         };
-        if section.entered < until && section.hold != other.hold {
+        let Some((other, until)) = *longest else {
+            *longest = Some((section, believed));
+            continue;
+        };
+        if section.won < until && section.hold != other.hold {
             let story = format!(
-                "{} entered at {} and still found its lock held at {}; {} entered at {} and found it held too",
+                "{} won its lock at {} and still found it held at {}; {} won it at {}",
                 other.process,
-                moment(other.entered),
+                moment(other.won),
                 moment(until),
                 section.process,
-                moment(section.entered),
+                moment(section.won),
             );
-            let violation = Violation::new(
-                Property::Exclusion,
-                section.entered,
-                history,
-                section.name,
-                story,
-            );
+            let (at, name) = (section.won, section.name);
+            let violation = Violation::new(Property::Exclusion, at, history, name, story);
             return Some(violation.by(&[other.process, section.process]));
         }
         if until < believed {
-            longest = Some((section, believed));
+            *longest = Some((section, believed));
         }
     }
     None
@@ -69,6 +69,16 @@ mod tests {
             assert_eq!(violation.property, Property::Exclusion);
             assert_eq!(violation.processes.len(), 2);
         }
+    }
+
+    #[test]
+    fn a_client_holds_its_lock_from_its_guard_on_and_not_only_inside() {
+        // It has won at 5, and dawdles until another has come and gone.
+        let mut dawdling = believed(0, 0, 30, 40);
+        dawdling.won = 5;
+        let violation = check(&history(vec![dawdling.clone(), believed(1, 1, 10, 20)])).unwrap();
+        assert_eq!(violation.at.as_nanos(), 10);
+        assert_eq!(check(&history(vec![dawdling, believed(1, 1, 2, 5)])), None);
     }
 
     #[test]

@@ -4,9 +4,8 @@ use super::{Property, Violation, moment};
 use crate::history::{Accepted, Access, Grant, History};
 
 pub(super) fn check(history: &History) -> Option<Violation> {
-    unique(history)
-        .or_else(|| growing(history))
-        .or_else(|| taken_in_order(history))
+    let violations = [unique(history), growing(history), taken_in_order(history)];
+    violations.into_iter().flatten().min_by_key(|v| v.at)
 }
 
 /// All but those of readers, who get no token of their own but that of the last writer.
@@ -21,8 +20,8 @@ fn unique(history: &History) -> Option<Violation> {
     grants.sort_by_key(|grant| (grant.name, grant.token, grant.won));
     let twice = grants.iter().zip(grants.iter().skip(1));
     let (a, b) = twice
-        .into_iter()
-        .find(|(a, b)| a.name == b.name && a.token == b.token)?;
+        .filter(|(a, b)| a.name == b.name && a.token == b.token)
+        .min_by_key(|(_, b)| b.won)?;
     let story = format!(
         "{} (at {}) and {} (at {}) both got token {}",
         a.process,
@@ -43,6 +42,7 @@ fn growing(history: &History) -> Option<Violation> {
     won.sort_by_key(|grant| (grant.name, grant.won));
     let mut won = won.into_iter().peekable();
     let mut largest: Option<&Grant> = None;
+    let mut first: Option<(&Grant, &Grant)> = None;
     for grant in asked {
         if largest.is_some_and(|l| l.name != grant.name) {
             largest = None;
@@ -52,22 +52,24 @@ fn growing(history: &History) -> Option<Violation> {
                 largest = Some(earlier);
             }
         }
-        if let Some(earlier) = largest.filter(|l| grant.token <= l.token) {
-            let story = format!(
-                "{} asked at {}, when {} had got token {} already (at {}), and got {}",
-                grant.process,
-                moment(grant.invoked),
-                earlier.process,
-                earlier.token,
-                moment(earlier.won),
-                grant.token,
-            );
-            let violation =
-                Violation::new(Property::Fencing, grant.won, history, grant.name, story);
-            return Some(violation.by(&[earlier.process, grant.process]));
+        if let Some(earlier) = largest.filter(|l| grant.token <= l.token)
+            && first.is_none_or(|(_, first)| grant.won < first.won)
+        {
+            first = Some((earlier, grant));
         }
     }
-    None
+    let (earlier, grant) = first?;
+    let story = format!(
+        "{} asked at {}, when {} had got token {} already (at {}), and got {}",
+        grant.process,
+        moment(grant.invoked),
+        earlier.process,
+        earlier.token,
+        moment(earlier.won),
+        grant.token,
+    );
+    let violation = Violation::new(Property::Fencing, grant.won, history, grant.name, story);
+    Some(violation.by(&[earlier.process, grant.process]))
 }
 
 /// What the store took has tokens that never get smaller.

@@ -8,7 +8,8 @@ use super::{Property, Violation, moment};
 use crate::history::{Access, Answered, History, NameId, Section, Turn};
 
 pub(super) fn check(history: &History) -> Option<Violation> {
-    beside_a_writer(history).or_else(|| kept_out_by_nobody(history))
+    let violations = [beside_a_writer(history), kept_out_by_nobody(history)];
+    violations.into_iter().flatten().min_by_key(|v| v.at)
 }
 
 /// While somebody writes and believes in it, nobody else reads or writes and believes in that. Whoever writes may read.
@@ -19,24 +20,25 @@ fn beside_a_writer(history: &History) -> Option<Violation> {
         .filter(|section| section.access != Access::Alone)
         .filter_map(|section| Some((section, section.believed?)))
         .collect();
-    stays.sort_by_key(|(section, _)| (section.name, section.entered));
-    // Those that may last yet: of one name, and only of those who are inside together.
+    stays.sort_by_key(|(section, _)| section.won);
+    // Those that may last yet, of every name: the first violation is told, of whatever name.
     let mut inside: Vec<(&Section, u64)> = Vec::new();
     for (section, believed) in stays {
-        inside.retain(|(other, until)| other.name == section.name && section.entered < *until);
-        let in_the_way = inside.iter().find(|(other, _)| !together(other, section));
+        inside.retain(|(_, until)| section.won < *until);
+        let mut others = inside.iter().filter(|(o, _)| o.name == section.name);
+        let in_the_way = others.find(|(other, _)| !together(other, section));
         if let Some((other, until)) = in_the_way {
             let story = format!(
-                "{} entered at {} to {} and still found its lock held at {}; {} entered at {} to {} and found it held too",
+                "{} won its lock at {} to {} and still found it held at {}; {} won it at {} to {}",
                 other.process,
-                moment(other.entered),
+                moment(other.won),
                 purpose(other),
                 moment(*until),
                 section.process,
-                moment(section.entered),
+                moment(section.won),
                 purpose(section),
             );
-            let at = section.entered;
+            let at = section.won;
             let violation = Violation::new(Property::ReadWrite, at, history, section.name, story);
             return Some(violation.by(&[other.process, section.process]));
         }
@@ -163,6 +165,14 @@ mod tests {
                 assert_eq!(violation.processes.len(), 2);
             }
         }
+    }
+
+    #[test]
+    fn a_writer_is_alone_from_its_guard_on_and_not_only_inside() {
+        let mut dawdling = stay(Access::Write, 0, 30, 40);
+        dawdling.won = 5;
+        let reader = stay(Access::Read, 1, 10, 20);
+        assert!(check(&history(vec![dawdling, reader])).is_some());
     }
 
     #[test]

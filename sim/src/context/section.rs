@@ -8,8 +8,9 @@ use crate::world::with;
 
 /// A stay inside a critical section. It ends when this is dropped.
 ///
-/// The client is taken to believe in its lock from the moment it went in until the last moment at which it looked and
-/// found it held. Two clients that believe in the same name at the same true time break exclusion.
+/// The client is taken to believe in its lock from the moment at which its guard was won ([`Context::acquire`] records
+/// it; of another guard it is the moment at which the client went in) until the last moment at which it looked and found
+/// it held. Two clients that believe in the same name at the same true time break exclusion.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the section"]
 pub struct Section {
@@ -39,10 +40,16 @@ impl Context {
             let first = world.history.sections.len();
             guard.each_name(&mut |name| {
                 let name = world.history.name(name);
+                // A client that dawdles between its guard and its section holds the lock meanwhile: a second guard
+                // that is won then breaks exclusion, wherever the first client stands.
+                let mut grants = world.history.grants.iter().rev();
+                let grant = grants.find(|grant| grant.hold == hold && grant.name == name);
+                let won = grant.map_or(entered, |grant| grant.won);
                 world.history.sections.push(history::Section {
                     process: who.process(),
                     hold,
                     name,
+                    won,
                     entered,
                     believed: is_held.then_some(entered),
                     left: u64::MAX,

@@ -162,7 +162,7 @@ fn beliefs(scene: &mut Scene, run: &Run) {
         let (top, height) = (row.top + 4.0, row.height - 8.0);
         let name = run.history.text(section.name);
         let left = section.left.min(scene.end);
-        let believed = section.believed.unwrap_or(section.entered);
+        let believed = section.believed.unwrap_or(section.won);
         if believed < left {
             let title = format!(
                 "{} is still in {name} {}, without having looked whether it holds the lock",
@@ -185,12 +185,12 @@ fn beliefs(scene: &mut Scene, run: &Run) {
             .find(|g| g.hold == section.hold && g.name == section.name);
         let label = token.map_or(String::new(), |grant| token_label(grant.token));
         let title = format!(
-            "{} is in {name} and believes to hold it {}",
+            "{} believes to hold {name} {}",
             section.process,
-            stretch(section.entered, believed)
+            stretch(section.won, believed)
         );
         let shape = Shape::Bar {
-            from: section.entered,
+            from: section.won,
             until: believed,
             top,
             height,

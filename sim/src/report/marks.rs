@@ -271,7 +271,7 @@ fn both_inside(scene: &mut Scene, history: &History, violation: &Violation) {
         .filter(|(section, believed)| {
             violation.processes.contains(&section.process)
                 && named == Some(history.text(section.name))
-                && section.entered <= at
+                && section.won <= at
                 && at <= *believed
         })
         .collect();
@@ -284,7 +284,7 @@ fn both_inside(scene: &mut Scene, history: &History, violation: &Violation) {
         let (top, height) = (row.top + 1.0, row.height - 2.0);
         edges.push((row.top, row.top + row.height));
         let shape = Shape::Bar {
-            from: section.entered,
+            from: section.won,
             until: *believed,
             top,
             height,
@@ -293,11 +293,11 @@ fn both_inside(scene: &mut Scene, history: &History, violation: &Violation) {
         let title = format!(
             "{} believes to hold the lock {}, and so does another",
             section.process,
-            stretch(section.entered, *believed)
+            stretch(section.won, *believed)
         );
         scene.push(shape, "wrong stay", title);
     }
-    let from = stays.iter().map(|(section, _)| section.entered).max();
+    let from = stays.iter().map(|(section, _)| section.won).max();
     let until = stays.iter().map(|(_, believed)| *believed).min();
     let top = edges.iter().map(|(top, _)| *top).reduce(f64::min);
     let bottom = edges.iter().map(|(_, bottom)| *bottom).reduce(f64::max);

@@ -233,7 +233,7 @@ impl Scene {
         let involved = |process| violation.processes.contains(process);
         let sections = run.history.sections.iter();
         let last = sections
-            .filter(|s| involved(&s.process) && s.entered <= at)
+            .filter(|s| involved(&s.process) && s.won <= at)
             .filter_map(|s| s.believed)
             .fold(at, u64::max);
         let until = last + (last / 8).max(1_000_000);
