@@ -139,3 +139,73 @@ fn a_holder_that_slept_is_told_within_a_second_of_waking_if_its_clock_counts() {
         assert!(told.contains(&after), "{clock:?}: {after} ms");
     }
 }
+
+/// How many acquisitions with a bounded wait came to what, and how many of them were under way while a server was down.
+#[derive(Default)]
+struct Waits {
+    won: AtomicU64,
+    failed: AtomicU64,
+    across: AtomicU64,
+}
+
+async fn wait_through(ctx: Context, waits: Arc<Waits>) {
+    let lock = ctx.lock(["door"]).lease(Duration::from_millis(200));
+    let lock = lock.wait(Duration::from_secs(3));
+    loop {
+        ctx.sleep(ctx.random_span(Span::millis(1), Span::millis(40)))
+            .await;
+        let began = ctx.now();
+        let outcome = lock.acquire().await;
+        let waited = ctx.now().since(began);
+        match outcome {
+            Ok(guard) => {
+                // No other client holds it for as long as that.
+                let was_down = Duration::from_millis(700) < waited;
+                waits
+                    .across
+                    .fetch_add(u64::from(was_down), Ordering::Relaxed);
+                waits.won.fetch_add(1, Ordering::Relaxed);
+                let section = ctx.critical_section(&guard);
+                ctx.sleep(Duration::from_millis(3)).await;
+                drop(section);
+                let _ = guard.release().await;
+            }
+            Err(_) => {
+                waits.failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// A server restarts, and is away for a second. Whoever waits for three has the lock afterwards.
+#[test]
+fn a_wait_outlasts_a_restart_of_the_server_that_is_shorter() {
+    let waits = Arc::new(Waits::default());
+    for seed in 0..10 {
+        let plan = Plan {
+            duration: Span::secs(10),
+            lock: LockKind::Single,
+            clients: 2,
+            nodes: Nodes {
+                count: 1,
+                persistence: Persistence::EveryWrite,
+                ..Nodes::default()
+            },
+            faults: [1, 4, 7]
+                .map(|second| Fault::CrashNode {
+                    at: Span::secs(second),
+                    node: 0,
+                    restart_after: Span::secs(1),
+                })
+                .to_vec(),
+            ..Plan::default()
+        };
+        let noted = waits.clone();
+        let simulation = Simulation::new(plan, move |ctx| wait_through(ctx, noted.clone()));
+        assert_eq!(simulation.run(seed).verdict, Verdict::Holds, "seed {seed}");
+    }
+    let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+    assert_eq!(count(&waits.failed), 0, "{} won", count(&waits.won));
+    // Both clients of ten runs, at each of three restarts, but for those that were not waiting just then.
+    assert!(40 < count(&waits.across), "{}", count(&waits.across));
+}

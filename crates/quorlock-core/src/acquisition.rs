@@ -16,19 +16,21 @@ pub struct RetryPolicy {
     pub backoff: Duration,
     /// No pause is longer than this.
     pub backoff_cap: Duration,
-    /// How many rounds in a row may fail (no quorum answers, or too slowly) before the acquisition does.
-    pub failed_rounds: u32,
+    /// How long an acquisition without a bound of its own goes on while no quorum answers, or none in time for the
+    /// lease. It counts from the first round that failed since a quorum last answered.
+    pub without_quorum: Duration,
     /// A waiter asks again after this time even if nothing wakes it and nothing is due to expire.
     pub poll_cap: Duration,
 }
 
 impl Default for RetryPolicy {
-    /// 10 ms doubling to 1 s; 5 failed rounds; a look every 5 s.
+    /// 10 ms doubling to 1 s; 30 s without a quorum; a look every 5 s.
     fn default() -> Self {
         RetryPolicy {
             backoff: Duration::from_millis(10),
             backoff_cap: Duration::from_secs(1),
-            failed_rounds: 5,
+            // As long as the default watchdog lease: restarts take seconds, and by then whoever held the lock has lost it.
+            without_quorum: Duration::from_secs(30),
             poll_cap: Duration::from_secs(5),
         }
     }
@@ -49,10 +51,11 @@ impl RetryPolicy {
         self
     }
 
-    /// The same with so many failed rounds in a row before the acquisition fails; at least 1.
+    /// The same with this time without a quorum before an acquisition without a bound fails;
+    /// [`Duration::MAX`] for as long as it takes.
     #[must_use]
-    pub const fn failed_rounds(mut self, rounds: u32) -> Self {
-        self.failed_rounds = rounds;
+    pub const fn without_quorum(mut self, span: Duration) -> Self {
+        self.without_quorum = span;
         self
     }
 
@@ -61,6 +64,17 @@ impl RetryPolicy {
     pub const fn poll_cap(mut self, cap: Duration) -> Self {
         self.poll_cap = cap;
         self
+    }
+
+    /// When a caller with this limit stops waiting, if rounds have failed since then.
+    #[must_use]
+    pub fn gives_up_at(&self, limit: Limit, failing_since: Option<Time>) -> Time {
+        match limit {
+            Limit::At(at) => at,
+            Limit::WithoutQuorumFrom(came) => {
+                failing_since.map_or(Time::NEVER, |since| since.max(came) + self.without_quorum)
+            }
+        }
     }
 }
 
@@ -71,6 +85,16 @@ pub enum Patience {
     Try,
     /// Until won.
     Wait,
+}
+
+/// When a caller stops waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Limit {
+    /// At this time, whatever the members do until then.
+    At(Time),
+    /// When there was no quorum for [`RetryPolicy::without_quorum`], of which only what comes after this time counts:
+    /// the caller was not there before.
+    WithoutQuorumFrom(Time),
 }
 
 /// What to do now.
@@ -96,6 +120,8 @@ pub enum GiveUp {
     Contended,
     /// Too many members did not answer, or with an error.
     NoQuorum,
+    /// So many members refuse in a way that waiting does not cure that no threshold is left.
+    Denied,
     /// The members answered too slowly for the lease.
     TooSlow,
     /// A lock of another mode stands under the name.
@@ -123,7 +149,10 @@ pub struct Acquisition {
     is_postponed: bool,
     last_order: Order,
     last_because: Because,
-    failed_rounds: u32,
+    /// When the first round began that failed since a quorum last answered.
+    failing_since: Option<Time>,
+    /// Why the last round was lost.
+    last_loss: Option<GiveUp>,
     is_listening: bool,
     /// Members whose subscriptions have ended.
     deaf: Vec<MemberId>,
@@ -161,7 +190,8 @@ impl Acquisition {
             is_postponed: false,
             last_order: Order::Parallel,
             last_because: Because::Due,
-            failed_rounds: 0,
+            failing_since: None,
+            last_loss: None,
             is_listening: false,
             deaf: Vec::new(),
             queue: None,
@@ -222,8 +252,34 @@ impl Acquisition {
         &self.step
     }
 
+    /// When the first round began that failed since a quorum last answered; `None` while quorums answer.
+    #[must_use]
+    pub fn failing_since(&self) -> Option<Time> {
+        self.failing_since
+    }
+
+    /// Why the last round was lost, if one has ended.
+    #[must_use]
+    pub fn last_loss(&self) -> Option<GiveUp> {
+        self.last_loss
+    }
+
+    /// When a caller with this limit stops waiting, by what is known now.
+    ///
+    /// A count of failed rounds would say nothing about time: where connections are refused, five fail within a tenth of
+    /// a second, and a server that restarts needs several.
+    #[must_use]
+    pub fn gives_up_at(&self, limit: Limit) -> Time {
+        self.policy.gives_up_at(limit, self.failing_since)
+    }
+
     /// A round that began at `began` was lost. `random` is any 64 random bits.
     pub fn handle_loss(&mut self, now: Time, began: Time, loss: Loss, random: u64) {
+        self.last_loss = Some(give_up(&loss));
+        self.failing_since = match loss {
+            Loss::NoQuorum | Loss::TooSlow => self.failing_since.or(Some(began)),
+            _ => None,
+        };
         self.lost_rounds = self.lost_rounds.saturating_add(1);
         self.last_round = now.since(began).min(self.member_timeout);
         self.is_postponed = loss == Loss::Postponed;
@@ -239,6 +295,7 @@ impl Acquisition {
             |backoff: &mut Backoff| Step::BackOff(now + backoff.next(random, now.since(began) * 2));
         self.step = match loss {
             Loss::OtherMode(mode) => Step::GiveUp(GiveUp::OtherMode(mode)),
+            Loss::Denied => Step::GiveUp(GiveUp::Denied),
             Loss::Refused { .. } | Loss::Postponed if self.patience == Patience::Try => {
                 Step::GiveUp(GiveUp::Contended)
             }
@@ -247,16 +304,8 @@ impl Acquisition {
             {
                 Step::GiveUp(give_up(&loss))
             }
-            Loss::NoQuorum | Loss::TooSlow => {
-                self.failed_rounds += 1;
-                if self.policy.failed_rounds <= self.failed_rounds {
-                    Step::GiveUp(give_up(&loss))
-                } else {
-                    pause(&mut self.backoff)
-                }
-            }
+            Loss::NoQuorum | Loss::TooSlow => pause(&mut self.backoff),
             Loss::Quarantined { until } => {
-                self.failed_rounds = 0;
                 self.refused.clear();
                 match until.filter(|until| now < *until) {
                     Some(until) => Step::Sleep(until.min(now + self.policy.poll_cap)),
@@ -264,7 +313,6 @@ impl Acquisition {
                 }
             }
             Loss::Postponed => {
-                self.failed_rounds = 0;
                 // Whoever has the first member asks the rest, or has it all.
                 self.refused = self.members.all().collect();
                 let pause = self.backoff.next(random, now.since(began) * 2);
@@ -275,7 +323,6 @@ impl Acquisition {
                 split,
                 refused,
             } => {
-                self.failed_rounds = 0;
                 self.refused = refused;
                 if !self.is_listening {
                     self.is_listening = true;
@@ -434,6 +481,7 @@ fn give_up(loss: &Loss) -> GiveUp {
     match loss {
         Loss::TooSlow => GiveUp::TooSlow,
         Loss::NoQuorum | Loss::Quarantined { .. } => GiveUp::NoQuorum,
+        Loss::Denied => GiveUp::Denied,
         Loss::Refused { .. } | Loss::Postponed => GiveUp::Contended,
         Loss::OtherMode(mode) => GiveUp::OtherMode(*mode),
     }

@@ -77,6 +77,8 @@ pub struct Round {
 struct Asked {
     sent: Option<Time>,
     answer: Option<Answer>,
+    /// It failed in a way that waiting does not cure.
+    is_denied: bool,
 }
 
 /// What a round has come to.
@@ -111,6 +113,9 @@ pub enum Loss {
     },
     /// Too many members did not answer, or with an error.
     NoQuorum,
+    /// So many members refuse in a way that waiting does not cure (a login, a right, the type of the key) that no
+    /// threshold is left.
+    Denied,
     /// A threshold granted, but the lease had run out by then.
     TooSlow,
     /// A member has a lock of another mode under the name.
@@ -198,6 +203,7 @@ impl Round {
         let Some(Asked {
             sent: Some(sent),
             answer: place,
+            ..
         }) = member.get_mut(&mut self.asked)
         else {
             return;
@@ -216,6 +222,14 @@ impl Round {
             }
         }
         self.advance(now);
+    }
+
+    /// The member fails in a way that waiting does not cure.
+    pub fn handle_denied(&mut self, now: Time, member: MemberId, execution: Execution) {
+        if let Some(asked) = member.get_mut(&mut self.asked) {
+            asked.is_denied = true;
+        }
+        self.handle_answer(now, member, Answer::Failed(execution));
     }
 
     /// Begins the next stage when this one is decided.
@@ -281,6 +295,9 @@ impl Round {
         if let Some((_, mode)) = self.other_mode() {
             return Loss::OtherMode(mode);
         }
+        if self.is_denied() {
+            return Loss::Denied;
+        }
         let mut refused = Vec::with_capacity(self.asked.len());
         let mut split = false;
         // `None`: not foreseeable.
@@ -306,6 +323,15 @@ impl Round {
             split,
             refused,
         }
+    }
+
+    /// Whether some group has no threshold without the members that waiting does not cure. One user without rights on one
+    /// of five nodes is no reason to end a wait that the other four can end well.
+    fn is_denied(&self) -> bool {
+        self.tally.members().groups().any(|group| {
+            let denied = group.slice(&self.asked).iter().filter(|a| a.is_denied);
+            group.threshold().spare() < denied.count()
+        })
     }
 
     /// Why a round was lost in which nobody was in the way.
@@ -364,6 +390,7 @@ impl Round {
         let Some(Asked {
             sent: Some(_),
             answer,
+            ..
         }) = member.get(&self.asked)
         else {
             return false;
@@ -426,6 +453,20 @@ impl Round {
     #[must_use]
     pub fn is_silent(&self, member: MemberId) -> bool {
         self.timed_out && self.tally.vote(member) == Vote::Pending
+    }
+
+    /// Whether the member was asked and has not answered.
+    #[must_use]
+    pub fn is_unanswered(&self, member: MemberId) -> bool {
+        let asked = member.get(&self.asked);
+        asked.is_some_and(|asked| asked.sent.is_some() && asked.answer.is_none())
+    }
+
+    /// Whether a member says that others are in the way.
+    #[must_use]
+    pub fn has_refused(&self) -> bool {
+        let mut answers = self.asked.iter().map(|asked| asked.answer);
+        answers.any(|answer| matches!(answer, Some(Answer::Refused(_) | Answer::Queued(_))))
     }
 
     /// Whether the member granted, but its vote does not count.

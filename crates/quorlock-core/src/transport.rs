@@ -139,6 +139,16 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Whether asking again later may help without an operator's doing: what has to be mended by one ends every wait at
+    /// once, where no threshold is left without it.
+    #[must_use]
+    pub const fn may_pass(self) -> bool {
+        !matches!(
+            self,
+            Cause::NoAuth | Cause::NoPermission | Cause::WrongType | Cause::LongestLease
+        )
+    }
+
     /// What somebody who reads the error can do about it.
     #[must_use]
     pub const fn advice(self) -> &'static str {

@@ -70,8 +70,8 @@ async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
 
 async fn real(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
     let alice = settings().quorum(servers).await?;
-    // By default a waiter gives up after five rounds in a row without a quorum. Bob waits through the outage.
-    let patient = RetryPolicy::default().failed_rounds(u32::MAX);
+    // By default a waiter without a bound gives up after 30 s without a quorum. Bob waits through any outage.
+    let patient = RetryPolicy::default().without_quorum(Duration::MAX);
     let bob = settings().retry(patient).quorum(servers).await?;
     let needed = servers.len() / 2 + 1;
     story.say(format_args!(

@@ -9,11 +9,11 @@ use quorlock_core::acquisition::Patience;
 use quorlock_core::message::Mode;
 use quorlock_core::time::Time;
 
-use crate::attempt::{Attempt, Wanted};
+use crate::attempt::{Attempt, Waits, Wanted};
 use crate::client::Client;
 use crate::error::AcquireError;
 use crate::hold::Hold;
-use crate::queue::{Key, Waiter};
+use crate::queue::{Company, Lane, Turn, Waiter};
 use crate::runtime::Timer;
 use crate::telemetry;
 
@@ -22,7 +22,7 @@ use crate::telemetry;
 pub(crate) struct Acquiring {
     client: Arc<Client>,
     wanted: Wanted,
-    give_up_at: Time,
+    waits: Waits,
     began: telemetry::Began,
     state: State,
 }
@@ -31,36 +31,26 @@ enum State {
     New,
     /// A try stands in no queue: it does not wait.
     Trying(Box<Attempt>),
-    Queued(Place, Option<Box<dyn Timer>>),
-    Leading(Place, Box<Attempt>),
+    Queued(Place),
     Done,
 }
 
-#[derive(Clone)]
+/// A place in a queue.
 struct Place {
-    key: Key,
+    lane: Arc<Lane>,
     waiter: Arc<Waiter>,
-    /// The waker that was registered last.
-    waker: Waker,
-}
-
-impl Place {
-    /// As [`Waiter::register`], for the leader: nobody fails on its behalf.
-    fn register(&mut self, cx: &Context<'_>) {
-        if !self.waker.will_wake(cx.waker()) {
-            self.waker.clone_from(cx.waker());
-            let _ = self.waiter.register(cx);
-        }
-    }
+    /// What it has in its hands: while it polls, and when it has ended with it.
+    attempt: Option<Box<Attempt>>,
+    timer: Option<Box<dyn Timer>>,
 }
 
 impl Acquiring {
-    pub(crate) fn new(client: Arc<Client>, wanted: Wanted, give_up_at: Time) -> Self {
+    pub(crate) fn new(client: Arc<Client>, wanted: Wanted, waits: Waits) -> Self {
         Acquiring {
             began: telemetry::begin(&client),
             client,
             wanted,
-            give_up_at,
+            waits,
             state: State::New,
         }
     }
@@ -81,21 +71,22 @@ impl Acquiring {
                 self.wanted.is_watched,
                 alone,
             );
-            let waiter = self.client.queues.join(&key);
-            let waker = Waker::noop().clone();
-            State::Queued(Place { key, waiter, waker }, None)
+            let (lane, waiter) = self.client.queues.join(key);
+            State::Queued(Place {
+                lane,
+                waiter,
+                attempt: None,
+                timer: None,
+            })
         };
     }
 
-    /// Leaves the queue; the attempt goes to the next waiter, or ends.
+    /// Leaves the queue; the attempt stays for the next waiter, or ends.
     fn leave(&mut self) {
-        let (place, attempt) = match std::mem::replace(&mut self.state, State::Done) {
-            State::Queued(place, _) => (place, None),
-            State::Leading(place, attempt) => (place, Some(attempt)),
-            State::New | State::Trying(_) | State::Done => return,
-        };
-        let left = self.client.queues.leave(&place.key, &place.waiter, attempt);
-        drop(left);
+        if let State::Queued(place) = std::mem::replace(&mut self.state, State::Done) {
+            let queues = &self.client.queues;
+            drop(queues.leave(&place.lane, &place.waiter, place.attempt));
+        }
     }
 
     fn step(&mut self, cx: &mut Context<'_>) -> Step {
@@ -104,54 +95,82 @@ impl Acquiring {
                 self.begin();
                 Step::Again
             }
-            State::Trying(attempt) => match attempt.poll(cx, Time::NEVER) {
+            State::Trying(attempt) => match attempt.poll(cx, self.waits) {
                 Poll::Pending => Step::Wait,
                 Poll::Ready(result) => Step::End(result),
             },
-            State::Queued(..) => self.step_queued(cx),
-            State::Leading(place, attempt) => {
-                place.register(cx);
-                let Poll::Ready(result) = attempt.poll(cx, self.give_up_at) else {
-                    return Step::Wait;
-                };
-                if let Err(
-                    error @ (AcquireError::NoQuorum { .. }
-                    | AcquireError::TooSlow { .. }
-                    | AcquireError::OtherMode { .. }),
-                ) = &result
-                    && attempt.has_given_up()
-                {
-                    self.client.queues.fail(&place.key, &place.waiter, error);
-                }
-                Step::End(result)
-            }
+            State::Queued(place) => match place.lane.turn(&place.waiter, cx) {
+                Turn::Lead(attempt, company) => self.lead(cx, attempt, company),
+                Turn::Follow(failing_since) => self.follow(cx, failing_since),
+                Turn::Fail(error) => Step::End(Err(error)),
+            },
             State::Done => Step::Wait,
         }
     }
 
-    fn step_queued(&mut self, cx: &mut Context<'_>) -> Step {
-        let State::Queued(place, timer) = &mut self.state else {
+    /// Polls the attempt, which is in the leader's hands for no longer than that.
+    fn lead(
+        &mut self,
+        cx: &mut Context<'_>,
+        attempt: Option<Box<Attempt>>,
+        company: Company,
+    ) -> Step {
+        let State::Queued(place) = &mut self.state else {
             return Step::Again;
         };
-        if let Some(error) = place.waiter.register(cx) {
-            return Step::End(Err(error));
+        let attempt = attempt.unwrap_or_else(|| self::attempt(&self.client, &self.wanted));
+        let attempt = place.attempt.insert(attempt);
+        let polled = match company {
+            Company::Alone => attempt.poll(cx, self.waits),
+            Company::Followed => {
+                let lane = Waker::from(place.lane.clone());
+                attempt.poll(&mut Context::from_waker(&lane), self.waits)
+            }
+        };
+        let Poll::Ready(result) = polled else {
+            if let Some(attempt) = place.attempt.take() {
+                place.lane.put_back(attempt);
+            }
+            return Step::Wait;
+        };
+        if let Err(error) = &result
+            && attempt.has_given_up()
+        {
+            self.client.queues.fail(&place.lane, &place.waiter, error);
         }
-        if let Some(parked) = self.client.queues.lead(&place.key, &place.waiter) {
-            let attempt = parked.unwrap_or_else(|| attempt(&self.client, &self.wanted));
-            self.state = State::Leading(place.clone(), attempt);
+        Step::End(result)
+    }
+
+    fn follow(&mut self, cx: &mut Context<'_>, failing_since: Option<Time>) -> Step {
+        let State::Queued(place) = &mut self.state else {
             return Step::Again;
-        }
+        };
         if self.client.is_closed() {
             return Step::End(Err(AcquireError::Closed));
         }
-        if self.give_up_at != Time::NEVER {
-            let timer = timer.get_or_insert_with(|| self.client.runtime.timer());
-            if timer.poll_until(cx, self.give_up_at).is_ready() {
-                let names = self.wanted.layout.title();
-                return Step::End(Err(AcquireError::Contended { names }));
-            }
+        self.waits.since.get_or_insert_with(|| self.client.now());
+        let retry = &self.client.config.retry;
+        let at = retry.gives_up_at(self.waits.limit(), failing_since);
+        if at == Time::NEVER {
+            return Step::Wait;
         }
-        Step::Wait
+        let timer = place
+            .timer
+            .get_or_insert_with(|| self.client.runtime.timer());
+        if timer.poll_until(cx, at).is_pending() {
+            return Step::Wait;
+        }
+        // What has come since the leader looked last counts, and what is known of the nodes is with the attempt.
+        let Some(attempt) = place.lane.borrow() else {
+            // Another thread polls it just now, or the next leader is about to begin.
+            cx.waker().wake_by_ref();
+            return Step::Wait;
+        };
+        let lane = Waker::from(place.lane.clone());
+        let attempt = place.attempt.insert(attempt);
+        let result = attempt.look(&mut Context::from_waker(&lane), self.waits);
+        // Leaving gives it back.
+        Step::End(result)
     }
 }
 

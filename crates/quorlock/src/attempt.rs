@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock_core::acquisition::{Acquisition, GiveUp, Patience, Step};
+use quorlock_core::acquisition::{Acquisition, GiveUp, Limit, Patience, Step};
 use quorlock_core::fencing::{Token, Tokens};
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{Access, Acquire, Mode, Place, Request};
@@ -60,6 +60,30 @@ impl Wanted {
     }
 }
 
+/// How long a caller waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    /// Since when; `None` for a caller that leads from the beginning, which is when its first round begins.
+    pub(crate) since: Option<Time>,
+    /// Until when; `None` for as long as quorums answer.
+    pub(crate) until: Option<Time>,
+}
+
+impl Waits {
+    /// For as long as quorums answer.
+    pub(crate) const UNBOUNDED: Waits = Waits {
+        since: None,
+        until: None,
+    };
+
+    pub(crate) fn limit(self) -> Limit {
+        match self.until {
+            Some(at) => Limit::At(at),
+            None => Limit::WithoutQuorumFrom(self.since.unwrap_or(Time::ZERO)),
+        }
+    }
+}
+
 /// An acquisition under way. It can be handed from one caller to another at any time; dropping it gives back what it
 /// may have got.
 pub(crate) struct Attempt {
@@ -75,9 +99,10 @@ pub(crate) struct Attempt {
     problems: Vec<NodeReport>,
     /// In which mode a name was asked for that is held in another.
     asked_mode: Mode,
-    was_refused: bool,
-    /// Why trying again will not help.
-    hopeless: Option<ConfigError>,
+    /// Another client of the deployment has another idea of the longest lease.
+    disagreement: Option<ConfigError>,
+    /// When the first round began.
+    began: Option<Time>,
     is_over: bool,
 }
 
@@ -120,50 +145,69 @@ impl Attempt {
             ears: None,
             problems: Vec::new(),
             asked_mode: Mode::Plain,
-            was_refused: false,
-            hopeless: None,
+            disagreement: None,
+            began: None,
             is_over: false,
         }
     }
 
-    /// Goes on until won, given up, or `give_up_at`. It can be polled again, on behalf of the next caller: an attempt
+    /// Goes on until won, given up, or the caller's time is over. It can be polled again, on behalf of the next caller: an attempt
     /// that ran out of time goes on with what is in flight, one that was won or given up begins anew. The
     /// subscriptions stay, so that no wake-up is missed in between.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        give_up_at: Time,
+        waits: Waits,
     ) -> Poll<Result<Arc<Hold>, AcquireError>> {
         if self.is_over {
             self.is_over = false;
             self.machine = self.machine.begin_again();
-            self.was_refused = false;
-            self.hopeless = None;
+            self.disagreement = None;
+            self.began = None;
             self.problems.clear();
         }
-        let polled = self.poll_steps(cx, give_up_at);
+        let polled = self.poll_steps(cx, waits);
         if let Poll::Ready(result) = &polled {
             self.is_over = result.is_ok() || self.has_given_up();
         }
         polled
     }
 
+    /// What has come of it by now, for a caller whose time is over. Nothing more is asked for it.
+    pub(crate) fn look(
+        &mut self,
+        cx: &mut Context<'_>,
+        waits: Waits,
+    ) -> Result<Arc<Hold>, AcquireError> {
+        let is_under_way = !self.is_over && (self.running.is_some() || !self.is_asking());
+        if is_under_way && let Poll::Ready(result) = self.poll(cx, waits) {
+            return result;
+        }
+        Err(self.timed_out(waits))
+    }
+
+    fn is_asking(&self) -> bool {
+        matches!(self.machine.step(), Step::Ask(_))
+    }
+
+    /// When the first round began that failed since a quorum last answered.
+    pub(crate) fn failing_since(&self) -> Option<Time> {
+        self.machine.failing_since()
+    }
+
     /// Whether it has ended by itself, without the lock; it has not if its caller ran out of time.
     pub(crate) fn has_given_up(&self) -> bool {
-        self.hopeless.is_some() || matches!(self.machine.step(), Step::GiveUp(_))
+        matches!(self.machine.step(), Step::GiveUp(_))
     }
 
     fn poll_steps(
         &mut self,
         cx: &mut Context<'_>,
-        give_up_at: Time,
+        waits: Waits,
     ) -> Poll<Result<Arc<Hold>, AcquireError>> {
         loop {
             if self.client.is_closed() {
                 return Poll::Ready(Err(AcquireError::Closed));
-            }
-            if let Some(error) = &self.hopeless {
-                return Poll::Ready(Err(AcquireError::Config(error.clone())));
             }
             if let Some(ears) = &mut self.ears {
                 let machine = &mut self.machine;
@@ -191,14 +235,18 @@ impl Attempt {
                     at
                 }
                 Step::Sleep(at) | Step::BackOff(at) => at,
-                Step::GiveUp(why) => return Poll::Ready(Err(self.error(why))),
+                Step::GiveUp(why) => return Poll::Ready(Err(self.error(why, waits))),
+            };
+            let give_up_at = match self.wanted.patience {
+                Patience::Try => Time::NEVER,
+                Patience::Wait => self.machine.gives_up_at(waits.limit()),
             };
             if self.timer.poll_until(cx, at.min(give_up_at)).is_pending() {
                 return Poll::Pending;
             }
             let now = self.client.now();
             if give_up_at <= now {
-                return Poll::Ready(Err(self.timed_out()));
+                return Poll::Ready(Err(self.timed_out(waits)));
             }
             self.machine.handle_timeout(now);
             if let Some(running) = &mut self.running {
@@ -211,6 +259,7 @@ impl Attempt {
     fn poll_round(&mut self, cx: &mut Context<'_>, order: Order) -> Poll<Option<Arc<Hold>>> {
         let now = self.client.now();
         let owner = self.owner();
+        self.began.get_or_insert(now);
         let running = self
             .running
             .get_or_insert_with(|| Running::begin(now, owner, &self.wanted, order));
@@ -286,9 +335,11 @@ impl Attempt {
         };
         let now = self.client.now();
         self.problems = running.problems(now, &self.wanted.layout);
-        self.hopeless = running.disagreement(&self.wanted.layout);
+        // One node of another figure is one node that does not count, for as long as there are enough of the others.
+        self.disagreement = (loss == Loss::Denied)
+            .then(|| running.disagreement(&self.wanted.layout))
+            .flatten();
         telemetry::round_lost(&self.wanted.layout, &loss, &self.problems);
-        self.was_refused |= matches!(loss, Loss::Refused { .. } | Loss::Postponed);
         let began = running.began;
         if let Some((member, _)) = running.round.other_mode() {
             self.asked_mode = self.wanted.layout.place(member).mode;
@@ -364,16 +415,23 @@ impl Attempt {
         self.client.keeper.leave(now, orphans.collect());
     }
 
-    fn error(&mut self, why: GiveUp) -> AcquireError {
+    fn error(&self, why: GiveUp, waits: Waits) -> AcquireError {
         let names = self.wanted.layout.title();
+        let now = self.client.now();
+        let tried = now.since(waits.since.or(self.began).unwrap_or(now));
         match why {
-            GiveUp::Contended => AcquireError::Contended { names },
-            GiveUp::NoQuorum => AcquireError::NoQuorum {
-                names,
-                nodes: std::mem::take(&mut self.problems),
+            GiveUp::Contended => AcquireError::Contended { names, tried },
+            GiveUp::NoQuorum | GiveUp::Denied => match &self.disagreement {
+                Some(error) => AcquireError::Config(error.clone()),
+                None => AcquireError::NoQuorum {
+                    names,
+                    tried,
+                    nodes: self.problems.clone(),
+                },
             },
             GiveUp::TooSlow => AcquireError::TooSlow {
                 names,
+                tried,
                 lease: self.wanted.lease.length(),
             },
             GiveUp::OtherMode(found) => AcquireError::OtherMode {
@@ -384,16 +442,19 @@ impl Attempt {
         }
     }
 
-    fn timed_out(&mut self) -> AcquireError {
-        if let Some(running) = &self.running {
-            self.problems = running.problems(self.client.now(), &self.wanted.layout);
-        }
-        let why = if self.was_refused || self.problems.is_empty() {
-            GiveUp::Contended
-        } else {
-            GiveUp::NoQuorum
-        };
-        self.error(why)
+    /// The caller's time is over: what stood in the way is what the last round says that has ended, and if none has,
+    /// what is known of the first. Silence is not contention.
+    fn timed_out(&mut self, waits: Waits) -> AcquireError {
+        let known = self.machine.last_loss();
+        let why = known.unwrap_or(match &self.running {
+            Some(running) if !running.round.has_refused() => {
+                let now = self.client.now();
+                self.problems = running.missing(now, &self.wanted.layout);
+                GiveUp::NoQuorum
+            }
+            _ => GiveUp::Contended,
+        });
+        self.error(why, waits)
     }
 }
 
@@ -508,9 +569,16 @@ impl Running {
             let answer = place
                 .node
                 .vote(now, sent, &place.name, Asking::NewHold, &result);
-            round.handle_answer(now, member, answer);
-            if let Err(error) = result {
-                errors.push((member, error));
+            match result {
+                Err(error) if !error.cause.may_pass() => {
+                    round.handle_denied(now, member, error.execution);
+                    errors.push((member, error));
+                }
+                Err(error) => {
+                    round.handle_answer(now, member, answer);
+                    errors.push((member, error));
+                }
+                Ok(_) => round.handle_answer(now, member, answer),
             }
         });
         has_heard
@@ -544,15 +612,25 @@ impl Running {
         if self.round.is_healthy() {
             return Vec::new();
         }
+        self.reports(now, layout, |member| self.round.is_silent(member))
+    }
+
+    /// The same of a round that has not ended: members that have not answered yet are missing, too.
+    fn missing(&self, now: Time, layout: &Layout) -> Vec<NodeReport> {
+        self.reports(now, layout, |member| self.round.is_unanswered(member))
+    }
+
+    fn reports(
+        &self,
+        now: Time,
+        layout: &Layout,
+        is_silent: impl Fn(MemberId) -> bool,
+    ) -> Vec<NodeReport> {
         let quarantine = |member| {
             let is_quarantined = self.round.is_quarantined(member);
             is_quarantined.then(|| layout.place(member).node.quarantine(now))?
         };
-        layout.reports(
-            &self.errors,
-            |member| self.round.is_silent(member),
-            quarantine,
-        )
+        layout.reports(&self.errors, is_silent, quarantine)
     }
 
     /// Another client of the deployment has another idea of the longest lease.

@@ -163,7 +163,9 @@ impl LocksBuilder {
     /// use quorlock::{Locks, RetryPolicy};
     /// use std::time::Duration;
     ///
-    /// let patient = RetryPolicy::default().failed_rounds(20).backoff_cap(Duration::from_secs(5));
+    /// let patient = RetryPolicy::default()
+    ///     .without_quorum(Duration::from_secs(300))
+    ///     .backoff_cap(Duration::from_secs(5));
     /// let builder = Locks::builder().retry(patient);
     /// ```
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
@@ -299,7 +301,7 @@ impl LocksBuilder {
         let RetryPolicy {
             backoff,
             backoff_cap,
-            failed_rounds,
+            without_quorum,
             poll_cap,
         } = self.retry;
         let zeros = [
@@ -308,7 +310,7 @@ impl LocksBuilder {
                 self.member_timeout == Some(Duration::ZERO),
             ),
             ("retry.backoff", backoff.is_zero()),
-            ("retry.failed_rounds", failed_rounds == 0),
+            ("retry.without_quorum", without_quorum.is_zero()),
             ("retry.poll_cap", poll_cap.is_zero()),
         ];
         if let Some((field, _)) = zeros.into_iter().find(|(_, is_zero)| *is_zero) {

@@ -76,6 +76,12 @@ impl Confirm {
         })
     }
 
+    /// The same with an end at this time, if that is earlier.
+    pub(crate) fn until(mut self, end: Time) -> Self {
+        self.deadline = self.deadline.min(end);
+        self
+    }
+
     fn hear(&mut self, cx: &mut Context<'_>) {
         let Confirm {
             calls,

@@ -41,6 +41,14 @@ fn standing(asked: Mode, found: Mode) -> String {
     }
 }
 
+/// How long something was tried, as people say it.
+fn for_people(span: Duration) -> String {
+    let millis = span.as_millis();
+    let step = if millis < 1_000 { 1 } else { 100 };
+    let millis = u64::try_from(millis / step * step).unwrap_or(u64::MAX);
+    format!("{:?}", Duration::from_millis(millis))
+}
+
 fn list(reports: &[NodeReport]) -> String {
     let lines: Vec<_> = reports.iter().map(ToString::to_string).collect();
     lines.join("; ")
@@ -51,24 +59,36 @@ fn list(reports: &[NodeReport]) -> String {
 #[non_exhaustive]
 pub enum AcquireError {
     /// Others held it all the time.
-    #[error("{names}: held by others; wait longer, or do something else")]
+    #[error(
+        "{names}: held by others, tried for {}; wait longer, or do something else",
+        for_people(*.tried)
+    )]
     Contended {
         /// What was to be locked.
         names: String,
+        /// How long it was tried.
+        tried: Duration,
     },
     /// Too few nodes answered, or too few of those that did are trusted yet.
-    #[error("{names}: no quorum: {}", list(.nodes))]
+    #[error("{names}: no quorum in {}: {}", for_people(*.tried), list(.nodes))]
     NoQuorum {
         /// What was to be locked.
         names: String,
+        /// How long it was tried.
+        tried: Duration,
         /// The nodes that did not answer, or with an error, or are quarantined.
         nodes: Vec<NodeReport>,
     },
     /// The nodes answered, but so slowly that nothing was left of the lease.
-    #[error("{names}: the nodes were too slow for a lease of {lease:?}; ask for a longer one")]
+    #[error(
+        "{names}: the nodes were too slow for a lease of {lease:?}, tried for {}; ask for a longer one",
+        for_people(*.tried)
+    )]
     TooSlow {
         /// What was to be locked.
         names: String,
+        /// How long it was tried.
+        tried: Duration,
         /// The lease that was asked for.
         lease: Duration,
     },

@@ -145,13 +145,14 @@ impl Guard {
     /// # Cancel safety
     /// Dropped early, the hold is as it was.
     pub async fn reenter(&self) -> Result<Guard, ConfirmError> {
-        Guard::enter(&self.client, &self.hold).await
+        Guard::enter(&self.client, &self.hold, Time::NEVER).await
     }
 
-    /// Enters a hold once more.
+    /// Enters a hold once more. Nodes are waited for until this time, if they are given more.
     pub(crate) async fn enter(
         client: &Arc<Client>,
         hold: &Arc<Hold>,
+        until: Time,
     ) -> Result<Guard, ConfirmError> {
         let names = || hold.layout.title();
         hold.enter(client.now())
@@ -161,7 +162,8 @@ impl Guard {
             })?;
         // From here on dropping the guard takes the entry back, whatever becomes of the hold's other guards.
         let guard = Guard::new(client.clone(), hold.clone());
-        Confirm::begin(client.clone(), hold.clone(), None)?.await?;
+        let confirm = Confirm::begin(client.clone(), hold.clone(), None)?;
+        confirm.until(until).await?;
         Ok(guard)
     }
 

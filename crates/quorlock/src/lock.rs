@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use quorlock_core::acquisition::Patience;
 use quorlock_core::owner::OwnerId;
-use quorlock_core::time::Time;
 
 use crate::acquire::Acquiring;
-use crate::attempt::Wanted;
+use crate::attempt::{Waits, Wanted};
 use crate::client::Client;
 use crate::error::{AcquireError, ConfigError};
 use crate::guard::Guard;
@@ -75,8 +74,12 @@ impl Lock {
         self
     }
 
-    /// Waits for at most this long; without it, for as long as it takes. Where too few nodes answer it ends earlier,
-    /// after [`RetryPolicy::failed_rounds`](crate::RetryPolicy::failed_rounds).
+    /// Waits for this long, also through an outage of the nodes; without it, for as long as others hold the lock, and where
+    /// no quorum answers for [`RetryPolicy::without_quorum`](crate::RetryPolicy::without_quorum).
+    ///
+    /// What waiting cannot cure ends either at once: a login that is refused, missing rights, a key that is no lock, another
+    /// [`longest_lease`](crate::LocksBuilder::longest_lease) of the deployment, where no quorum is left without the nodes
+    /// that say so.
     pub fn wait(mut self, at_most: Duration) -> Self {
         self.wait = Some(at_most);
         self
@@ -85,9 +88,8 @@ impl Lock {
     /// Waits until the lock is ours.
     ///
     /// # Errors
-    /// [`AcquireError::Contended`] when others held it all the time, [`AcquireError::NoQuorum`] and
-    /// [`AcquireError::TooSlow`] when the nodes did not answer well enough several times in a row. Nothing stays
-    /// behind.
+    /// [`AcquireError::Contended`] when others hold it at the end of the wait, [`AcquireError::NoQuorum`] and
+    /// [`AcquireError::TooSlow`] when the nodes do not answer well enough then. Nothing stays behind.
     ///
     /// # Cancel safety
     /// Dropped early, it leaves at most one clean-up to the background; a grant in flight passes to the next waiter of
@@ -95,7 +97,7 @@ impl Lock {
     /// its future is neither polled nor dropped the others wait for it.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         match &self.owner {
-            None => self.acquire_anew(None, self.give_up_at()).await,
+            None => self.acquire_anew(None, self.waits()).await,
             Some(owner) => owner.acquire(self).await,
         }
     }
@@ -127,21 +129,26 @@ impl Lock {
         &self.client
     }
 
-    /// When an acquisition that begins now is to give up.
-    pub(crate) fn give_up_at(&self) -> Time {
-        self.wait
-            .map_or(Time::NEVER, |wait| self.client.now() + wait)
+    /// How long an acquisition waits that begins now.
+    pub(crate) fn waits(&self) -> Waits {
+        self.wait.map_or(Waits::UNBOUNDED, |wait| {
+            let now = self.client.now();
+            Waits {
+                since: Some(now),
+                until: Some(now + wait),
+            }
+        })
     }
 
     /// A new hold; `under` is who writes what is to be read.
     pub(crate) fn acquire_anew(
         &self,
         under: Option<OwnerId>,
-        give_up_at: Time,
+        waits: Waits,
     ) -> impl Future<Output = Result<Guard, AcquireError>> {
         match self.wait {
-            Some(Duration::ZERO) => self.hold(Patience::Try, under, Time::NEVER),
-            _ => self.hold(Patience::Wait, under, give_up_at),
+            Some(Duration::ZERO) => self.hold(Patience::Try, under, Waits::UNBOUNDED),
+            _ => self.hold(Patience::Wait, under, waits),
         }
     }
 
@@ -149,14 +156,14 @@ impl Lock {
         &self,
         under: Option<OwnerId>,
     ) -> impl Future<Output = Result<Guard, AcquireError>> {
-        self.hold(Patience::Try, under, Time::NEVER)
+        self.hold(Patience::Try, under, Waits::UNBOUNDED)
     }
 
     async fn hold(
         &self,
         patience: Patience,
         under: Option<OwnerId>,
-        give_up_at: Time,
+        waits: Waits,
     ) -> Result<Guard, AcquireError> {
         if self.client.is_closed() {
             return Err(AcquireError::Closed);
@@ -174,7 +181,7 @@ impl Lock {
             patience,
             under,
         };
-        let hold = Acquiring::new(self.client.clone(), wanted, give_up_at).await?;
+        let hold = Acquiring::new(self.client.clone(), wanted, waits).await?;
         Ok(Guard::new(self.client.clone(), hold))
     }
 }

@@ -3,11 +3,15 @@
 mod turns;
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 
+use quorlock_core::backoff::Backoff;
 use quorlock_core::message::Mode;
 use quorlock_core::owner::OwnerId;
+use quorlock_core::time::Time;
 
+use crate::attempt::Waits;
 use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, ConfirmError};
 use crate::guard::Guard;
@@ -94,28 +98,27 @@ impl Owner {
 
     pub(crate) async fn acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
         let layout = lock.layout()?;
-        let give_up_at = lock.give_up_at();
-        let turn = self.turns.wait(layout, lock.client(), give_up_at);
-        let Some(_turn) = turn.await else {
-            let names = layout.title();
-            return Err(AcquireError::Contended { names });
+        let client = lock.client();
+        let waits = lock.waits();
+        let give_up_at = waits.until.unwrap_or(Time::NEVER);
+        let Some(_turn) = self.turns.wait(layout, client, give_up_at).await else {
+            return Err(contended(client, layout, waits));
         };
         // What the owner holds is known only now: an acquisition that began before has ended.
         let (slot, under) = self.slot(layout)?;
-        match slot.reenter(lock.client()).await? {
+        match slot.reenter_within(client, waits).await? {
             Some(guard) => Ok(guard),
-            None => Ok(slot.remember(lock.acquire_anew(under, give_up_at).await?)),
+            None => Ok(slot.remember(lock.acquire_anew(under, waits).await?)),
         }
     }
 
     pub(crate) async fn try_acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
         let layout = lock.layout()?;
         let Some(_turn) = self.turns.try_begin(layout) else {
-            let names = layout.title();
-            return Err(AcquireError::Contended { names });
+            return Err(contended(lock.client(), layout, Waits::UNBOUNDED));
         };
         let (slot, under) = self.slot(layout)?;
-        match slot.reenter(lock.client()).await? {
+        match slot.reenter(lock.client(), Time::NEVER).await? {
             Some(guard) => Ok(guard),
             None => Ok(slot.remember(lock.try_anew(under).await?)),
         }
@@ -137,6 +140,15 @@ impl Owner {
         }
         let slot = slots.entry(layout.key.clone()).or_default();
         Ok((slot.clone(), under))
+    }
+}
+
+/// Another acquisition of the owner has its turn.
+fn contended(client: &Client, layout: &Layout, waits: Waits) -> AcquireError {
+    let now = client.now();
+    AcquireError::Contended {
+        names: layout.title(),
+        tried: now.since(waits.since.unwrap_or(now)),
     }
 }
 
@@ -178,17 +190,62 @@ impl Slot {
     }
 
     /// Enters the hold once more, if it is still held.
-    async fn reenter(&self, client: &Arc<Client>) -> Result<Option<Guard>, AcquireError> {
+    async fn reenter(
+        &self,
+        client: &Arc<Client>,
+        until: Time,
+    ) -> Result<Option<Guard>, AcquireError> {
         let Some(hold) = self.live() else {
             return Ok(None);
         };
-        match Guard::enter(client, &hold).await {
+        let asked = client.now();
+        match Guard::enter(client, &hold, until).await {
             Ok(guard) => Ok(Some(guard)),
             // The owner starts a new hold.
             Err(ConfirmError::Lost { .. } | ConfirmError::Config(_)) => Ok(None),
-            Err(ConfirmError::Unconfirmed { names, nodes }) => {
-                Err(AcquireError::NoQuorum { names, nodes })
+            Err(ConfirmError::Unconfirmed { names, nodes }) => Err(AcquireError::NoQuorum {
+                names,
+                tried: client.now().since(asked),
+                nodes,
+            }),
+        }
+    }
+
+    /// Enters the hold once more, if it is still held; nodes that do not confirm that are asked again while the caller
+    /// waits.
+    async fn reenter_within(
+        &self,
+        client: &Arc<Client>,
+        waits: Waits,
+    ) -> Result<Option<Guard>, AcquireError> {
+        let policy = &client.config.retry;
+        let mut backoff = Backoff::new(policy.backoff, policy.backoff_cap);
+        let mut timer = client.runtime.timer();
+        let until = waits.until.unwrap_or(Time::NEVER);
+        let mut failing_since = None;
+        loop {
+            let (names, took, nodes) = match self.reenter(client, until).await {
+                Err(AcquireError::NoQuorum {
+                    names,
+                    tried,
+                    nodes,
+                }) => (names, tried, nodes),
+                other => return other,
+            };
+            let now = client.now();
+            let began = *failing_since.get_or_insert(now - took);
+            let give_up_at = policy.gives_up_at(waits.limit(), Some(began));
+            if give_up_at <= now {
+                let tried = now.since(waits.since.unwrap_or(began));
+                return Err(AcquireError::NoQuorum {
+                    names,
+                    tried,
+                    nodes,
+                });
             }
+            let random = client.runtime.random();
+            let again = now + backoff.next(random, took.saturating_mul(2));
+            poll_fn(|cx| timer.poll_until(cx, again.min(give_up_at))).await;
         }
     }
 }

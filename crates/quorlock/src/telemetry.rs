@@ -126,6 +126,10 @@ pub(crate) fn round_lost(layout: &Layout, loss: &Loss, problems: &[NodeReport]) 
             count!(FAILED_ROUNDS);
             tell!(debug, names = %layout.title(), "too many nodes are quarantined: waiting until they are trusted");
         }
+        Loss::Denied => {
+            count!(FAILED_ROUNDS);
+            tell!(warn, names = %layout.title(), "too many nodes refuse in a way that waiting does not cure");
+        }
         Loss::OtherMode(mode) => {
             tell!(warn, names = %layout.title(), found = %mode, "a lock of another mode stands there");
         }

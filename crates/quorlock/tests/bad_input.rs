@@ -162,7 +162,10 @@ async fn settings_that_do_not_fit_together_are_refused_by_name() {
         retry(policy.poll_cap(Duration::ZERO)),
         zero("retry.poll_cap")
     );
-    assert_eq!(retry(policy.failed_rounds(0)), zero("retry.failed_rounds"));
+    assert_eq!(
+        retry(policy.without_quorum(Duration::ZERO)),
+        zero("retry.without_quorum")
+    );
     assert_eq!(retry(policy.backoff(Duration::ZERO)), zero("retry.backoff"));
     let builder = Locks::builder().member_timeout(Duration::ZERO);
     assert_eq!(builder.on_node(node()).unwrap_err(), zero("member_timeout"));

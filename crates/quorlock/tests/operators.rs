@@ -186,7 +186,7 @@ async fn a_key_prefix_comes_before_every_name() {
     assert_eq!(guard.fencing_token_of("b"), None);
     let refused = plain.lock("app:a").wait(Duration::from_millis(5));
     let error = refused.acquire().await.unwrap_err();
-    assert!(matches!(&error, AcquireError::Contended { names } if names == "app:a"));
+    assert!(matches!(&error, AcquireError::Contended { names, .. } if names == "app:a"));
     let inspection = prefixed.inspect("a").await.unwrap();
     assert_eq!(inspection.name, name("app:a"));
     assert!(matches!(inspection.summary(), Summary::Held { .. }));

@@ -16,37 +16,48 @@ use tokio::time::{Instant, sleep};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn an_acquisition_fails_after_as_many_failed_rounds_as_allowed() {
-    for rounds in [1, 3, 6] {
+async fn an_acquisition_fails_after_as_long_without_a_quorum_as_allowed() {
+    for seconds in [1, 3, 60] {
         let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
-        let policy = RetryPolicy::default().failed_rounds(rounds);
+        let policy = RetryPolicy::default().without_quorum(seconds * SECOND);
         let locks = Locks::builder().trust_fresh_nodes().retry(policy);
         let locks = locks.on_nodes(nodes.clone()).unwrap();
         nodes[1].kill();
         nodes[2].kill();
+        let began = Instant::now();
         let error = locks.lock("a").acquire().await.unwrap_err();
         assert!(matches!(error, AcquireError::NoQuorum { .. }), "{error}");
+        let took = began.elapsed();
+        let expected = seconds * SECOND;
+        assert!(expected <= took && took <= expected + Duration::from_millis(2));
         sleep(SECOND).await;
-        // Each round: an acquire that is granted, and its release.
-        assert_eq!(nodes[0].executed(), 2 * u64::from(rounds));
+        // Each round: an acquire that is granted, and its release. Pauses grow to a second.
+        let rounds = nodes[0].executed() / 2;
+        assert!(
+            (4..=8 + 4 * u64::from(seconds)).contains(&rounds),
+            "{rounds}"
+        );
         assert_eq!(nodes[0].names(), []);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_pause_is_longer_than_the_cap() {
-    let node = EmbeddedNode::new();
-    node.kill();
+    let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
     let cap = Duration::from_millis(20);
-    let policy = RetryPolicy::default().failed_rounds(200).backoff_cap(cap);
-    let locks = Locks::builder().retry(policy).on_node(node).unwrap();
-    let began = Instant::now();
-    locks.lock("a").acquire().await.unwrap_err();
-    // Tokio's timer counts in milliseconds, rounded up.
-    let most = 199 * (cap + Duration::from_millis(1));
-    assert!(began.elapsed() <= most, "{:?}", began.elapsed());
-    // Of 199 pauses that are uniform up to the cap, the sum is not next to nothing.
-    assert!(most / 4 < began.elapsed(), "{:?}", began.elapsed());
+    let policy = RetryPolicy::default().backoff_cap(cap);
+    let locks = Locks::builder().trust_fresh_nodes().retry(policy);
+    let locks = locks.on_nodes(nodes.clone()).unwrap();
+    nodes[1].kill();
+    nodes[2].kill();
+    let waited = 4 * SECOND;
+    locks.lock("a").wait(waited).acquire().await.unwrap_err();
+    // Tokio's timer counts in milliseconds, rounded up. Each round: an acquire that is granted, and its release.
+    let most = cap + Duration::from_millis(1);
+    let rounds = u32::try_from(nodes[0].executed() / 2).unwrap();
+    assert!(waited <= rounds * most, "{rounds} rounds");
+    // Pauses that are uniform up to the cap are not next to nothing.
+    assert!(rounds * most / 4 < waited, "{rounds} rounds");
 }
 
 #[tokio::test(start_paused = true)]

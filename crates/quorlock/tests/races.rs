@@ -313,7 +313,8 @@ async fn waiters_of_one_process_fail_together_in_an_outage() {
     for t in ts {
         t.await.unwrap().unwrap_err();
     }
-    assert!(began.elapsed() < S(20));
+    let took = began.elapsed();
+    assert!(S(30) <= took && took < S(31), "{took:?}");
 }
 
 /// What a try has got is given back before closing ends.

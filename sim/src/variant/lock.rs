@@ -17,6 +17,9 @@ use super::round::{Outcome, Round};
 use super::waiting::{Heard, Waiting};
 use super::{Flaw, entry, watchdog};
 
+/// How many rounds in a row may fail before an acquisition does.
+const FAILED_ROUNDS: u32 = 5;
+
 /// The longest lease that compounding comes to.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -71,6 +74,7 @@ impl Lock {
     fn no_quorum(&self) -> AcquireError {
         AcquireError::NoQuorum {
             names: self.layout.text(),
+            tried: Duration::ZERO,
             nodes: Vec::new(),
         }
     }
@@ -114,7 +118,7 @@ impl Lock {
                         Outcome::Failed => failures + 1,
                         _ => 0,
                     };
-                    if policy.failed_rounds <= failures {
+                    if FAILED_ROUNDS <= failures {
                         return Err(self.no_quorum());
                     }
                     let took = self.client.now().since(began);

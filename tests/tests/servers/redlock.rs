@@ -149,7 +149,7 @@ async fn without_a_majority_the_error_names_each_server() {
     for server in &mut servers[..3] {
         server.kill();
     }
-    let error = locks.lock("a").acquire().await.unwrap_err();
+    let error = locks.lock("a").try_acquire().await.unwrap_err();
     let AcquireError::NoQuorum { nodes, .. } = &error else {
         panic!("{error}")
     };

@@ -138,7 +138,7 @@ async fn story_28_a_cluster_that_is_down_is_named() {
     let server = Server::start_with(&["--cluster-enabled", "yes"]);
     let client = redis::Client::open(server.address()).unwrap();
     let locks: Locks = settings().from_redis_client(&client).unwrap();
-    let error = locks.lock("a").acquire().await.unwrap_err();
+    let error = locks.lock("a").try_acquire().await.unwrap_err();
     let AcquireError::NoQuorum { nodes, .. } = &error else {
         panic!("{error}")
     };

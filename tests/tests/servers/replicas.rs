@@ -56,7 +56,7 @@ async fn story_21_a_grant_that_no_replica_has_is_released() {
     let locks = waiting(&primary, one_replica()).await;
     let lock = locks.lock("orders/42").lease(LEASE);
     replica.pause();
-    let error = lock.acquire().await.unwrap_err();
+    let error = lock.try_acquire().await.unwrap_err();
     let AcquireError::NoQuorum { nodes, .. } = &error else {
         panic!("{error}")
     };
@@ -97,7 +97,7 @@ async fn a_grant_that_waits_for_the_disk_is_there_after_a_crash() {
     let mut server = Server::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
     let known: Vec<redis::Value> = server.command(&["COMMAND", "INFO", "WAITAOF"]);
     let locks = waiting(&server, Wait::replicas(0, BOUND).on_disk()).await;
-    let answer = locks.lock("orders/42").acquire().await;
+    let answer = locks.lock("orders/42").wait(LEASE).acquire().await;
     if known == [redis::Value::Nil] {
         let error = answer.unwrap_err().to_string();
         assert!(error.contains("WAITAOF"), "{error}");
@@ -117,7 +117,7 @@ async fn a_server_that_does_not_know_how_to_wait_grants_nothing() {
         Wait::replicas(0, Duration::from_millis(50)).on_disk(),
     )
     .await;
-    let error = locks.lock("orders/42").acquire().await.unwrap_err();
+    let error = locks.lock("orders/42").try_acquire().await.unwrap_err();
     assert!(matches!(error, AcquireError::NoQuorum { .. }), "{error}");
     assert!(error.to_string().contains("WAITAOF"), "{error}");
     until("the claim is released", || {

@@ -396,24 +396,52 @@ fn giving_back_one_lock_of_several_does_not_wake_ourselves() {
 }
 
 #[test]
-fn rounds_that_fail_in_a_row_end_the_acquisition_and_a_refusal_starts_the_count_again() {
+fn no_number_of_failed_rounds_ends_an_acquisition_but_a_time_does() {
     let mut a = waiting(1);
-    let fail = |a: &mut Acquisition| {
-        a.handle_loss(ms(0), ms(0), Loss::NoQuorum, 0);
+    let bounded = Limit::At(ms(90_000));
+    let unbounded = Limit::WithoutQuorumFrom(ms(0));
+    assert_eq!(a.gives_up_at(unbounded), Time::NEVER);
+    for (n, loss) in (0..100).zip([Loss::NoQuorum, Loss::TooSlow].iter().cycle()) {
+        a.handle_loss(ms(1_001 + n), ms(1_000 + n), loss.clone(), 0);
+        assert!(matches!(a.step(), Step::BackOff(_)), "{n}: {:?}", a.step());
         a.handle_timeout(Time::NEVER);
-    };
-    for _ in 0..4 {
-        fail(&mut a);
+        // Counted from the beginning of the first.
+        assert_eq!(a.gives_up_at(unbounded), ms(31_000));
+        assert_eq!(a.gives_up_at(bounded), ms(90_000));
     }
-    assert!(matches!(a.step(), Step::Ask(_)));
-    a.handle_loss(ms(0), ms(0), refused(None), 0);
-    a.handle_live();
-    for _ in 0..4 {
-        fail(&mut a);
+    assert_eq!(a.last_loss(), Some(GiveUp::TooSlow));
+    // Who came later has not waited for as long.
+    assert_eq!(
+        a.gives_up_at(Limit::WithoutQuorumFrom(ms(7_000))),
+        ms(37_000)
+    );
+}
+
+#[test]
+fn a_quorum_that_answers_ends_the_time_without_one() {
+    let unbounded = Limit::WithoutQuorumFrom(ms(0));
+    let until = Some(ms(9_000));
+    for answer in [
+        refused(None),
+        split(),
+        Loss::Postponed,
+        Loss::Quarantined { until },
+    ] {
+        let mut a = five();
+        a.handle_loss(ms(1), ms(0), Loss::NoQuorum, 0);
+        assert_eq!(a.failing_since(), Some(ms(0)));
+        a.handle_loss(ms(3), ms(2), answer.clone(), 0);
+        assert_eq!(a.gives_up_at(unbounded), Time::NEVER, "{answer:?}");
+        a.handle_loss(ms(29_500), ms(29_000), Loss::NoQuorum, 0);
+        assert_eq!(a.gives_up_at(unbounded), ms(59_000), "{answer:?}");
     }
-    assert!(matches!(a.step(), Step::Ask(_)));
-    fail(&mut a);
-    assert_eq!(*a.step(), Step::GiveUp(GiveUp::NoQuorum));
+}
+
+#[test]
+fn what_waiting_does_not_cure_is_not_waited_for() {
+    let mut a = waiting(1);
+    a.handle_loss(ms(1), ms(0), Loss::Denied, 0);
+    assert_eq!(*a.step(), Step::GiveUp(GiveUp::Denied));
 }
 
 #[test]
@@ -422,6 +450,7 @@ fn a_try_is_one_round() {
         (refused(None), GiveUp::Contended),
         (split(), GiveUp::Contended),
         (Loss::NoQuorum, GiveUp::NoQuorum),
+        (Loss::Denied, GiveUp::Denied),
         (Loss::TooSlow, GiveUp::TooSlow),
         (Loss::OtherMode(Mode::Read), GiveUp::OtherMode(Mode::Read)),
     ] {

@@ -86,6 +86,21 @@ fn the_vote_of_a_quarantined_member_is_not_counted_but_its_claim_is_given_back()
 }
 
 #[test]
+fn one_member_that_never_will_is_no_reason_to_give_up_and_a_threshold_out_of_reach_is() {
+    for (denied, loss) in [(1, Loss::NoQuorum), (2, Loss::NoQuorum), (3, Loss::Denied)] {
+        let mut round = round(&[Threshold::majority(5)], Order::Parallel);
+        for (index, id) in ask_all(&mut round, ms(0)).into_iter().enumerate() {
+            if index < denied {
+                round.handle_denied(ms(1), id, Execution::Definite);
+            } else {
+                round.handle_answer(ms(1), id, Answer::Failed(Execution::Definite));
+            }
+        }
+        assert_eq!(round.outcome(ms(1)), Outcome::Lost(loss), "{denied}");
+    }
+}
+
+#[test]
 fn quarantine_and_silence_together_are_no_quorum() {
     let mut round = round(&[Threshold::majority(3)], Order::Parallel);
     let ids = ask_all(&mut round, ms(0));

@@ -12,6 +12,7 @@
 mod acquiring;
 mod believing;
 mod cancellation;
+mod outage;
 mod owner;
 mod passing_on;
 mod releasing;

@@ -1,0 +1,206 @@
+//! How long a wait goes on while no quorum answers.
+
+use std::time::Duration;
+
+use quorlock::transport::Cause;
+use quorlock::{AcquireError, EmbeddedNode, Guard, Locks, RetryPolicy};
+use tokio::time::{Instant, sleep};
+
+use crate::support::{at_once, client, millis, nodes, secs, settle};
+use crate::unreliable::{Fate, Unreliable};
+
+/// What an acquisition came to, and after how long.
+async fn timed<T>(acquiring: impl Future<Output = T>) -> (T, Duration) {
+    let began = Instant::now();
+    let outcome = acquiring.await;
+    (outcome, began.elapsed())
+}
+
+fn assert_no_quorum(outcome: Result<Guard, AcquireError>, tried: &str) {
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, AcquireError::NoQuorum { .. }), "{error}");
+    let words = error.to_string();
+    assert!(words.contains(&format!("no quorum in {tried}")), "{words}");
+}
+
+/// Five rounds fail within a tenth of a second, and a server restarts in a few: whoever waits for ten has the lock.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_bounded_outlasts_a_restart() {
+    for many in [1, 3] {
+        let nodes = nodes(many);
+        let lock = client(&nodes).lock("a").wait(secs(10));
+        nodes.iter().for_each(EmbeddedNode::kill);
+        let waiting = tokio::spawn(async move { lock.acquire().await });
+        sleep(secs(4)).await;
+        assert!(!waiting.is_finished(), "it gave up before its time");
+        nodes.iter().for_each(EmbeddedNode::restart);
+        let guard = at_once(waiting).await.unwrap().unwrap();
+        assert!(guard.is_held());
+    }
+}
+
+/// It is ended by its bound and by nothing else, and the error says how long it tried.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_bounded_lasts_as_long_as_it_says() {
+    for wait in [1, 20, 90].map(secs) {
+        let nodes = nodes(3);
+        nodes[0].kill();
+        nodes[1].kill();
+        let lock = client(&nodes).lock("a").wait(wait);
+        let (outcome, took) = timed(lock.acquire()).await;
+        assert_no_quorum(outcome, &format!("{wait:?}"));
+        assert!(wait <= took && took <= wait + millis(2), "{took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_without_a_bound_ends_after_thirty_seconds_without_a_quorum() {
+    let nodes = nodes(3);
+    let locks = client(&nodes);
+    let held = locks.lock("a").acquire().await.unwrap();
+    let lock = client(&nodes).lock("a");
+    let waiting = tokio::spawn(async move { lock.acquire().await });
+    // Others hold it: that is waited for.
+    sleep(secs(100)).await;
+    nodes.iter().for_each(EmbeddedNode::pause);
+    sleep(secs(15)).await;
+    nodes.iter().for_each(EmbeddedNode::resume);
+    sleep(secs(1)).await;
+    assert!(!waiting.is_finished());
+    nodes.iter().for_each(EmbeddedNode::pause);
+    // It looks every five seconds, and counts from when it looked.
+    let (outcome, took) = timed(waiting).await;
+    assert_no_quorum(outcome.unwrap(), "");
+    assert!(secs(30) <= took && took <= secs(36), "{took:?}");
+    drop(held);
+}
+
+/// A lock is waited for in vain by several of a process: each is told after its own time.
+#[tokio::test(start_paused = true)]
+async fn those_that_wait_together_without_a_quorum_end_each_at_its_time() {
+    let nodes = nodes(1);
+    nodes[0].kill();
+    let locks = client(&nodes);
+    let began = Instant::now();
+    let mut waiting = Vec::new();
+    for wait in [Some(45), None, Some(3), None, Some(31)] {
+        let mut lock = locks.lock("a");
+        if let Some(wait) = wait {
+            lock = lock.wait(secs(wait));
+        }
+        let wait = secs(wait.unwrap_or(30));
+        let task = tokio::spawn(async move { timed(lock.acquire()).await });
+        waiting.push((wait, task));
+        sleep(secs(1)).await;
+    }
+    for (wait, task) in waiting {
+        let (outcome, took) = task.await.unwrap();
+        assert_no_quorum(outcome, &format!("{wait:?}"));
+        assert!(
+            wait <= took && took <= wait + millis(5),
+            "{wait:?}: {took:?}"
+        );
+    }
+    assert!(secs(45) <= began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_long_a_wait_lasts_without_a_quorum_is_a_setting() {
+    let node = EmbeddedNode::new();
+    node.kill();
+    let policy = RetryPolicy::default().without_quorum(secs(3));
+    let locks = Locks::builder().retry(policy).on_node(node).unwrap();
+    let (outcome, took) = timed(locks.lock("a").acquire()).await;
+    assert_no_quorum(outcome, "3");
+    assert!(secs(3) <= took && took <= millis(3_002), "{took:?}");
+}
+
+/// A password that is wrong stays wrong: both waits end at once, as soon as so many members say so that no threshold is
+/// left without them. One of five does not end a wait.
+#[tokio::test(start_paused = true)]
+async fn refusals_that_waiting_cannot_cure_end_a_wait_at_once() {
+    let incurable = [
+        Cause::NoAuth,
+        Cause::NoPermission,
+        Cause::WrongType,
+        Cause::LongestLease,
+    ];
+    for cause in incurable {
+        for (refusing, ends) in [(1, false), (2, false), (3, true), (5, true)] {
+            let nodes = nodes(5);
+            let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
+            for way in &ways[..refusing] {
+                way.decide(move |_| Fate::Refused(cause));
+            }
+            // Of the others one is away, so that those that refuse are never outvoted.
+            nodes[4].kill();
+            nodes[3].kill();
+            nodes[2].kill();
+            let locks = Locks::builder().trust_fresh_nodes().on_nodes(ways).unwrap();
+            for lock in [locks.lock("a"), locks.lock("a").wait(secs(20))] {
+                let (outcome, took) = timed(lock.acquire()).await;
+                let error = outcome.unwrap_err();
+                if ends {
+                    assert!(took < millis(50), "{cause:?} of {refusing}: {took:?}");
+                    assert!(
+                        error.to_string().contains(cause.advice()) || cause == Cause::LongestLease
+                    );
+                } else {
+                    assert!(secs(19) < took, "{cause:?} of {refusing}: {took:?}");
+                    assert!(matches!(error, AcquireError::NoQuorum { .. }), "{error}");
+                }
+            }
+        }
+    }
+}
+
+/// What waiting may cure is waited for.
+#[tokio::test(start_paused = true)]
+async fn refusals_that_pass_do_not_end_a_wait() {
+    for cause in [
+        Cause::Loading,
+        Cause::Busy,
+        Cause::OutOfMemory,
+        Cause::ReadOnly,
+        Cause::Misconfigured,
+        Cause::NoReplicas,
+        Cause::Cluster,
+        Cause::Closed,
+        Cause::Server,
+    ] {
+        let node = EmbeddedNode::new();
+        let way = Unreliable::to(&node);
+        way.decide(move |_| Fate::Refused(cause));
+        let lock = Locks::on_node(way.clone())
+            .unwrap()
+            .lock("a")
+            .wait(secs(10));
+        let waiting = tokio::spawn(async move { lock.acquire().await });
+        sleep(secs(5)).await;
+        way.decide(|_| Fate::Arrives);
+        let guard = at_once(waiting).await.unwrap();
+        assert!(guard.is_ok(), "{cause:?}");
+    }
+}
+
+/// An owner that enters its own hold again asks the nodes, too.
+#[tokio::test(start_paused = true)]
+async fn an_owner_waits_for_nodes_that_do_not_confirm_its_hold() {
+    let nodes = nodes(3);
+    let owner = client(&nodes).owner();
+    let outer = owner.lock("a").acquire().await.unwrap();
+    nodes.iter().for_each(EmbeddedNode::pause);
+    let lock = owner.lock("a").wait(secs(15));
+    let waiting = tokio::spawn(async move { lock.acquire().await });
+    sleep(secs(8)).await;
+    assert!(!waiting.is_finished());
+    nodes.iter().for_each(EmbeddedNode::resume);
+    let inner = at_once(waiting).await.unwrap().unwrap();
+    assert_eq!(inner.hold_count(), 2);
+    nodes.iter().for_each(EmbeddedNode::pause);
+    let (outcome, took) = timed(owner.lock("a").wait(secs(5)).acquire()).await;
+    assert_no_quorum(outcome, "5s");
+    assert!(secs(5) <= took && took <= millis(5_100), "{took:?}");
+    drop((outer, inner));
+    settle().await;
+}
