@@ -24,6 +24,7 @@ struct Wire {
     sent: AtomicUsize,
     loses_replies: AtomicBool,
     lost: AtomicUsize,
+    swallowing: AtomicUsize,
     pumps: Mutex<Vec<AbortHandle>>,
 }
 
@@ -67,6 +68,12 @@ impl Proxy {
         self.wire.loses_replies.store(true, Ordering::SeqCst);
     }
 
+    /// From now on everything on the connections that are there is lost, in both directions, and neither end is told.
+    /// New ones are carried.
+    pub fn swallow(&self) {
+        self.wire.swallowing.store(self.opened(), Ordering::SeqCst);
+    }
+
     /// How many bytes of replies were lost so far.
     #[must_use]
     pub fn lost(&self) -> usize {
@@ -94,6 +101,10 @@ impl Drop for Proxy {
 }
 
 impl Wire {
+    fn is_swallowing(&self, connection: usize) -> bool {
+        connection <= self.swallowing.load(Ordering::SeqCst)
+    }
+
     fn pumps(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
         self.pumps.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,22 +112,30 @@ impl Wire {
 
 async fn accept(listener: TcpListener, server: u16, wire: Arc<Wire>) {
     while let Ok((client, _)) = listener.accept().await {
-        wire.opened.fetch_add(1, Ordering::SeqCst);
+        let number = wire.opened.fetch_add(1, Ordering::SeqCst) + 1;
         let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else {
             continue;
         };
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
-        let requests = tokio::spawn(carry_requests(from_client, to_server, wire.clone()));
-        let replies = tokio::spawn(carry_replies(from_server, to_client, wire.clone()));
+        let requests = tokio::spawn(carry_requests(from_client, to_server, wire.clone(), number));
+        let replies = tokio::spawn(carry_replies(from_server, to_client, wire.clone(), number));
         wire.pumps()
             .extend([requests.abort_handle(), replies.abort_handle()]);
     }
 }
 
-async fn carry_requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: Arc<Wire>) {
+async fn carry_requests(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    wire: Arc<Wire>,
+    number: usize,
+) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        if wire.is_swallowing(number) {
+            continue;
+        }
         if to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
@@ -124,10 +143,15 @@ async fn carry_requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: A
     }
 }
 
-async fn carry_replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: Arc<Wire>) {
+async fn carry_replies(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    wire: Arc<Wire>,
+    number: usize,
+) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        if wire.loses_replies.load(Ordering::SeqCst) {
+        if wire.loses_replies.load(Ordering::SeqCst) || wire.is_swallowing(number) {
             wire.lost.fetch_add(length, Ordering::SeqCst);
         } else if to.write_all(&buffer[..length]).await.is_err() {
             return;

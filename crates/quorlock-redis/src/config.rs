@@ -81,7 +81,10 @@ impl RedisConfig {
 
     /// Bounds one call, from the wait for a connection to the reply. Default: 2 s.
     ///
-    /// A connection on which a call found no reply for so long is replaced.
+    /// A connection on which a call found no reply for so long is replaced. One that carries requests with short
+    /// leases is replaced sooner: when the server has been silent on it for a sixth of the shortest of them (25 ms at
+    /// least, and [`RedisConfig::wait`]'s time besides) another one is tried, and takes its place if the server answers
+    /// there alone. Calls that wait on the first are then ended.
     #[must_use]
     pub fn call_timeout(mut self, bound: Duration) -> Self {
         self.call_timeout = bound;

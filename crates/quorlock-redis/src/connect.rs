@@ -5,7 +5,9 @@ use std::future::Future;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -50,7 +52,7 @@ pub trait Connect: Send + Sync + fmt::Debug + 'static {
     fn connect(&self, to: &Endpoint) -> Connecting;
 }
 
-/// The network of the operating system: TCP without delay (`TCP_NODELAY`) and Unix sockets.
+/// The network of the operating system: TCP without delay (`TCP_NODELAY`) and with keep-alive, and Unix sockets.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Network;
 
@@ -59,8 +61,7 @@ impl Connect for Network {
         match to.clone() {
             Endpoint::Tcp { host, port } => Box::pin(async move {
                 let stream = TcpStream::connect((host, port)).await?;
-                // Small requests must not wait for the acknowledgement of the one before.
-                stream.set_nodelay(true)?;
+                tune(&stream)?;
                 Ok(Box::new(stream) as Box<dyn ByteStream>)
             }),
             #[cfg(unix)]
@@ -73,5 +74,39 @@ impl Connect for Network {
                 Box::pin(async { Err(io::Error::from(io::ErrorKind::Unsupported)) })
             }
         }
+    }
+}
+
+/// How long a connection is idle before the system asks whether its other end is there: shorter than firewalls and
+/// address translators remember one.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How long it waits for an answer before it asks again.
+const KEEP_ALIVE_AGAIN: Duration = Duration::from_secs(5);
+
+fn tune(stream: &TcpStream) -> io::Result<()> {
+    // Small requests must not wait for the acknowledgement of the one before.
+    stream.set_nodelay(true)?;
+    // A client that asks for no lock for an hour would find out by its next request, which is lost then, that the
+    // connection has been forgotten on the way.
+    let keep_alive = TcpKeepalive::new()
+        .with_time(KEEP_ALIVE)
+        .with_interval(KEEP_ALIVE_AGAIN);
+    SockRef::from(stream).set_tcp_keepalive(&keep_alive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_idle_connection_is_kept_alive() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap());
+        let stream = stream.await.unwrap();
+        assert!(!SockRef::from(&stream).keepalive().unwrap());
+        tune(&stream).unwrap();
+        assert!(stream.nodelay().unwrap());
+        assert!(SockRef::from(&stream).keepalive().unwrap());
     }
 }

@@ -7,7 +7,7 @@ use quorlock_core::transport::TransportError;
 use tokio::sync::Notify;
 
 use crate::error;
-use crate::link::Link;
+use crate::link::{Health, Link, Probes, Usage};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
@@ -146,7 +146,7 @@ impl Connection {
 
     async fn attempt(self: Arc<Self>, reporter: Reporter) {
         let deadline = timer::now() + self.target.config().connect_timeout;
-        let outcome = timer::by(deadline, open(&self.target))
+        let outcome = timer::by(deadline, self.open(0))
             .await
             .unwrap_or_else(|| Err(error::no_handshake()))
             .map(Arc::new);
@@ -166,6 +166,36 @@ impl Connection {
         reporter.0.end(outcome);
     }
 
+    /// A connection whose server has answered, and knows the scripts.
+    async fn open(self: &Arc<Self>, hesitation: u32) -> Result<Link, TransportError> {
+        let probes = Probes::new(Arc::downgrade(self), hesitation);
+        let link = Link::open(&self.target, Usage::Calls(probes)).await?;
+        link.greet(&self.target).await?;
+        link.serves();
+        Ok(link)
+    }
+
+    /// A connection beside the current one, if the server answers on it.
+    pub(crate) async fn beside(self: &Arc<Self>, hesitation: u32) -> Option<Arc<Link>> {
+        let deadline = timer::now() + self.target.config().connect_timeout;
+        let opened = timer::by(deadline, self.open(hesitation)).await?;
+        opened.ok().map(Arc::new)
+    }
+
+    /// Uses this connection from now on, if the current one is the silent one. Calls that wait on that are ended: a
+    /// renewal is not sent again before it has come to its end, and its lease would run out meanwhile.
+    pub(crate) fn replace(&self, silent: &Arc<Health>, by: Arc<Link>) {
+        let mut state = self.lock();
+        let replaced = match &mut state.phase {
+            Phase::Up(current) if current.has(silent) => std::mem::replace(current, by),
+            _ => return,
+        };
+        drop(state);
+        replaced.close(&error::closed(
+            "the server was silent on it and answered on another one",
+        ));
+    }
+
     fn is_good(&self, link: &Link, now: Instant) -> bool {
         link.is_good(now, self.target.config().call_timeout)
     }
@@ -174,13 +204,6 @@ impl Connection {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A connection whose server has answered, and knows the scripts.
-async fn open(target: &Target) -> Result<Link, TransportError> {
-    let link = Link::open(target, None).await?;
-    link.greet(target).await?;
-    Ok(link)
 }
 
 /// What a caller without a connection does.
@@ -224,7 +247,8 @@ mod tests {
                     let (now, deadline) = (timer::now(), timer::now() + timer::delay(9));
                     let link = connection.next(now, deadline).await.unwrap();
                     let cmd = redis::cmd(&format!("CALLER{number}."));
-                    let _ = link.send(now, &cmd, deadline).unwrap().await;
+                    let patience = timer::delay(9);
+                    let _ = link.send(now, &cmd, deadline, patience).unwrap().await;
                 })
             })
             .collect();

@@ -10,7 +10,7 @@
 //! | `check` | whether a server will do |
 //! | `config`, `address` | what a user says |
 //! | `connect` | how a stream of bytes comes about ([`Connect`]) |
-//! | `target`, `link`, `connection` | the command connection: what it leads to, one of them, which one is current |
+//! | `target`, `link`, `connection` | the command connection: what it leads to, one of them and its health, which one is current |
 //! | `subscription`, `session` | the wake-up connection: who listens to what, and what is done about it |
 //! | `script`, `key` | requests as script calls; the scripts are in `lua/` |
 //! | `error` | what an error says about the execution of a request |

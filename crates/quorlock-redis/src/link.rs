@@ -1,24 +1,35 @@
 //! One connection to a server, and what is known about its health.
 
-use std::io::{self, IoSlice};
+mod health;
+mod probe;
+
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{Cmd, ServerError, Value};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::AbortHandle;
 
-use crate::connect::ByteStream;
+pub(crate) use self::health::Health;
+use self::health::Watched;
+pub(crate) use self::probe::{Probes, patience};
 use crate::multiplexer::{Answer, Driver, Multiplexer};
 use crate::subscription::Register;
 use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::{error, script};
+
+/// What a connection is for.
+pub(crate) enum Usage {
+    /// Calls. When it is silent for too long, another one is tried.
+    Calls(Probes),
+    /// Wake-ups: what the server publishes goes to the register.
+    WakeUps(Arc<Register>),
+}
 
 /// A connection that many calls share. Calls that still wait for a reply keep it alive, and nothing else does once it
 /// is replaced.
@@ -30,27 +41,25 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects and logs in. What the server publishes goes to the register. The caller bounds it in time.
-    pub(crate) async fn open(
-        target: &Target,
-        register: Option<Arc<Register>>,
-    ) -> Result<Link, TransportError> {
+    /// Connects and logs in. The caller bounds it in time.
+    pub(crate) async fn open(target: &Target, usage: Usage) -> Result<Link, TransportError> {
         let stream = target.stream().await?;
         let health = Arc::new(Health::new(timer::now()));
-        let stream = Box::new(Watched {
-            stream,
-            health: Arc::clone(&health),
-        });
+        let stream = Box::new(Watched::new(stream, Arc::clone(&health)));
         let multiplexer = Multiplexer::new();
-        let driver = Driver::new(stream, Arc::clone(&multiplexer), register.clone());
-        let end = End {
-            health: Arc::clone(&health),
-            register,
+        let (register, probes) = match usage {
+            Usage::Calls(probes) => (None, Some(probes)),
+            Usage::WakeUps(register) => (Some(register), None),
         };
-        let driver = timer::spawn(async move {
-            // Says so when the driver has ended, or was dropped together with its runtime.
-            let _end = end;
-            driver.await;
+        let driver = timer::spawn(Carrier {
+            driver: Driver::new(stream, Arc::clone(&multiplexer), register.clone()),
+            multiplexer: Arc::clone(&multiplexer),
+            health: Arc::clone(&health),
+            probes,
+            _end: End {
+                health: Arc::clone(&health),
+                register,
+            },
         });
         let link = Link {
             multiplexer,
@@ -106,8 +115,8 @@ impl Link {
     /// Sends a command while the connection is being made: an error says that there is none.
     async fn ask(&self, target: &Target, cmd: &Cmd) -> Result<Value, TransportError> {
         let now = timer::now();
-        let deadline = now + target.config().connect_timeout;
-        let answer = self.send(now, cmd, deadline)?;
+        let patience = target.config().connect_timeout;
+        let answer = self.send(now, cmd, now + patience, patience)?;
         answer.await.map_err(|error| match error.cause {
             Cause::TimedOut => error::no_handshake(),
             Cause::Closed => error::unreachable(error.detail),
@@ -118,7 +127,8 @@ impl Link {
         })
     }
 
-    /// Sends a command, whose reply (which may be an error reply) is waited for until the deadline.
+    /// Sends a command, whose reply (which may be an error reply) is waited for until the deadline. A server that says
+    /// nothing at all for as long as `patience` is probed on another connection.
     ///
     /// # Errors
     /// A definite one when nothing was sent.
@@ -127,9 +137,26 @@ impl Link {
         now: Instant,
         cmd: &Cmd,
         deadline: Instant,
+        patience: Duration,
     ) -> Result<Answer, TransportError> {
-        self.health.owes_an_answer(now);
-        self.multiplexer.send(cmd, deadline)
+        let answer = self.multiplexer.send(cmd, deadline)?;
+        self.health.owes_an_answer(now, patience);
+        Ok(answer)
+    }
+
+    /// Whether this is the health of this connection.
+    pub(crate) fn has(&self, health: &Arc<Health>) -> bool {
+        Arc::ptr_eq(&self.health, health)
+    }
+
+    /// Ends the calls that wait for replies on it.
+    pub(crate) fn close(&self, why: &TransportError) {
+        self.multiplexer.close(why);
+    }
+
+    /// It is in use from now on: its next replies are those to calls.
+    pub(crate) fn serves(&self) {
+        self.health.serves();
     }
 
     /// Whether it has come to its end.
@@ -168,48 +195,32 @@ impl Drop for Link {
     }
 }
 
-/// Whether a connection is open, and since when it owes an answer.
-#[derive(Debug)]
-struct Health {
-    opened: Instant,
-    closed: AtomicBool,
-    /// When a request went out for the first time since the server was last heard, in milliseconds after `opened`
-    /// and one more; 0 when nothing is owed.
-    asked: AtomicU64,
+/// The task of a connection: carries bytes, and looks after its health.
+struct Carrier {
+    driver: Driver,
+    multiplexer: Arc<Multiplexer>,
+    health: Arc<Health>,
+    probes: Option<Probes>,
+    /// Says so when the driver has ended, or was dropped together with its runtime.
+    _end: End,
 }
 
-impl Health {
-    fn new(opened: Instant) -> Self {
-        Health {
-            opened,
-            closed: AtomicBool::new(false),
-            asked: AtomicU64::new(0),
+impl Future for Carrier {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let carrier = self.get_mut();
+        if Pin::new(&mut carrier.driver).poll(cx).is_ready() {
+            return Poll::Ready(());
         }
-    }
-
-    fn millis(&self, now: Instant) -> u64 {
-        u64::try_from(now.saturating_duration_since(self.opened).as_millis()).unwrap_or(u64::MAX)
-    }
-
-    fn owes_an_answer(&self, now: Instant) {
-        if self.asked.load(Ordering::Relaxed) == 0 {
-            let asked = self.millis(now).saturating_add(1);
-            self.asked.store(asked, Ordering::Relaxed);
+        if let Some(probes) = &mut carrier.probes {
+            // A reply has come, and the request behind it may be swallowed: nobody else would notice.
+            carrier
+                .health
+                .settle(|| carrier.multiplexer.is_owed().then(timer::now));
+            probes.poll(cx, &carrier.health);
         }
-    }
-
-    fn heard(&self) {
-        self.asked.store(0, Ordering::Relaxed);
-    }
-
-    fn is_silent(&self, now: Instant, patience: Duration) -> bool {
-        let asked = self.asked.load(Ordering::Relaxed);
-        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        asked != 0 && asked.saturating_add(patience) <= self.millis(now)
-    }
-
-    fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+        Poll::Pending
     }
 }
 
@@ -221,79 +232,9 @@ struct End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.health.closed.store(true, Ordering::Release);
+        self.health.close();
         if let Some(register) = &self.register {
             register.nudge();
         }
-    }
-}
-
-/// A stream that notes when the server is heard.
-struct Watched {
-    stream: Box<dyn ByteStream>,
-    health: Arc<Health>,
-}
-
-impl AsyncRead for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if read.is_ready() {
-            self.health.heard();
-        }
-        read
-    }
-}
-
-impl AsyncWrite for Watched {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_is_silent_when_nothing_is_heard_for_long_after_a_request() {
-        let start = timer::now();
-        let at = |millis| start + Duration::from_millis(millis);
-        let patience = Duration::from_millis(100);
-        let health = Health::new(start);
-        assert!(!health.is_silent(at(10_000), patience), "nothing was asked");
-        health.owes_an_answer(at(10_000));
-        health.owes_an_answer(at(10_090));
-        assert!(!health.is_silent(at(10_100), patience));
-        assert!(health.is_silent(at(10_101), patience));
-        health.heard();
-        assert!(!health.is_silent(at(20_000), patience));
     }
 }

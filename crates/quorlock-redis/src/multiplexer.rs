@@ -108,6 +108,12 @@ impl Multiplexer {
         })
     }
 
+    /// Whether the server owes a reply.
+    pub(crate) fn is_owed(&self) -> bool {
+        let state = self.lock();
+        state.replied < state.waiting.len()
+    }
+
     /// Ends every request that waits, and refuses those to come.
     pub(crate) fn close(&self, why: &TransportError) {
         let mut woken = Vec::new();

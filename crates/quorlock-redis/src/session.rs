@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, Value};
 
-use crate::link::Link;
+use crate::link::{Link, Usage};
 use crate::subscription::{Channel, Duty, Order, Register};
 use crate::target::Target;
 use crate::timer::{self, Instant};
@@ -46,7 +46,7 @@ pub(crate) async fn run(target: Arc<Target>, duty: Duty) {
 /// Why it failed is told by the next call, which goes to the same server.
 async fn open(target: &Target, register: &Arc<Register>) -> Option<Link> {
     let deadline = timer::now() + target.config().connect_timeout;
-    let opening = Link::open(target, Some(Arc::clone(register)));
+    let opening = Link::open(target, Usage::WakeUps(Arc::clone(register)));
     timer::by(deadline, opening).await?.ok()
 }
 
@@ -174,9 +174,9 @@ impl<'a> Session<'a> {
     /// Sends requests, each of which gets one reply.
     fn ask(&self, cmds: impl IntoIterator<Item = Cmd>) -> Pending {
         let now = timer::now();
-        let deadline = now + self.target.config().call_timeout;
+        let patience = self.target.config().call_timeout;
         let answers = cmds.into_iter().map(|cmd| {
-            let sent = self.link.send(now, &cmd, deadline);
+            let sent = self.link.send(now, &cmd, now + patience, patience);
             async move { sent?.await }
         });
         Box::pin(join_all(answers))

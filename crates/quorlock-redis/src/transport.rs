@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorlock_core::message::{Channel, Reply, Request};
 use quorlock_core::transport::{
@@ -12,7 +13,7 @@ use redis::{Cmd, ServerErrorKind, Value};
 use crate::address::{Address, AddressError};
 use crate::config::RedisConfig;
 use crate::connection::Connection;
-use crate::link::Link;
+use crate::link::{self, Link};
 use crate::multiplexer::Answer;
 use crate::script::{self, By};
 use crate::subscription::Wakes;
@@ -75,9 +76,10 @@ impl RedisTransport {
     /// Sends a command of the adapter's own and waits for the answer, within the bounds of a call.
     pub(crate) async fn command(&self, cmd: &Cmd) -> Result<Value, TransportError> {
         let now = timer::now();
-        let deadline = now + self.inner.target.config().call_timeout;
+        let patience = self.inner.target.config().call_timeout;
+        let deadline = now + patience;
         let link = self.inner.link(now, deadline).await?;
-        let answer = link.send(now, cmd, deadline)?;
+        let answer = link.send(now, cmd, deadline, patience)?;
         match self.inner.answer(&link, answer).await? {
             Value::ServerError(error) => Err(error::server(&error)),
             value => Ok(value),
@@ -89,15 +91,17 @@ impl Inner {
     async fn exchange(&self, request: &Request) -> Result<Reply, TransportError> {
         let now = timer::now();
         let deadline = now + self.target.config().call_timeout;
+        let patience = self.patience(request);
         let link = self.link(now, deadline).await?;
-        let answer = link.send(now, &script::encode(request, By::Digest), deadline)?;
+        let cmd = script::encode(request, By::Digest);
+        let answer = link.send(now, &cmd, deadline, patience)?;
         let mut answer = self.answer(&link, answer).await?;
         if let Value::ServerError(error) = &answer
             && error.kind() == Some(ServerErrorKind::NoScript)
         {
             // Its scripts were flushed since the connection was made: it has executed nothing.
             let cmd = script::encode(request, By::Text);
-            let again = link.send(timer::now(), &cmd, deadline)?;
+            let again = link.send(timer::now(), &cmd, deadline, patience)?;
             answer = self.answer(&link, again).await?;
         }
         if let Value::ServerError(error) = &answer {
@@ -130,9 +134,19 @@ impl Inner {
             execution: Execution::Indeterminate,
             ..error
         };
-        let answer = link.send(timer::now(), &wait.command(), deadline);
+        let patience = self.target.config().call_timeout;
+        let answer = link.send(timer::now(), &wait.command(), deadline, patience);
         let answer = self.answer(link, answer.map_err(uncertain)?).await;
         wait.judge(&answer.map_err(uncertain)?)
+    }
+
+    /// How long the server may be silent before that is suspicious.
+    fn patience(&self, request: &Request) -> Duration {
+        let config = self.target.config();
+        let patience = link::patience(request).unwrap_or(config.call_timeout);
+        // While the server waits for replicas it is silent, as it should be.
+        let wait = config.wait.as_ref().map_or(Duration::ZERO, Wait::within);
+        patience.saturating_add(wait).min(config.call_timeout)
     }
 
     async fn link(&self, now: Instant, deadline: Instant) -> Result<Arc<Link>, TransportError> {

@@ -57,6 +57,11 @@ impl Wait {
         self
     }
 
+    /// How long the server waits at most.
+    pub(crate) fn within(&self) -> Duration {
+        self.within
+    }
+
     /// What is sent after the script. A time-out of 0 would be none.
     pub(crate) fn command(&self) -> Cmd {
         let mut cmd = match self.reached {

@@ -68,6 +68,79 @@ fn a_cut_link_costs_one_time_out_and_is_replaced_when_it_is_healed() {
     });
 }
 
+/// The lease of the requests whose connection is swallowed.
+const SHORT: Duration = Duration::from_millis(1500);
+
+#[test]
+fn a_connection_that_swallows_everything_is_replaced_well_within_the_lease() {
+    let office = Office::open();
+    let (transport, name) = (office.transport_with(Duration::from_secs(2)), name("a"));
+    let server = office.server();
+    office.run(async move {
+        let acquire = || Request::Acquire(office::acquire_for(&name, SHORT));
+        transport.call(acquire()).await.unwrap();
+        turmoil::partition(office::CLIENT, office::SERVER);
+        let began = turmoil::elapsed();
+        let swallowed = tokio::task::spawn_local(transport.call(acquire()));
+        pass(Duration::from_millis(250)).await;
+        turmoil::repair(office::CLIENT, office::SERVER);
+        // Who waits is told, and may ask again: a renewal is not repeated before it has come to its end.
+        let error = swallowed.await.unwrap().unwrap_err();
+        assert_eq!(error.execution, Execution::Indeterminate);
+        let took = turmoil::elapsed() - began;
+        assert!(took < SHORT / 3, "{took:?}: {error}");
+        transport.call(acquire()).await.unwrap();
+        assert_eq!(server.accepted(), 2);
+    });
+}
+
+#[test]
+fn a_swallowed_request_behind_one_that_is_answered_is_found_out_too() {
+    let office = Office::open();
+    let (transport, name) = (office.transport_with(Duration::from_secs(2)), name("a"));
+    let server = office.server();
+    office.run(async move {
+        let acquire = || Request::Acquire(office::acquire_for(&name, SHORT));
+        transport.call(acquire()).await.unwrap();
+        server.holds_replies(true);
+        let answered = tokio::task::spawn_local(transport.call(acquire()));
+        pass(Duration::from_millis(50)).await;
+        turmoil::partition_oneway(office::CLIENT, office::SERVER);
+        let swallowed = tokio::task::spawn_local(transport.call(acquire()));
+        pass(Duration::from_millis(50)).await;
+        server.holds_replies(false);
+        answered.await.unwrap().unwrap();
+        turmoil::repair_oneway(office::CLIENT, office::SERVER);
+        let began = turmoil::elapsed();
+        swallowed.await.unwrap().unwrap_err();
+        let took = turmoil::elapsed() - began;
+        assert!(took < SHORT / 3, "{took:?}");
+        assert_eq!(server.accepted(), 2);
+    });
+}
+
+#[test]
+fn a_server_that_is_slow_keeps_its_connection() {
+    let office = Office::open();
+    let (transport, name) = (office.transport_with(Duration::from_secs(2)), name("a"));
+    let server = office.server();
+    office.run(async move {
+        let acquire = || Request::Acquire(office::acquire_for(&name, SHORT));
+        transport.call(acquire()).await.unwrap();
+        for _ in 0..3 {
+            // It stands still, for the connection that is tried as well.
+            server.holds_replies(true);
+            let slow = tokio::task::spawn_local(transport.call(acquire()));
+            pass(Duration::from_millis(700)).await;
+            server.holds_replies(false);
+            slow.await.unwrap().unwrap();
+        }
+        transport.call(acquire()).await.unwrap();
+        // Two attempts of 200 ms for each standstill, and none took the place of the first connection.
+        assert!(server.accepted() <= 7, "{}", server.accepted());
+    });
+}
+
 #[test]
 fn a_link_that_is_cut_in_one_direction_is_replaced_too() {
     for (from, to) in [

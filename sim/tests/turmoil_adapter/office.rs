@@ -89,9 +89,14 @@ impl Office {
 
     /// A transport of its own.
     pub(crate) fn transport(&self) -> RedisTransport {
+        self.transport_with(CALL_TIMEOUT)
+    }
+
+    /// A transport of its own, with another bound for a call.
+    pub(crate) fn transport_with(&self, call_timeout: Duration) -> RedisTransport {
         let config = RedisConfig::default()
             .network(Turmoil)
-            .call_timeout(CALL_TIMEOUT)
+            .call_timeout(call_timeout)
             .connect_timeout(CALL_TIMEOUT)
             .ping_interval(PING);
         RedisTransport::open("redis://server/", config).expect("an address")
@@ -377,6 +382,14 @@ pub(crate) fn acquire_of(name: &Name, number: u64) -> Acquire {
         keep: None,
         replaces: None,
         check: None,
+    }
+}
+
+/// The first owner's request for a lease.
+pub(crate) fn acquire_for(name: &Name, lease: Duration) -> Acquire {
+    Acquire {
+        lease: Lease::new(lease).expect("a lease"),
+        ..acquire_of(name, 1)
     }
 }
 

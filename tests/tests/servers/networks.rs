@@ -2,11 +2,13 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use quorlock::Locks;
 use quorlock::transport::{
     ByteStream, Cause, Connect, Connecting, Endpoint, Network, NodeConnectError, RedisConfig,
 };
+use quorlock_tests::proxy::Proxy;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::until;
@@ -14,6 +16,7 @@ use quorlock_tests::wait::until;
 server_tests![
     a_network_of_one_s_own_carries_requests_and_wake_ups,
     what_a_network_of_one_s_own_says_is_reported,
+    a_short_hold_outlives_a_connection_that_swallows_everything,
 ];
 
 /// Leads to one server whatever the address says, by the operating system's sockets, and notes who asks.
@@ -104,4 +107,27 @@ async fn what_a_network_of_one_s_own_says_is_reported() {
             .count(),
         1
     );
+}
+
+async fn a_short_hold_outlives_a_connection_that_swallows_everything() {
+    let server = Server::start();
+    let proxy = Proxy::to(&server).await;
+    let builder = Locks::builder().watchdog_lease(Duration::from_millis(1500));
+    let locks = builder.connect(&proxy.address()).await.unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let left = || server.command::<i64>(&["PTTL", "a"]);
+    for _ in 0..3 {
+        let opened = proxy.opened();
+        proxy.swallow();
+        let mut before = left();
+        until("the claim is renewed, or lost", || {
+            let (earlier, now) = (before, left());
+            before = now;
+            earlier < now || now < 0
+        })
+        .await;
+        assert!(guard.is_held() && 0 < left(), "{:?}", guard.validity());
+        assert!(opened < proxy.opened(), "on another connection");
+    }
+    guard.release().await.unwrap();
 }

@@ -1,0 +1,148 @@
+//! Whether a connection that is silent has been swallowed by the network: another one is tried beside it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use quorlock_core::message::Request;
+
+use super::Health;
+use crate::connection::Connection;
+use crate::timer::{self, Instant, Sleep};
+
+/// The shortest silence that is suspicious. A server that forks, or runs another's script, is silent for so long.
+const LEAST: Duration = Duration::from_millis(25);
+
+/// How long a server may be silent that was sent this request, before that is suspicious; `None` when the request says
+/// nothing about it.
+///
+/// It is a sixth of the shortest lease. A watchdog renews when a third of the lease is over: the renewal that is
+/// swallowed, this, and the attempt to connect leave time for several renewals that are not. The default member
+/// time-out is a twentieth, so a server that is merely slow to answer and still of use is not suspected.
+pub(crate) fn patience(request: &Request) -> Option<Duration> {
+    let lease = match request {
+        Request::Acquire(acquire) => Some(acquire.lease),
+        Request::Renew(renew) => renew.claims.iter().map(|claim| claim.lease).min(),
+        _ => None,
+    };
+    lease.map(|lease| (lease.length() / 6).max(LEAST))
+}
+
+/// The attempts to find out.
+pub(crate) struct Probes {
+    connection: Weak<Connection>,
+    /// By how many doublings the patience is longer: replacements, one after another, none of which was heard either.
+    hesitation: u32,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// None is made before this.
+    rests_until: Option<Instant>,
+    failures: u32,
+    under_way: Option<Probe>,
+}
+
+struct Probe {
+    /// The silence that it is about.
+    asked: u64,
+    attempt: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Probes {
+    pub(crate) fn new(connection: Weak<Connection>, hesitation: u32) -> Self {
+        Probes {
+            connection,
+            hesitation,
+            timer: None,
+            rests_until: None,
+            failures: 0,
+            under_way: None,
+        }
+    }
+
+    /// Probes when the silence has become suspicious.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, health: &Arc<Health>) {
+        loop {
+            if let Some(probe) = &mut self.under_way {
+                if probe.asked == health.asked() {
+                    if probe.attempt.as_mut().poll(cx).is_pending() {
+                        return;
+                    }
+                    // Had it come off, this connection would be in use no more.
+                    self.failures = self.failures.saturating_add(1);
+                    self.rests_until = Some(timer::now() + timer::delay(self.failures));
+                } else {
+                    // The server was merely slow.
+                    self.failures = 0;
+                }
+                self.under_way = None;
+            }
+            let Some(due) = self.due(health) else {
+                return;
+            };
+            if self.poll_timer(cx, due).is_pending() {
+                return;
+            }
+            let Some(connection) = self.connection.upgrade() else {
+                return;
+            };
+            let hesitation = if health.has_served() {
+                0
+            } else {
+                self.hesitation.saturating_add(1)
+            };
+            let attempt = probe(connection, Arc::clone(health), hesitation);
+            self.under_way = Some(Probe {
+                asked: health.asked(),
+                attempt: Box::pin(attempt),
+            });
+        }
+    }
+
+    fn due(&self, health: &Health) -> Option<Instant> {
+        let mut due = health.suspicious_at()?;
+        if !health.has_served() && 0 < self.hesitation {
+            // A server that answers whoever connects and then keeps silent would be connected to all the time.
+            due += timer::delay(self.hesitation);
+        }
+        Some(self.rests_until.map_or(due, |until| until.max(due)))
+    }
+
+    /// Ready when it is due.
+    fn poll_timer(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()> {
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(timer::sleep_until(due)));
+        // Reset as seldom as possible: with every request what is due moves on.
+        if due < timer.deadline() || timer.is_elapsed() {
+            timer.as_mut().reset(due);
+        }
+        if timer.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        if timer::now() < due {
+            timer.as_mut().reset(due);
+            return timer.as_mut().poll(cx);
+        }
+        Poll::Ready(())
+    }
+}
+
+/// Connects, and replaces the silent connection when the server has answered on the new one alone.
+async fn probe(connection: Arc<Connection>, silent: Arc<Health>, hesitation: u32) {
+    let Some(link) = connection.beside(hesitation).await else {
+        return;
+    };
+    // A server that stood still answers both at the same time: the old one first, if it gets the time.
+    timer::sleep_until(timer::now() + LEAST).await;
+    connection.replace(&silent, link);
+}
+
+impl std::fmt::Debug for Probes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Probes")
+            .field("hesitation", &self.hesitation)
+            .field("failures", &self.failures)
+            .finish_non_exhaustive()
+    }
+}
