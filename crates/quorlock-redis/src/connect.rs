@@ -1,5 +1,7 @@
 //! How a stream of bytes to a server comes about.
 
+mod race;
+
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -53,6 +55,9 @@ pub trait Connect: Send + Sync + fmt::Debug + 'static {
 }
 
 /// The network of the operating system: TCP without delay (`TCP_NODELAY`) and with keep-alive, and Unix sockets.
+///
+/// The addresses of a host name are raced (RFC 8305): the two families by turns, the next one when one has failed, and
+/// beside it after 250 ms. The first that is connected is used.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Network;
 
@@ -60,7 +65,9 @@ impl Connect for Network {
     fn connect(&self, to: &Endpoint) -> Connecting {
         match to.clone() {
             Endpoint::Tcp { host, port } => Box::pin(async move {
-                let stream = TcpStream::connect((host, port)).await?;
+                let addresses = tokio::net::lookup_host((host, port)).await?;
+                let addresses = race::by_turns(addresses);
+                let stream = race::race(addresses, |address| TcpStream::connect(address)).await?;
                 tune(&stream)?;
                 Ok(Box::new(stream) as Box<dyn ByteStream>)
             }),
