@@ -6,7 +6,7 @@
 //! A contender to which the same beat was shown for that lease, on its own clock, knows that the holder's lease is over
 //! and may replace the claim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::lease::{Lease, drift};
@@ -48,9 +48,16 @@ pub struct Beat {
 }
 
 /// What one node has shown to one client of the claims in its way.
+///
+/// It has a bound in bytes, so that names cannot fill the memory of a client. When it is reached, the claims that can be
+/// replaced soonest are kept: a new one that takes the place of an older one would be taken over no sooner than the older
+/// one, and with more names than there is room for none at all would be watched for as long as its lease.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Observations {
     seen: BTreeMap<Name, Seen>,
+    /// The same names, in the order of [`Seen::useful_until`].
+    order: BTreeSet<(Time, Name)>,
+    bytes: usize,
 }
 
 /// A beat, and when it was first shown.
@@ -58,9 +65,21 @@ pub struct Observations {
 struct Seen {
     beat: Beat,
     since: Time,
+    /// From then on it goes to make room for another.
+    useful_until: Time,
 }
 
 impl Seen {
+    fn new(now: Time, beat: Beat) -> Self {
+        let mut seen = Seen {
+            beat,
+            since: now,
+            useful_until: now,
+        };
+        seen.useful_until = seen.ends() + KEPT;
+        seen
+    }
+
     /// When the holder has certainly stopped to rely on the claim, unless another beat is shown.
     fn ends(self) -> Time {
         let lease = Duration::from_millis(self.beat.lease_millis);
@@ -68,9 +87,21 @@ impl Seen {
     }
 }
 
+/// For how long an observation is kept after its claim may be replaced, or was last shown after that. A waiter asks as
+/// soon as that time comes; an observation that is not used is that of a contender that has given up, or of a claim that
+/// was released, and would fill the list for ever.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// What an observation takes in memory besides its name: the entries of two trees, which are half full at worst.
+const ENTRY: usize = 2 * (size_of::<(Name, Seen)>() + size_of::<(Time, Name)>());
+
+fn bytes_of(name: &Name) -> usize {
+    ENTRY + name.as_str().len()
+}
+
 impl Observations {
-    /// How many claims are remembered of one node.
-    pub const MOST: usize = 1024;
+    /// How many bytes of memory the claims that are remembered of one node may take: about 20,000 names of 20 bytes.
+    pub const MOST_BYTES: usize = 4 * 1024 * 1024;
 
     /// Nothing was shown.
     #[must_use]
@@ -85,26 +116,51 @@ impl Observations {
             self.forget(name);
             return None;
         };
-        if let Some(seen) = self.seen.get_mut(name) {
-            if seen.beat != beat {
-                *seen = Seen { beat, since: now };
-            }
-            return Some(seen.ends());
-        }
-        if Self::MOST <= self.seen.len() {
-            let mut all = self.seen.iter();
-            let first = all.next().map(|(name, seen)| (name, seen.since));
-            let oldest = all.fold(first, |oldest, (name, seen)| match oldest {
-                Some((_, since)) if since <= seen.since => oldest,
-                _ => Some((name, seen.since)),
-            });
-            if let Some(name) = oldest.map(|(name, _)| name.clone()) {
-                self.seen.remove(&name);
-            }
-        }
-        let seen = Seen { beat, since: now };
-        self.seen.insert(name.clone(), seen);
+        let seen = match self.remove(name) {
+            Some(seen) if seen.beat == beat => Seen {
+                useful_until: seen.useful_until.max(now + KEPT),
+                ..seen
+            },
+            _ => Seen::new(now, beat),
+        };
+        self.make_room(now, name, seen);
+        self.insert(name, seen);
         Some(seen.ends())
+    }
+
+    /// Drops what is of no use any more, and then what is of use last, until there is room for one more.
+    fn make_room(&mut self, now: Time, name: &Name, seen: Seen) {
+        while let Some((until, _)) = self.order.first()
+            && *until <= now
+            && let Some((_, useless)) = self.order.pop_first()
+        {
+            self.remove(&useless);
+        }
+        while Self::MOST_BYTES < self.bytes + bytes_of(name)
+            && let Some((until, _)) = self.order.last()
+            && seen.useful_until < *until
+            && let Some((_, last)) = self.order.pop_last()
+        {
+            self.remove(&last);
+        }
+    }
+
+    /// Keeps the observation if there is room.
+    fn insert(&mut self, name: &Name, seen: Seen) {
+        let bytes = bytes_of(name);
+        if Self::MOST_BYTES < self.bytes + bytes {
+            return;
+        }
+        self.bytes += bytes;
+        self.order.insert((seen.useful_until, name.clone()));
+        self.seen.insert(name.clone(), seen);
+    }
+
+    fn remove(&mut self, name: &Name) -> Option<Seen> {
+        let seen = self.seen.remove(name)?;
+        self.order.remove(&(seen.useful_until, name.clone()));
+        self.bytes -= bytes_of(name);
+        Some(seen)
     }
 
     /// The beat whose claim a request that is sent now may replace.
@@ -116,12 +172,12 @@ impl Observations {
 
     /// The claim is no longer in the way.
     pub fn forget(&mut self, name: &Name) {
-        self.seen.remove(name);
+        self.remove(name);
     }
 
     /// What was shown may have been shown by another server, or before it forgot something.
     pub fn clear(&mut self) {
-        self.seen.clear();
+        *self = Self::default();
     }
 }
 
@@ -177,15 +233,97 @@ mod tests {
         }
     }
 
+    fn numbered(number: u64) -> Name {
+        name(&format!("{:05}", 7_919 * number % 100_000))
+    }
+
+    /// How many names like those of [`numbered`] there is room for.
+    fn most() -> u64 {
+        (Observations::MOST_BYTES / bytes_of(&numbered(0))) as u64
+    }
+
     #[test]
-    fn the_claim_that_was_seen_first_is_forgotten_first() {
+    fn the_claims_that_were_seen_first_are_remembered_and_replaceable_in_time() {
         let mut observed = Observations::new();
-        for number in 0..=Observations::MOST as u64 {
-            let name = name(&format!("{:04}", 7_919 * number % 10_000));
-            observed.handle_refused(ms(number), &name, Some(beat(1)));
+        let names = 2 * most();
+        for round in 0..5 {
+            for number in 0..names {
+                // A waiter for each name asks again and again.
+                let now = ms(100 * round + number / 1_000);
+                observed.handle_refused(now, &numbered(number), Some(beat(1)));
+            }
         }
-        assert_eq!(observed.seen.len(), Observations::MOST);
-        assert!(!observed.seen.contains_key(&name("0000")));
-        assert!(observed.seen.contains_key(&name("7919")));
+        let now = ms(10_102 + names / 1_000);
+        let replaceable = |number: &u64| observed.replaceable(now, &numbered(*number)).is_some();
+        assert_eq!((0..names).filter(replaceable).count() as u64, most());
+        assert!((0..most()).all(|number| replaceable(&number)));
+    }
+
+    #[test]
+    fn the_next_ones_come_in_when_those_are_replaced() {
+        let mut observed = Observations::new();
+        for number in 0..most() {
+            observed.handle_refused(ms(0), &numbered(number), Some(beat(1)));
+        }
+        let late = name("late!");
+        assert_eq!(
+            observed.handle_refused(ms(1), &late, Some(beat(1))),
+            Some(ms(10_103))
+        );
+        assert_eq!(observed.replaceable(ms(99_999), &late), None);
+        observed.forget(&numbered(0));
+        observed.handle_refused(ms(10_200), &late, Some(beat(1)));
+        assert_eq!(observed.replaceable(ms(20_302), &late), Some(beat(1)));
+    }
+
+    #[test]
+    fn what_ends_sooner_takes_the_place_of_what_ends_last() {
+        let mut observed = Observations::new();
+        for number in 0..most() {
+            observed.handle_refused(ms(number), &numbered(number), Some(beat(1)));
+        }
+        let short = Beat {
+            lease_millis: 1_000,
+            ..beat(1)
+        };
+        let now = ms(most());
+        observed.handle_refused(now, &name("short"), Some(short));
+        let later = now + Duration::from_secs(11);
+        assert_eq!(observed.replaceable(later, &name("short")), Some(short));
+        assert_eq!(observed.replaceable(later, &numbered(most() - 1)), None);
+        assert!(observed.replaceable(later, &numbered(0)).is_some());
+    }
+
+    #[test]
+    fn what_is_not_looked_at_any_more_does_not_fill_the_list_for_ever() {
+        let mut observed = Observations::new();
+        for number in 0..most() {
+            observed.handle_refused(ms(0), &numbered(number), Some(beat(1)));
+        }
+        // A contender still looks at this one: other nodes do not answer it.
+        observed.handle_refused(ms(50_000), &numbered(3), Some(beat(1)));
+        let over = ms(10_102) + KEPT;
+        observed.handle_refused(over, &name("a"), Some(beat(1)));
+        assert_eq!(observed.seen.len(), 2);
+        assert!(observed.replaceable(over, &numbered(3)).is_some());
+        assert_eq!(observed.order.len(), 2);
+    }
+
+    #[test]
+    fn the_bound_is_one_of_bytes() {
+        let mut observed = Observations::new();
+        let most = Observations::MOST_BYTES / bytes_of(&name(&"x".repeat(512)));
+        for number in 0..2 * most as u64 {
+            let long = name(&format!("{number:0512}"));
+            observed.handle_refused(ms(number), &long, Some(beat(1)));
+            assert!(observed.bytes <= Observations::MOST_BYTES);
+        }
+        let bytes: usize = observed.seen.keys().map(bytes_of).sum();
+        assert_eq!(bytes, observed.bytes);
+        assert_eq!(observed.seen.len(), most);
+        for name in observed.seen.clone().keys() {
+            observed.forget(name);
+        }
+        assert_eq!(observed, Observations::new());
     }
 }

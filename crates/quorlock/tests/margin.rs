@@ -172,3 +172,28 @@ async fn story_29_unused_token_counters_expire_and_tokens_go_on_growing() {
         );
     }
 }
+
+/// A process dies that held more names than a client used to remember: all of them are free one lease later.
+#[tokio::test(start_paused = true)]
+async fn thousands_of_names_of_a_dead_process_are_taken_over_one_lease_later() {
+    const NAMES: usize = 5_000;
+    let nodes = nodes(3);
+    let dead = client(&nodes, Locks::builder());
+    for number in 0..NAMES {
+        let lock = dead.lock(format!("orders/{number}")).lease(3 * LEASE);
+        lock.acquire().await.unwrap().leak();
+    }
+    let other = client(&nodes, Locks::builder());
+    let start = Instant::now();
+    let mut waiting = tokio::task::JoinSet::new();
+    for number in 0..NAMES {
+        let lock = other.lock(format!("orders/{number}")).lease(LEASE);
+        waiting.spawn(async move {
+            lock.acquire().await.unwrap().leak();
+            start.elapsed()
+        });
+    }
+    let waited = waiting.join_all().await;
+    let last = waited.into_iter().max().unwrap();
+    assert!(last < 3 * OVER + 4 * SOON, "{last:?}");
+}
