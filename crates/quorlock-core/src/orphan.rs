@@ -63,9 +63,15 @@ impl Orphan {
         }
     }
 
+    /// Whether a release is to be sent now.
+    #[must_use]
+    pub fn is_due(&self, now: Time) -> bool {
+        matches!(self.release, Release::Due(at) if at <= now) && now < self.gone
+    }
+
     /// Whether to send a release now; if so, it counts as sent.
     pub fn next_release(&mut self, now: Time) -> bool {
-        let is_due = matches!(self.release, Release::Due(at) if at <= now) && now < self.gone;
+        let is_due = self.is_due(now);
         if is_due {
             self.release = Release::Sent(self.acquire);
             self.tries += 1;

@@ -247,14 +247,28 @@ impl Hold {
         self.state.lock().waiting.retain(|(k, _)| *k != key);
     }
 
-    /// The next member to renew or re-acquire, with the request and what it states.
-    pub(crate) fn next_ask(&self, now: Time) -> Option<(MemberId, Ask, Statement)> {
+    /// The next member to renew or re-acquire, which is to be asked from now on until [`Hold::end_ask`].
+    pub(crate) fn next_due(&self, now: Time) -> Option<MemberId> {
+        let next = self.change(now, |state| state.renewal.next_ask(now));
+        next.map(|(member, _)| member)
+    }
+
+    /// What to send to such a member now, and what it states; `None` when nothing more is to be asked.
+    ///
+    /// Much may have changed since it was due: the member has left or joined, the hold was extended or released.
+    pub(crate) fn ask(&self, now: Time, member: MemberId) -> Option<(Ask, Statement)> {
         self.change(now, |state| {
-            let (member, ask) = state.renewal.next_ask(now)?;
-            if ask == Ask::Reacquire {
-                state.stand(member, Standing::Unanswered);
+            if state.renewal.status(now) != Status::Held {
+                state.renewal.handle_end(member);
+                return None;
             }
-            Some((member, ask, state.next_statement()))
+            let ask = if state.renewal.counts(member) {
+                Ask::Renew
+            } else {
+                state.stand(member, Standing::Unanswered);
+                Ask::Reacquire
+            };
+            Some((ask, state.next_statement()))
         })
     }
 

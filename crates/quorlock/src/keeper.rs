@@ -3,6 +3,7 @@
 //! It polls all of its calls concurrently. Because it owns whatever a dropped future leaves behind, dropping any
 //! future of this crate at any await leaves at most one owner-checked clean-up.
 
+mod lanes;
 mod task;
 
 use std::collections::{BTreeMap, BTreeSet};

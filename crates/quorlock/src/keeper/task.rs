@@ -15,6 +15,7 @@ use quorlock_core::renewal::{Ask, Lost, Status};
 use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
 
+use super::lanes::{Lanes, Next};
 use super::{Asked, Inner, Keeper, Message, Orphaned, TICK};
 use crate::hold::Hold;
 use crate::layout::{Node, Place};
@@ -32,6 +33,7 @@ pub(super) struct KeeperTask {
     nodes: Arc<[Node]>,
     timer: Box<dyn Timer>,
     calls: FuturesUnordered<Pending>,
+    lanes: Lanes,
     /// Empty, and as large as the inbox was: they change places.
     mail: Vec<Message>,
     orphans: BTreeMap<u64, Orphaned>,
@@ -65,8 +67,8 @@ enum Of {
     Late(Asked),
     /// The acquire of an orphan.
     OrphanAcquire(u64),
-    /// The release of an orphan.
-    OrphanRelease(u64),
+    /// The release of an orphan, from this node.
+    OrphanRelease(u64, Node),
     /// A release that leaves some of the count.
     Lowering(Asked),
     /// The end of a node's watch, sent then.
@@ -116,6 +118,7 @@ impl KeeperTask {
             retention,
             nodes,
             calls: FuturesUnordered::new(),
+            lanes: Lanes::default(),
             mail: Vec::new(),
             orphans: BTreeMap::new(),
             orphans_due: BTreeSet::new(),
@@ -225,7 +228,9 @@ impl KeeperTask {
             self.call(Of::OrphanAcquire(id), call);
         }
         if let Some(call) = orphan.release.take() {
-            self.call(Of::OrphanRelease(id), call);
+            let node = orphan.node.clone();
+            self.lanes.sent(&node);
+            self.call(Of::OrphanRelease(id, node), call);
         }
         self.orphans.insert(id, orphan);
         self.attend(id, now);
@@ -236,9 +241,10 @@ impl KeeperTask {
         let Some(orphan) = self.orphans.get_mut(&id) else {
             return;
         };
-        if orphan.machine.next_release(now) {
-            let call = orphan.node.call(orphan.release_request());
-            self.call(Of::OrphanRelease(id), call);
+        if orphan.machine.is_due(now) {
+            if let Some(Next::Release(id)) = self.lanes.release(&orphan.node, id) {
+                self.release(id, now);
+            }
         } else if orphan.machine.is_done(now) {
             orphan.tell_cleaned();
             self.orphans.remove(&id);
@@ -248,6 +254,35 @@ impl KeeperTask {
                 self.orphans_due.insert((at, id));
             }
         }
+    }
+
+    /// Sends the release of an orphan, for which there is room in its lane.
+    fn release(&mut self, id: u64, now: Time) {
+        let Some(orphan) = self.orphans.get_mut(&id) else {
+            return;
+        };
+        let node = orphan.node.clone();
+        if orphan.machine.next_release(now) {
+            let call = node.call(orphan.release_request());
+            self.call(Of::OrphanRelease(id, node), call);
+        } else {
+            // It has waited for too long.
+            self.lanes.ended(&node, 1);
+            self.attend(id, now);
+        }
+    }
+
+    /// Requests about so many claims have come to their end: sends what waited for that.
+    fn ended(&mut self, node: &Node, claims: usize, now: Time) {
+        self.lanes.ended(node, claims);
+        let mut batches = Batches::default();
+        while let Some(next) = self.lanes.next(node) {
+            match next {
+                Next::Ask(hold, member) => self.ask(hold, member, now, &mut batches),
+                Next::Release(id) => self.release(id, now),
+            }
+        }
+        self.renew_all(batches);
     }
 
     fn attend_due(&mut self, now: Time) {
@@ -274,41 +309,50 @@ impl KeeperTask {
             match hold.status(now) {
                 Status::Held => {
                     self.adopt_late(&hold, now);
-                    self.ask(&hold, now, &mut batches);
+                    while let Some(member) = hold.next_due(now) {
+                        let node = &hold.layout.place(member).node;
+                        let next = self.lanes.ask(node, hold.clone(), member);
+                        if let Some(Next::Ask(hold, member)) = next {
+                            self.ask(hold, member, now, &mut batches);
+                        }
+                    }
                     self.keeper.reschedule(&hold);
                 }
                 Status::Lost(_) => self.give_back(&hold, now),
                 Status::Releasing => self.keeper.forget(&hold),
             }
         };
-        if !batches.0.is_empty() {
-            for batch in batches.0 {
-                self.renew(batch);
-            }
-        }
+        self.renew_all(batches);
         is_watch_due
     }
 
-    fn ask(&mut self, hold: &Arc<Hold>, now: Time, batches: &mut Batches) {
-        while let Some((member, ask, stated)) = hold.next_ask(now) {
-            let place = hold.layout.place(member);
-            let asked = Asked {
-                hold: hold.clone(),
-                member,
-                asking: Asking::Missing,
-                lease: stated.lease,
-                sent: now,
-            };
-            match ask {
-                Ask::Renew => {
-                    let claim = asked.hold.claim(member, stated);
-                    batches.add(place, claim, asked);
-                }
-                Ask::Reacquire => {
-                    let call = place.node.call(hold.reacquire_request(now, member, stated));
-                    self.call(Of::Reacquire(asked), call);
-                }
+    /// Asks a member of a hold, for which there is room in its lane.
+    fn ask(&mut self, hold: Arc<Hold>, member: MemberId, now: Time, batches: &mut Batches) {
+        let Some((ask, stated)) = hold.ask(now, member) else {
+            let node = hold.layout.place(member).node.clone();
+            self.lanes.ended(&node, 1);
+            return;
+        };
+        let asked = Asked {
+            hold: hold.clone(),
+            member,
+            asking: Asking::Missing,
+            lease: stated.lease,
+            sent: now,
+        };
+        let place = hold.layout.place(member);
+        match ask {
+            Ask::Renew => batches.add(place, hold.claim(member, stated), asked),
+            Ask::Reacquire => {
+                let call = place.node.call(hold.reacquire_request(now, member, stated));
+                self.call(Of::Reacquire(asked), call);
             }
+        }
+    }
+
+    fn renew_all(&mut self, batches: Batches) {
+        for batch in batches.0 {
+            self.renew(batch);
         }
     }
 
@@ -329,10 +373,20 @@ impl KeeperTask {
 
     fn handle(&mut self, of: Of, result: &Result<Reply, TransportError>, now: Time) {
         match of {
-            Of::Renewal(renewing) => self.renewed(renewing, result, now),
+            Of::Renewal(renewing) => {
+                let claims = renewing.len();
+                let node = renewing
+                    .first()
+                    .map(|asked| asked.hold.layout.place(asked.member).node.clone());
+                self.renewed(renewing, result, now);
+                if let Some(node) = node {
+                    self.ended(&node, claims, now);
+                }
+            }
             Of::Reacquire(asked) => {
                 asked.hold.end_ask(asked.member);
                 self.answered(&asked, result, now);
+                self.ended(&asked.hold.layout.place(asked.member).node, 1, now);
             }
             Of::Late(asked) => self.answered(&asked, result, now),
             Of::OrphanAcquire(id) => {
@@ -341,11 +395,12 @@ impl KeeperTask {
                 }
                 self.attend(id, now);
             }
-            Of::OrphanRelease(id) => {
+            Of::OrphanRelease(id, node) => {
                 if let Some(orphan) = self.orphans.get_mut(&id) {
                     orphan.released(now, result);
                 }
                 self.attend(id, now);
+                self.ended(&node, 1, now);
             }
             Of::Lowering(asked) => {
                 if let Ok(Reply::Release(ReleaseReply::NotYours)) = result {

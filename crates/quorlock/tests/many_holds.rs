@@ -1,0 +1,143 @@
+//! So many holds of one client that a node cannot do all at once what they need.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
+)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quorlock::transport::{
+    Call, Cause, Channel, Listener, Request, Subscription, Transport, TransportError,
+};
+use quorlock::{EmbeddedNode, Guard, Locks};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// How long a node takes for one claim that is renewed or released.
+const COST: Duration = Duration::from_micros(100);
+
+/// How long callers wait for an answer.
+const CALL_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// A node that does one thing after the other, also what its callers do not wait for any more.
+#[derive(Clone)]
+struct Busy {
+    node: EmbeddedNode,
+    busy_until: Arc<Mutex<Instant>>,
+    /// Requests without an answer.
+    waiting: Arc<AtomicUsize>,
+    /// How many of them there may be: more are refused before they are sent.
+    most_waiting: usize,
+}
+
+impl Busy {
+    fn new(most_waiting: usize) -> Self {
+        Busy {
+            node: EmbeddedNode::new(),
+            busy_until: Arc::new(Mutex::new(Instant::now())),
+            waiting: Arc::default(),
+            most_waiting,
+        }
+    }
+
+    /// When the node has done this, after all that came before.
+    fn done(&self, claims: usize) -> Instant {
+        let mut busy_until = self.busy_until.lock().unwrap();
+        let cost = COST * u32::try_from(claims).unwrap();
+        *busy_until = (*busy_until).max(Instant::now()) + cost;
+        *busy_until
+    }
+}
+
+impl std::fmt::Debug for Busy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.node.fmt(f)
+    }
+}
+
+impl Transport for Busy {
+    fn call(&self, request: Request) -> Call {
+        let claims = match &request {
+            Request::Renew(ask) => ask.claims.len(),
+            Request::Release(_) => 1,
+            // To begin with there is time enough.
+            _ => return self.node.call(request),
+        };
+        if self.most_waiting <= self.waiting.load(Ordering::Relaxed) {
+            let error = TransportError::definite(Cause::Unreachable, "too many: nothing was sent");
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let (done, busy) = (self.done(claims), self.clone());
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(async move {
+            sleep_until(done).await;
+            let reply = busy.node.call(request).await;
+            busy.waiting.fetch_sub(1, Ordering::Relaxed);
+            let _ = answer.send(reply);
+        });
+        Box::pin(async move {
+            match timeout(CALL_TIMEOUT, answered).await {
+                Ok(Ok(reply)) => reply,
+                _ => Err(TransportError::indeterminate(Cause::TimedOut, "no answer")),
+            }
+        })
+    }
+
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        self.node.subscribe(channel, listener)
+    }
+
+    fn address(&self) -> &str {
+        self.node.address()
+    }
+}
+
+async fn hold(locks: &Locks, many: usize) -> Vec<Guard> {
+    let mut guards = Vec::with_capacity(many);
+    for number in 0..many {
+        let lock = locks.lock(format!("many:{number}"));
+        guards.push(lock.acquire().await.unwrap());
+    }
+    guards
+}
+
+/// Renewing all takes 0.6 of the second from one renewal to the next, and three times the time-out of a call. Sent all
+/// at once, most get no answer in time, and are sent again while the node still does what no caller waits for.
+#[tokio::test(start_paused = true)]
+async fn renewals_that_take_longer_than_a_call_may_lose_no_hold() {
+    let node = Busy::new(usize::MAX);
+    let builder = Locks::builder().watchdog_lease(Duration::from_secs(3));
+    let locks = builder.on_node(node).unwrap();
+    let guards = hold(&locks, 6_000).await;
+    for second in 0..30 {
+        let held = guards.iter().filter(|guard| guard.is_held()).count();
+        assert_eq!(held, guards.len(), "after {second} s");
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// More than the connection takes at once, and more than the node does within the time-out of a call.
+#[tokio::test(start_paused = true)]
+async fn closing_gives_back_what_many_dropped_guards_held() {
+    let node = Busy::new(2_000);
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let guards = hold(&locks, 20_000).await;
+    drop(guards);
+    locks.close().await;
+    assert_eq!(node.node.names().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_gives_back_what_many_guards_hold() {
+    let node = Busy::new(2_000);
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let _guards = hold(&locks, 20_000).await;
+    locks.close().await;
+    assert_eq!(node.node.names().len(), 0);
+}
