@@ -6,7 +6,7 @@
 
 mod driver;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,11 @@ pub(crate) use self::driver::Driver;
 use crate::error;
 use crate::timer::Instant;
 
-/// How many requests may wait for their replies.
+/// How many replies the server may owe.
 const MOST_WAITING: usize = 65_536;
+
+/// How many that had their replies stay in the list, behind the oldest that was not taken.
+const KEPT: usize = 1024;
 
 type Reply = Result<Value, TransportError>;
 
@@ -36,8 +39,11 @@ struct State {
     waiting: VecDeque<Waiting>,
     /// The number of the first that waits.
     first: u64,
-    /// How many of them, from the first, have had their replies: callers that have not taken them yet.
+    /// How many of them, from the first, have had their replies: the server owes the rest.
     replied: usize,
+    /// Replies that their callers have not taken for long: each is that of a future that still exists, and was not
+    /// polled.
+    aside: BTreeMap<u64, Reply>,
     /// No request is out of time before this.
     earliest: Option<Instant>,
     /// Why the connection can be used no more.
@@ -66,6 +72,7 @@ impl Multiplexer {
             waiting: VecDeque::new(),
             first: 0,
             replied: 0,
+            aside: BTreeMap::new(),
             earliest: None,
             closed: None,
             driver: None,
@@ -85,7 +92,7 @@ impl Multiplexer {
         if let Some(error) = &state.closed {
             return Err(error::unreachable(error.detail.clone()));
         }
-        if MOST_WAITING <= state.waiting.len() {
+        if MOST_WAITING <= state.waiting.len() - state.replied {
             return Err(error::unreachable(
                 "too many requests wait for this server: nothing was sent",
             ));
@@ -149,17 +156,26 @@ impl State {
             Slot::Answered(_) | Slot::Left => passed.unwanted.push(value),
         }
         self.replied += 1;
-        self.forget_those_that_left();
+        self.shorten();
         true
     }
 
-    /// Forgets the requests at the front whose replies have come and whose callers have gone.
-    fn forget_those_that_left(&mut self) {
+    /// Forgets the requests at the front whose replies have come and whose callers have gone. Where a caller has not
+    /// taken its reply, that is put aside after a while: all that came later would stay in the list behind it.
+    fn shorten(&mut self) {
         while 0 < self.replied
-            && let Some(Waiting {
-                slot: Slot::Left, ..
-            }) = self.waiting.front()
+            && let Some(Waiting { slot, .. }) = self.waiting.front_mut()
         {
+            match std::mem::replace(slot, Slot::Left) {
+                Slot::Left => {}
+                Slot::Answered(reply) if KEPT < self.replied => {
+                    self.aside.insert(self.first, reply);
+                }
+                stays => {
+                    *slot = stays;
+                    return;
+                }
+            }
             self.waiting.pop_front();
             self.first += 1;
             self.replied -= 1;
@@ -234,6 +250,9 @@ impl Future for Answer {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
         let mut state = self.multiplexer.lock();
+        if let Some(reply) = state.aside.remove(&self.number) {
+            return Poll::Ready(reply);
+        }
         let slot = state
             .slot(self.number)
             .expect("BUG: an answer was forgotten, or is polled again");
@@ -242,7 +261,7 @@ impl Future for Answer {
             Slot::Open(none) => *none = Some(cx.waker().clone()),
             Slot::Answered(_) => {
                 let slot = std::mem::replace(slot, Slot::Left);
-                state.forget_those_that_left();
+                state.shorten();
                 if let Slot::Answered(reply) = slot {
                     return Poll::Ready(reply);
                 }
@@ -258,10 +277,14 @@ impl Drop for Answer {
         let mut state = self.multiplexer.lock();
         if let Some(slot) = state.slot(self.number) {
             let before = std::mem::replace(slot, Slot::Left);
-            state.forget_those_that_left();
+            state.shorten();
             // Whatever a waker or a value does when it is dropped, it does not do it here inside.
             drop(state);
             drop(before);
+        } else {
+            let reply = state.aside.remove(&self.number);
+            drop(state);
+            drop(reply);
         }
     }
 }
@@ -333,6 +356,75 @@ mod tests {
         server.write_all(b":1\r\n:2\r\n").await.unwrap();
         assert_eq!(two.await, Ok(Value::Int(2)));
         assert!(multiplexer.lock().waiting.is_empty());
+    }
+
+    /// Replies to so many requests with `:1`, and then to no more.
+    async fn answer(mut server: DuplexStream, many: usize) {
+        let len = redis::cmd("PING").get_packed_command().len();
+        let mut left = many * len;
+        let (mut owed, mut buffer) = (0, vec![0; 64 * 1024]);
+        while 0 < left {
+            let read = server.read(&mut buffer).await.unwrap();
+            left -= read;
+            owed += read;
+            server
+                .write_all(&b":1\r\n".repeat(owed / len))
+                .await
+                .unwrap();
+            owed %= len;
+        }
+        std::future::pending().await
+    }
+
+    /// Futures that are neither polled nor dropped keep their answers, and keep no other call from being sent.
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_are_not_taken_do_not_count_as_requests_that_wait() {
+        let (multiplexer, server) = connected();
+        timer::spawn(answer(server, 200_000));
+        let mut kept = Vec::new();
+        for round in 0..100 {
+            let mut answers: Vec<_> = (0..2_000).map(|_| ask(&multiplexer, "PING")).collect();
+            // Every second one of the first rounds, 70,000 in all, and a single one later.
+            match round {
+                0..70 => kept.extend(answers.split_off(1_000)),
+                80 => kept.extend(answers.pop()),
+                _ => {}
+            }
+            for answer in answers {
+                assert_eq!(answer.await, Ok(Value::Int(1)));
+            }
+            let state = multiplexer.lock();
+            assert!(
+                state.waiting.len() <= KEPT + 2_000,
+                "{}",
+                state.waiting.len()
+            );
+        }
+        assert_eq!(kept.len(), 70_001);
+        drop(kept.split_off(40_000));
+        for answer in kept {
+            assert_eq!(answer.await, Ok(Value::Int(1)));
+        }
+        let state = multiplexer.lock();
+        assert!(state.waiting.is_empty() && state.aside.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_server_owes_is_bounded() {
+        let (multiplexer, server) = connected();
+        let mut answers: Vec<_> = (0..MOST_WAITING)
+            .map(|_| ask(&multiplexer, "PING"))
+            .collect();
+        // Whether or not the callers still wait for it.
+        drop(answers.split_off(1_000));
+        let deadline = timer::now() + Duration::from_secs(2);
+        let refused = multiplexer.send(&redis::cmd("PING"), deadline);
+        assert_eq!(refused.unwrap_err().execution, Execution::Definite);
+        timer::spawn(answer(server, MOST_WAITING + 1));
+        for answer in answers {
+            assert_eq!(answer.await, Ok(Value::Int(1)));
+        }
+        assert_eq!(ask(&multiplexer, "PING").await, Ok(Value::Int(1)));
     }
 
     #[tokio::test(start_paused = true)]
