@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
-use quorlock_sim::fault::{Fault, Suspended};
-use quorlock_sim::plan::{LockKind, Nodes, Persistence, Plan, Workload};
+use quorlock_sim::fault::{Direction, Fault, Suspended};
+use quorlock_sim::plan::{LockKind, Nodes, Persistence, Plan, Watchdog, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
 use quorlock_sim::span::Span;
 use quorlock_sim::swarm::Swarm;
@@ -208,4 +208,69 @@ fn a_wait_outlasts_a_restart_of_the_server_that_is_shorter() {
     assert_eq!(count(&waits.failed), 0, "{} won", count(&waits.won));
     // Both clients of ten runs, at each of three restarts, but for those that were not waiting just then.
     assert!(40 < count(&waits.across), "{}", count(&waits.across));
+}
+
+/// Writes, begins to read beside that, stops to write while its server is away, and reads to the end.
+async fn goes_on_reading(ctx: Context) {
+    let owner = ctx.locks().owner();
+    let Ok(writing) = owner.write("page").acquire().await else {
+        return;
+    };
+    let Ok(reading) = owner.read("page").acquire().await else {
+        return;
+    };
+    ctx.sleep(Duration::from_millis(200)).await;
+    assert!(writing.release().await.is_err(), "the server is away");
+    reading.lost().await;
+}
+
+/// Another client reads now and then: every reader is let in once the server is back, though one never leaves.
+#[test]
+fn what_a_writer_could_not_release_does_not_keep_readers_out_for_as_long_as_it_reads() {
+    for (lock, count) in [(LockKind::Single, 1), (LockKind::Redlock, 3)] {
+        let entered = Arc::new(AtomicU64::new(0));
+        let plan = Plan {
+            lock,
+            nodes: Nodes {
+                count,
+                ..Nodes::default()
+            },
+            workload: Workload {
+                lease: Span::secs(30),
+                watchdog: Watchdog::On,
+                ..Workload::default()
+            },
+            duration: Span::secs(32),
+            clients: 2,
+            faults: vec![Fault::Cut {
+                at: Span::millis(200),
+                lasts: Span::secs(18),
+                clients: vec![0],
+                nodes: (0..count).collect(),
+                direction: Direction::Both,
+            }],
+            ..Plan::default()
+        };
+        let place = entered.clone();
+        let simulation = Simulation::new(plan, move |ctx| {
+            let entered = place.clone();
+            async move {
+                if ctx.client() == 0 {
+                    return goes_on_reading(ctx).await;
+                }
+                loop {
+                    ctx.sleep(Duration::from_secs(6)).await;
+                    let lock = ctx.read(&["page".to_owned()]);
+                    if let Ok(reading) = lock.wait(Duration::from_secs(1)).acquire().await {
+                        entered.fetch_add(1, Ordering::Relaxed);
+                        let _ = reading.release().await;
+                    }
+                }
+            }
+        });
+        let run = simulation.run(1);
+        let is_violated = matches!(run.verdict, Verdict::Violated(_));
+        assert!(!is_violated, "{lock:?}: {:?}", run.verdict);
+        assert!(0 < entered.load(Ordering::Relaxed), "{lock:?}");
+    }
 }

@@ -120,6 +120,12 @@ impl Orphan {
         }
     }
 
+    /// The claim does not end by itself before `gone`: others keep it alive. Until then releases are tried again.
+    pub fn keep_alive(&mut self, gone: Time) {
+        self.gone = self.gone.max(gone);
+        self.tries = self.tries.min(TRIES - 2);
+    }
+
     /// Whether nothing is left to do.
     #[must_use]
     pub fn is_done(&self, now: Time) -> bool {

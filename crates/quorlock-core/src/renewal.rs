@@ -313,6 +313,15 @@ impl Renewal {
         self.watchdog = None;
     }
 
+    /// How it was lost, if that is known. The clock is not looked at.
+    #[must_use]
+    pub fn lost(&self) -> Option<Lost> {
+        match self.status {
+            Status::Lost(lost) => Some(lost),
+            Status::Held | Status::Releasing => None,
+        }
+    }
+
     /// Whether it is known to be lost. The clock is not looked at.
     #[must_use]
     pub fn is_over(&self) -> bool {

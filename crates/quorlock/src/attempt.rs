@@ -26,6 +26,7 @@ use crate::listen::Ears;
 use crate::runtime::Timer;
 use crate::telemetry;
 use crate::trust::Asking;
+use crate::under::Under;
 
 mod raise;
 
@@ -40,7 +41,7 @@ pub(crate) struct Wanted {
     pub(crate) is_watched: bool,
     pub(crate) patience: Patience,
     /// Who writes what is to be read.
-    pub(crate) under: Option<OwnerId>,
+    pub(crate) under: Option<Under>,
 }
 
 impl Wanted {
@@ -54,7 +55,9 @@ impl Wanted {
                     millis: millis_of(client.config.place()),
                 },
             }),
-            Mode::Read => Access::Read { under: self.under },
+            Mode::Read => Access::Read {
+                under: self.under.as_ref().map(|under| under.writer),
+            },
             Mode::Write => Access::Write,
         }
     }
@@ -318,7 +321,7 @@ impl Attempt {
             running.began,
             self.wanted.layout.clone(),
             running.owner,
-            self.wanted.under,
+            self.wanted.under.clone(),
             running.tokens(&self.wanted.layout),
             config.retention,
             renewal,

@@ -1,7 +1,7 @@
 //! One hold: what the guards of it, its renewals and its release share.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use crate::layout::Layout;
 use crate::mutex::Mutex;
 use crate::telemetry;
 use crate::trust::Asking;
+use crate::under::{Readers, Under};
 
 #[derive(Debug)]
 pub(crate) struct Hold {
@@ -30,6 +31,8 @@ pub(crate) struct Hold {
     pub(crate) owner: OwnerId,
     /// Who wrote what it began to read.
     under: Option<OwnerId>,
+    /// Who reads beside what it writes.
+    readers: OnceLock<Readers>,
     pub(crate) tokens: Box<[Token]>,
     pub(crate) retention: Retention,
     /// When the round that won it began.
@@ -51,6 +54,8 @@ struct State {
     is_told: bool,
     standing: Vec<Standing>,
     late: Vec<Late>,
+    /// What it began to read beside; until it is over, and renews no more.
+    beside: Option<Under>,
     waiting: Vec<(u64, Waker)>,
     next_waiting: u64,
 }
@@ -138,13 +143,14 @@ impl Hold {
         began: Time,
         layout: Arc<Layout>,
         owner: OwnerId,
-        under: Option<OwnerId>,
+        under: Option<Under>,
         tokens: Box<[Token]>,
         retention: Retention,
         renewal: Renewal,
         standing: Vec<Standing>,
         late: Vec<Late>,
     ) -> Self {
+        let writer = under.as_ref().map(|under| under.writer);
         let state = State {
             renewal,
             count: 1,
@@ -153,18 +159,25 @@ impl Hold {
             is_told: false,
             standing,
             late,
+            beside: under,
             waiting: Vec::new(),
             next_waiting: 0,
         };
         Hold {
             layout,
             owner,
-            under,
+            under: writer,
+            readers: OnceLock::new(),
             tokens,
             retention,
             began,
             state: Mutex::new(state),
         }
+    }
+
+    /// Who reads beside what it writes.
+    pub(crate) fn readers(&self) -> &Readers {
+        self.readers.get_or_init(Readers::default)
     }
 
     /// What the hold is worth now. Whoever finds out that it is lost tells the others.
@@ -178,6 +191,7 @@ impl Hold {
         let result = change(&mut state);
         let mut ended = None;
         let woken = if state.renewal.is_over() {
+            state.beside = None;
             if !std::mem::replace(&mut state.is_told, true) {
                 ended = Some((state.renewal.status(now), state.is_leaked));
             }
@@ -397,16 +411,21 @@ impl Hold {
         self.change(now, |state| state.renewal.close(now))
     }
 
-    /// The members on which a claim may stand whose acquire is not under way any more; none of a leaked hold.
+    /// The members on which a claim may stand whose acquire is not under way any more.
+    ///
+    /// Of a leaked hold there are none: its claims end with their lease. But a writer's is not left to those who read
+    /// beside it, and keep it alive.
     pub(crate) fn claimed(&self) -> Vec<MemberId> {
         let state = self.state.lock();
-        if state.is_leaked {
-            return Vec::new();
-        }
+        let has_expired = state.renewal.lost() == Some(Lost::Expired);
+        let is_left = |member: MemberId| {
+            let is_written = self.layout.place(member).mode == Mode::Write;
+            state.is_leaked && !(is_written && has_expired && self.readers().are_there())
+        };
         self.layout
             .members
             .all()
-            .filter(|m| m.get(&state.standing) == Some(&Standing::Claimed))
+            .filter(|m| m.get(&state.standing) == Some(&Standing::Claimed) && !is_left(*m))
             .collect()
     }
 

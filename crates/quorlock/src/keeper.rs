@@ -30,6 +30,7 @@ use crate::mutex::Mutex;
 use crate::runtime::Runtime;
 use crate::telemetry;
 use crate::trust::{Asking, answer};
+use crate::under::Readers;
 
 /// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
 /// machine was suspended, the clock does.
@@ -115,6 +116,9 @@ pub(crate) struct Orphaned {
     name: Name,
     mode: Mode,
     owner: OwnerId,
+    lease: Lease,
+    /// Whose renewals keep the claim alive.
+    readers: Option<Readers>,
     acquire: Option<Call>,
     release: Option<Call>,
 }
@@ -139,9 +143,32 @@ impl Orphaned {
             name: place.name.clone(),
             mode: place.mode,
             owner,
+            lease,
+            readers: None,
             acquire,
             release: None,
         }
+    }
+
+    /// The claim of a hold that has ended on a member.
+    pub(crate) fn of(hold: &Hold, member: MemberId, now: Time, acquire: Option<Call>) -> Self {
+        let place = hold.layout.place(member);
+        let mut orphan = Orphaned::new(place, hold.owner, now, hold.lease(), acquire);
+        if place.mode == Mode::Write {
+            orphan.readers = Some(hold.readers().clone());
+        }
+        orphan
+    }
+
+    /// Whether the renewals of others keep the claim alive.
+    pub(crate) fn has_readers(&self) -> bool {
+        self.readers.as_ref().is_some_and(Readers::are_there)
+    }
+
+    /// The release of a writer failed, and its own reader goes on: the claim does not end with its lease, as the
+    /// renewals of that extend the hash in which both are. It is not given up before the reader has ended.
+    pub(crate) fn keep_alive(&mut self, now: Time) {
+        self.machine.keep_alive(self.node.gone(now, self.lease));
     }
 
     /// The same with its release under way already.
@@ -340,6 +367,12 @@ impl Keeper {
     /// Wakes the task, to look again whether it is idle.
     pub(crate) fn wake(&self) {
         self.with(|_| true);
+    }
+
+    /// Whether the client is closed or gone.
+    fn is_ending(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.is_closed || inner.is_finishing
     }
 
     /// Whether nobody renews and cleans up any more.

@@ -64,6 +64,7 @@ mod release;
 mod runtime;
 mod telemetry;
 mod trust;
+mod under;
 mod while_held;
 
 pub use config::LocksBuilder;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::acquisition::Patience;
-use quorlock_core::owner::OwnerId;
 
 use crate::acquire::Acquiring;
 use crate::attempt::{Waits, Wanted};
@@ -14,6 +13,7 @@ use crate::guard::Guard;
 use crate::layout::Layout;
 use crate::locks::layout;
 use crate::owner::Owner;
+use crate::under::Under;
 
 /// One lock, or several taken together. Cheap to clone, to be acquired any number of times.
 ///
@@ -143,7 +143,7 @@ impl Lock {
     /// A new hold; `under` is who writes what is to be read.
     pub(crate) fn acquire_anew(
         &self,
-        under: Option<OwnerId>,
+        under: Option<Under>,
         waits: Waits,
     ) -> impl Future<Output = Result<Guard, AcquireError>> {
         match self.wait {
@@ -154,7 +154,7 @@ impl Lock {
 
     pub(crate) fn try_anew(
         &self,
-        under: Option<OwnerId>,
+        under: Option<Under>,
     ) -> impl Future<Output = Result<Guard, AcquireError>> {
         self.hold(Patience::Try, under, Waits::UNBOUNDED)
     }
@@ -162,7 +162,7 @@ impl Lock {
     async fn hold(
         &self,
         patience: Patience,
-        under: Option<OwnerId>,
+        under: Option<Under>,
         waits: Waits,
     ) -> Result<Guard, AcquireError> {
         if self.client.is_closed() {

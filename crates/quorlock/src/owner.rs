@@ -8,7 +8,6 @@ use std::sync::{Arc, Weak};
 
 use quorlock_core::backoff::Backoff;
 use quorlock_core::message::Mode;
-use quorlock_core::owner::OwnerId;
 use quorlock_core::time::Time;
 
 use crate::attempt::Waits;
@@ -20,6 +19,7 @@ use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::locks::Locks;
 use crate::mutex::Mutex;
+use crate::under::Under;
 use turns::Turns;
 
 /// An identity: acquiring a name again through it re-enters the hold it has, instead of waiting for itself.
@@ -126,7 +126,7 @@ impl Owner {
 
     /// The slot of a lock, and as whom the owner writes what it is going to read. Slots that are not in use are
     /// forgotten on the way.
-    fn slot(&self, layout: &Layout) -> Result<(Arc<Slot>, Option<OwnerId>), AcquireError> {
+    fn slot(&self, layout: &Layout) -> Result<(Arc<Slot>, Option<Under>), AcquireError> {
         let mut slots = self.holds.lock();
         slots.retain(|_, slot| 1 < Arc::strong_count(slot) || slot.live().is_some());
         if let Some(slot) = slots.get(&layout.key)
@@ -153,14 +153,14 @@ fn contended(client: &Client, layout: &Layout, waits: Waits) -> AcquireError {
 }
 
 /// Whether an owner that has this hold can acquire the layout as well; if it is to read what the hold writes, as whom.
-fn beside(hold: &Hold, layout: &Layout) -> Result<Option<OwnerId>, AcquireError> {
+fn beside(hold: &Hold, layout: &Layout) -> Result<Option<Under>, AcquireError> {
     let names = || layout.title();
     let (held, wanted) = (&hold.layout.parts, &layout.parts);
     if let ([held], [wanted]) = (&**held, &**wanted)
         && held.is_same_place(wanted)
     {
         match (held.mode, wanted.mode) {
-            (Mode::Write, Mode::Read) => return Ok(Some(hold.owner)),
+            (Mode::Write, Mode::Read) => return Ok(Some(Under::new(hold.owner, hold.readers()))),
             (Mode::Read, Mode::Write) => return Err(AcquireError::Upgrade { names: names() }),
             _ => {}
         }

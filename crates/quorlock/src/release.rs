@@ -133,11 +133,9 @@ impl Releasing {
             return;
         }
         let now = self.client.now();
-        let lease = self.hold.lease();
         let orphan = |member| {
-            let place = self.hold.layout.place(member);
             self.hold.gone_from(member);
-            Orphaned::new(place, self.hold.owner, now, lease, None)
+            Orphaned::of(&self.hold, member, now, None)
         };
         let failed = self.failed.drain(..).map(|(member, _)| orphan(member));
         let calls = self.calls.drain();
@@ -150,7 +148,6 @@ impl Releasing {
 /// Takes in what the members say that had not answered when the round was won. Those that still have not are sent a
 /// release behind the acquire, and the keeper waits for them.
 fn hear_late(client: &Client, hold: &Arc<Hold>, now: Time) {
-    let lease = hold.lease();
     let orphans = hold.take_late().into_iter();
     let orphans = orphans.filter_map(|mut late| match late.poll() {
         Poll::Ready(result) => {
@@ -159,8 +156,7 @@ fn hear_late(client: &Client, hold: &Arc<Hold>, now: Time) {
         }
         Poll::Pending => {
             let member = late.member;
-            let place = hold.layout.place(member);
-            let mut orphan = Orphaned::new(place, hold.owner, now, lease, Some(late.call));
+            let mut orphan = Orphaned::of(hold, member, now, Some(late.call));
             orphan.send_release(now);
             hold.gone_from(member);
             Some(orphan)

@@ -10,7 +10,10 @@
 
 use std::time::Duration;
 
-use quorlock::{AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Lost, Mode, Name};
+use quorlock::{
+    AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Lost, Mode, Name, Persistence,
+    ReleaseError,
+};
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -110,6 +113,73 @@ async fn story_22_a_writer_goes_on_reading_renewed_and_others_are_told() {
         sleep(SECOND).await;
         assert!(nodes.iter().all(|node| node.names().is_empty()));
     }
+}
+
+/// The server was away for longer than the release is tried; the reader's renewals keep what it left behind.
+#[tokio::test(start_paused = true)]
+async fn a_writer_whose_release_failed_does_not_write_for_as_long_as_it_reads() {
+    for away in [5, 20] {
+        let node = EmbeddedNode::new().persistence(Persistence::EveryWrite);
+        let locks = Locks::on_node(node.clone()).unwrap();
+        let other = Locks::on_node(node.clone()).unwrap();
+        let owner = locks.owner();
+        let writer = owner.write("a").acquire().await.unwrap();
+        let reader = owner.read("a").acquire().await.unwrap();
+        node.kill();
+        let released = writer.release().await;
+        assert!(
+            matches!(released, Err(ReleaseError::Unconfirmed { .. })),
+            "{released:?}"
+        );
+        sleep(away * SECOND).await;
+        node.restart();
+        let entered = other.read("a").wait(10 * SECOND).acquire().await;
+        assert!(entered.is_ok(), "away for {away} s: {entered:?}");
+        sleep(120 * SECOND).await;
+        assert!(reader.is_held());
+        drop((entered, reader));
+        sleep(SECOND).await;
+        assert!(node.names().is_empty());
+    }
+}
+
+/// The readers' renewals do not keep the claim of a writer that does not renew.
+#[tokio::test(start_paused = true)]
+async fn a_writer_without_a_watchdog_stops_to_write_when_its_lease_ends_though_it_reads() {
+    for is_leaked in [false, true] {
+        for (nodes, locks) in clients() {
+            let owner = locks.owner();
+            let lock = owner.write("a").lease(20 * SECOND);
+            let writer = lock.acquire().await.unwrap();
+            let reader = owner.read("a").acquire().await.unwrap();
+            if is_leaked {
+                writer.leak();
+            }
+            sleep(15 * SECOND).await;
+            assert!(locks.read("a").try_acquire().await.unwrap().is_none());
+            let entered = locks.read("a").wait(10 * SECOND).acquire().await;
+            assert!(entered.is_ok(), "{is_leaked} {}: {entered:?}", nodes.len());
+            assert!(reader.is_held());
+        }
+    }
+}
+
+/// A server that does not come back: closing waits for no reader.
+#[tokio::test(start_paused = true)]
+async fn closing_ends_the_release_of_a_writer_that_went_on_reading() {
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let owner = locks.owner();
+    let writer = owner.write("a").acquire().await.unwrap();
+    let reader = owner.read("a").acquire().await.unwrap();
+    let waiting = owner.read("a");
+    let mut waiting = Box::pin(waiting.acquire());
+    let _ = timeout(Duration::ZERO, &mut waiting).await;
+    node.kill();
+    writer.release().await.unwrap_err();
+    sleep(20 * SECOND).await;
+    timeout(20 * SECOND, locks.close()).await.unwrap();
+    assert_eq!(reader.lost().await, Lost::Closed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -211,9 +211,7 @@ impl KeeperTask {
 
     fn orphan(&mut self, hold: &Hold, member: MemberId, now: Time) {
         hold.gone_from(member);
-        let place = hold.layout.place(member);
-        let orphan = Orphaned::new(place, hold.owner, now, hold.lease(), None);
-        self.adopt(orphan, now);
+        self.adopt(Orphaned::of(hold, member, now, None), now);
     }
 
     fn adopt(&mut self, mut orphan: Orphaned, now: Time) {
@@ -241,6 +239,9 @@ impl KeeperTask {
         let Some(orphan) = self.orphans.get_mut(&id) else {
             return;
         };
+        if orphan.has_readers() && !self.keeper.is_ending() {
+            orphan.keep_alive(now);
+        }
         if orphan.machine.is_due(now) {
             if let Some(Next::Release(id)) = self.lanes.release(&orphan.node, id) {
                 self.release(id, now);
@@ -397,6 +398,9 @@ impl KeeperTask {
             }
             Of::OrphanRelease(id, node) => {
                 if let Some(orphan) = self.orphans.get_mut(&id) {
+                    if orphan.has_readers() && !self.keeper.is_ending() {
+                        orphan.keep_alive(now);
+                    }
                     orphan.released(now, result);
                 }
                 self.attend(id, now);
