@@ -8,6 +8,7 @@ use quorlock::transport::Wake;
 use crate::call::Call;
 use crate::clock::Clock;
 use crate::draw::{Draw, Purpose};
+use crate::engine::Stop;
 use crate::event::What;
 use crate::executor::Task;
 use crate::fault::Suspended;
@@ -49,6 +50,7 @@ pub(crate) struct ClientState {
     pub(crate) pauses: u32,
     pub(crate) pauses_inside: Vec<Counted>,
     pub(crate) cancels: Vec<Counted>,
+    pub(crate) stop: Option<Stop>,
     /// Woken while it was paused.
     pub(crate) parked: Vec<Key<Task>>,
     /// Heard while it was paused.
@@ -120,6 +122,7 @@ impl ClientState {
             pauses: 0,
             pauses_inside: Vec::new(),
             cancels: Vec::new(),
+            stop: None,
             parked: Vec::new(),
             mail: Vec::new(),
             deadlines: VecDeque::new(),
@@ -241,6 +244,7 @@ impl World {
         state.deadlines.clear();
         state.pauses_inside.clear();
         state.cancels.clear();
+        state.stop = None;
         for key in self.calls.keys(|call| call.client == client) {
             if let Some(call) = self.calls.get_mut(key) {
                 call.is_sent_by_the_dead = call.departs <= now;

@@ -18,6 +18,7 @@ pub use section::Section;
 
 use crate::client::Who;
 use crate::draw::{Draw, Purpose};
+use crate::engine::Stop;
 use crate::plan::{LockKind, Plan};
 use crate::runtime::{SimRuntime, SimTimer};
 use crate::span::Span;
@@ -178,6 +179,14 @@ impl Context {
     #[must_use]
     pub fn random_span(&self, least: Span, most: Span) -> Duration {
         Duration::from_nanos(self.random(least.as_nanos(), most.as_nanos()))
+    }
+
+    /// Stops this process at the `nth` reading of its clock by a lock from now on (from 1), for so long: what it reads is
+    /// old when it goes on, and everything else has gone on meanwhile. Only in the fast lane.
+    ///
+    /// A pause stops a process between two steps, or delays what it sends; this stops it in the middle of a step.
+    pub fn stop_at_clock(&self, nth: u32, lasts: Duration) {
+        with(|world| world.client(self.who.client).stop = Some(Stop::new(nth, lasts)));
     }
 
     /// Waits for a future unless a fault of the plan cancels it: then it is dropped where it stands.

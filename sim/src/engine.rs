@@ -1,5 +1,9 @@
 //! One run, from beginning to end.
 
+mod stop;
+
+pub(crate) use stop::{Stop, go_on_without};
+
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -46,7 +50,8 @@ pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
     loop {
         run_ready();
         match with(World::next) {
-            Next::Ready => {}
+            // What goes on is in the middle of a step of its own.
+            Next::Ready | Next::GoesOn => {}
             Next::Tell(tell) => tell.now(),
             Next::Resume(client) => resume(client),
             Next::Boot(client) => start(client, main),
@@ -110,6 +115,7 @@ enum Next {
     Resume(u16),
     Boot(u16),
     Drop(Vec<Task>),
+    GoesOn,
     Step,
     End,
 }
@@ -131,6 +137,7 @@ impl World {
         self.effects.clear();
         self.effects.resize(plan.faults.len(), 0);
         self.stopped_at = None;
+        self.is_stopped = false;
         let seats = plan.nodes.count;
         self.clients = (0..plan.clients)
             .map(|client| ClientState::new(plan.seed, client))
@@ -236,6 +243,8 @@ impl World {
             What::Replicated(waiting) => self.replicated(waiting),
             What::Write(write) => self.write_arrives(write),
             What::Written(write) => self.written(write),
+            What::GoesOn => return Some(Next::GoesOn),
+            What::Bury => return Some(Next::Drop(std::mem::take(&mut self.graves))),
             What::Step => return Some(Next::Step),
             What::Stop => return Some(self.stop()),
             What::End => return self.end(),

@@ -63,6 +63,10 @@ pub(crate) enum What {
     Write(Key<Write>),
     /// Its answer comes back.
     Written(Key<Write>),
+    /// A process that was stopped in the middle of a step goes on.
+    GoesOn,
+    /// What is left of a process that ended while it was stopped is dropped.
+    Bury,
     /// A step of everything that has to do with sockets.
     Step,
     /// The clients stop working.
@@ -101,6 +105,8 @@ impl What {
             What::Resubscribe(..) => (26, 0, 0),
             What::Replicated(_) => (27, 0, 0),
             What::Step => (28, 0, 0),
+            What::GoesOn => (29, 0, 0),
+            What::Bury => (30, 0, 0),
             What::Stop => (24, 0, 0),
             What::End => (25, 0, 0),
         };

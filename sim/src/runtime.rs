@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 use quorlock::{Runtime, Time, Timer, WallMillis};
 
 use crate::client::Who;
+use crate::engine::go_on_without;
 use crate::event::What;
 use crate::executor::Part;
 use crate::slab::Key;
@@ -16,7 +17,14 @@ pub(crate) struct SimRuntime(pub(crate) Who);
 
 impl Runtime for SimRuntime {
     fn now(&self) -> Time {
-        with(|world| Time::from_nanos(world.read_monotonic(self.0)))
+        let (reading, stop) = with(|world| {
+            let reading = world.read_monotonic(self.0);
+            (reading, world.count_towards_stop(self.0))
+        });
+        if let Some(lasts) = stop {
+            go_on_without(self.0, lasts);
+        }
+        Time::from_nanos(reading)
     }
 
     fn wall_clock(&self) -> WallMillis {

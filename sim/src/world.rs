@@ -55,6 +55,10 @@ pub(crate) struct World {
     pub(crate) links: Vec<Link>,
     /// Which node answers for a node of the plan: client after client, each with every node of the plan.
     pub(crate) routes: Vec<u16>,
+    /// A process is stopped in the middle of a step.
+    pub(crate) is_stopped: bool,
+    /// What is left of a process that ended while it was.
+    pub(crate) graves: Vec<Task>,
     /// When the clients stopped working.
     pub(crate) stopped_at: Option<u64>,
     pub(crate) store: Store,

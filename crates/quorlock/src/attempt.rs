@@ -16,16 +16,16 @@ use quorlock_core::round::{Loss, Order, Outcome, Round};
 use quorlock_core::time::{Time, millis_of};
 use quorlock_core::transport::{Cause, TransportError};
 
-use crate::calls::Calls;
+use crate::calls::{Calls, Received};
 use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, NodeReport};
 use crate::hold::{Hold, Late, Standing};
 use crate::keeper::Orphaned;
 use crate::layout::Layout;
 use crate::listen::Ears;
-use crate::runtime::Timer;
+use crate::runtime::{Runtime, Timer};
 use crate::telemetry;
-use crate::trust::Asking;
+use crate::trust::{Asking, Sent};
 use crate::under::Under;
 
 mod raise;
@@ -117,7 +117,7 @@ struct Running {
     began: Time,
     owner: OwnerId,
     round: Round,
-    calls: Calls<MemberId>,
+    calls: Calls<(MemberId, Sent)>,
     errors: Vec<(MemberId, TransportError)>,
     /// Of a round that was won with unanimous members.
     tokens: Option<Tokens>,
@@ -260,13 +260,12 @@ impl Attempt {
 
     /// Ready with the hold when the round is won, with `None` when it is lost and the next step is due.
     fn poll_round(&mut self, cx: &mut Context<'_>, order: Order) -> Poll<Option<Arc<Hold>>> {
-        let now = self.client.now();
         let owner = self.owner();
-        self.began.get_or_insert(now);
+        self.began.get_or_insert_with(|| self.client.now());
         let running = self
             .running
-            .get_or_insert_with(|| Running::begin(now, owner, &self.wanted, order));
-        let outcome = running.poll(cx, now, &self.client, &self.wanted);
+            .get_or_insert_with(|| Running::begin(self.client.now(), owner, &self.wanted, order));
+        let outcome = running.poll(cx, &self.client, &self.wanted);
         match outcome {
             Outcome::Pending => Poll::Pending,
             Outcome::Won => Poll::Ready(self.win()),
@@ -281,10 +280,13 @@ impl Attempt {
         let mut running = self.running.take()?;
         self.has_place = false;
         self.begin_as_another();
-        let Client { config, .. } = &*self.client;
-        let now = self.client.now();
+        let Client {
+            config, runtime, ..
+        } = &*self.client;
         // What has come meanwhile counts, and what comes later is not to wake this task.
-        running.hear(&mut Context::from_waker(Waker::noop()), now, &self.wanted);
+        let mut cx = Context::from_waker(Waker::noop());
+        running.hear(&mut cx, &**runtime, &self.wanted);
+        let now = self.client.now();
         let until = config
             .max_hold
             .map_or(Time::NEVER, |max| running.began + max);
@@ -307,9 +309,9 @@ impl Attempt {
         let late: Vec<_> = running
             .calls
             .drain()
-            .map(|(member, call)| {
+            .map(|((member, shows), call)| {
                 let sent = running.round.sent(member).unwrap_or(running.began);
-                Late::new(member, sent, lease, call)
+                Late::new(member, sent, shows, lease, call)
             })
             .collect();
         for late in &late {
@@ -337,7 +339,7 @@ impl Attempt {
             return;
         };
         let now = self.client.now();
-        self.problems = running.problems(now, &self.wanted.layout);
+        self.problems = running.problems(&self.wanted.layout);
         // One node of another figure is one node that does not count, for as long as there are enough of the others.
         self.disagreement = (loss == Loss::Denied)
             .then(|| running.disagreement(&self.wanted.layout))
@@ -408,10 +410,10 @@ impl Attempt {
             running.round.may_hold(*m) || had_place && place.mode == Mode::Fair
         });
         let orphans = orphans.map(|(member, place)| {
-            let call = running.calls.take(member);
+            let call = running.calls.take(|(asked, _)| *asked == member);
             let mut orphan = Orphaned::new(place, running.owner, now, lease, call);
             if send == Send::Now {
-                orphan.send_release(now);
+                orphan.send_release(now, &*self.client.runtime);
             }
             orphan
         });
@@ -451,8 +453,7 @@ impl Attempt {
         let known = self.machine.last_loss();
         let why = known.unwrap_or(match &self.running {
             Some(running) if !running.round.has_refused() => {
-                let now = self.client.now();
-                self.problems = running.missing(now, &self.wanted.layout);
+                self.problems = running.missing(&self.wanted.layout);
                 GiveUp::NoQuorum
             }
             _ => GiveUp::Contended,
@@ -491,24 +492,17 @@ impl Running {
         }
     }
 
-    /// Goes on; `now` was read just before.
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut now: Time,
-        client: &Client,
-        wanted: &Wanted,
-    ) -> Outcome {
+    /// Goes on.
+    fn poll(&mut self, cx: &mut Context<'_>, client: &Client, wanted: &Wanted) -> Outcome {
         loop {
             if let Some(raise) = &mut self.raise {
                 return raise.poll(cx, client, wanted, self.owner, &self.round);
             }
             // What is sent now counts from a reading before the first request leaves.
-            self.send(now, client, wanted);
-            if self.hear(cx, now, wanted) {
-                // Whether the lease is still valid is asked after the answers.
-                now = client.now();
-            }
+            self.send(client, wanted);
+            self.hear(cx, &*client.runtime, wanted);
+            // Whether the lease is still valid is asked after the answers.
+            let now = client.now();
             let outcome = self.round.outcome(now);
             match outcome {
                 Outcome::Won => {
@@ -532,14 +526,15 @@ impl Running {
     }
 
     /// Asks whoever is to be asked now.
-    fn send(&mut self, now: Time, client: &Client, wanted: &Wanted) {
+    fn send(&mut self, client: &Client, wanted: &Wanted) {
         if !self.round.has_more_to_ask() {
             return;
         }
+        let now = client.now();
         let fence = client.mint();
         while let Some(member) = self.round.next_ask(now) {
             let place = wanted.layout.place(member);
-            let (replaces, check) = place.ask(now);
+            let question = place.ask();
             let request = Request::Acquire(Acquire {
                 name: place.name.clone(),
                 access: wanted.access(place.mode, client),
@@ -549,42 +544,37 @@ impl Running {
                 fence,
                 retention: client.config.retention,
                 keep: place.keep(FIRST),
-                replaces,
-                check,
+                replaces: question.replaces,
+                check: question.check,
             });
-            self.calls.push(member, place.node.call(request));
+            let tag = (member, question.sent);
+            self.calls.push(tag, place.node.call(request));
         }
     }
 
-    /// Takes in what has come; whether anything has.
-    fn hear(&mut self, cx: &mut Context<'_>, now: Time, wanted: &Wanted) -> bool {
+    /// Takes in what has come.
+    fn hear(&mut self, cx: &mut Context<'_>, clock: &dyn Runtime, wanted: &Wanted) {
         let Running {
             calls,
             round,
             errors,
             ..
         } = self;
-        let mut has_heard = false;
-        calls.poll(cx, |member, result| {
-            has_heard = true;
-            let sent = round.sent(member).unwrap_or(now);
+        calls.poll(cx, clock, |(member, sent), Received { result, at }| {
             let place = wanted.layout.place(member);
-            let answer = place
-                .node
-                .vote(now, sent, &place.name, Asking::NewHold, &result);
+            let answer = place.node.vote(sent, &place.name, Asking::NewHold, &result);
             match result {
                 Err(error) if !error.cause.may_pass() => {
-                    round.handle_denied(now, member, error.execution);
+                    round.handle_denied(at, member, error.execution);
                     errors.push((member, error));
                 }
                 Err(error) => {
-                    round.handle_answer(now, member, answer);
+                    round.handle_answer(at, member, answer);
                     errors.push((member, error));
                 }
-                Ok(_) => round.handle_answer(now, member, answer),
+                Ok(_) => round.handle_answer(at, member, answer),
             }
         });
-        has_heard
     }
 
     fn poll_timeout(&self) -> Time {
@@ -611,27 +601,22 @@ impl Running {
     }
 
     /// What was wrong with the members that did not answer or do not count.
-    fn problems(&self, now: Time, layout: &Layout) -> Vec<NodeReport> {
+    fn problems(&self, layout: &Layout) -> Vec<NodeReport> {
         if self.round.is_healthy() {
             return Vec::new();
         }
-        self.reports(now, layout, |member| self.round.is_silent(member))
+        self.reports(layout, |member| self.round.is_silent(member))
     }
 
     /// The same of a round that has not ended: members that have not answered yet are missing, too.
-    fn missing(&self, now: Time, layout: &Layout) -> Vec<NodeReport> {
-        self.reports(now, layout, |member| self.round.is_unanswered(member))
+    fn missing(&self, layout: &Layout) -> Vec<NodeReport> {
+        self.reports(layout, |member| self.round.is_unanswered(member))
     }
 
-    fn reports(
-        &self,
-        now: Time,
-        layout: &Layout,
-        is_silent: impl Fn(MemberId) -> bool,
-    ) -> Vec<NodeReport> {
+    fn reports(&self, layout: &Layout, is_silent: impl Fn(MemberId) -> bool) -> Vec<NodeReport> {
         let quarantine = |member| {
             let is_quarantined = self.round.is_quarantined(member);
-            is_quarantined.then(|| layout.place(member).node.quarantine(now))?
+            is_quarantined.then(|| layout.place(member).node.quarantine())?
         };
         layout.reports(&self.errors, is_silent, quarantine)
     }

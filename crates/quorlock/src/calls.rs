@@ -1,11 +1,39 @@
 //! Requests under way, polled in place by the future that waits for them.
 
 use std::fmt;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use quorlock_core::message::Reply;
+use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
 
+use crate::runtime::Runtime;
+
+/// The end of a request.
+pub(crate) struct Received {
+    pub(crate) result: Result<Reply, TransportError>,
+    /// A reading of the clock from after the result was taken out of its call.
+    pub(crate) at: Time,
+}
+
+impl Received {
+    /// Dates a result. A reading from before it was taken in is of no use: a process that is stopped between the two
+    /// takes in what other processes did meanwhile, and would date that before they did it.
+    pub(crate) fn now(result: Result<Reply, TransportError>, clock: &dyn Runtime) -> Self {
+        Received {
+            result,
+            at: clock.now(),
+        }
+    }
+}
+
+/// Sends a request if it has not been, and takes its result if it has come. Nobody is woken when it comes later.
+pub(crate) fn poll_once(call: &mut Call, clock: &dyn Runtime) -> Poll<Received> {
+    let result = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    result.map(|result| Received::now(result, clock))
+}
+
+/// Requests under way, each with what tells it from the others.
 pub(crate) struct Calls<T> {
     list: Vec<(T, Call)>,
 }
@@ -31,7 +59,8 @@ impl<T> Calls<T> {
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        mut ended: impl FnMut(T, Result<Reply, TransportError>),
+        clock: &dyn Runtime,
+        mut ended: impl FnMut(T, Received),
     ) {
         let mut index = 0;
         while let Some((_, call)) = self.list.get_mut(index) {
@@ -39,18 +68,15 @@ impl<T> Calls<T> {
                 Poll::Pending => index += 1,
                 Poll::Ready(result) => {
                     let (tag, _) = self.list.remove(index);
-                    ended(tag, result);
+                    ended(tag, Received::now(result, clock));
                 }
             }
         }
     }
 
-    /// The call with this tag, if it has not ended.
-    pub(crate) fn take(&mut self, tag: T) -> Option<Call>
-    where
-        T: PartialEq,
-    {
-        let index = self.list.iter().position(|(other, _)| *other == tag)?;
+    /// The call with such a tag, if it has not ended.
+    pub(crate) fn take(&mut self, is: impl Fn(&T) -> bool) -> Option<Call> {
+        let index = self.list.iter().position(|(tag, _)| is(tag))?;
         Some(self.list.remove(index).1)
     }
 

@@ -93,10 +93,11 @@ impl Confirm {
             lease,
             ..
         } = self;
-        calls.poll(cx, |member, result| match result {
+        let clock = &*client.runtime;
+        calls.poll(cx, clock, |member, received| match received.result {
             Ok(Reply::Renew(replies)) => {
                 let reply = replies.first().copied().unwrap_or(RenewReply::NotYours);
-                hold.renewed(client.now(), member, *sent, *lease, reply);
+                hold.renewed(received.at, member, *sent, *lease, reply);
                 confirming.handle_renewed(member, reply);
             }
             Ok(_) => confirming.handle_failed(member),

@@ -9,20 +9,22 @@ use quorlock_core::fencing::Fence;
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{
-    Access, Acquire, Claim, Mode, Place, Release, RenewReply, Reply, Request, Retention,
+    Access, Acquire, Claim, Mode, Place, Release, RenewReply, Request, Retention,
 };
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Heeded, Lost, Renewal, Status};
 use quorlock_core::round::Answer;
 use quorlock_core::time::Time;
-use quorlock_core::transport::{Call, Execution, TransportError};
+use quorlock_core::transport::{Call, Execution};
 
-use crate::keeper::{Asked, poll_once};
+use crate::calls::{Received, poll_once};
+use crate::keeper::Asked;
 use crate::layout::Layout;
 use crate::mutex::Mutex;
+use crate::runtime::Runtime;
 use crate::telemetry;
-use crate::trust::Asking;
+use crate::trust::{Asking, Sent};
 use crate::under::{Readers, Under};
 
 #[derive(Debug)]
@@ -95,34 +97,37 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Late {
     pub(crate) member: MemberId,
     sent: Time,
+    shows: Sent,
     lease: Lease,
     pub(crate) call: Call,
 }
 
 impl Late {
-    pub(crate) fn new(member: MemberId, sent: Time, lease: Lease, call: Call) -> Self {
+    pub(crate) fn new(member: MemberId, sent: Time, shows: Sent, lease: Lease, call: Call) -> Self {
         Late {
             member,
             sent,
+            shows,
             lease,
             call,
         }
     }
 
     /// The answer, if it has come.
-    pub(crate) fn poll(&mut self) -> Poll<Result<Reply, TransportError>> {
-        poll_once(&mut self.call)
+    pub(crate) fn poll(&mut self, clock: &dyn Runtime) -> Poll<Received> {
+        poll_once(&mut self.call, clock)
     }
 
-    /// What was asked for.
-    pub(crate) fn asked(&self, hold: &Arc<Hold>) -> Asked {
-        Asked {
+    /// What was asked for, and when on the clock by which the node is judged.
+    pub(crate) fn asked(&self, hold: &Arc<Hold>) -> (Asked, Sent) {
+        let asked = Asked {
             hold: hold.clone(),
             member: self.member,
             asking: Asking::NewHold,
             lease: self.lease,
             sent: self.sent,
-        }
+        };
+        (asked, self.shows)
     }
 }
 
@@ -453,15 +458,11 @@ impl Hold {
         }
     }
 
-    /// "The claim is ours", for one member that does not count.
-    pub(crate) fn reacquire_request(
-        &self,
-        now: Time,
-        member: MemberId,
-        stated: Statement,
-    ) -> Request {
+    /// "The claim is ours", for one member that does not count, to be sent now.
+    pub(crate) fn reacquire_request(&self, member: MemberId, stated: Statement) -> (Request, Sent) {
         let place = self.layout.place(member);
-        Request::Acquire(Acquire {
+        let question = place.node.ask(None);
+        let request = Request::Acquire(Acquire {
             name: place.name.clone(),
             access: match place.mode {
                 Mode::Plain => Access::Plain,
@@ -476,8 +477,9 @@ impl Hold {
             retention: self.retention,
             keep: place.keep(stated.number),
             replaces: None,
-            check: place.node.ask(now, None).1,
-        })
+            check: question.check,
+        });
+        (request, question.sent)
     }
 
     pub(crate) fn token(&self, group: usize) -> Token {

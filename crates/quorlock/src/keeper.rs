@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::lease::Lease;
@@ -21,15 +21,16 @@ use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
-use quorlock_core::transport::{Call, TransportError};
+use quorlock_core::transport::Call;
 
+use crate::calls::{Received, poll_once};
 use crate::config::Config;
 use crate::hold::Hold;
 use crate::layout::{Node, Place};
 use crate::mutex::Mutex;
 use crate::runtime::Runtime;
 use crate::telemetry;
-use crate::trust::{Asking, answer};
+use crate::trust::{Asking, Sent, answer};
 use crate::under::Readers;
 
 /// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
@@ -96,16 +97,17 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// The answer to an acquire. Returns whether a claim stands there that is to be released.
-    pub(crate) fn answered(&self, now: Time, result: &Result<Reply, TransportError>) -> bool {
+    /// The answer to an acquire that was sent at `sent`. Returns whether a claim stands there that is to be released.
+    pub(crate) fn answered(&self, sent: Sent, received: &Received) -> bool {
+        let Received { result, at } = received;
         if let Err(error) = result {
             telemetry::node_missing(&self.hold, self.member, error);
         }
         let node = &self.hold.layout.place(self.member).node;
         let name = &self.hold.layout.place(self.member).name;
-        let answer = node.vote(now, self.sent, name, self.asking, result);
+        let answer = node.vote(sent, name, self.asking, result);
         self.hold
-            .answered(now, self.member, self.sent, self.lease, answer)
+            .answered(*at, self.member, self.sent, self.lease, answer)
     }
 }
 
@@ -172,34 +174,35 @@ impl Orphaned {
     }
 
     /// The same with its release under way already.
-    pub(crate) fn with_release(mut self, now: Time, call: Call) -> Self {
+    pub(crate) fn with_release(mut self, now: Time, call: Call, clock: &dyn Runtime) -> Self {
         self.machine.next_release(now);
         self.release = Some(call);
-        self.hear(now);
+        self.hear(clock);
         self
     }
 
     /// Sends the release now, so that it precedes whatever the caller sends next.
-    pub(crate) fn send_release(&mut self, now: Time) {
+    pub(crate) fn send_release(&mut self, now: Time, clock: &dyn Runtime) {
         if self.machine.next_release(now) {
             self.release = Some(self.node.call(self.release_request()));
         }
-        self.hear(now);
+        self.hear(clock);
     }
 
     /// Takes in the answers that have come.
-    pub(crate) fn hear(&mut self, now: Time) {
+    pub(crate) fn hear(&mut self, clock: &dyn Runtime) {
         if let Some(call) = &mut self.acquire
-            && let Poll::Ready(result) = poll_once(call)
+            && let Poll::Ready(received) = poll_once(call, clock)
         {
             self.acquire = None;
-            self.machine.handle_acquire(now, answer(&result));
+            let answer = answer(&received.result);
+            self.machine.handle_acquire(received.at, answer);
         }
         if let Some(call) = &mut self.release
-            && let Poll::Ready(result) = poll_once(call)
+            && let Poll::Ready(received) = poll_once(call, clock)
         {
             self.release = None;
-            self.released(now, &result);
+            self.released(&received);
         }
     }
 
@@ -217,10 +220,10 @@ impl Orphaned {
         })
     }
 
-    fn released(&mut self, now: Time, result: &Result<Reply, TransportError>) {
+    fn released(&mut self, Received { result, at }: &Received) {
         match result {
-            Ok(Reply::Release(reply)) => self.machine.handle_release(now, *reply),
-            _ => self.machine.handle_failed(now),
+            Ok(Reply::Release(reply)) => self.machine.handle_release(*at, *reply),
+            _ => self.machine.handle_failed(*at),
         }
     }
 }
@@ -232,11 +235,6 @@ impl fmt::Debug for Message {
             Message::Dropped(..) => "Dropped",
         })
     }
-}
-
-/// Sends a request if it has not been, and takes its answer if it has come. Nobody is woken when it comes later.
-pub(crate) fn poll_once(call: &mut Call) -> Poll<Result<Reply, TransportError>> {
-    call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 impl Keeper {

@@ -3,15 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quorlock_core::beat::{Beat, Keep};
-use quorlock_core::message::{Check, Mode};
+use quorlock_core::beat::Keep;
+use quorlock_core::message::Mode;
 use quorlock_core::name::Name;
 use quorlock_core::quorum::{MemberId, Members, Threshold};
-use quorlock_core::time::Time;
 use quorlock_core::transport::TransportError;
 
 use crate::error::NodeReport;
-use crate::trust::{Peer, Quarantine};
+use crate::trust::{Peer, Quarantine, Question};
 
 /// One node.
 pub(crate) type Node = Arc<Peer>;
@@ -43,11 +42,10 @@ impl Place {
         }
     }
 
-    /// What an acquire that is sent now is to say: the beat whose claim it may replace, and what the node is to show of
-    /// itself.
-    pub(crate) fn ask(&self, now: Time) -> (Option<Beat>, Option<Check>) {
+    /// What an acquire that is sent now is to say.
+    pub(crate) fn ask(&self) -> Question {
         let name = (self.mode == Mode::Plain).then_some(&self.name);
-        self.node.ask(now, name)
+        self.node.ask(name)
     }
 }
 

@@ -58,7 +58,7 @@ impl Releasing {
             }
         }
         if count == 0 {
-            hear_late(&client, &hold, now);
+            hear_late(&client, &hold);
         }
         let claimed = hold.claimed();
         let mut calls = Calls::of(claimed.len());
@@ -92,13 +92,14 @@ impl Releasing {
             client,
             ..
         } = self;
-        calls.poll(cx, |member, result| match result {
+        let clock = &*client.runtime;
+        calls.poll(cx, clock, |member, received| match received.result {
             Ok(Reply::Release(reply)) => {
                 confirming.handle_released(member, reply);
                 if *count == 0 {
                     hold.gone_from(member);
                 } else if reply == ReleaseReply::NotYours {
-                    hold.not_yours(client.now(), member);
+                    hold.not_yours(received.at, member);
                     client.keeper.reschedule(hold);
                 }
             }
@@ -139,7 +140,8 @@ impl Releasing {
         };
         let failed = self.failed.drain(..).map(|(member, _)| orphan(member));
         let calls = self.calls.drain();
-        let unanswered = calls.map(|(member, call)| orphan(member).with_release(now, call));
+        let unanswered = calls
+            .map(|(member, call)| orphan(member).with_release(now, call, &*self.client.runtime));
         let orphans = failed.chain(unanswered).collect();
         self.client.keeper.leave(now, orphans);
     }
@@ -147,22 +149,25 @@ impl Releasing {
 
 /// Takes in what the members say that had not answered when the round was won. Those that still have not are sent a
 /// release behind the acquire, and the keeper waits for them.
-fn hear_late(client: &Client, hold: &Arc<Hold>, now: Time) {
+fn hear_late(client: &Client, hold: &Arc<Hold>) {
+    let clock = &*client.runtime;
     let orphans = hold.take_late().into_iter();
-    let orphans = orphans.filter_map(|mut late| match late.poll() {
-        Poll::Ready(result) => {
-            late.asked(hold).answered(now, &result);
+    let orphans = orphans.filter_map(|mut late| match late.poll(clock) {
+        Poll::Ready(received) => {
+            let (asked, sent) = late.asked(hold);
+            asked.answered(sent, &received);
             None
         }
         Poll::Pending => {
+            let now = clock.now();
             let member = late.member;
             let mut orphan = Orphaned::of(hold, member, now, Some(late.call));
-            orphan.send_release(now);
+            orphan.send_release(now, clock);
             hold.gone_from(member);
             Some(orphan)
         }
     });
-    client.keeper.leave(now, orphans.collect());
+    client.keeper.leave(clock.now(), orphans.collect());
 }
 
 impl Future for Releasing {

@@ -62,9 +62,29 @@ pub(crate) enum Asking {
     Missing,
 }
 
+/// When a request left, on the clock by which the node is judged. It is compared with what that clock shows later and
+/// with nothing else: a lock may have members of several clients, each with a clock of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sent(Time);
+
+/// What an acquire says of the node that it goes to.
+pub(crate) struct Question {
+    /// The beat whose claim it may replace.
+    pub(crate) replaces: Option<Beat>,
+    /// What the node is to show of itself.
+    pub(crate) check: Option<Check>,
+    /// When it was asked for, which is before it leaves.
+    pub(crate) sent: Sent,
+}
+
 /// A node: the way to it, and what this client thinks of it.
+///
+/// It reads the clock itself, and each time anew. What a reply shows is dated after the reply was handed over, what is
+/// sent before it leaves, whatever reading the caller has.
 pub(crate) struct Peer {
     transport: Arc<dyn Transport>,
+    /// That of the client that keeps the node.
+    runtime: Arc<dyn Runtime>,
     watch: Option<Watch>,
     /// For how much longer than its lease the node keeps a claim.
     margin: Duration,
@@ -97,7 +117,6 @@ enum News {
 struct Shared {
     /// Weak: the keeper may have the nodes in its inbox.
     keeper: Weak<Keeper>,
-    runtime: Arc<dyn Runtime>,
     longest: Lease,
     trusts_fresh: bool,
     /// Which process each trusted node is.
@@ -122,7 +141,6 @@ pub(crate) fn peers(
     let shared = watching.map(|watching| {
         Arc::new(Shared {
             keeper: Arc::downgrade(keeper),
-            runtime: runtime.clone(),
             longest: watching.longest,
             trusts_fresh: watching.trusts_fresh,
             processes: Mutex::new(vec![None; transports.len()]),
@@ -136,6 +154,7 @@ pub(crate) fn peers(
         let longest = watching.map_or(Duration::ZERO, |watching| watching.longest.length());
         Arc::new(Peer {
             transport,
+            runtime: runtime.clone(),
             watch,
             margin,
             known: Mutex::new(Known {
@@ -160,21 +179,26 @@ impl Peer {
         self.transport.address()
     }
 
-    /// What an acquire that is sent now is to say: the beat of `name` whose claim it may replace, if it may replace one,
-    /// and what the node is to show of itself.
-    pub(crate) fn ask(&self, now: Time, name: Option<&Name>) -> (Option<Beat>, Option<Check>) {
+    /// What an acquire that is sent now is to say, of `name` if it may replace a claim there.
+    pub(crate) fn ask(&self, name: Option<&Name>) -> Question {
         let mut known = self.known.lock();
+        let now = self.now();
+        let sent = Sent(now);
         let name = name.filter(|_| self.has_beats());
-        let beat = name.and_then(|name| known.observed.replaceable(now, name));
+        let replaces = name.and_then(|name| known.observed.replaceable(now, name));
         let Some(watch) = &self.watch else {
-            return (beat, None);
+            return Question {
+                replaces,
+                check: None,
+                sent,
+            };
         };
-        let beat = beat.filter(|_| known.trust.quarantine().is_none());
+        let replaces = replaces.filter(|_| known.trust.quarantine().is_none());
         let trusted = known.trust.next_trusted(now);
         let wants_marker = known.trust.wants_marker();
         drop(known);
         let act = if wants_marker {
-            let nonce = Nonce::from_random(watch.shared.runtime.random());
+            let nonce = Nonce::from_random(self.runtime.random());
             match watch.shared.trusts_fresh {
                 true => Act::MarkFresh(nonce),
                 false => Act::Mark(nonce),
@@ -186,7 +210,15 @@ impl Peer {
             trusted,
             ..watch.request(act)
         };
-        (beat, Some(check))
+        Question {
+            replaces,
+            check: Some(check),
+            sent,
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.runtime.now()
     }
 
     /// How a claim is to be kept beyond its lease by the `number`-th request of its owner.
@@ -212,13 +244,15 @@ impl Peer {
     /// What the answer to an acquire of `name` that was sent at `sent` is worth.
     pub(crate) fn vote(
         &self,
-        now: Time,
-        sent: Time,
+        sent: Sent,
         name: &Name,
         asking: Asking,
         result: &Result<Reply, TransportError>,
     ) -> Answer {
         let mut known = self.known.lock();
+        // B's claim was renewed while this process was stopped, and the reply that shows it waited here. Dated by a
+        // reading from before the stop, B would seem to be silent for as long.
+        let now = self.now();
         let (mut answer, news) = self.counted(&mut known, now, sent, asking, result);
         if self.has_beats() {
             let is_quarantined = self.watch.is_some() && known.trust.quarantine().is_some();
@@ -235,7 +269,7 @@ impl Peer {
         &self,
         known: &mut Known,
         now: Time,
-        sent: Time,
+        sent: Sent,
         asking: Asking,
         result: &Result<Reply, TransportError>,
     ) -> (Answer, News) {
@@ -286,38 +320,43 @@ impl Peer {
     }
 
     /// Why its votes are not counted; `None` when they are.
-    pub(crate) fn quarantine(&self, now: Time) -> Option<Quarantine> {
+    pub(crate) fn quarantine(&self) -> Option<Quarantine> {
         self.watch.as_ref()?;
         let (why, until) = self.known.lock().trust.quarantine()?;
-        let left = until.map(|until| until.since(now));
+        let left = until.map(|until| until.since(self.now()));
         Some(Quarantine { why, left })
     }
 
     /// The request that asks the node about itself and changes nothing.
-    pub(crate) fn look(&self) -> Option<Request> {
+    pub(crate) fn look(&self) -> Option<(Request, Sent)> {
         let watch = self.watch.as_ref()?;
-        Some(Request::Probe(watch.request(Act::Look)))
+        let request = Request::Probe(watch.request(Act::Look));
+        Some((request, Sent(self.now())))
     }
 
     /// What a probe that was sent at `sent` showed.
-    pub(crate) fn seen(&self, now: Time, sent: Time, result: &Result<Reply, TransportError>) {
+    pub(crate) fn seen(&self, sent: Sent, result: &Result<Reply, TransportError>) {
         if let (Some(watch), Ok(Reply::Probe(shown))) = (&self.watch, result) {
-            let (_, news) = watch.hear(&mut self.known.lock().trust, now, sent, *shown);
+            let mut known = self.known.lock();
+            let (_, news) = watch.hear(&mut known.trust, self.now(), sent, *shown);
+            drop(known);
             self.tell(news);
         }
     }
 
     /// The request that ends the watch of the node, if it is due.
-    pub(crate) fn next_ripening(&self, now: Time) -> Option<Request> {
+    pub(crate) fn next_ripening(&self) -> Option<(Request, Sent)> {
         let watch = self.watch.as_ref()?;
+        let now = self.now();
         let nonce = self.known.lock().trust.next_ripening(now)?;
-        Some(Request::Probe(watch.request(Act::Ripen(nonce))))
+        let request = Request::Probe(watch.request(Act::Ripen(nonce)));
+        Some((request, Sent(now)))
     }
 
     /// That request has come to its end.
-    pub(crate) fn ripened(&self, now: Time, sent: Time, result: &Result<Reply, TransportError>) {
-        self.known.lock().trust.handle_end(now);
-        self.seen(now, sent, result);
+    pub(crate) fn ripened(&self, sent: Sent, result: &Result<Reply, TransportError>) {
+        self.known.lock().trust.handle_end(self.now());
+        self.seen(sent, result);
     }
 
     /// When to call [`Peer::next_ripening`].
@@ -336,9 +375,9 @@ impl Watch {
     }
 
     /// Whether a vote that came with this counts.
-    fn hear(&self, trust: &mut Trust, now: Time, sent: Time, shown: Shown) -> (Counts, News) {
+    fn hear(&self, trust: &mut Trust, now: Time, sent: Sent, shown: Shown) -> (Counts, News) {
         let (before, trusted) = (trust.quarantine(), trust.trusted());
-        let mut counts = trust.handle_shown(now, sent, shown);
+        let mut counts = trust.handle_shown(now, sent.0, shown);
         if counts == Counts::Yes && trust.trusted() != trusted && !self.is_alone(shown.process) {
             trust.handle_twin(now, shown.process);
             counts = Counts::No;

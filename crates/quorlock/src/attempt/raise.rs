@@ -56,22 +56,24 @@ impl Raise {
                 None => self.propose(client, wanted, owner, round),
             };
             let (tokens, proposed) = (&mut self.tokens, &self.proposed);
-            self.calls.poll(cx, |member, result| match result {
-                Ok(Reply::Renew(replies)) => {
-                    let group = wanted.layout.place(member).group;
-                    match replies.first() {
-                        Some(RenewReply::AlreadyYours { token })
-                            if !took_proposal(*token, proposed.token(group)) =>
-                        {
-                            tokens.outbid(group, *token);
-                            confirming.handle_failed(member);
+            let clock = &*client.runtime;
+            self.calls
+                .poll(cx, clock, |member, received| match received.result {
+                    Ok(Reply::Renew(replies)) => {
+                        let group = wanted.layout.place(member).group;
+                        match replies.first() {
+                            Some(RenewReply::AlreadyYours { token })
+                                if !took_proposal(*token, proposed.token(group)) =>
+                            {
+                                tokens.outbid(group, *token);
+                                confirming.handle_failed(member);
+                            }
+                            Some(reply) => confirming.handle_renewed(member, *reply),
+                            None => confirming.handle_failed(member),
                         }
-                        Some(reply) => confirming.handle_renewed(member, *reply),
-                        None => confirming.handle_failed(member),
                     }
-                }
-                _ => confirming.handle_failed(member),
-            });
+                    _ => confirming.handle_failed(member),
+                });
             match confirming.outcome() {
                 Confirmation::Pending => {
                     self.confirming = Some(confirming);

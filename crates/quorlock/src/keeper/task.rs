@@ -17,11 +17,12 @@ use quorlock_core::transport::{Call, TransportError};
 
 use super::lanes::{Lanes, Next};
 use super::{Asked, Inner, Keeper, Message, Orphaned, TICK};
+use crate::calls::Received;
 use crate::hold::Hold;
 use crate::layout::{Node, Place};
 use crate::runtime::{Runtime, Timer};
 use crate::telemetry;
-use crate::trust::{Asking, answer};
+use crate::trust::{Asking, Sent, answer};
 
 /// How many claims go into one renewal: few enough not to hold up a server, which runs one script at a time.
 const BATCH: usize = 100;
@@ -62,17 +63,17 @@ enum Of {
     /// A renewal of these claims.
     Renewal(Vec<Asked>),
     /// A re-acquire that the watchdog sent.
-    Reacquire(Asked),
+    Reacquire(Asked, Sent),
     /// An acquire of the round that won.
-    Late(Asked),
+    Late(Asked, Sent),
     /// The acquire of an orphan.
     OrphanAcquire(u64),
     /// The release of an orphan, from this node.
     OrphanRelease(u64, Node),
     /// A release that leaves some of the count.
     Lowering(Asked),
-    /// The end of a node's watch, sent then.
-    Ripening(Node, Time),
+    /// The end of a node's watch.
+    Ripening(Node, Sent),
 }
 
 /// The renewals that are due, node by node and mode by mode.
@@ -191,11 +192,13 @@ impl KeeperTask {
     }
 
     /// Takes in what the members say that had not answered when the round was won, now or when they do.
-    fn adopt_late(&mut self, hold: &Arc<Hold>, now: Time) {
+    fn adopt_late(&mut self, hold: &Arc<Hold>) {
         for mut late in hold.take_late() {
-            match late.poll() {
-                Poll::Ready(result) => self.answered(&late.asked(hold), &result, now),
-                Poll::Pending => self.call(Of::Late(late.asked(hold)), late.call),
+            let polled = late.poll(&*self.runtime);
+            let (asked, sent) = late.asked(hold);
+            match polled {
+                Poll::Ready(received) => self.answered(&asked, sent, &received),
+                Poll::Pending => self.call(Of::Late(asked, sent), late.call),
             }
         }
     }
@@ -203,7 +206,7 @@ impl KeeperTask {
     /// Releases the claims of a hold that has ended.
     fn give_back(&mut self, hold: &Arc<Hold>, now: Time) {
         self.keeper.forget(hold);
-        self.adopt_late(hold, now);
+        self.adopt_late(hold);
         for member in hold.claimed() {
             self.orphan(hold, member, now);
         }
@@ -215,7 +218,7 @@ impl KeeperTask {
     }
 
     fn adopt(&mut self, mut orphan: Orphaned, now: Time) {
-        orphan.hear(now);
+        orphan.hear(&*self.runtime);
         if orphan.machine.is_done(now) {
             orphan.tell_cleaned();
             return;
@@ -309,7 +312,7 @@ impl KeeperTask {
             };
             match hold.status(now) {
                 Status::Held => {
-                    self.adopt_late(&hold, now);
+                    self.adopt_late(&hold);
                     while let Some(member) = hold.next_due(now) {
                         let node = &hold.layout.place(member).node;
                         let next = self.lanes.ask(node, hold.clone(), member);
@@ -345,8 +348,8 @@ impl KeeperTask {
         match ask {
             Ask::Renew => batches.add(place, hold.claim(member, stated), asked),
             Ask::Reacquire => {
-                let call = place.node.call(hold.reacquire_request(now, member, stated));
-                self.call(Of::Reacquire(asked), call);
+                let (request, sent) = hold.reacquire_request(member, stated);
+                self.call(Of::Reacquire(asked, sent), place.node.call(request));
             }
         }
     }
@@ -372,7 +375,9 @@ impl KeeperTask {
         }
     }
 
-    fn handle(&mut self, of: Of, result: &Result<Reply, TransportError>, now: Time) {
+    fn handle(&mut self, of: Of, received: &Received) {
+        let Received { result, at: now } = received;
+        let now = *now;
         match of {
             Of::Renewal(renewing) => {
                 let claims = renewing.len();
@@ -384,12 +389,12 @@ impl KeeperTask {
                     self.ended(&node, claims, now);
                 }
             }
-            Of::Reacquire(asked) => {
+            Of::Reacquire(asked, sent) => {
                 asked.hold.end_ask(asked.member);
-                self.answered(&asked, result, now);
+                self.answered(&asked, sent, received);
                 self.ended(&asked.hold.layout.place(asked.member).node, 1, now);
             }
-            Of::Late(asked) => self.answered(&asked, result, now),
+            Of::Late(asked, sent) => self.answered(&asked, sent, received),
             Of::OrphanAcquire(id) => {
                 if let Some(orphan) = self.orphans.get_mut(&id) {
                     orphan.machine.handle_acquire(now, answer(result));
@@ -401,7 +406,7 @@ impl KeeperTask {
                     if orphan.has_readers() && !self.keeper.is_ending() {
                         orphan.keep_alive(now);
                     }
-                    orphan.released(now, result);
+                    orphan.released(received);
                 }
                 self.attend(id, now);
                 self.ended(&node, 1, now);
@@ -413,18 +418,18 @@ impl KeeperTask {
                 }
             }
             Of::Ripening(node, sent) => {
-                node.ripened(now, sent, result);
+                node.ripened(sent, result);
                 self.keeper.watch(node.poll_timeout());
             }
         }
     }
 
     /// Ends the watches that are due.
-    fn ripen_due(&mut self, now: Time) {
+    fn ripen_due(&mut self) {
         self.keeper.inner.lock().watch_due = Time::NEVER;
         for node in self.nodes.clone().iter() {
-            if let Some(request) = node.next_ripening(now) {
-                self.call(Of::Ripening(node.clone(), now), node.call(request));
+            if let Some((request, sent)) = node.next_ripening() {
+                self.call(Of::Ripening(node.clone(), sent), node.call(request));
             }
         }
         let due = self.nodes.iter().map(|node| node.poll_timeout()).min();
@@ -465,11 +470,11 @@ impl KeeperTask {
         }
     }
 
-    fn answered(&mut self, asked: &Asked, result: &Result<Reply, TransportError>, now: Time) {
-        if asked.answered(now, result) {
-            self.orphan(&asked.hold, asked.member, now);
+    fn answered(&mut self, asked: &Asked, sent: Sent, received: &Received) {
+        if asked.answered(sent, received) {
+            self.orphan(&asked.hold, asked.member, received.at);
         }
-        self.after(&asked.hold, now);
+        self.after(&asked.hold, received.at);
     }
 
     /// A hold has changed.
@@ -543,13 +548,13 @@ impl Future for KeeperTask {
             task.take_messages(now);
             task.attend_due(now);
             if task.keep_due(now) {
-                task.ripen_due(now);
+                task.ripen_due();
             }
             while !task.calls.is_empty()
                 && let Poll::Ready(Some((of, result))) = Pin::new(&mut task.calls).poll_next(cx)
             {
-                let now = task.runtime.now();
-                task.handle(of, &result, now);
+                let received = Received::now(result, &*task.runtime);
+                task.handle(of, &received);
             }
             let Some(at) = task.next_wake(cx, now) else {
                 return Poll::Ready(());

@@ -18,8 +18,8 @@ pub(super) async fn all<T>(
     request: &Request,
     mut take: impl FnMut(Reply) -> Option<T>,
 ) -> Vec<(String, Result<T, TransportError>)> {
-    let requests = |_: &Node| Some(request.clone());
-    let answers = each(locks, requests, |_, result| {
+    let requests = |_: &Node| Some((request.clone(), ()));
+    let answers = each(locks, requests, |_, (), result| {
         result.and_then(|reply| take(reply).ok_or_else(strange))
     });
     let answers = answers.await.into_iter();
@@ -33,22 +33,14 @@ pub(super) async fn all<T>(
 
 /// Asks each node what it shows of itself, if they are watched, and says why those are quarantined that are.
 pub(super) async fn about_themselves(locks: &Locks) -> Vec<Option<Quarantine>> {
-    let client = locks.client();
-    let sent = client.now();
     let seen = each(
         locks,
         |node| node.look(),
-        |node, result| {
-            node.seen(client.now(), sent, &result);
-        },
+        |node, sent, result| node.seen(sent, &result),
     );
     seen.await;
-    let now = client.now();
-    locks
-        .nodes()
-        .iter()
-        .map(|node| node.quarantine(now))
-        .collect()
+    let nodes = locks.nodes().iter();
+    nodes.map(|node| node.quarantine()).collect()
 }
 
 /// How long each node is given.
@@ -57,27 +49,28 @@ fn patience(locks: &Locks) -> Duration {
     config.member_timeout(config.watchdog_lease)
 }
 
-/// One request to each node, and what was made of the results of those that answered in time.
-async fn each<T>(
+/// One request to each node, with what is to be remembered of it, and what was made of the results of those that answered in time.
+async fn each<S, T>(
     locks: &Locks,
-    request: impl Fn(&Node) -> Option<Request>,
-    mut take: impl FnMut(&Node, Result<Reply, TransportError>) -> T,
+    request: impl Fn(&Node) -> Option<(Request, S)>,
+    mut take: impl FnMut(&Node, S, Result<Reply, TransportError>) -> T,
 ) -> Vec<Option<T>> {
     let client = locks.client();
     let deadline = client.now() + patience(locks);
     let mut calls = Calls::of(locks.nodes().len());
     let mut answers = Vec::new();
     for (index, node) in locks.nodes().iter().enumerate() {
-        if let Some(request) = request(node) {
-            calls.push((index, node), node.call(request));
+        if let Some((request, sent)) = request(node) {
+            calls.push((index, node, sent), node.call(request));
         }
         answers.push(None);
     }
     let mut timer = client.runtime.timer();
     poll_fn(|cx| {
-        calls.poll(cx, |(index, node), result| {
+        let clock = &*client.runtime;
+        calls.poll(cx, clock, |(index, node, sent), received| {
             if let Some(place) = answers.get_mut(index) {
-                *place = Some(take(node, result));
+                *place = Some(take(node, sent, received.result));
             }
         });
         if calls.is_empty() {

@@ -1,0 +1,87 @@
+//! A process that is stopped at a reading of its clock, while the world goes on.
+//!
+//! A pause lets a process do at a later time what it was about to do, with what it had heard by then. Here it stands in
+//! the middle of a step: what others do meanwhile has happened when it goes on, and replies have come, but the reading
+//! is the one from before.
+
+use std::time::Duration;
+
+use super::{Next, resume};
+use crate::client::Who;
+use crate::event::What;
+use crate::executor::run_ready;
+use crate::world::{World, with};
+
+/// A stop that is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stop {
+    /// How many readings are left.
+    left: u32,
+    lasts: u64,
+}
+
+impl Stop {
+    /// At the `nth` reading from now on, from 1.
+    pub(crate) fn new(nth: u32, lasts: Duration) -> Self {
+        Stop {
+            left: nth.max(1),
+            lasts: u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl World {
+    /// The clock is read: whether the process is to be stopped now, and for how long.
+    pub(crate) fn count_towards_stop(&mut self, who: Who) -> Option<u64> {
+        let client = self.clients.get_mut(usize::from(who.client))?;
+        let stop = client.stop.as_mut()?;
+        stop.left = stop.left.saturating_sub(1);
+        // One at a time: what is stopped inside another stop would go on only after that.
+        if 0 < stop.left || self.is_stopped || client.process != Some(who) {
+            return None;
+        }
+        client.stop.take().map(|stop| stop.lasts)
+    }
+}
+
+/// All but this process goes on for so long.
+pub(crate) fn go_on_without(who: Who, lasts: u64) {
+    with(|world| {
+        let until = world.moment(who).saturating_add(lasts.max(1));
+        world.is_stopped = true;
+        world.pause_client(who.client, until);
+        // Just before the pause ends: until then nothing of the process runs, and it may be that it holds a mutex.
+        world.push(until - 1, What::GoesOn);
+    });
+    // What belongs to the whole run, or to the process itself, waits until the step has ended.
+    let mut later = Vec::new();
+    loop {
+        run_ready();
+        match with(World::next) {
+            Next::Ready => {}
+            Next::GoesOn => break,
+            Next::Resume(client) => resume(client),
+            Next::Tell(tell) => tell.now(),
+            Next::Boot(client) => later.push(What::BootClient(client)),
+            Next::Step => later.push(What::Step),
+            Next::Drop(tasks) => {
+                let (own, others): (Vec<_>, Vec<_>) = tasks
+                    .into_iter()
+                    .partition(|task| task.client == who.client);
+                drop(others);
+                with(|world| world.graves.extend(own));
+                later.push(What::Bury);
+            }
+            Next::End => {
+                later.push(What::End);
+                break;
+            }
+        }
+    }
+    with(|world| {
+        world.is_stopped = false;
+        for what in later {
+            world.push(world.now, what);
+        }
+    });
+}

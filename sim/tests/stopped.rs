@@ -1,0 +1,109 @@
+//! A process that is stopped at a reading of its clock, while the world goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quorlock_sim::context::Context;
+use quorlock_sim::fault::{Direction, Fault};
+use quorlock_sim::plan::{Nodes, Plan, Workload};
+use quorlock_sim::simulation::{Run, Simulation, Verdict};
+use quorlock_sim::span::Span;
+
+const LEASE: Duration = Duration::from_secs(2);
+const NAME: &str = "a";
+
+/// Holds for two leases: it extends the first just before that would be over.
+async fn hold(ctx: Context) {
+    let lock = ctx.lock([NAME]).lease(LEASE);
+    let Ok(guard) = lock.acquire().await else {
+        return;
+    };
+    let section = ctx.critical_section(&guard);
+    ctx.sleep(Duration::from_millis(1_000)).await;
+    let _ = guard.extend(LEASE).await;
+    while section.look(&guard) {
+        ctx.sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Tries, is stopped for a second in the middle of it, and goes on trying.
+async fn contend(ctx: Context, reading: u32, has_won: Arc<AtomicBool>) {
+    let lock = ctx.lock([NAME]).lease(LEASE);
+    ctx.sleep(Duration::from_millis(100)).await;
+    ctx.stop_at_clock(reading, Duration::from_secs(1));
+    loop {
+        if let Ok(Some(guard)) = lock.try_acquire().await {
+            let section = ctx.critical_section(&guard);
+            has_won.store(true, Ordering::Relaxed);
+            let _ = section.look(&guard);
+            ctx.sleep(Duration::from_millis(20)).await;
+            return;
+        }
+        ctx.sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The contender's first requests to all nodes but the first arrive after the holder has extended, and their replies
+/// before the contender goes on.
+fn stopped_at(reading: u32, seed: u64) -> Run {
+    let plan = Plan {
+        clients: 2,
+        duration: Span::secs(6),
+        nodes: Nodes {
+            count: 3,
+            ..Nodes::default()
+        },
+        workload: Workload {
+            lease: Span::secs(2),
+            ..Workload::default()
+        },
+        faults: vec![Fault::Delay {
+            at: Span::millis(50),
+            lasts: Span::millis(500),
+            clients: vec![1],
+            nodes: vec![1, 2],
+            direction: Direction::ToNode,
+            least: Span::millis(940),
+            most: Span::millis(950),
+        }],
+        ..Plan::default()
+    };
+    let has_won = Arc::new(AtomicBool::new(false));
+    let simulation = {
+        let has_won = Arc::clone(&has_won);
+        Simulation::new(plan, move |ctx| {
+            let has_won = Arc::clone(&has_won);
+            async move {
+                match ctx.client() {
+                    0 => hold(ctx).await,
+                    _ => contend(ctx, reading, has_won).await,
+                }
+            }
+        })
+    };
+    let run = simulation.run(seed);
+    assert!(
+        has_won.load(Ordering::Relaxed),
+        "reading {reading}, seed {seed}"
+    );
+    run
+}
+
+/// The contender reads its clock and is stopped. Meanwhile the holder extends, the contender's requests come to the
+/// nodes, which refuse and show the new beat, and the replies come. Dated by the old reading, the beat would be a second
+/// older than it is, and the claim would be replaced a second before the holder's lease is over.
+#[test]
+fn a_contender_that_is_stopped_between_its_clock_and_its_replies_replaces_no_live_claim() {
+    for reading in 1..=40 {
+        for seed in 0..10 {
+            let run = stopped_at(reading, seed);
+            assert_eq!(
+                run.verdict,
+                Verdict::Holds,
+                "reading {reading}, seed {seed}"
+            );
+            assert_eq!(run.trace, stopped_at(reading, seed).trace);
+        }
+    }
+}
