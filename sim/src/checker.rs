@@ -24,7 +24,7 @@ use crate::span::Span;
 pub enum Property {
     /// At most one client believes to hold the lock: from its guard on until it last found it held.
     Exclusion,
-    /// Writes of two holds do not interleave.
+    /// Writes of two holds do not interleave, and no update is overwritten unread.
     Usage,
     /// Tokens are unique and grow; a store never takes a smaller one than it has seen.
     Fencing,
@@ -292,6 +292,7 @@ pub(crate) mod samples {
             name: NameId(0),
             at,
             token,
+            read_at: None,
             accepted: Accepted::Yes,
         }
     }

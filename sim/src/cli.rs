@@ -181,6 +181,8 @@ enum Work {
     Fair,
     ReadWrite,
     Extending,
+    FencedUpdates,
+    RaisedUpdates,
 }
 
 impl Work {
@@ -196,6 +198,8 @@ impl Work {
             Work::Fair => WorkloadKind::Fair,
             Work::ReadWrite => WorkloadKind::ReadWrite,
             Work::Extending => WorkloadKind::Extending,
+            Work::FencedUpdates => WorkloadKind::FencedUpdates,
+            Work::RaisedUpdates => WorkloadKind::RaisedUpdates,
         }
     }
 }

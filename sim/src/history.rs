@@ -160,6 +160,9 @@ pub struct Written {
     pub at: u64,
     /// With which token; `None` for a write without.
     pub token: Option<u64>,
+    /// When the store was read, of an update: what is written came of that. `None` for a write that depends on nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<u64>,
     /// Whether the store took it.
     pub accepted: Accepted,
 }

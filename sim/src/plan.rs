@@ -281,11 +281,15 @@ pub enum WorkloadKind {
     ReadWrite,
     /// Extend a hold in one task and enter it again in another, beside the watchdog.
     Extending,
+    /// Read from a store, work, and write back what came of it: the write alone is fenced.
+    FencedUpdates,
+    /// The same, but the read raises the largest token of the store, too.
+    RaisedUpdates,
 }
 
 impl WorkloadKind {
     /// Every kind. **Append only**.
-    pub const ALL: [WorkloadKind; 10] = [
+    pub const ALL: [WorkloadKind; 12] = [
         WorkloadKind::MutualExclusion,
         WorkloadKind::Reentrant,
         WorkloadKind::Overlapping,
@@ -296,6 +300,8 @@ impl WorkloadKind {
         WorkloadKind::Fair,
         WorkloadKind::ReadWrite,
         WorkloadKind::Extending,
+        WorkloadKind::FencedUpdates,
+        WorkloadKind::RaisedUpdates,
     ];
 
     /// Its name on the command line.
@@ -312,6 +318,8 @@ impl WorkloadKind {
             WorkloadKind::Fair => "fair",
             WorkloadKind::ReadWrite => "read-write",
             WorkloadKind::Extending => "extending",
+            WorkloadKind::FencedUpdates => "fenced-updates",
+            WorkloadKind::RaisedUpdates => "raised-updates",
         }
     }
 }

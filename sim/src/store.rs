@@ -43,15 +43,39 @@ impl Store {
     }
 }
 
-/// A write on its way.
+/// What the store is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    /// Its content. With a token, the store refuses this as it refuses writes, and remembers the token.
+    Read,
+    /// To take a write that depends on nothing.
+    Write,
+    /// To take what came of a read at this time.
+    Update {
+        /// When the store was read.
+        read_at: u64,
+    },
+}
+
+impl Asked {
+    fn read_at(self) -> Option<u64> {
+        match self {
+            Asked::Update { read_at } => Some(read_at),
+            Asked::Read | Asked::Write => None,
+        }
+    }
+}
+
+/// A read or a write on its way.
 #[derive(Debug)]
 pub(crate) struct Write {
     who: Who,
     hold: HoldId,
     name: NameId,
+    asked: Asked,
     token: Option<u64>,
     departs: u64,
-    answer: Option<Accepted>,
+    answer: Option<(Accepted, u64)>,
     is_answered: bool,
     is_dropped: bool,
     waker: Option<Waker>,
@@ -65,7 +89,14 @@ impl World {
         draw.map_or(least, |draw| draw.between(least, most))
     }
 
-    fn write(&mut self, who: Who, hold: HoldId, name: NameId, token: Option<u64>) -> Key<Write> {
+    fn write(
+        &mut self,
+        who: Who,
+        hold: HoldId,
+        name: NameId,
+        asked: Asked,
+        token: Option<u64>,
+    ) -> Key<Write> {
         let Some(departs) = self.seam(who) else {
             return Key::NONE;
         };
@@ -74,6 +105,7 @@ impl World {
             who,
             hold,
             name,
+            asked,
             token,
             departs,
             answer: None,
@@ -85,7 +117,7 @@ impl World {
         key
     }
 
-    /// A write comes to the store. One whose process died before it really left does not.
+    /// A read or a write comes to the store. One whose process died before it really left does not.
     pub(crate) fn write_arrives(&mut self, key: Key<Write>) {
         let now = self.now;
         let Some(write) = self.writes.get_mut(key) else {
@@ -101,15 +133,18 @@ impl World {
             return;
         }
         let accepted = self.store.accept(write.name, write.token);
-        self.history.writes.push(Written {
-            process: write.who.process(),
-            hold: write.hold,
-            name: write.name,
-            at: now,
-            token: write.token,
-            accepted,
-        });
-        write.answer = Some(accepted);
+        if write.asked != Asked::Read {
+            self.history.writes.push(Written {
+                process: write.who.process(),
+                hold: write.hold,
+                name: write.name,
+                at: now,
+                token: write.token,
+                read_at: write.asked.read_at(),
+                accepted,
+            });
+        }
+        write.answer = Some((accepted, now));
         let at = now + self.latency();
         self.push(at, What::Written(key));
     }
@@ -127,26 +162,32 @@ impl World {
     }
 }
 
-/// A write in the hands of a client; ready when the store has answered.
+/// A read or a write in the hands of a client; ready when the store has answered: whether it did as asked, and when.
 #[derive(Debug)]
 pub(crate) struct Writing(Key<Write>);
 
 impl Writing {
-    pub(crate) fn begin(who: Who, hold: HoldId, name: NameId, token: Option<u64>) -> Self {
-        Writing(with(|world| world.write(who, hold, name, token)))
+    pub(crate) fn begin(
+        who: Who,
+        hold: HoldId,
+        name: NameId,
+        asked: Asked,
+        token: Option<u64>,
+    ) -> Self {
+        Writing(with(|world| world.write(who, hold, name, asked, token)))
     }
 }
 
 impl Future for Writing {
-    type Output = Accepted;
+    type Output = (Accepted, u64);
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Accepted> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         with(|world| {
             let Some(write) = world.writes.get_mut(self.0) else {
                 return Poll::Pending;
             };
             match write.answer {
-                Some(accepted) if write.is_answered => Poll::Ready(accepted),
+                Some(answer) if write.is_answered => Poll::Ready(answer),
                 _ => {
                     write.waker = Some(cx.waker().clone());
                     Poll::Pending

@@ -197,7 +197,10 @@ fn written(run: &Run, write: &Written) -> Line {
         Accepted::No => "rejects",
     };
     let who = write.process;
-    let text = format!("the store {took} a write of {who} to {name}{token}");
+    let read = write.read_at.map_or(String::new(), |at| {
+        format!(", which had read at {}", moment(at))
+    });
+    let text = format!("the store {took} a write of {who}{read} to {name}{token}");
     Line::new(write.at, Sort::Store, Some(who), text)
 }
 

@@ -8,6 +8,7 @@ mod overlapping;
 mod read_write;
 mod reentrant;
 mod storm;
+mod updates;
 mod writes;
 
 use std::future::{Future, poll_fn};
@@ -37,6 +38,8 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
         WorkloadKind::Fair => Box::pin(fair::client(ctx)),
         WorkloadKind::ReadWrite => Box::pin(read_write::client(ctx)),
         WorkloadKind::Extending => Box::pin(extending::client(ctx)),
+        WorkloadKind::FencedUpdates => Box::pin(updates::client(ctx, Fencing::Off)),
+        WorkloadKind::RaisedUpdates => Box::pin(updates::client(ctx, Fencing::On)),
     }
 }
 

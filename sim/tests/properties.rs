@@ -208,7 +208,7 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
         .into_iter()
         .filter(move |kind| match kind {
             // A stopped client does not notice: that is what tokens are for.
-            WorkloadKind::UnfencedWrites => false,
+            WorkloadKind::UnfencedWrites | WorkloadKind::FencedUpdates => false,
             // There is no owner of names on several nodes.
             WorkloadKind::Reentrant => lock != LockKind::Multi,
             // Queues on several nodes have no common order.

@@ -55,6 +55,60 @@ fn an_update_says_the_same_of_a_row_that_is_there() {
     assert_eq!(body(&database), "second");
 }
 
+fn plain_read(database: &Connection, _: i64) -> Option<String> {
+    Some(body(database))
+}
+
+fn fenced_read(database: &Connection, token: i64) -> Option<String> {
+    let mut read = database.prepare(block(PAGE, "sql read")).unwrap();
+    let mut rows = read.query(named_params! {"$1": "r", "$2": token}).unwrap();
+    let row = rows.next().unwrap();
+    row.map(|row| row.get(0).unwrap())
+}
+
+/// Two writers in the order of the page's table: what became of the old holder's update, and what is there at the end.
+fn two_writers(read: fn(&Connection, i64) -> Option<String>) -> (usize, String) {
+    let database = database("sql table");
+    assert_eq!(write(&database, "a", 7), 1);
+    let old = read(&database, 7).unwrap() + ", b";
+    let new = read(&database, 9).unwrap() + ", c";
+    let taken = write(&database, &old, 7);
+    assert_eq!(write(&database, &new, 9), 1);
+    (taken, body(&database))
+}
+
+#[test]
+fn a_fenced_read_loses_no_update_and_a_plain_one_does() {
+    assert_eq!(
+        two_writers(plain_read),
+        (1, "a, c".into()),
+        "acknowledged, and lost"
+    );
+    assert_eq!(two_writers(fenced_read), (0, "a, c".into()));
+    let database = database("sql table");
+    assert_eq!(fenced_read(&database, 7).as_deref(), Some(""), "no row yet");
+    assert_eq!(fenced_read(&database, 9).as_deref(), Some(""));
+    assert_eq!(fenced_read(&database, 8), None, "too late");
+}
+
+#[test]
+fn an_update_in_one_statement_needs_no_read() {
+    let database = database("sql table");
+    write(&database, "a", 7);
+    let append = |text: &str, token: i64| {
+        let changed = database.execute(
+            block(PAGE, "sql append"),
+            named_params! {"$1": "r", "$2": text, "$3": token},
+        );
+        changed.unwrap()
+    };
+    // The late update comes first: it is kept. Then it is too late, and says so.
+    assert_eq!(append(", b", 7), 1);
+    assert_eq!(append(", c", 9), 1);
+    assert_eq!(append(", late", 7), 0);
+    assert_eq!(body(&database), "a, b, c");
+}
+
 /// Two connections to one file, as two services would have.
 #[test]
 fn a_transaction_of_an_older_hold_is_rolled_back() {

@@ -1,9 +1,10 @@
-//! Writes of two holds do not interleave.
+//! Writes of two holds do not interleave, and no update is overwritten unread.
 
 use super::{Property, Violation, moment};
 use crate::history::{Accepted, History, HoldId, Written};
 
-/// Once another hold has written to a resource, an earlier one must not write there any more.
+/// Once another hold has written to a resource, an earlier one must not write there any more; and what a hold writes after
+/// it has read replaces nothing that came in between.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let taken = |w: &&Written| w.accepted == Accepted::Yes;
     let mut last: Vec<Option<&Written>> = vec![None; history.names.len()];
@@ -29,6 +30,18 @@ pub(super) fn check(history: &History) -> Option<Violation> {
             );
             let violation = Violation::new(Property::Usage, write.at, history, write.name, story);
             return Some(violation.by(&[write.process, by.process]));
+        }
+        if let Some(read_at) = write.read_at.filter(|read_at| *read_at < before.at) {
+            let story = format!(
+                "{} overwrote at {} what {} had written at {}: it had read at {}",
+                write.process,
+                moment(write.at),
+                before.process,
+                moment(before.at),
+                moment(read_at),
+            );
+            let violation = Violation::new(Property::Usage, write.at, history, write.name, story);
+            return Some(violation.by(&[write.process, before.process]));
         }
         overtaken.push((write, before.hold));
         // A hold that comes back does so soon: a few are enough to remember.
@@ -62,6 +75,25 @@ mod tests {
             let violation = check(&of(holds)).unwrap();
             assert_eq!(violation.property, Property::Usage, "{holds:?}");
         }
+    }
+
+    /// Hold 0 has read at 0 and writes at 20; hold 1 reads and writes then.
+    fn updates(read_at: u64, accepted: Accepted) -> History {
+        let mut history = history(Vec::new());
+        history.writes = vec![written(0, 20, Some(1)), written(1, 30, Some(2))];
+        history.writes[0].read_at = Some(0);
+        history.writes[0].accepted = accepted;
+        history.writes[1].read_at = Some(read_at);
+        history
+    }
+
+    #[test]
+    fn an_update_that_is_overwritten_unread_is_found() {
+        let violation = check(&updates(10, Accepted::Yes)).unwrap();
+        assert_eq!(violation.property, Property::Usage);
+        assert!(violation.story.contains("overwrote"), "{violation}");
+        assert_eq!(check(&updates(25, Accepted::Yes)), None);
+        assert_eq!(check(&updates(10, Accepted::No)), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use quorlock::{AcquireError, ConfirmError, ReleaseError};
 
 use super::Context;
 use crate::history::{Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome};
-use crate::store::Writing;
+use crate::store::{Asked, Writing};
 use crate::subject::{Guard, Hold, Subject};
 use crate::world::with;
 
@@ -259,13 +259,47 @@ impl Context {
     /// Writes to the store under a hold, with its token or without, and records it. It is on its way when this
     /// returns its future.
     pub async fn write(&self, held: &Held, name: NameId, fencing: Fencing) -> Option<Accepted> {
+        self.put(held, name, Asked::Write, fencing).await
+    }
+
+    /// Writes to the store what came of a read at this time, with the hold's token, and records it.
+    pub async fn update(&self, held: &Held, name: NameId, read_at: u64) -> Option<Accepted> {
+        let asked = Asked::Update { read_at };
+        self.put(held, name, asked, Fencing::On).await
+    }
+
+    /// Reads from the store under a hold: whether the store let it, and when.
+    ///
+    /// With its token the read is refused as a write would be, and raises the largest token that the store has seen.
+    pub async fn read_store(
+        &self,
+        held: &Held,
+        name: NameId,
+        fencing: Fencing,
+    ) -> Option<(Accepted, u64)> {
+        let token = (fencing == Fencing::On).then(|| self.token_of(held, name));
+        let reading = Writing::begin(self.who, held.hold, name, Asked::Read, token);
+        self.cancellable(reading).await.ok()
+    }
+
+    fn token_of(&self, held: &Held, name: NameId) -> u64 {
         let text = with(|world| world.history.text(name).to_owned());
-        let token = held.guard.token_of(&text).map_or(0, |token| token.0);
+        held.guard.token_of(&text).map_or(0, |token| token.0)
+    }
+
+    async fn put(
+        &self,
+        held: &Held,
+        name: NameId,
+        asked: Asked,
+        fencing: Fencing,
+    ) -> Option<Accepted> {
+        let token = self.token_of(held, name);
         let begun = self.begin(Action::Write, bit(name), held.hold, token);
         let token = (fencing == Fencing::On).then_some(token);
-        let writing = Writing::begin(self.who, held.hold, name, token);
+        let writing = Writing::begin(self.who, held.hold, name, asked, token);
         match self.cancellable(writing).await {
-            Ok(accepted) => {
+            Ok((accepted, _)) => {
                 let outcome = match accepted {
                     Accepted::Yes => Outcome::Ok,
                     Accepted::No => Outcome::Fail,
@@ -297,7 +331,7 @@ impl Context {
     }
 }
 
-/// Whether a write carries its token.
+/// Whether a read or a write carries its token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fencing {
     /// The store compares it.

@@ -6,6 +6,7 @@ use quorlock_core::time::{WallMillis, millis_of};
 use quorlock_core::transport::Transport;
 use quorlock_redis::{RedisConfig, RedisTransport};
 use quorlock_tests::clients::{claim_of, quorum_of};
+use quorlock_tests::page::block;
 use quorlock_tests::requests::{
     RETENTION, SLACK, acquire, ask, claim, name, release, renew, take, wall_clock,
 };
@@ -24,6 +25,7 @@ server_tests![
     an_uncontended_quorum_agrees_on_the_token,
     a_renewal_stores_the_token_it_carries_if_it_is_larger,
     a_resource_in_redis_takes_no_smaller_token,
+    a_fenced_read_in_redis_loses_no_update_and_a_plain_one_does,
 ];
 
 fn open(server: &Server) -> RedisTransport {
@@ -160,10 +162,11 @@ async fn a_renewal_stores_the_token_it_carries_if_it_is_larger() {
     assert_eq!(again, Ok(AcquireReply::Granted { freshness, token }));
 }
 
+const FENCING: &str = include_str!("../../../docs/src/fencing.md");
+
 /// The script of the page about fencing, as it is written there.
 async fn a_resource_in_redis_takes_no_smaller_token() {
-    let page = include_str!("../../../docs/src/fencing.md");
-    let script = quorlock_tests::page::block(page, "lua");
+    let script = block(FENCING, "lua write");
     let server = Server::start();
     let write = |token: u64, value: &str| -> u32 {
         server.command(&["EVAL", script, "1", "report", &token.to_string(), value])
@@ -176,4 +179,45 @@ async fn a_resource_in_redis_takes_no_smaller_token() {
     assert_eq!(write(largest - 1, "one less"), 0);
     let stored: Vec<String> = server.command(&["HMGET", "report", "value", "token"]);
     assert_eq!(stored, ["largest", &largest.to_string()]);
+}
+
+/// Two writers in the order of the page's table: the old holder writes between the new one's read and write.
+async fn a_fenced_read_in_redis_loses_no_update_and_a_plain_one_does() {
+    type Read = (u32, Option<String>);
+    let server = Server::start();
+    let write = |token: &str, value: &str| -> u32 {
+        let script = block(FENCING, "lua write");
+        server.command(&["EVAL", script, "1", "report", token, value])
+    };
+    let plain = |_: &str| -> Read {
+        (
+            1,
+            server.command::<Option<String>>(&["HGET", "report", "value"]),
+        )
+    };
+    let fenced = |token: &str| -> Read {
+        let script = block(FENCING, "lua read");
+        let answer: (u32, Option<String>) =
+            match server.command::<Vec<redis::Value>>(&["EVAL", script, "1", "report", token]) {
+                answer if answer.len() == 1 => (0, None),
+                answer => (1, redis::from_redis_value(answer[1].clone()).unwrap()),
+            };
+        answer
+    };
+    // What became of the old holder's update, and what is there at the end.
+    let told = |read: &dyn Fn(&str) -> Read| -> (u32, String) {
+        server.command::<()>(&["DEL", "report"]);
+        assert_eq!(write("7", "a"), 1);
+        let old = read("7").1.unwrap() + ", b";
+        let new = read("9").1.unwrap() + ", c";
+        let taken = write("7", &old);
+        assert_eq!(write("9", &new), 1);
+        (taken, server.command(&["HGET", "report", "value"]))
+    };
+    assert_eq!(told(&plain), (1, "a, c".into()), "acknowledged, and lost");
+    assert_eq!(told(&fenced), (0, "a, c".into()));
+    assert_eq!(fenced("8"), (0, None), "a read that is too late is refused");
+    assert_eq!(fenced("9"), (1, Some("a, c".into())));
+    server.command::<()>(&["DEL", "report"]);
+    assert_eq!(fenced("7"), (1, None));
 }
