@@ -13,6 +13,18 @@ use tempfile::TempDir;
 use crate::guardian::{Guardian, state_of};
 use crate::wait::{BOUND, wait_for, wait_until};
 
+/// The programs of servers to test with: the `redis-server` on the PATH, and those that the variable `QUORLOCK_SERVERS`
+/// names besides (paths of other versions of Redis, or of Valkey, with a `:` between them).
+#[must_use]
+pub fn programs() -> Vec<String> {
+    let others = std::env::var("QUORLOCK_SERVERS").unwrap_or_default();
+    let others = others.split(':').filter(|path| !path.is_empty());
+    std::iter::once("redis-server")
+        .chain(others)
+        .map(String::from)
+        .collect()
+}
+
 /// Whether there is a `redis-server` on the PATH.
 #[must_use]
 pub fn is_installed() -> bool {
@@ -31,6 +43,7 @@ pub fn is_installed() -> bool {
 #[derive(Debug)]
 pub struct Server {
     port: u16,
+    program: String,
     options: Vec<String>,
     running: Option<Guardian>,
     looking: Mutex<Option<Looking>>,
@@ -59,6 +72,15 @@ impl Server {
     /// When it does not come up, with what it wrote.
     #[must_use]
     pub fn start_with(options: &[&str]) -> Server {
+        Server::start_program("redis-server", options)
+    }
+
+    /// The server of this program, one of [`programs`].
+    ///
+    /// # Panics
+    /// When it does not come up, with what it wrote.
+    #[must_use]
+    pub fn start_program(program: &str, options: &[&str]) -> Server {
         let options: Vec<String> = options.iter().copied().map(String::from).collect();
         wait_for("a server on a free port", || {
             let dir = tempfile::Builder::new()
@@ -67,6 +89,7 @@ impl Server {
                 .expect("a temporary folder");
             let mut server = Server {
                 port: free_port(),
+                program: program.to_owned(),
                 options: options.clone(),
                 running: None,
                 looking: Mutex::new(None),
@@ -249,7 +272,7 @@ impl Server {
         .flat_map(|(option, value)| [option.to_string(), value])
         .collect();
         arguments.extend(self.options.iter().cloned());
-        let running = Guardian::start(self.dir.path(), "redis-server", &arguments);
+        let running = Guardian::start(self.dir.path(), &self.program, &arguments);
         let pid = running.pid();
         self.running = Some(running);
         let up = wait_for("the server comes up", || match state_of(pid) {

@@ -13,6 +13,7 @@ mod servers {
     pub(crate) mod redlock;
     pub(crate) mod refusals;
     pub(crate) mod replicas;
+    pub(crate) mod rights;
     pub(crate) mod secrets;
     pub(crate) mod several;
     pub(crate) mod simulated;
@@ -38,6 +39,7 @@ fn main() {
         servers::redlock::trials(),
         servers::refusals::trials(),
         servers::replicas::trials(),
+        servers::rights::trials(),
         servers::secrets::trials(),
         servers::several::trials(),
         servers::simulated::trials(),

@@ -1,0 +1,303 @@
+//! The rights that the guide gives a user of the server: they suffice, and each is needed.
+
+use std::fmt;
+use std::time::Duration;
+
+use quorlock::transport::{RedisConfig, Wait};
+use quorlock::{Lock, Locks, LocksBuilder, NodeTrust};
+use quorlock_tests::page::block;
+use quorlock_tests::server::{Server, programs};
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::{BOUND, until};
+
+server_tests![
+    the_rights_of_plain_locks_are_those_of_the_guide,
+    the_rights_of_watched_nodes_are_those_of_the_guide,
+    the_rights_of_fair_locks_are_those_of_the_guide,
+    the_rights_of_read_write_locks_are_those_of_the_guide,
+    the_rights_of_operators_are_those_of_the_guide,
+    the_right_to_choose_a_database_is_that_of_the_guide,
+    the_right_to_wait_for_replicas_is_that_of_the_guide,
+    the_rights_that_may_be_left_out_may_be,
+];
+
+const GUIDE: &str = include_str!("../../../docs/src/guide.md");
+
+const NAME: &str = "orders/42";
+
+/// The rights of every user: what follows the user's name and password.
+fn base() -> Vec<&'static str> {
+    let command = block(GUIDE, "text acl plain");
+    let (_, rules) = command.split_once(" >secret ").unwrap();
+    rules.split_whitespace().collect()
+}
+
+/// The rights in the row of the guide's table that begins like this.
+fn besides(row: &str) -> Vec<&'static str> {
+    let begin = format!("| {row} | `");
+    let mut rows = GUIDE.lines().filter_map(|line| line.strip_prefix(&begin));
+    let rules = rows.next().unwrap_or_else(|| panic!("no row {row:?}"));
+    assert_eq!(rows.next(), None, "two rows {row:?}");
+    let (rules, _) = rules.split_once('`').unwrap();
+    rules.split_whitespace().collect()
+}
+
+/// A server with a user who has some rights.
+struct Bench {
+    server: Server,
+    settings: LocksBuilder,
+    database: &'static str,
+}
+
+impl Bench {
+    fn allow(&self, rules: &[&str]) {
+        self.server.command::<u32>(&["ACL", "DELUSER", "locks"]);
+        self.server.command::<()>(&["FLUSHALL"]);
+        self.server.command::<()>(&["SCRIPT", "FLUSH"]);
+        let user = ["ACL", "SETUSER", "locks", "on", ">secret"];
+        self.server.command::<()>(&[&user[..], rules].concat());
+        self.server.command::<()>(&["ACL", "LOG", "RESET"]);
+        self.server.command::<()>(&["CONFIG", "RESETSTAT"]);
+    }
+
+    /// What the user was not allowed to do.
+    fn denied(&self) -> Vec<String> {
+        let entries: Vec<Vec<redis::Value>> = self.server.command(&["ACL", "LOG"]);
+        entries.iter().map(|entry| format!("{entry:?}")).collect()
+    }
+
+    async fn client(&self) -> Result<Locks, Failed> {
+        let address = self.server.address();
+        let address = address.replace("redis://", "redis://locks:secret@");
+        let address = format!("{address}{}", self.database);
+        Ok(self.settings.clone().connect(address).await?)
+    }
+
+    /// Waits until the server was asked for this, whatever it answered.
+    async fn asked_for(&self, command: &str) {
+        let counted = format!("cmdstat_{command}:");
+        let asked = || {
+            let stats: String = self.server.command(&["INFO", "commandstats"]);
+            stats.contains(&counted)
+        };
+        until("the server is asked for it", asked).await;
+    }
+}
+
+/// What a piece of work fails with.
+struct Failed(String);
+
+impl<E: fmt::Display> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Failed(error.to_string())
+    }
+}
+
+type Worked = Result<(), Failed>;
+
+/// Runs the work with all the rights, then with each of the `besides` left out, or of the base if there are none.
+async fn prove(
+    besides: &[&str],
+    settings: LocksBuilder,
+    database: &'static str,
+    work: impl AsyncFn(&Bench) -> Worked,
+) {
+    for program in programs() {
+        let bench = Bench {
+            server: Server::start_program(&program, &[]),
+            settings: settings.clone(),
+            database,
+        };
+        let base = base();
+        let all: Vec<&str> = base.iter().chain(besides).copied().collect();
+        bench.allow(&all);
+        let worked = tokio::time::timeout(BOUND, work(&bench)).await;
+        let error = worked.expect("it ends").err().map(|failed| failed.0);
+        assert_eq!(error, None, "{program}: {:?}", bench.denied());
+        assert_eq!(bench.denied(), Vec::<String>::new(), "{program}");
+
+        let in_question = if besides.is_empty() {
+            &base[..]
+        } else {
+            besides
+        };
+        let rights = in_question
+            .iter()
+            .filter(|r| r.starts_with(['~', '&', '+']));
+        for right in rights {
+            let rest: Vec<&str> = all.iter().copied().filter(|r| r != right).collect();
+            bench.allow(&rest);
+            let refused = until("something is refused", || !bench.denied().is_empty());
+            tokio::select! {
+                biased;
+                () = refused => {}
+                _ = work(&bench) => assert!(!bench.denied().is_empty(), "{program}: {right} is not needed"),
+            }
+        }
+    }
+}
+
+/// Settings that look often, so that everything that is ever asked for is asked for soon.
+fn settings() -> LocksBuilder {
+    Locks::builder().redis(RedisConfig::default().ping_interval(Duration::from_millis(10)))
+}
+
+/// One holds, extends, enters again and releases; another waits for that, and a third waits in vain.
+async fn hand_over(bench: &Bench, lock: impl Fn(&Locks) -> Lock) -> Worked {
+    let (one, other) = (bench.client().await?, bench.client().await?);
+    let guard = lock(&one).acquire().await?;
+    let in_vain = lock(&other).wait(Duration::from_millis(30)).acquire().await;
+    assert!(in_vain.is_err());
+    let waiter = lock(&other).wait(BOUND);
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    bench.asked_for("subscribe").await;
+    bench.asked_for("ping").await;
+    guard.extend(Duration::from_secs(40)).await?;
+    guard.reenter().await?.release().await?;
+    guard.release().await?;
+    // As after a restart: the script is sent as text.
+    bench.server.command::<()>(&["SCRIPT", "FLUSH"]);
+    waiting
+        .await?
+        .map(|guard| async { guard.release().await })?
+        .await?;
+    bench.asked_for("unsubscribe").await;
+    one.close().await;
+    other.close().await;
+    Ok(())
+}
+
+/// Puts a waiter of Redisson's into the queue, which drops it at this time.
+fn queue_up(bench: &Bench, waiter: &str, at: &str) {
+    let queue = "redisson_lock_queue:{orders/42}";
+    let timeouts = "redisson_lock_timeout:{orders/42}";
+    bench.server.command::<()>(&["RPUSH", queue, waiter]);
+    bench.server.command::<()>(&["ZADD", timeouts, at, waiter]);
+}
+
+async fn the_rights_of_plain_locks_are_those_of_the_guide() {
+    prove(&[], settings(), "", async |bench| {
+        hand_over(bench, |locks| locks.lock(NAME)).await
+    })
+    .await;
+}
+
+async fn the_rights_of_watched_nodes_are_those_of_the_guide() {
+    let watched = settings()
+        .node_trust(NodeTrust::Watched)
+        .trust_fresh_nodes();
+    let besides = besides("watched nodes, so a majority by default");
+    prove(&besides, watched, "", async |bench| {
+        hand_over(bench, |locks| locks.lock(NAME)).await
+    })
+    .await;
+}
+
+async fn the_rights_of_fair_locks_are_those_of_the_guide() {
+    prove(&besides("fair locks"), settings(), "", async |bench| {
+        hand_over(bench, |locks| locks.fair(NAME)).await?;
+        // Behind a waiter of Redisson's, whose queue has no TTL.
+        queue_up(bench, "jvm:1", "9000000000000");
+        let locks = bench.client().await?;
+        let short = locks.fair(NAME).wait(Duration::from_millis(30));
+        assert!(short.acquire().await.is_err());
+        locks.close().await;
+        Ok(())
+    })
+    .await;
+}
+
+async fn the_rights_of_read_write_locks_are_those_of_the_guide() {
+    prove(
+        &besides("read-write locks"),
+        settings(),
+        "",
+        async |bench| {
+            hand_over(bench, |locks| locks.write(NAME)).await?;
+            let locks = bench.client().await?;
+            let owner = locks.owner();
+            let writer = owner.write(NAME).acquire().await?;
+            let reader = owner.read(NAME).acquire().await?;
+            writer.release().await?;
+            let beside = locks.read(NAME).acquire().await?;
+            reader.extend(Duration::from_secs(40)).await?;
+            reader.release().await?;
+            beside.release().await?;
+            locks.close().await;
+            Ok(())
+        },
+    )
+    .await;
+}
+
+async fn the_rights_of_operators_are_those_of_the_guide() {
+    let besides = besides("`inspect` and `force_release`");
+    // Those who hold are others, who may do everything.
+    prove(&besides, settings(), "", async |bench| {
+        let all = Locks::connect(bench.server.address()).await?;
+        let operator = bench.client().await?;
+        let look_and_free = async || -> Worked {
+            assert!(operator.inspect(NAME).await?.to_string().contains(NAME));
+            operator.force_release(NAME).await?;
+            Ok(())
+        };
+        all.lock(NAME).acquire().await?.leak();
+        look_and_free().await?;
+
+        // A waiter that is dead is before one that lives.
+        let guard = all.fair(NAME).acquire().await?;
+        queue_up(bench, "dead:1", "1");
+        queue_up(bench, "live:1", "9000000000000");
+        look_and_free().await?;
+        drop(guard);
+        bench.server.command::<()>(&["FLUSHALL"]);
+
+        all.read(NAME).acquire().await?.leak();
+        look_and_free().await?;
+        all.close().await;
+        operator.close().await;
+        Ok(())
+    })
+    .await;
+}
+
+async fn the_right_to_choose_a_database_is_that_of_the_guide() {
+    let besides = besides("an address with a database (`/1`)");
+    prove(&besides, settings(), "1", async |bench| {
+        hand_over(bench, |locks| locks.lock(NAME)).await
+    })
+    .await;
+}
+
+async fn the_right_to_wait_for_replicas_is_that_of_the_guide() {
+    let wait = Wait::replicas(0, Duration::from_millis(10));
+    let waiting = Locks::builder().redis(RedisConfig::default().wait(wait));
+    prove(
+        &besides("`RedisConfig::wait`"),
+        waiting,
+        "",
+        async |bench| {
+            let locks = bench.client().await?;
+            locks.lock(NAME).acquire().await?.release().await?;
+            locks.close().await;
+            Ok(())
+        },
+    )
+    .await;
+}
+
+/// `INFO` and `SCRIPT LOAD`, on one node.
+async fn the_rights_that_may_be_left_out_may_be() {
+    for right in ["+info", "+script|load"] {
+        let bench = Bench {
+            server: Server::start(),
+            settings: settings(),
+            database: "",
+        };
+        let rest: Vec<&str> = base().into_iter().filter(|r| *r != right).collect();
+        bench.allow(&rest);
+        let worked = hand_over(&bench, |locks| locks.lock(NAME)).await;
+        assert_eq!(worked.err().map(|failed| failed.0), None, "{right}");
+        assert!(!bench.denied().is_empty(), "{right}");
+    }
+}
