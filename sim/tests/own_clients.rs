@@ -1,7 +1,9 @@
 //! Clients and invariants of a user's own: an example of the public interface.
 
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use quorlock_sim::checker::Property;
@@ -273,4 +275,51 @@ fn what_a_writer_could_not_release_does_not_keep_readers_out_for_as_long_as_it_r
         assert!(!is_violated, "{lock:?}: {:?}", run.verdict);
         assert!(0 < entered.load(Ordering::Relaxed), "{lock:?}");
     }
+}
+
+/// Keeps a future that it polls once, and acquires the same lock by others.
+async fn keep_an_idle_future(ctx: Context, waits: Arc<Waits>) {
+    let lock = ctx.lock(["door"]).lease(Duration::from_millis(200));
+    loop {
+        let mut idle = Box::pin(lock.acquire());
+        let once = poll_fn(|cx| Poll::Ready(idle.as_mut().poll(cx)));
+        if let Poll::Ready(guard) = once.await {
+            drop(guard);
+            continue;
+        }
+        for _ in 0..5 {
+            // Somebody who comes back at once leaves the other no time.
+            ctx.sleep(ctx.random_span(Span::millis(1), Span::millis(40)))
+                .await;
+            let lock = lock.clone().wait(Duration::from_secs(5));
+            let Ok(guard) = lock.acquire().await else {
+                waits.failed.fetch_add(1, Ordering::Relaxed);
+                continue;
+            };
+            let section = ctx.critical_section(&guard);
+            waits.won.fetch_add(1, Ordering::Relaxed);
+            ctx.sleep(Duration::from_millis(3)).await;
+            drop(section);
+            let _ = guard.release().await;
+        }
+    }
+}
+
+/// Two clients whose tasks keep futures that they do not poll: neither is stopped by its own.
+#[test]
+fn a_client_that_keeps_a_future_and_does_not_poll_it_goes_on() {
+    let waits = Arc::new(Waits::default());
+    for seed in 0..10 {
+        let plan = Plan {
+            duration: Span::secs(10),
+            clients: 2,
+            ..Plan::default()
+        };
+        let noted = waits.clone();
+        let simulation = Simulation::new(plan, move |ctx| keep_an_idle_future(ctx, noted.clone()));
+        assert_eq!(simulation.run(seed).verdict, Verdict::Holds, "seed {seed}");
+    }
+    let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+    assert_eq!(count(&waits.failed), 0);
+    assert!(500 < count(&waits.won), "{}", count(&waits.won));
 }

@@ -13,7 +13,7 @@ use crate::attempt::{Attempt, Waits, Wanted};
 use crate::client::Client;
 use crate::error::AcquireError;
 use crate::hold::Hold;
-use crate::queue::{Company, Lane, Turn, Waiter};
+use crate::queue::{Company, Queue, Turn, Waiter};
 use crate::runtime::Timer;
 use crate::telemetry;
 
@@ -37,7 +37,7 @@ enum State {
 
 /// A place in a queue.
 struct Place {
-    lane: Arc<Lane>,
+    queue: Arc<Queue>,
     waiter: Arc<Waiter>,
     /// What it has in its hands: while it polls, and when it has ended with it.
     attempt: Option<Box<Attempt>>,
@@ -71,9 +71,9 @@ impl Acquiring {
                 self.wanted.is_watched,
                 alone,
             );
-            let (lane, waiter) = self.client.queues.join(key);
+            let (queue, waiter) = self.client.queues.join(key, &self.client.keeper);
             State::Queued(Place {
-                lane,
+                queue,
                 waiter,
                 attempt: None,
                 timer: None,
@@ -85,7 +85,7 @@ impl Acquiring {
     fn leave(&mut self) {
         if let State::Queued(place) = std::mem::replace(&mut self.state, State::Done) {
             let queues = &self.client.queues;
-            drop(queues.leave(&place.lane, &place.waiter, place.attempt));
+            drop(queues.leave(&place.queue, &place.waiter, place.attempt));
         }
     }
 
@@ -99,9 +99,14 @@ impl Acquiring {
                 Poll::Pending => Step::Wait,
                 Poll::Ready(result) => Step::End(result),
             },
-            State::Queued(place) => match place.lane.turn(&place.waiter, cx) {
+            State::Queued(place) => match place.queue.turn(&place.waiter, cx) {
                 Turn::Lead(attempt, company) => self.lead(cx, attempt, company),
                 Turn::Follow(failing_since) => self.follow(cx, failing_since),
+                Turn::Rejoin => {
+                    self.leave();
+                    self.begin();
+                    Step::Again
+                }
                 Turn::Fail(error) => Step::End(Err(error)),
             },
             State::Done => Step::Wait,
@@ -123,20 +128,20 @@ impl Acquiring {
         let polled = match company {
             Company::Alone => attempt.poll(cx, self.waits),
             Company::Followed => {
-                let lane = Waker::from(place.lane.clone());
-                attempt.poll(&mut Context::from_waker(&lane), self.waits)
+                let queue = Waker::from(place.queue.clone());
+                attempt.poll(&mut Context::from_waker(&queue), self.waits)
             }
         };
         let Poll::Ready(result) = polled else {
             if let Some(attempt) = place.attempt.take() {
-                place.lane.put_back(attempt);
+                place.queue.put_back(attempt);
             }
             return Step::Wait;
         };
         if let Err(error) = &result
             && attempt.has_given_up()
         {
-            self.client.queues.fail(&place.lane, &place.waiter, error);
+            self.client.queues.fail(&place.queue, &place.waiter, error);
         }
         Step::End(result)
     }
@@ -161,14 +166,14 @@ impl Acquiring {
             return Step::Wait;
         }
         // What has come since the leader looked last counts, and what is known of the nodes is with the attempt.
-        let Some(attempt) = place.lane.borrow() else {
+        let Some(attempt) = place.queue.borrow() else {
             // Another thread polls it just now, or the next leader is about to begin.
             cx.waker().wake_by_ref();
             return Step::Wait;
         };
-        let lane = Waker::from(place.lane.clone());
+        let queue = Waker::from(place.queue.clone());
         let attempt = place.attempt.insert(attempt);
-        let result = attempt.look(&mut Context::from_waker(&lane), self.waits);
+        let result = attempt.look(&mut Context::from_waker(&queue), self.waits);
         // Leaving gives it back.
         Step::End(result)
     }

@@ -86,7 +86,7 @@ impl Client {
     /// Ends every acquisition; what is held is the keeper's to give back.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
-        self.queues.wake_all();
+        self.queues.close();
         self.keeper.close();
     }
 }

@@ -28,6 +28,7 @@ use crate::config::Config;
 use crate::hold::Hold;
 use crate::layout::{Node, Place};
 use crate::mutex::Mutex;
+use crate::queue::Queue;
 use crate::runtime::Runtime;
 use crate::telemetry;
 use crate::trust::{Asking, Sent, answer};
@@ -40,6 +41,10 @@ const TICK: Duration = Duration::from_secs(1);
 /// How long a clean-up whose release has been sent waits for the keeper: by then most answers have come, of many of
 /// them at once.
 const LATER: Duration = Duration::from_millis(10);
+
+/// How long a leader that was woken on behalf of others has for its turn: many times what a busy runtime needs, and short
+/// for those who wait. Passing over one that comes later does no harm but that it begins at the end of the queue.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What the keeper's task and the client share.
 #[derive(Debug, Default)]
@@ -59,6 +64,8 @@ struct Inner {
     inbox_due: Time,
     /// When the watch of a node ends.
     watch_due: Time,
+    /// Queues whose leaders were woken on behalf of others, since the task looked last.
+    queues: Vec<Arc<Queue>>,
     /// Guards that are out: each has its place in the inbox, so that dropping one never allocates.
     guards: usize,
     waker: Option<Waker>,
@@ -270,6 +277,21 @@ impl Keeper {
         });
     }
 
+    /// The leader of the queue was woken on behalf of others: it is passed over if it does not come.
+    pub(crate) fn watch_queue(&self, queue: Arc<Queue>) {
+        let mut dropped = None;
+        self.with(|inner| {
+            let is_idle = inner.queues.is_empty();
+            if self.is_dead() {
+                dropped = Some(queue);
+                return false;
+            }
+            inner.queues.push(queue);
+            is_idle
+        });
+        drop(dropped);
+    }
+
     /// Keeps a hold from now on. The keeper is woken only if it would sleep too long.
     ///
     /// A dead keeper keeps nothing: the hold is lost at once. The keeper's runtime may end after the caller has looked
@@ -380,14 +402,16 @@ impl Keeper {
 
     /// The task ends. If there is still something to keep, it is lost now.
     fn die(&self, now: Time) {
-        let holds: Vec<_> = {
+        let (holds, queues): (Vec<_>, _) = {
             let mut inner = self.inner.lock();
             self.is_dead.store(true, Ordering::Release);
             inner.is_idle = true;
             inner.due.clear();
             let holds = std::mem::take(&mut inner.holds);
-            holds.into_values().map(|kept| kept.hold).collect()
+            let holds = holds.into_values().map(|kept| kept.hold).collect();
+            (holds, std::mem::take(&mut inner.queues))
         };
+        drop(queues);
         for hold in holds {
             hold.close(now);
         }

@@ -93,8 +93,13 @@ impl Lock {
     ///
     /// # Cancel safety
     /// Dropped early, it leaves at most one clean-up to the background; a grant in flight passes to the next waiter of
-    /// the process. Keep polling it: of several waiters of the process one asks the nodes on behalf of all, and while
-    /// its future is neither polled nor dropped the others wait for it.
+    /// the process.
+    ///
+    /// Poll it or drop it. Of several waiters of the process for the same lock and lease one asks the nodes on behalf of
+    /// all; if its future is woken and not polled, the next one goes on after 100 to 200 ms with what is in flight, and it
+    /// begins at the end of the queue when it is polled again. Where no other waits behind it, what nodes have granted to a
+    /// future that is neither polled nor dropped stays until it is, until the client is closed, or until the lease ends: to
+    /// all others, also those of the process that ask with another lease or only try, the lock is held until then.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         match &self.owner {
             None => self.acquire_anew(None, self.waits()).await,
@@ -108,7 +113,8 @@ impl Lock {
     /// As [`Lock::acquire`], after one round.
     ///
     /// # Cancel safety
-    /// Dropped early, it leaves at most one clean-up to the background.
+    /// Dropped early, it leaves at most one clean-up to the background. Poll it or drop it: what nodes have granted to a
+    /// future that is neither polled nor dropped stays until it is, until the client is closed, or until the lease ends.
     pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
         let guard = match &self.owner {
             None => self.try_anew(None).await,

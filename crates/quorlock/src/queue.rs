@@ -9,6 +9,7 @@ use quorlock_core::time::Time;
 
 use crate::attempt::Attempt;
 use crate::error::AcquireError;
+use crate::keeper::Keeper;
 use crate::mutex::Mutex;
 
 /// What waiters must have in common to share a leader: the lock, the lease, and whether it is watched. The number is 0,
@@ -16,15 +17,17 @@ use crate::mutex::Mutex;
 pub(crate) type Key = (Arc<str>, Lease, bool, u64);
 
 #[derive(Debug, Default)]
-pub(crate) struct Queues(Mutex<BTreeMap<Key, Arc<Lane>>>);
+pub(crate) struct Queues(Mutex<BTreeMap<Key, Arc<Queue>>>);
 
 /// The queue for one lock, and the attempt that is made on behalf of all who stand in it.
 ///
-/// The attempt is the lane's, and the leader has it in its hands only while it polls it: what the leader's task does
-/// between two polls keeps nobody else from it.
+/// The attempt is the queue's, and the leader has it in its hands only while it polls it: what the leader's task does
+/// between two polls keeps nobody else from it. A leader that does not come when it is woken is passed over.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Queue {
     key: Key,
+    /// It hears of a queue whose leader was woken on behalf of others, and looks after a while whether that one came.
+    keeper: Arc<Keeper>,
     state: Mutex<State>,
 }
 
@@ -34,6 +37,11 @@ struct State {
     attempt: Shelf,
     /// As the attempt says: when the first round began that failed since a quorum last answered.
     failing_since: Option<Time>,
+    /// How often a leader had its turn.
+    turns: u64,
+    /// Whether the leader was woken and has not had its turn since.
+    is_leader_due: bool,
+    is_watched: bool,
 }
 
 /// Where the attempt is.
@@ -61,7 +69,26 @@ pub(crate) struct Waiter(Mutex<Waiting>);
 #[derive(Debug, Default)]
 struct Waiting {
     waker: Option<Waker>,
-    failure: Option<AcquireError>,
+    standing: Standing,
+}
+
+/// Where a waiter stands.
+#[derive(Debug, Default)]
+enum Standing {
+    #[default]
+    InLine,
+    /// It led, and did not come when it was woken.
+    PassedOver,
+    /// The leader has failed on behalf of all.
+    Failed(AcquireError),
+}
+
+/// What the keeper has seen of a queue.
+pub(crate) enum Watch {
+    /// Nobody waits for a leader that does not come.
+    Over,
+    /// To be looked at again: the leader has had so many turns.
+    On(u64),
 }
 
 /// What a waiter is to do.
@@ -70,6 +97,8 @@ pub(crate) enum Turn {
     Lead(Option<Box<Attempt>>, Company),
     /// Wait. Rounds fail since this time, if they do.
     Follow(Option<Time>),
+    /// Join anew, at the end: others have gone on.
+    Rejoin,
     /// The leader has failed on behalf of all.
     Fail(AcquireError),
 }
@@ -78,7 +107,7 @@ pub(crate) enum Turn {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Company {
     Alone,
-    /// The attempt wakes the lane, which wakes the leader.
+    /// The attempt wakes the queue, which wakes the leader.
     Followed,
 }
 
@@ -108,19 +137,19 @@ impl Line {
 }
 
 impl Waiter {
-    /// The task is woken when the waiter may have become the leader, or the client was closed. If the leader has
-    /// failed on behalf of all: how.
-    fn register(&self, cx: &Context<'_>) -> Option<AcquireError> {
+    /// The task is woken when the waiter may have become the leader, or the client was closed. If it does not stand in
+    /// line any more: why.
+    fn register(&self, cx: &Context<'_>) -> Standing {
         let mut waiting = self.0.lock();
         match &mut waiting.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        waiting.failure.take()
+        std::mem::take(&mut waiting.standing)
     }
 
     fn fail(&self, error: &AcquireError) {
-        self.0.lock().failure = Some(error.clone());
+        self.0.lock().standing = Standing::Failed(error.clone());
         self.wake();
     }
 
@@ -132,11 +161,13 @@ impl Waiter {
     }
 }
 
-impl Lane {
+impl Queue {
     /// What the waiter is to do now. Its task is woken when that may have changed.
     pub(crate) fn turn(&self, waiter: &Arc<Waiter>, cx: &Context<'_>) -> Turn {
-        if let Some(error) = waiter.register(cx) {
-            return Turn::Fail(error);
+        match waiter.register(cx) {
+            Standing::InLine => {}
+            Standing::PassedOver => return Turn::Rejoin,
+            Standing::Failed(error) => return Turn::Fail(error),
         }
         let mut state = self.state.lock();
         if !state.line.is_first(waiter) {
@@ -146,6 +177,8 @@ impl Lane {
             true => Company::Alone,
             false => Company::Followed,
         };
+        state.turns += 1;
+        state.is_leader_due = false;
         match std::mem::replace(&mut state.attempt, Shelf::Taken) {
             Shelf::Here(attempt) => Turn::Lead(Some(attempt), company),
             Shelf::Empty => Turn::Lead(None, company),
@@ -185,16 +218,55 @@ impl Lane {
         }
     }
 
-    fn wake_leader(&self) {
-        let leader = self.state.lock().line.first.clone();
+    /// Wakes the leader. Where others depend on it, the keeper is told.
+    ///
+    /// A leads, B waits behind it, and the holder releases: A's task is woken, and does something else with its thread, or
+    /// polls another branch of its `select!`. B's own task may be as idle, so it is the keeper that sees to it.
+    fn wake_leader(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        let leader = state.line.first.clone();
+        state.is_leader_due = leader.is_some();
+        let is_news = !state.line.rest.is_empty() && !state.is_watched;
+        state.is_watched |= is_news;
+        drop(state);
         if let Some(leader) = leader {
             leader.wake();
         }
+        if is_news {
+            self.keeper.watch_queue(self.clone());
+        }
+    }
+
+    /// How many turns leaders have had.
+    pub(crate) fn turns(&self) -> u64 {
+        self.state.lock().turns
+    }
+
+    /// Passes over a leader that was due when so many turns had been had, some time ago, and has not come since.
+    pub(crate) fn relieve(&self, turns: u64) -> Watch {
+        let mut state = self.state.lock();
+        if !state.is_leader_due || state.line.rest.is_empty() {
+            state.is_watched = false;
+            return Watch::Over;
+        }
+        if state.turns != turns || matches!(state.attempt, Shelf::Taken) {
+            return Watch::On(state.turns);
+        }
+        if let Some(absent) = state.line.first.take() {
+            absent.0.lock().standing = Standing::PassedOver;
+        }
+        state.line.first = state.line.rest.pop_front();
+        let next = state.line.first.clone();
+        drop(state);
+        if let Some(next) = next {
+            next.wake();
+        }
+        Watch::On(turns)
     }
 }
 
 /// What the attempt waits for has come.
-impl Wake for Lane {
+impl Wake for Queue {
     fn wake(self: Arc<Self>) {
         self.wake_leader();
     }
@@ -206,28 +278,28 @@ impl Wake for Lane {
 
 impl Queues {
     /// Joins the queue of a lock at its end.
-    pub(crate) fn join(&self, key: Key) -> (Arc<Lane>, Arc<Waiter>) {
+    pub(crate) fn join(&self, key: Key, keeper: &Arc<Keeper>) -> (Arc<Queue>, Arc<Waiter>) {
         let waiter = Arc::new(Waiter::default());
-        let mut lanes = self.0.lock();
-        let lane = lanes.entry(key).or_insert_with_key(|key| {
-            Arc::new(Lane {
+        let mut queues = self.0.lock();
+        let queue = queues.entry(key).or_insert_with_key(|key| {
+            Arc::new(Queue {
                 key: key.clone(),
+                keeper: keeper.clone(),
                 state: Mutex::default(),
             })
         });
-        let lane = lane.clone();
-        let leader = {
-            let mut state = lane.state.lock();
+        let queue = queue.clone();
+        let is_second = {
+            let mut state = queue.state.lock();
             state.line.push(waiter.clone());
-            // The leader is alone no more: from now on the attempt is to wake the lane.
-            let is_second = state.line.rest.len() == 1;
-            state.line.first.clone().filter(|_| is_second)
+            state.line.rest.len() == 1
         };
-        drop(lanes);
-        if let Some(leader) = leader {
-            leader.wake();
+        drop(queues);
+        if is_second {
+            // The leader is alone no more: from now on the attempt is to wake the queue.
+            queue.wake_leader();
         }
-        (lane, waiter)
+        (queue, waiter)
     }
 
     /// Leaves the queue. The attempt, with whatever is in flight, stays for the next one, who goes on at once; without a
@@ -236,12 +308,12 @@ impl Queues {
     /// `attempt` is what the waiter has in its hands, which is mostly a leader's.
     pub(crate) fn leave(
         &self,
-        lane: &Arc<Lane>,
+        queue: &Arc<Queue>,
         waiter: &Arc<Waiter>,
         attempt: Option<Box<Attempt>>,
     ) -> Option<Box<Attempt>> {
-        let mut lanes = self.0.lock();
-        let mut state = lane.state.lock();
+        let mut queues = self.0.lock();
+        let mut state = queue.state.lock();
         let mut is_next_due = state.line.is_first(waiter);
         state.line.remove(waiter);
         if let Some(attempt) = attempt {
@@ -249,17 +321,17 @@ impl Queues {
             state.failing_since = attempt.failing_since();
             state.attempt = Shelf::Here(attempt);
         }
-        if let Some(next) = state.line.first.clone() {
+        if state.line.first.is_some() {
             drop(state);
-            drop(lanes);
+            drop(queues);
             if is_next_due {
-                next.wake();
+                queue.wake_leader();
             }
             return None;
         }
         let left = std::mem::take(&mut state.attempt);
         drop(state);
-        forget(&mut lanes, lane);
+        forget(&mut queues, queue);
         match left {
             Shelf::Here(attempt) => Some(attempt),
             Shelf::Empty | Shelf::Taken => None,
@@ -267,14 +339,14 @@ impl Queues {
     }
 
     /// The leader has failed in a way that its followers would repeat: they fail with it.
-    pub(crate) fn fail(&self, lane: &Arc<Lane>, leader: &Arc<Waiter>, error: &AcquireError) {
+    pub(crate) fn fail(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>, error: &AcquireError) {
         let line = {
-            let mut lanes = self.0.lock();
-            let mut state = lane.state.lock();
+            let mut queues = self.0.lock();
+            let mut state = queue.state.lock();
             if !state.line.is_first(leader) {
                 return;
             }
-            forget(&mut lanes, lane);
+            forget(&mut queues, queue);
             std::mem::take(&mut state.line)
         };
         for waiter in line.all().filter(|waiter| !Arc::ptr_eq(waiter, leader)) {
@@ -282,19 +354,32 @@ impl Queues {
         }
     }
 
-    /// Wakes every waiter, to see that the client was closed.
-    pub(crate) fn wake_all(&self) {
-        let lanes: Vec<_> = self.0.lock().values().cloned().collect();
-        for lane in lanes {
-            let waiters: Vec<_> = lane.state.lock().line.all().cloned().collect();
+    /// Wakes every waiter, to see that the client was closed, and ends the attempts that no waiter polls just now:
+    /// a future that is never polled again would keep what its nodes have granted.
+    pub(crate) fn close(&self) {
+        let queues: Vec<_> = self.0.lock().values().cloned().collect();
+        for queue in queues {
+            let (waiters, attempt) = {
+                let mut state = queue.state.lock();
+                let waiters: Vec<_> = state.line.all().cloned().collect();
+                let attempt = match &state.attempt {
+                    Shelf::Here(_) => std::mem::take(&mut state.attempt),
+                    Shelf::Empty | Shelf::Taken => Shelf::Empty,
+                };
+                (waiters, attempt)
+            };
+            drop(attempt);
             waiters.iter().for_each(|waiter| waiter.wake());
         }
     }
 }
 
-/// Takes the lane off the list. Another of the same key may stand there by now.
-fn forget(lanes: &mut BTreeMap<Key, Arc<Lane>>, lane: &Arc<Lane>) {
-    if lanes.get(&lane.key).is_some_and(|l| Arc::ptr_eq(l, lane)) {
-        lanes.remove(&lane.key);
+/// Takes the queue off the list. Another of the same key may stand there by now.
+fn forget(queues: &mut BTreeMap<Key, Arc<Queue>>, queue: &Arc<Queue>) {
+    if queues
+        .get(&queue.key)
+        .is_some_and(|l| Arc::ptr_eq(l, queue))
+    {
+        queues.remove(&queue.key);
     }
 }

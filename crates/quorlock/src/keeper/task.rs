@@ -1,6 +1,6 @@
 //! The keeper's task.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,10 +16,11 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
 
 use super::lanes::{Lanes, Next};
-use super::{Asked, Inner, Keeper, Message, Orphaned, TICK};
+use super::{Asked, Inner, Keeper, Message, Orphaned, PATIENCE, TICK};
 use crate::calls::Received;
 use crate::hold::Hold;
 use crate::layout::{Node, Place};
+use crate::queue::{Queue, Watch};
 use crate::runtime::{Runtime, Timer};
 use crate::telemetry;
 use crate::trust::{Asking, Sent, answer};
@@ -40,6 +41,16 @@ pub(super) struct KeeperTask {
     orphans: BTreeMap<u64, Orphaned>,
     orphans_due: BTreeSet<(Time, u64)>,
     next_orphan: u64,
+    /// Queues whose leaders are to come, by when they are looked at.
+    queues: VecDeque<WatchedQueue>,
+}
+
+/// A queue whose leader was woken on behalf of others.
+struct WatchedQueue {
+    due: Time,
+    /// How many turns leaders had had when it was looked at last.
+    turns: u64,
+    queue: Arc<Queue>,
 }
 
 /// A call under way, and what it is for.
@@ -124,6 +135,7 @@ impl KeeperTask {
             orphans: BTreeMap::new(),
             orphans_due: BTreeSet::new(),
             next_orphan: 0,
+            queues: VecDeque::new(),
         }
     }
 
@@ -295,6 +307,29 @@ impl KeeperTask {
         {
             self.orphans_due.pop_first();
             self.attend(id, now);
+        }
+    }
+
+    /// Passes over leaders that were woken a while ago and have not come, though others wait for them.
+    fn relieve_due(&mut self, now: Time) {
+        if self.queues.is_empty() && self.keeper.inner.lock().queues.is_empty() {
+            return;
+        }
+        let news = std::mem::take(&mut self.keeper.inner.lock().queues);
+        let due = now + PATIENCE;
+        for queue in news {
+            let turns = queue.turns();
+            self.queues.push_back(WatchedQueue { due, turns, queue });
+        }
+        while let Some(watched) = self.queues.pop_front() {
+            if now < watched.due {
+                self.queues.push_front(watched);
+                return;
+            }
+            if let Watch::On(turns) = watched.queue.relieve(watched.turns) {
+                let queue = watched.queue;
+                self.queues.push_back(WatchedQueue { due, turns, queue });
+            }
         }
     }
 
@@ -507,7 +542,14 @@ impl KeeperTask {
             true => Time::NEVER,
             false => inner.watch_due,
         };
-        let at = mail.min(orphans).min(holds).min(watch);
+        let queues = match inner.queues.is_empty() {
+            true => self
+                .queues
+                .front()
+                .map_or(Time::NEVER, |watched| watched.due),
+            false => now,
+        };
+        let at = mail.min(orphans).min(holds).min(watch).min(queues);
         inner.wakes_at = at;
         let is_idle = self.calls.is_empty() && self.orphans.is_empty() && inner.inbox.is_empty();
         inner.is_idle = is_idle;
@@ -547,6 +589,7 @@ impl Future for KeeperTask {
             let now = task.runtime.now();
             task.take_messages(now);
             task.attend_due(now);
+            task.relieve_due(now);
             if task.keep_due(now) {
                 task.ripen_due();
             }

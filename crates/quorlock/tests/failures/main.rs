@@ -19,5 +19,6 @@ mod releasing;
 mod renewing;
 mod several;
 mod support;
+mod unpolled;
 mod unreliable;
 mod waiting;

@@ -1,0 +1,173 @@
+//! Futures that are neither polled nor dropped: a `&mut` future in a `select!`, a joined set that is not driven.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use quorlock::{AcquireError, Guard, Lock};
+use tokio::time::{Instant, sleep};
+
+use crate::support::{assert_empty, at_once, client, millis, nodes, poll_once, secs, settle};
+
+type Acquiring = Pin<Box<dyn Future<Output = Result<Guard, AcquireError>> + Send>>;
+
+/// An acquisition that was begun: its requests have been sent, and their answers wake it in vain.
+fn begun(lock: &Lock) -> Acquiring {
+    let lock = lock.clone();
+    let mut acquiring: Acquiring = Box::pin(async move { lock.acquire().await });
+    assert!(poll_once(&mut acquiring).is_pending());
+    acquiring
+}
+
+fn in_a_task(lock: &Lock) -> tokio::task::JoinHandle<Result<Guard, AcquireError>> {
+    let lock = lock.clone();
+    tokio::spawn(async move { lock.acquire().await })
+}
+
+/// The leader of those who wait stops being polled while another holds the lock.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_not_polled_does_not_keep_a_release_from_the_others() {
+    for many in [1, 3] {
+        let nodes = nodes(many);
+        let held = client(&nodes).lock("a").acquire().await.unwrap();
+        let lock = client(&nodes).lock("a");
+        let mut idle = begun(&lock);
+        for _ in 0..5 {
+            // It subscribes, tries again, and sleeps.
+            settle().await;
+            assert!(poll_once(&mut idle).is_pending());
+        }
+        let live = in_a_task(&lock);
+        sleep(secs(3)).await;
+        assert!(!live.is_finished());
+        held.release().await.unwrap();
+        let guard = at_once(live).await.unwrap().unwrap();
+        assert!(guard.is_held());
+        guard.release().await.unwrap();
+        drop(idle);
+        settle().await;
+        assert_empty(&nodes);
+    }
+}
+
+/// What the nodes have granted to a future that is not polled passes to the next waiter.
+#[tokio::test(start_paused = true)]
+async fn a_grant_to_a_future_that_is_not_polled_passes_to_the_next() {
+    for many in [1, 3] {
+        for idle in [1, 2, 5] {
+            let nodes = nodes(many);
+            let lock = client(&nodes).lock("a");
+            let idle: Vec<_> = (0..idle).map(|_| begun(&lock)).collect();
+            settle().await;
+            let began = Instant::now();
+            let live = in_a_task(&lock);
+            let guard = at_once(live).await.unwrap().unwrap();
+            let took = began.elapsed();
+            // Each of those before it is waited for a little.
+            let patience = millis(200) * u32::try_from(idle.len()).unwrap();
+            assert!(took <= patience + millis(50), "{took:?}");
+            assert!(guard.is_held());
+            drop(guard);
+            drop(idle);
+            settle().await;
+            assert_empty(&nodes);
+        }
+    }
+}
+
+/// The lock is free, or rather: the process has it, and no task takes it. Whoever's time is over takes it itself.
+#[tokio::test(start_paused = true)]
+async fn a_short_wait_behind_a_future_that_is_not_polled_is_won() {
+    for many in [1, 3] {
+        let nodes = nodes(many);
+        let lock = client(&nodes).lock("a");
+        let idle = begun(&lock);
+        settle().await;
+        let guard = lock.clone().wait(millis(20)).acquire().await.unwrap();
+        assert!(guard.is_held());
+        // The next one has to wait for it, and is told so.
+        let error = lock.clone().wait(millis(20)).acquire().await.unwrap_err();
+        assert!(matches!(error, AcquireError::Contended { .. }), "{error}");
+        drop((guard, idle));
+        settle().await;
+        assert_empty(&nodes);
+    }
+}
+
+/// A future that was passed over waits on when it is polled again, and has the lock in its turn.
+#[tokio::test(start_paused = true)]
+async fn whoever_was_passed_over_gets_the_lock_when_it_comes_back() {
+    let nodes = nodes(3);
+    let lock = client(&nodes).lock("a");
+    let idle = begun(&lock);
+    settle().await;
+    let first = at_once(in_a_task(&lock)).await.unwrap().unwrap();
+    let back = tokio::spawn(idle);
+    let last = in_a_task(&lock);
+    settle().await;
+    assert!(!back.is_finished() && !last.is_finished());
+    first.release().await.unwrap();
+    let second = at_once(back).await.unwrap().unwrap();
+    second.release().await.unwrap();
+    let third = at_once(last).await.unwrap().unwrap();
+    third.release().await.unwrap();
+    assert_empty(&nodes);
+}
+
+/// A `select!` whose other branch takes its time, again and again.
+#[tokio::test(start_paused = true)]
+async fn a_select_that_looks_at_its_lock_now_and_then_stops_nobody_else() {
+    let nodes = nodes(3);
+    let lock = client(&nodes).lock("a");
+    let held = client(&nodes).lock("a").acquire().await.unwrap();
+    let seldom = lock.clone();
+    let seldom = tokio::spawn(async move {
+        let mut acquiring = std::pin::pin!(seldom.acquire());
+        loop {
+            tokio::select! {
+                biased;
+                guard = &mut acquiring => break guard,
+                () = sleep(millis(1)) => {}
+            }
+            // Busy with something else.
+            sleep(secs(20)).await;
+        }
+    });
+    settle().await;
+    let others: Vec<_> = (0..10).map(|_| in_a_task(&lock)).collect();
+    settle().await;
+    held.release().await.unwrap();
+    let began = Instant::now();
+    for other in others {
+        other.await.unwrap().unwrap().release().await.unwrap();
+    }
+    assert!(began.elapsed() < secs(2), "{:?}", began.elapsed());
+    assert!(seldom.await.unwrap().unwrap().is_held());
+}
+
+/// A set of futures of which only one is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_set_that_is_not_driven_stops_nobody_else() {
+    let nodes = nodes(1);
+    let lock = client(&nodes).lock("a");
+    let mut set: FuturesUnordered<_> = (0..8).map(|_| lock.acquire()).collect();
+    let first = set.next().await.unwrap().unwrap();
+    drop(first);
+    // The next of the set is granted the lock, and is not polled.
+    let guard = at_once(in_a_task(&lock)).await.unwrap().unwrap();
+    assert!(guard.is_held());
+}
+
+/// What nodes have granted to it is given back when the client is closed.
+#[tokio::test(start_paused = true)]
+async fn closing_gives_back_what_a_future_that_is_not_polled_was_granted() {
+    let nodes = nodes(3);
+    let locks = client(&nodes);
+    let mut idle = begun(&locks.lock("a"));
+    settle().await;
+    locks.close().await;
+    settle().await;
+    assert_empty(&nodes);
+    let outcome = std::future::poll_fn(|cx| idle.as_mut().poll(cx)).await;
+    assert!(matches!(outcome, Err(AcquireError::Closed)));
+}
