@@ -291,8 +291,9 @@ impl Acquisition {
             // The first member is silent: asking it first only costs time.
             self.is_crowded = false;
         }
-        let pause =
-            |backoff: &mut Backoff| Step::BackOff(now + backoff.next(random, now.since(began) * 2));
+        let pause = |backoff: &mut Backoff| {
+            Step::BackOff(now + backoff.next(random, now.since(began).saturating_mul(2)))
+        };
         self.step = match loss {
             Loss::OtherMode(mode) => Step::GiveUp(GiveUp::OtherMode(mode)),
             Loss::Denied => Step::GiveUp(GiveUp::Denied),
@@ -315,7 +316,9 @@ impl Acquisition {
             Loss::Postponed => {
                 // Whoever has the first member asks the rest, or has it all.
                 self.refused = self.members.all().collect();
-                let pause = self.backoff.next(random, now.since(began) * 2);
+                let pause = self
+                    .backoff
+                    .next(random, now.since(began).saturating_mul(2));
                 self.sleep(now, now + pause)
             }
             Loss::Refused {
@@ -372,7 +375,9 @@ impl Acquisition {
 
     fn after_refusal(&mut self, now: Time, free_after: Option<Duration>) -> Step {
         // A claim exists until its TTL has passed, so one millisecond more finds it gone.
-        let free = free_after.map_or(Duration::MAX, |d| d + Duration::from_millis(1));
+        let free = free_after.map_or(Duration::MAX, |d| {
+            d.saturating_add(Duration::from_millis(1))
+        });
         self.sleep(now, now + free.min(self.policy.poll_cap))
     }
 

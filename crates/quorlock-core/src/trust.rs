@@ -85,7 +85,7 @@ impl Trust {
     #[must_use]
     pub fn new(longest: Duration) -> Self {
         Trust {
-            watch: longest + drift(longest),
+            watch: longest.saturating_add(drift(longest)),
             state: State::Unmarked(Why::Unknown),
             withdrawn: None,
             due: Time::NEVER,

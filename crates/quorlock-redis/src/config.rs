@@ -39,6 +39,9 @@ impl Default for RedisConfig {
 }
 
 impl RedisConfig {
+    /// A hundred years: a longer span is taken for this one.
+    pub(crate) const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
     /// What makes the streams of bytes to servers, for requests as for wake-ups. Default: [`Network`], the sockets of the
     /// operating system.
     ///
@@ -75,7 +78,7 @@ impl RedisConfig {
     /// Bounds one connection attempt, from the name lookup to the end of the login. Default: 1 s.
     #[must_use]
     pub fn connect_timeout(mut self, bound: Duration) -> Self {
-        self.connect_timeout = bound;
+        self.connect_timeout = bound.min(Self::LONGEST_SPAN);
         self
     }
 
@@ -87,7 +90,7 @@ impl RedisConfig {
     /// there alone. Calls that wait on the first are then ended.
     #[must_use]
     pub fn call_timeout(mut self, bound: Duration) -> Self {
-        self.call_timeout = bound;
+        self.call_timeout = bound.min(Self::LONGEST_SPAN);
         self
     }
 
@@ -95,7 +98,9 @@ impl RedisConfig {
     /// after this and a call time-out. Default: 5 s.
     #[must_use]
     pub fn ping_interval(mut self, interval: Duration) -> Self {
-        self.ping_interval = interval.max(Duration::from_millis(10));
+        self.ping_interval = interval
+            .max(Duration::from_millis(10))
+            .min(Self::LONGEST_SPAN);
         self
     }
 
@@ -103,7 +108,7 @@ impl RedisConfig {
     /// Default: 30 s.
     #[must_use]
     pub fn linger(mut self, span: Duration) -> Self {
-        self.linger = span;
+        self.linger = span.min(Self::LONGEST_SPAN);
         self
     }
 

@@ -7,6 +7,7 @@ use quorlock_core::time::millis_of;
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{Cmd, Value};
 
+use crate::config::RedisConfig;
 use crate::error;
 
 /// How many replicas must have a claim before a grant or a renewal counts.
@@ -44,7 +45,9 @@ impl Wait {
     pub fn replicas(replicas: u32, within: Duration) -> Self {
         Wait {
             replicas,
-            within: within.max(Duration::from_millis(1)),
+            within: within
+                .max(Duration::from_millis(1))
+                .min(RedisConfig::LONGEST_SPAN),
             reached: Reached::Memory,
         }
     }

@@ -71,6 +71,7 @@ impl Config {
     /// long enough for a waiter that asks as seldom as it may.
     pub(crate) fn place(&self) -> Duration {
         let seldom = self.retry.poll_cap.saturating_mul(4);
+        let seldom = seldom.min(LocksBuilder::LONGEST_SPAN);
         self.watchdog_lease.length().max(seldom)
     }
 
@@ -125,6 +126,10 @@ impl Default for LocksBuilder {
 }
 
 impl LocksBuilder {
+    /// No lease, margin or retention is longer than a hundred years: nodes count in milliseconds since 1970, and take no
+    /// times that are much further away. Spans that only the client counts may be of any length.
+    pub const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
     /// The lease of locks without an explicit one, renewed by the watchdog every third of it. Default 30 s.
     ///
     /// It is also how long a name stays locked when its holder dies.
@@ -263,6 +268,7 @@ impl LocksBuilder {
 
     /// The settings, checked against each other.
     pub(crate) fn check(&self) -> Result<Config, ConfigError> {
+        self.check_spans()?;
         self.check_retention(self.clock_margin.unwrap_or(Duration::ZERO))?;
         if !self.key_prefix.is_empty() {
             Name::new(&self.key_prefix).map_err(ConfigError::KeyPrefix)?;
@@ -281,6 +287,23 @@ impl LocksBuilder {
         };
         config.watchdog_lease = config.lease(self.watchdog_lease)?;
         Ok(config)
+    }
+
+    /// What nodes are told, they must be able to count.
+    fn check_spans(&self) -> Result<(), ConfigError> {
+        let told = [
+            ("watchdog_lease", Some(self.watchdog_lease)),
+            ("longest_lease", Some(self.longest_lease)),
+            ("clock_margin", self.clock_margin),
+            ("token_retention", self.token_retention),
+        ];
+        let most = Self::LONGEST_SPAN;
+        let told = told.into_iter();
+        let mut spans = told.filter_map(|(field, span)| Some((field, span?)));
+        match spans.find(|(_, span)| most < *span) {
+            None => Ok(()),
+            Some((field, span)) => Err(ConfigError::SpanTooLong { field, span, most }),
+        }
     }
 
     /// A token counter must outlive the claims.

@@ -195,6 +195,16 @@ pub enum ConfigError {
         /// Which.
         field: &'static str,
     },
+    /// A span that nodes cannot count.
+    #[error("{field}, {span:?}, is more than {most:?}")]
+    SpanTooLong {
+        /// Which.
+        field: &'static str,
+        /// How long it is.
+        span: Duration,
+        /// How long it may be: [`LocksBuilder::LONGEST_SPAN`](crate::LocksBuilder::LONGEST_SPAN).
+        most: Duration,
+    },
     /// A first pause that is longer than the longest.
     #[error("retry.backoff, {backoff:?}, must not be more than retry.backoff_cap, {cap:?}")]
     Backoff {

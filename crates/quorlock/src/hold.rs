@@ -230,7 +230,8 @@ impl Hold {
         let at = if slack < Duration::from_secs(1) || at == Time::NEVER {
             at
         } else {
-            Time::from_nanos(at.as_nanos().next_multiple_of(TOGETHER))
+            let together = at.as_nanos().checked_next_multiple_of(TOGETHER);
+            together.map_or(at, Time::from_nanos)
         };
         heard.map_or(at, |heard| heard.min(at))
     }

@@ -237,7 +237,7 @@ impl Peer {
 
     /// By when a claim that nobody renews any more is gone: its margin goes by the node's clock.
     pub(crate) fn gone(&self, now: Time, lease: Lease) -> Time {
-        let kept = lease.length() + self.margin;
+        let kept = lease.length().saturating_add(self.margin);
         now + kept + drift(kept)
     }
 

@@ -27,6 +27,7 @@ server_tests![
     what_looks_almost_like_a_lock_is_not_freed_by_force,
     a_lock_of_a_stranger_is_shown_and_freed_by_force,
     names_of_every_kind_leave_no_key_but_the_counter,
+    the_longest_spans_work_on_a_server,
 ];
 
 const BOUND: Duration = Duration::from_millis(400);
@@ -362,4 +363,42 @@ async fn names_of_every_kind_leave_no_key_but_the_counter() {
         assert!(matches!(error, AcquireError::Config(_)), "{error}");
     }
     assert_is_empty(&server);
+}
+
+/// What nodes are told is bounded by what a server can count; what only the client counts is not.
+async fn the_longest_spans_work_on_a_server() {
+    let most = LocksBuilder::LONGEST_SPAN;
+    let redis = RedisConfig::default()
+        .connect_timeout(Duration::MAX)
+        .call_timeout(Duration::MAX)
+        .ping_interval(Duration::MAX)
+        .linger(Duration::MAX);
+    let builder = Locks::builder()
+        .redis(redis)
+        .max_hold(Duration::MAX)
+        .trust_fresh_nodes();
+    let long = builder.clone().watchdog_lease(most).longest_lease(most);
+    let long = long.clock_margin(most).token_retention(None);
+    let kept = builder.token_retention(Some(most));
+    for (settings, name) in [(long, "long"), (kept, "kept")] {
+        let servers = [Server::start(), Server::start(), Server::start()];
+        let addresses = servers.each_ref().map(Server::address);
+        for locks in [
+            settings.clone().connect(&addresses[0]).await.unwrap(),
+            settings.quorum(&addresses).await.unwrap(),
+        ] {
+            let lock = locks.lock(name).wait(Duration::MAX);
+            let guard = lock.acquire().await.unwrap();
+            guard.reenter().await.unwrap().release().await.unwrap();
+            assert!(lock.try_acquire().await.unwrap().is_none());
+            guard.release().await.unwrap();
+            let fair = locks.fair(name).wait(Duration::MAX);
+            if let Ok(guard) = fair.acquire().await {
+                guard.release().await.unwrap();
+            }
+            let writer = locks.write(format!("{name}:rw")).acquire().await.unwrap();
+            writer.release().await.unwrap();
+            locks.close().await;
+        }
+    }
 }
