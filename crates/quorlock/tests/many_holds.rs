@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::join_all;
 use quorlock::transport::{
     Call, Cause, Channel, Listener, Request, Subscription, Transport, TransportError,
 };
@@ -140,4 +142,26 @@ async fn closing_gives_back_what_many_guards_hold() {
     let _guards = hold(&locks, 20_000).await;
     locks.close().await;
     assert_eq!(node.node.names().len(), 0);
+}
+
+/// Tries for a held name are dropped before they are answered: most of their releases wait for room in the lane, and
+/// the refusals that come meanwhile say that nothing is left to release.
+#[tokio::test(start_paused = true)]
+async fn releases_that_are_not_needed_any_more_leave_their_room_to_others() {
+    let node = EmbeddedNode::new().latency(Duration::from_millis(5));
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let other = Locks::on_node(node).unwrap();
+    let _held = other.lock("held").acquire().await.unwrap();
+    let lock = locks.lock("held");
+    let tries = (0..4_000).map(|_| Box::pin(lock.try_acquire()));
+    let mut tries = join_all(tries);
+    assert!((&mut tries).now_or_never().is_none());
+    drop(tries);
+    sleep(Duration::from_secs(1)).await;
+    drop(locks.lock("free").acquire().await.unwrap());
+    sleep(Duration::from_secs(1)).await;
+    let free = other.lock("free").try_acquire().await.unwrap();
+    assert!(free.is_some(), "a dropped guard is released");
+    let closed = timeout(Duration::from_secs(60), locks.close()).await;
+    assert!(closed.is_ok(), "closing ends");
 }

@@ -258,8 +258,9 @@ impl KeeperTask {
             orphan.keep_alive(now);
         }
         if orphan.machine.is_due(now) {
-            if let Some(Next::Release(id)) = self.lanes.release(&orphan.node, id) {
-                self.release(id, now);
+            let node = orphan.node.clone();
+            if let Some(Next::Release(id)) = self.lanes.release(&node, id) {
+                self.release(&node, id, now);
             }
         } else if orphan.machine.is_done(now) {
             orphan.tell_cleaned();
@@ -273,17 +274,17 @@ impl KeeperTask {
     }
 
     /// Sends the release of an orphan, for which there is room in its lane.
-    fn release(&mut self, id: u64, now: Time) {
-        let Some(orphan) = self.orphans.get_mut(&id) else {
-            return;
-        };
-        let node = orphan.node.clone();
-        if orphan.machine.next_release(now) {
+    fn release(&mut self, node: &Node, id: u64, now: Time) {
+        let orphan = self.orphans.get_mut(&id);
+        if let Some(orphan) = orphan
+            && orphan.machine.next_release(now)
+        {
             let call = node.call(orphan.release_request());
-            self.call(Of::OrphanRelease(id, node), call);
+            self.call(Of::OrphanRelease(id, node.clone()), call);
         } else {
-            // It has waited for too long.
-            self.lanes.ended(&node, 1);
+            // It has waited for too long, or its acquire was refused meanwhile and it is forgotten. Its room in the lane
+            // is given back all the same: a node that has refused a thousand of them would be sent no release any more.
+            self.lanes.ended(node, 1);
             self.attend(id, now);
         }
     }
@@ -295,7 +296,7 @@ impl KeeperTask {
         while let Some(next) = self.lanes.next(node) {
             match next {
                 Next::Ask(hold, member) => self.ask(hold, member, now, &mut batches),
-                Next::Release(id) => self.release(id, now),
+                Next::Release(id) => self.release(node, id, now),
             }
         }
         self.renew_all(batches);
