@@ -214,7 +214,6 @@ impl Context {
 }
 
 fn locks(who: Who, plan: &Plan) -> Rc<[Locks]> {
-    let runtime: Arc<SimRuntime> = Arc::new(SimRuntime(who));
     let lease = plan.workload.lease.as_duration();
     let policy = RetryPolicy::default();
     let backoff_cap = plan.workload.backoff_cap.as_duration();
@@ -224,21 +223,24 @@ fn locks(who: Who, plan: &Plan) -> Rc<[Locks]> {
         poll_cap: plan.workload.poll_cap.as_duration(),
         ..policy
     };
-    let builder = || {
+    let builder = |runtime: SimRuntime| {
         Locks::builder()
             .retry(policy)
             .watchdog_lease(lease)
             .longest_lease(plan.longest_lease().as_duration())
             .node_trust(plan.node_trust())
             .clock_margin(plan.clock_margin().as_duration())
-            .runtime(runtime.clone())
+            .runtime(Arc::new(runtime))
     };
     let transport = |seat| SimTransport::new(who, seat);
     let locks = match plan.lock {
-        LockKind::Single => vec![builder().on_node(transport(0))],
-        LockKind::Redlock => vec![builder().on_nodes((0..plan.nodes.count).map(transport))],
+        LockKind::Single => vec![builder(SimRuntime::new(who)).on_node(transport(0))],
+        LockKind::Redlock => {
+            let nodes = (0..plan.nodes.count).map(transport);
+            vec![builder(SimRuntime::new(who)).on_nodes(nodes)]
+        }
         LockKind::Multi => (0..plan.nodes.count)
-            .map(|seat| builder().on_node(transport(seat)))
+            .map(|seat| builder(SimRuntime::of(who, plan.seed, seat)).on_node(transport(seat)))
             .collect(),
     };
     let locks: Result<Vec<Locks>, _> = locks.into_iter().collect();

@@ -186,7 +186,8 @@ impl Default for Network {
 pub struct Remedies {
     /// A node that was restarted is quarantined for one lease.
     pub trust: bool,
-    /// For how much longer than its lease a node keeps a claim; without, for one lease more.
+    /// For how much longer than its lease a node keeps a claim. Without, for one lease more on a majority of nodes, and
+    /// no longer on one node.
     pub margin: Option<Span>,
 }
 
@@ -391,6 +392,10 @@ impl Plan {
     pub(crate) fn clock_margin(&self) -> Span {
         match self.has_remedies() {
             true => self.remedies.margin.unwrap_or(self.longest_lease()),
+            // One node keeps claims for longer only where that is asked for.
+            false if self.variant.has_product_clients() => {
+                self.remedies.margin.unwrap_or(Span::ZERO)
+            }
             false => Span::ZERO,
         }
     }

@@ -5,44 +5,70 @@ use std::task::{Context, Poll, Waker};
 use quorlock::{Runtime, Time, Timer, WallMillis};
 
 use crate::client::Who;
+use crate::draw::{Draw, Purpose};
 use crate::engine::go_on_without;
 use crate::event::What;
 use crate::executor::Part;
 use crate::slab::Key;
 use crate::world::{World, with};
 
-/// The runtime of one client process.
+/// The runtime of one client of the product: of a process there may be several.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SimRuntime(pub(crate) Who);
+pub(crate) struct SimRuntime {
+    who: Who,
+    /// How much more its clock shows than that of the process.
+    ahead: u64,
+}
+
+impl SimRuntime {
+    /// With the clock of the process.
+    pub(crate) fn new(who: Who) -> Self {
+        SimRuntime { who, ahead: 0 }
+    }
+
+    /// With a clock of its own, for the client at this place among those of the process: no two of them show the same
+    /// time, so that what is dated by one and looked at by another is found out.
+    pub(crate) fn of(who: Who, seed: u64, place: u16) -> Self {
+        let stream = 1 << 32 | u64::from(place) << 16 | u64::from(who.client);
+        let mut draw = Draw::new(seed, Purpose::Clock, stream);
+        SimRuntime {
+            who,
+            ahead: draw.between(1_000_000_000, 1_000_000_000_000_000),
+        }
+    }
+}
 
 impl Runtime for SimRuntime {
     fn now(&self) -> Time {
         let (reading, stop) = with(|world| {
-            let reading = world.read_monotonic(self.0);
-            (reading, world.count_towards_stop(self.0))
+            let reading = world.read_monotonic(self.who);
+            (reading, world.count_towards_stop(self.who))
         });
         if let Some(lasts) = stop {
-            go_on_without(self.0, lasts);
+            go_on_without(self.who, lasts);
         }
-        Time::from_nanos(reading)
+        Time::from_nanos(reading.saturating_add(self.ahead))
     }
 
     fn wall_clock(&self) -> WallMillis {
         with(|world| {
-            let at = world.seam(self.0).unwrap_or(world.now);
-            let client = world.clients.get(usize::from(self.0.client));
+            let at = world.seam(self.who).unwrap_or(world.now);
+            let client = world.clients.get(usize::from(self.who.client));
             WallMillis(client.map_or(0, |client| client.wall.read(at)) / 1_000_000)
         })
     }
 
     fn timer(&self) -> Box<dyn Timer> {
-        Box::new(SimTimer::new(self.0))
+        Box::new(SimTimer {
+            ahead: self.ahead,
+            ..SimTimer::new(self.who)
+        })
     }
 
     fn spawn(&self, task: quorlock::Task) {
-        let refused = with(|world| match world.seam(self.0) {
+        let refused = with(|world| match world.seam(self.who) {
             Some(_) => {
-                world.spawn(self.0, Part::Background, task);
+                world.spawn(self.who, Part::Background, task);
                 None
             }
             None => Some(task),
@@ -52,8 +78,8 @@ impl Runtime for SimRuntime {
 
     fn random(&self) -> u64 {
         with(|world| {
-            world.seam(self.0);
-            let client = world.clients.get_mut(usize::from(self.0.client));
+            world.seam(self.who);
+            let client = world.clients.get_mut(usize::from(self.who.client));
             client.map_or(0, |client| client.random.bits())
         })
     }
@@ -75,6 +101,7 @@ pub(crate) struct Alarm {
 #[derive(Debug)]
 pub(crate) struct SimTimer {
     who: Who,
+    ahead: u64,
     alarm: Key<Alarm>,
 }
 
@@ -82,6 +109,7 @@ impl SimTimer {
     pub(crate) fn new(who: Who) -> Self {
         SimTimer {
             who,
+            ahead: 0,
             alarm: Key::NONE,
         }
     }
@@ -89,7 +117,12 @@ impl SimTimer {
 
 impl Timer for SimTimer {
     fn poll_until(&mut self, cx: &mut Context<'_>, at: Time) -> Poll<()> {
-        with(|world| world.poll_alarm(self, cx, at.as_nanos()))
+        // On the clock of the process.
+        let at = match at {
+            Time::NEVER => u64::MAX,
+            at => at.as_nanos().saturating_sub(self.ahead),
+        };
+        with(|world| world.poll_alarm(self, cx, at))
     }
 }
 

@@ -31,8 +31,9 @@ pub enum Order {
 pub enum Answer {
     /// The claim is recorded; the node handed out this token.
     Granted(Token),
-    /// The claim is recorded, but the node's votes do not count before this time, if it is known.
-    Quarantined(Option<Time>),
+    /// The claim is recorded, but the node's votes do not count for so much longer, if that is known. A span, as
+    /// each client of a lock has a clock of its own.
+    Quarantined(Option<Duration>),
     /// Somebody else's claim stands, for so long.
     Refused(Ttl),
     /// Others are in front, for so long, and the owner has a place in the queue.
@@ -77,6 +78,8 @@ pub struct Round {
 struct Asked {
     sent: Option<Time>,
     answer: Option<Answer>,
+    /// Before that its vote does not count, if it is known.
+    counts_from: Option<Time>,
     /// It failed in a way that waiting does not cure.
     is_denied: bool,
 }
@@ -203,12 +206,16 @@ impl Round {
         let Some(Asked {
             sent: Some(sent),
             answer: place,
+            counts_from,
             ..
         }) = member.get_mut(&mut self.asked)
         else {
             return;
         };
         *place = Some(answer);
+        if let Answer::Quarantined(left) = answer {
+            *counts_from = left.map(|left| now + left);
+        }
         match answer {
             Answer::Granted(_) => {
                 self.terms.confirm(member, self.lease.term(*sent));
@@ -341,7 +348,9 @@ impl Round {
             let times = group.slice(&self.asked).iter();
             let times = times.filter_map(|asked| match asked.answer {
                 Some(Answer::Granted(_)) => Some(Reverse(Time::ZERO)),
-                Some(Answer::Quarantined(until)) => Some(Reverse(until.unwrap_or(Time::NEVER))),
+                Some(Answer::Quarantined(_)) => {
+                    Some(Reverse(asked.counts_from.unwrap_or(Time::NEVER)))
+                }
                 _ => None,
             });
             match largest(times, group.threshold().needed()) {

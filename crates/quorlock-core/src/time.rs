@@ -4,9 +4,10 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A reading of one process's monotonic clock, in nanoseconds since an origin of that process.
+/// A reading of one client's monotonic clock, in nanoseconds since an origin of that clock.
 ///
-/// Readings of two processes have nothing to do with each other. The clock should count the time the machine was
+/// Readings of two clocks have nothing to do with each other, not even those of two clients in one process, which may
+/// have been given clocks of their own: what passes from one to the other is a span. The clock should count the time the machine was
 /// suspended: a lease does not stop running while its holder sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);

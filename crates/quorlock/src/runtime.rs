@@ -5,8 +5,9 @@ mod suspended;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::task::{Context, Poll};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use quorlock_core::time::{Time, WallMillis};
 
@@ -51,33 +52,50 @@ pub trait Timer: Send {
 /// [`while_held`](crate::Guard::while_held), so a loss is told within a second of resuming.
 ///
 /// Where tokio's time is paused (in tests), so are the locks.
-#[derive(Clone, Copy, Debug)]
-pub struct TokioRuntime {
-    origin: tokio::time::Instant,
-    /// For how long the machine had been suspended before.
-    suspended: Duration,
+///
+/// All of one process show the same time: the clock has one zero, which lies before the process was started.
+#[derive(Clone, Copy, Default, Debug)]
+#[non_exhaustive]
+pub struct TokioRuntime;
+
+/// What the clock showed when a runtime of the process was first used. A year: a runtime whose time has been paused
+/// since then is behind that moment by as much, and its clock has to go on all the same.
+const HEAD_START: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// When the clock showed [`HEAD_START`], without the time for which the machine was suspended.
+///
+/// One for the process: of two runtimes with a zero each, the older one would show a later time at the same moment.
+/// What a lock of two clients was shown by the nodes of one would be dated by the clock of the other.
+#[expect(clippy::disallowed_methods, reason = "this is the Runtime seam")]
+fn origin() -> Instant {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    *ORIGIN.get_or_init(Instant::now)
 }
 
 impl TokioRuntime {
-    /// A runtime whose clock begins now. Must be used inside a tokio runtime with its time driver enabled.
+    /// Must be used inside a tokio runtime with its time driver enabled.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is the Runtime seam")]
     pub fn new() -> Self {
-        TokioRuntime {
-            suspended: suspended::time(),
-            origin: tokio::time::Instant::now(),
+        origin();
+        TokioRuntime
+    }
+
+    /// What the clock shows at this moment, without the time for which the machine was suspended.
+    fn reading(instant: Instant) -> Duration {
+        let origin = origin();
+        match instant.checked_duration_since(origin) {
+            Some(after) => HEAD_START + after,
+            None => HEAD_START.saturating_sub(origin.duration_since(instant)),
         }
     }
 
-    /// For how long the machine was suspended since the origin.
-    fn suspended(&self) -> Duration {
-        suspended::time().saturating_sub(self.suspended)
-    }
-}
-
-impl Default for TokioRuntime {
-    fn default() -> Self {
-        Self::new()
+    /// When the clock shows this much, likewise.
+    fn moment(reading: Duration) -> Option<Instant> {
+        let origin = origin();
+        match reading.checked_sub(HEAD_START) {
+            Some(after) => origin.checked_add(after),
+            None => origin.checked_sub(HEAD_START.saturating_sub(reading)),
+        }
     }
 }
 
@@ -85,8 +103,8 @@ impl Default for TokioRuntime {
 impl Runtime for TokioRuntime {
     fn now(&self) -> Time {
         // In this order: what is told was the time at some moment of this call, however long a pause in between.
-        let suspended = self.suspended();
-        Time::ZERO + suspended + tokio::time::Instant::now().duration_since(self.origin)
+        let suspended = suspended::time();
+        Time::ZERO + suspended + Self::reading(tokio::time::Instant::now().into_std())
     }
 
     fn wall_clock(&self) -> WallMillis {
@@ -96,10 +114,7 @@ impl Runtime for TokioRuntime {
     }
 
     fn timer(&self) -> Box<dyn Timer> {
-        Box::new(TokioTimer {
-            runtime: *self,
-            sleep: None,
-        })
+        Box::new(TokioTimer { sleep: None })
     }
 
     fn spawn(&self, task: Task) {
@@ -112,7 +127,6 @@ impl Runtime for TokioRuntime {
 }
 
 struct TokioTimer {
-    runtime: TokioRuntime,
     sleep: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
@@ -123,10 +137,15 @@ impl Timer for TokioTimer {
             return Poll::Pending;
         }
         // On tokio's clock, which leaves out the time for which the machine was suspended.
-        let passes = at
-            .since(Time::ZERO)
-            .saturating_sub(self.runtime.suspended());
-        let instant = self.runtime.origin + passes;
+        let shown = at.since(Time::ZERO).saturating_sub(suspended::time());
+        let Some(instant) = TokioRuntime::moment(shown) else {
+            // It cannot be said when that is: it has long been, or never comes.
+            return match HEAD_START < shown {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            };
+        };
+        let instant = tokio::time::Instant::from_std(instant);
         let sleep = self
             .sleep
             .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(instant)));
@@ -146,16 +165,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_timer_fires_when_its_time_has_come_and_can_be_set_again() {
         let runtime = TokioRuntime::new();
+        let began = runtime.now();
         let mut timer = runtime.timer();
-        for at in [
-            Time::from_millis(50),
-            Time::from_millis(20),
-            Time::from_millis(90),
-        ] {
+        for millis in [50, 20, 90] {
+            let at = began + Duration::from_millis(millis);
             poll_fn(|cx| timer.poll_until(cx, at)).await;
             assert!(at <= runtime.now());
         }
-        assert!(runtime.now() < Time::ZERO + Duration::from_millis(95));
+        assert!(runtime.now() < began + Duration::from_millis(95));
+        poll_fn(|cx| timer.poll_until(cx, Time::ZERO)).await;
         let never = poll_fn(|cx| Poll::Ready(timer.poll_until(cx, Time::NEVER))).await;
         assert_eq!(never, Poll::Pending);
     }
@@ -172,8 +190,8 @@ mod tests {
         assert!(before + Duration::from_secs(40) <= runtime.now());
         let is_due = poll_fn(|cx| Poll::Ready(timer.poll_until(cx, at))).await;
         assert_eq!(is_due, Poll::Ready(()));
-        // A clock that begins now does not count what was before.
-        assert!(TokioRuntime::new().now() < Time::from_millis(100));
+        // Clocks of one process agree, whenever they were made.
+        assert!(before + Duration::from_secs(40) <= TokioRuntime::new().now());
     }
 
     #[tokio::test(start_paused = true)]
@@ -218,12 +236,13 @@ mod tests {
     async fn the_clock_goes_on_and_never_back() {
         let runtime = TokioRuntime::new();
         let began = tokio_now();
-        let mut last = runtime.now();
+        let first = runtime.now();
+        let mut last = first;
         for _ in 0..10_000 {
             let now = runtime.now();
             assert!(last <= now);
             last = now;
         }
-        assert!(last.since(Time::ZERO) < began.elapsed() + Duration::from_secs(1));
+        assert!(last.since(first) < began.elapsed() + Duration::from_secs(1));
     }
 }

@@ -297,7 +297,9 @@ impl Peer {
                     && (asking, *freshness) != (Asking::Missing, Freshness::AlreadyYours) =>
             {
                 let quarantine = known.trust.quarantine();
-                Answer::Quarantined(quarantine.and_then(|(_, until)| until))
+                // Not the time: that is one of this clock, and the round may be one of another client.
+                let until = quarantine.and_then(|(_, until)| until);
+                Answer::Quarantined(until.map(|until| until.since(now)))
             }
             _ => answer,
         };

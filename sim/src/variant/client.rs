@@ -39,7 +39,7 @@ impl Client {
         if plan.variant.has_product_clients() {
             return None;
         }
-        let runtime = SimRuntime(who);
+        let runtime = SimRuntime::new(who);
         let bits = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
         Some(Rc::new(Client {
             who,
@@ -55,7 +55,7 @@ impl Client {
     }
 
     pub(super) fn runtime(&self) -> SimRuntime {
-        SimRuntime(self.who)
+        SimRuntime::new(self.who)
     }
 
     /// The monotonic clock, which timers go by.

@@ -73,7 +73,8 @@ fn the_vote_of_a_quarantined_member_is_not_counted_but_its_claim_is_given_back()
     let mut round = round(&[Threshold::majority(3)], Order::Parallel);
     let ids = ask_all(&mut round, ms(0));
     round.handle_answer(ms(1), ids[0], granted());
-    round.handle_answer(ms(1), ids[1], Answer::Quarantined(Some(ms(700))));
+    let left = Some(Duration::from_millis(699));
+    round.handle_answer(ms(1), ids[1], Answer::Quarantined(left));
     assert_eq!(round.outcome(ms(1)), Outcome::Pending);
     round.handle_answer(ms(1), ids[2], Answer::Quarantined(None));
     let until = Some(ms(700));
@@ -104,7 +105,8 @@ fn one_member_that_never_will_is_no_reason_to_give_up_and_a_threshold_out_of_rea
 fn quarantine_and_silence_together_are_no_quorum() {
     let mut round = round(&[Threshold::majority(3)], Order::Parallel);
     let ids = ask_all(&mut round, ms(0));
-    round.handle_answer(ms(1), ids[0], Answer::Quarantined(Some(ms(700))));
+    let left = Some(Duration::from_millis(699));
+    round.handle_answer(ms(1), ids[0], Answer::Quarantined(left));
     for id in &ids[1..] {
         round.handle_answer(ms(1), *id, Answer::Failed(Execution::Definite));
     }
