@@ -109,6 +109,16 @@ pub struct Shrunk {
 ///
 /// `None` if the plan does not fail.
 pub fn shrink(plan: &Plan, most_runs: u32, watch: &mut dyn FnMut(u32, &Size)) -> Option<Shrunk> {
+    shrink_to(plan, 1, most_runs, watch)
+}
+
+/// The same with no fewer nodes than this: a majority of one node is another deployment, without a majority's remedies.
+pub(crate) fn shrink_to(
+    plan: &Plan,
+    least_nodes: u16,
+    most_runs: u32,
+    watch: &mut dyn FnMut(u32, &Size),
+) -> Option<Shrunk> {
     let first = run(&Rc::new(plan.clone()));
     let Verdict::Violated(violation) = &first.verdict else {
         return None;
@@ -119,6 +129,7 @@ pub fn shrink(plan: &Plan, most_runs: u32, watch: &mut dyn FnMut(u32, &Size)) ->
         identity,
         size: before,
         best: first,
+        least_nodes,
         left: most_runs,
         most: most_runs,
         watch,
@@ -137,6 +148,7 @@ struct Search<'a> {
     identity: Identity,
     best: Run,
     size: Size,
+    least_nodes: u16,
     left: u32,
     most: u32,
     watch: &'a mut dyn FnMut(u32, &Size),
@@ -173,7 +185,8 @@ impl Search<'_> {
     }
 
     fn attempt_if(&mut self, plan: Plan, is_better: impl Fn(&Size) -> bool) -> bool {
-        if self.left == 0 || plan == *self.best.plan || plan_file::check(&plan).is_err() {
+        let is_possible = self.least_nodes <= plan.nodes.count && plan_file::check(&plan).is_ok();
+        if self.left == 0 || plan == *self.best.plan || !is_possible {
             return false;
         }
         self.left -= 1;

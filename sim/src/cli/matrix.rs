@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::{Form, Threads, Trouble, complain, say, say_json, write_file};
-use crate::matrix::{CLASSES, CONTENDERS, Example, Matrix};
+use crate::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, Table};
 
 /// Run every lock against every class of fault.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(super) struct MatrixRun {
     /// Write matrix.md, matrix.csv and matrix.json into this folder.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
-    /// Shrink the first failure of RedLock under each class, too: breaks.md tells them, breaks/ has a picture of each.
+    /// Shrink a failure of RedLock under each class, too: breaks.md tells them, breaks/ has a picture of each.
     #[arg(long)]
     examples: bool,
     #[command(flatten)]
@@ -39,7 +39,8 @@ const SHRINKING: u32 = 2_000;
 const BREAKS: &str = "# What still breaks
 
 RedLock with its defaults, under faults that go further than its assumptions: for each class of the matrix in which something
-broke, the first failure, shrunk to as few faults, clients, nodes and events as still break the same property. The plan of each
+broke, a failure, shrunk to as few faults, clients and events as still break the same property on at least three nodes. A failure
+that shows what another shows already, the same property broken by the same kinds of fault, is passed over. The plan of each
 runs it again: save it as a file, and call `quorlock-sim run FILE`, or `quorlock-sim report FILE -o page.html` to look around in it.
 
 ";
@@ -68,7 +69,7 @@ impl MatrixRun {
             say(&markdown);
         }
         if self.examples {
-            self.write_examples(&matrix.examples(&table, SHRINKING))?;
+            self.write_examples(&table, &matrix.examples(&table, SHRINKING))?;
         }
         let mut code = 0;
         for cell in table.surprises() {
@@ -84,12 +85,24 @@ impl MatrixRun {
         Ok(code)
     }
 
-    fn write_examples(&self, examples: &[Example]) -> Result<(), Trouble> {
+    fn write_examples(&self, table: &Table, examples: &[Example]) -> Result<(), Trouble> {
         let mut text = BREAKS.to_owned();
         for example in examples {
             text += &example.markdown("breaks")?;
             let figure = self.out.join("breaks").join(example.file_name());
             write_file(&figure, &example.figure())?;
+        }
+        let broke = |class: &&Class| {
+            let cell = table.cell("ours", class.id);
+            cell.is_some_and(|cell| 0 < cell.exclusion.violations + cell.fencing.violations)
+        };
+        for class in CLASSES.iter().filter(broke) {
+            if !examples.iter().any(|e| e.class.id == class.id) {
+                text += &format!(
+                    "Under \"{}\" the first failures show nothing that is not above.\n\n",
+                    class.id
+                );
+            }
         }
         write_file(&self.out.join("breaks.md"), &text)
     }

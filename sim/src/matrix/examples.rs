@@ -1,17 +1,20 @@
 //! What still breaks, in small.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
 use super::contender::OURS;
 use super::{Cell, Class, Matrix, Table};
+use crate::checker::Property;
+use crate::plan::Plan;
 use crate::plan_file::{self, PlanError};
 use crate::report;
-use crate::shrink::{Shrunk, shrink};
-use crate::simulation::run_recorded;
+use crate::shrink::{Shrunk, shrink_to};
+use crate::simulation::{Verdict, run, run_recorded};
 use crate::story;
 
-/// The first failure of RedLock under a class of fault, made small.
+/// A failure of RedLock under a class of fault, made small.
 #[derive(Debug)]
 pub struct Example {
     /// The class.
@@ -23,29 +26,61 @@ pub struct Example {
 }
 
 impl Matrix {
-    /// One example for each class of fault under which RedLock with its defaults broke. Each takes so many runs at most.
+    /// One example for each class of fault under which RedLock with its defaults broke, unless it would show what another
+    /// shows already. Each failure that is tried is shrunk with so many runs at most.
     #[must_use]
     pub fn examples(&self, table: &Table, runs: u32) -> Vec<Example> {
-        let of_class = |class: &Class| {
-            let cell = table.cell(OURS.id, class.id)?;
-            let seed = first_seed(cell)?;
-            let shrunk = shrink(&OURS.plan(class, seed), runs, &mut |_, _| {})?;
-            let class = *class;
-            Some(Example {
-                class,
-                seed,
-                shrunk,
-            })
-        };
-        self.classes.iter().filter_map(of_class).collect()
+        let mut examples: Vec<Example> = Vec::new();
+        for class in &self.classes {
+            let broken = table.cell(OURS.id, class.id).and_then(first_seed);
+            let Some(first) = broken else { continue };
+            let failures = (first..self.runs).filter(|seed| breaks(&OURS.plan(class, *seed)));
+            let shrunk = failures.take(TRIED).filter_map(|seed| {
+                let shrunk = shrink_to(&OURS.plan(class, seed), MAJORITY, runs, &mut |_, _| {})?;
+                let class = *class;
+                Some(Example {
+                    class,
+                    seed,
+                    shrunk,
+                })
+            });
+            // In a class that has the faults of others, the first failure is mostly one of theirs.
+            let mut new = shrunk.filter(|example| {
+                let mut told = examples.iter();
+                told.all(|other| other.shows() != example.shows())
+            });
+            let example = new.next();
+            examples.extend(example);
+        }
+        examples
     }
 }
 
+/// The smallest majority that still is one without a node.
+const MAJORITY: u16 = 3;
+
+/// How many failures of a class are tried.
+const TRIED: usize = 12;
+
 fn first_seed(cell: &Cell) -> Option<u64> {
-    cell.exclusion.first_seed.or(cell.fencing.first_seed)
+    let seeds = [cell.exclusion.first_seed, cell.fencing.first_seed];
+    seeds.into_iter().flatten().min()
+}
+
+fn breaks(plan: &Plan) -> bool {
+    let run = run(&Rc::new(plan.clone()));
+    matches!(run.verdict, Verdict::Violated(violation) if !violation.property.is_liveness())
 }
 
 impl Example {
+    /// What it is about: what broke, on how many nodes, by which kinds of fault.
+    fn shows(&self) -> (&Property, u16, BTreeSet<&'static str>) {
+        let plan = &self.shrunk.run.plan;
+        let kinds = plan.faults.iter().map(|fault| fault.kind().name());
+        let property = &self.shrunk.identity.property;
+        (property, plan.nodes.count, kinds.collect())
+    }
+
     /// The name of its picture.
     #[must_use]
     pub fn file_name(&self) -> String {
@@ -101,7 +136,31 @@ fn capitalised(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::matrix::CLASSES;
-    use crate::simulation::Verdict;
+
+    #[test]
+    fn every_example_is_a_majority_and_none_is_shown_twice() {
+        let asked = ["suspend, clock stops", "everything", "everything, amnesia"];
+        let matrix = Matrix {
+            contenders: vec![OURS],
+            classes: CLASSES
+                .iter()
+                .filter(|class| asked.contains(&class.id))
+                .copied()
+                .collect(),
+            ..Matrix::new(150, 2)
+        };
+        let table = matrix.run();
+        let broken = |id: &&str| table.cell("ours", id).and_then(first_seed).is_some();
+        assert_eq!(asked.iter().filter(|id| broken(id)).count(), 3);
+        let examples = matrix.examples(&table, 150);
+        assert!(!examples.is_empty());
+        for (nth, example) in examples.iter().enumerate() {
+            assert!(MAJORITY <= example.shrunk.run.plan.nodes.count);
+            for other in &examples[..nth] {
+                assert_ne!(example.shows(), other.shows());
+            }
+        }
+    }
 
     #[test]
     fn what_breaks_has_an_example_that_breaks_and_what_holds_has_none() {
