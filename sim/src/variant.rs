@@ -160,7 +160,8 @@ variants! {
 
 impl Variant {
     /// Whether its clients are those of the product: what is wrong, if anything, is about queues or readers.
-    pub(crate) fn has_product_clients(self) -> bool {
+    #[must_use]
+    pub fn has_product_clients(self) -> bool {
         let flaws = self.flaws();
         self == Variant::Product
             || (!flaws.is_empty() && flaws.iter().all(|flaw| flaw.is_of_modes()))

@@ -189,6 +189,31 @@ fn a_history_is_exported_as_json_lines() {
     assert!(lines.iter().any(|line| line["operation"] == "acquire"));
     assert!(lines.iter().any(|line| line["operation"] == "use"));
     assert!(lines.iter().all(|line| line["invoke"].is_u64()));
+
+    // Every line has what the page says, and no more.
+    let page = include_str!("../../docs/src/simulator.md");
+    let section = page
+        .split("## Histories for other checkers")
+        .nth(1)
+        .unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let mut keys: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    keys.sort_unstable();
+    for line in &lines {
+        let mut said: Vec<&str> = line
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        said.sort_unstable();
+        assert_eq!(said, keys);
+        let operation = line["operation"].as_str().unwrap();
+        assert!(section.contains(&format!("`{operation}`")), "{operation}");
+        let outcome = line["outcome"].as_str().unwrap();
+        assert!(section.contains(&format!("`{outcome}`")), "{outcome}");
+    }
 }
 
 /// The first failure that a campaign finds.

@@ -132,6 +132,16 @@ fn every_example_can_be_run_and_everything_has_an_example() {
 }
 
 #[test]
+fn an_empty_file_is_the_plan_that_the_page_says() {
+    let section = PAGE.split("## The defaults").nth(1).expect("a section");
+    let block = section.split("```toml\n").nth(1).expect("a block");
+    let block = block.split("```").next().expect("its end");
+    let default = plan_file::write(&Plan::default()).expect("it can be written");
+    assert_eq!(block.trim(), default.trim());
+    assert_eq!(toml::from_str::<Plan>(""), Ok(Plan::default()));
+}
+
+#[test]
 fn every_value_is_named() {
     let work = WorkloadKind::ALL.map(WorkloadKind::name);
     let variants = Variant::ALL.iter().map(|variant| variant.name());

@@ -52,6 +52,75 @@ fn the_catalog_has_every_part() {
     }
 }
 
+/// The pages of the book, and the README.
+fn pages() -> Vec<(String, String)> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src");
+    let files = std::fs::read_dir(&docs)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let pages = files.filter(|path| path.extension().is_some_and(|ext| ext == "md"));
+    let readme = docs.join("../../README.md");
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        (path.display().to_string(), text)
+    };
+    pages.chain([readme]).map(read).collect()
+}
+
+#[test]
+fn every_scenario_that_a_page_names_is_in_the_catalog() {
+    let ids: Vec<String> = built_in().unwrap().into_iter().map(|s| s.id).collect();
+    let mut missing = Vec::new();
+    for (page, text) in pages() {
+        for word in text.split(|c: char| !c.is_alphanumeric() && c != '-') {
+            let number = word.strip_prefix(['S', 'R', 'M', 'Q', 'F', 'L']);
+            let is_id =
+                number.is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
+            if is_id && !ids.iter().any(|id| id == word) {
+                missing.push(format!("{page}: {word}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn the_page_names_every_case_that_the_lane_over_sockets_cannot_show() {
+    let page = include_str!("../../docs/src/simulator.md");
+    let table = page
+        .split("| scenario | case | what it needs |")
+        .nth(1)
+        .unwrap();
+    let rows = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| {
+        row.split('|')
+            .map(|cell| cell.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let named: Vec<(String, String)> = rows
+        .map(|row| (cells(row)[1].clone(), cells(row)[2].clone()))
+        .collect();
+    let mut lacking = Vec::new();
+    for scenario in built_in().unwrap() {
+        for mut case in scenario.cases {
+            case.plan.lane = quorlock_sim::plan::Lane::Turmoil;
+            // Without a seed nothing is run: only what the lane lacks is told.
+            case.seeds = 0;
+            if let Verdict::NotInLane(_) = case.judge(Depth::UntilFound).verdict {
+                lacking.push((scenario.id.clone(), case.name));
+            }
+        }
+    }
+    let sorted = |mut rows: Vec<(String, String)>| {
+        rows.sort();
+        rows
+    };
+    assert_eq!(sorted(named), sorted(lacking));
+}
+
 fn sim(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_quorlock-sim"))
         .args(arguments)

@@ -1,0 +1,55 @@
+//! Every figure of the pages that a command prints is printed by it: `docs/results` has what commands printed, with the
+//! command, the version and the commit, and the pages have what stands there.
+//!
+//! `cargo test -p quorlock-sim --test figures` runs the quick commands again and compares to the digit.
+//! `docs/regenerate.sh` runs all of them again (`QUORLOCK_FIGURES=all`) and writes results and pages;
+//! `QUORLOCK_FIGURES=quick` writes the quick ones alone.
+
+mod long;
+mod pages;
+mod quick;
+mod results;
+
+use results::Results;
+
+/// What is written anew, where anything is.
+fn asked() -> Option<String> {
+    std::env::var("QUORLOCK_FIGURES").ok()
+}
+
+#[test]
+fn pages_say_what_commands_print() {
+    let asked = asked();
+    let commit = match &asked {
+        Some(_) => results::commit(),
+        None => String::new(),
+    };
+    let mut stale = Vec::new();
+    for quick in quick::all() {
+        let kept = Results::read(quick.name);
+        let is_same = kept
+            .as_ref()
+            .is_some_and(|kept| kept.figures == quick.figures);
+        if asked.is_some() {
+            quick.write(&commit);
+        } else if !is_same {
+            stale.push(format!("{}: now {:#?}", quick.name, quick.figures));
+        }
+    }
+    if let Some(asked) = asked.as_deref().filter(|asked| *asked != "quick") {
+        long::write(asked, &commit);
+    }
+    let figures = results::all();
+    for (path, page) in pages::all() {
+        let (filled, wrong) = pages::filled(&page, &figures);
+        let place = |why: String| format!("{}: {why}", path.display());
+        stale.extend(wrong.into_iter().map(place));
+        if asked.is_some() {
+            std::fs::write(&path, filled).unwrap();
+        } else if filled != page {
+            stale.push(place("not what docs/results says".to_owned()));
+        }
+    }
+    let help = "docs/regenerate.sh writes what is stale anew";
+    assert!(stale.is_empty(), "{}\n{help}", stale.join("\n"));
+}
