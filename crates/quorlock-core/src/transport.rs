@@ -155,7 +155,9 @@ impl Cause {
         match self {
             Cause::Unreachable => "check the address, and that the server runs",
             Cause::TimedOut => "the server or the network is slow or stopped",
-            Cause::Closed => "the server went away during the call",
+            Cause::Closed => {
+                "the server or the network ended the connection, the next call makes another"
+            }
             Cause::Protocol => "is this a Redis server?",
             Cause::ReadOnly => "this server is a replica: give the address of its primary",
             Cause::Loading => "the server is starting: try again when it has loaded its data",

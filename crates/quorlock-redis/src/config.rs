@@ -82,6 +82,12 @@ impl RedisConfig {
         self
     }
 
+    /// The bound on a call.
+    #[must_use]
+    pub const fn call_bound(&self) -> Duration {
+        self.call_timeout
+    }
+
     /// Bounds one call, from the wait for a connection to the reply. Default: 2 s.
     ///
     /// A connection on which a call found no reply for so long is replaced. One that carries requests with short

@@ -98,6 +98,15 @@ pub(crate) fn closed(why: impl fmt::Display) -> TransportError {
     }
 }
 
+/// The connection had ended before the request was sent.
+pub(crate) fn closed_before(detail: &str) -> TransportError {
+    TransportError {
+        execution: Execution::Definite,
+        cause: Cause::Closed,
+        detail: format!("{detail}: nothing was sent"),
+    }
+}
+
 /// What came cannot be a reply.
 pub(crate) fn no_reply(what: &str) -> TransportError {
     TransportError {

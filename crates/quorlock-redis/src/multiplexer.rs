@@ -90,7 +90,8 @@ impl Multiplexer {
     ) -> Result<Answer, TransportError> {
         let mut state = self.lock();
         if let Some(error) = &state.closed {
-            return Err(error::unreachable(error.detail.clone()));
+            // It had been made, so its address is right.
+            return Err(error::closed_before(&error.detail));
         }
         if MOST_WAITING <= state.waiting.len() - state.replied {
             return Err(error::unreachable(
@@ -520,7 +521,11 @@ mod tests {
             }
             let deadline = timer::now() + Duration::from_secs(1);
             let refused = multiplexer.send(&redis::cmd("THREE"), deadline);
-            assert_eq!(refused.unwrap_err().execution, Execution::Definite);
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.execution, Execution::Definite);
+            // It had been made: its address was right.
+            assert_eq!(refused.cause, Cause::Closed);
+            assert!(!refused.to_string().contains("address"), "{refused}");
         }
     }
 }

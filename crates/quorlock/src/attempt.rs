@@ -18,7 +18,7 @@ use quorlock_core::transport::{Cause, TransportError};
 
 use crate::calls::{Calls, Received};
 use crate::client::Client;
-use crate::error::{AcquireError, ConfigError, NodeReport};
+use crate::error::{AcquireError, ConfigError, Holder, NodeReport};
 use crate::hold::{Hold, Late, Standing};
 use crate::keeper::Orphaned;
 use crate::layout::Layout;
@@ -425,12 +425,17 @@ impl Attempt {
         let now = self.client.now();
         let tried = now.since(waits.since.or(self.began).unwrap_or(now));
         match why {
-            GiveUp::Contended => AcquireError::Contended { names, tried },
+            GiveUp::Contended => AcquireError::Contended {
+                names,
+                tried,
+                holder: self.holder(),
+            },
             GiveUp::NoQuorum | GiveUp::Denied => match &self.disagreement {
                 Some(error) => AcquireError::Config(error.clone()),
                 None => AcquireError::NoQuorum {
                     names,
                     tried,
+                    of: self.wanted.layout.most_nodes(),
                     nodes: self.problems.clone(),
                 },
             },
@@ -444,6 +449,16 @@ impl Attempt {
                 asked: self.asked_mode,
                 found,
             },
+        }
+    }
+
+    /// Who is in the way. A try does not tell.
+    fn holder(&self) -> Holder {
+        let keeper = &self.client.keeper;
+        if self.wanted.patience == Patience::Wait && keeper.holds_some_of(&self.wanted.layout) {
+            Holder::ThisClient
+        } else {
+            Holder::Others
         }
     }
 

@@ -11,10 +11,11 @@ use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
 
 use crate::client::Client;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, LeaseSource};
 use crate::keeper::Keeper;
 use crate::locks::Locks;
 use crate::runtime::{Runtime, TokioRuntime};
+use crate::telemetry;
 use crate::trust::{NodeTrust, Watching, peers};
 
 /// Settings that were checked against each other.
@@ -30,11 +31,16 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// A lease within the bounds.
+    /// The lease of a lock, within the bounds.
     pub(crate) fn lease(&self, length: Duration) -> Result<Lease, ConfigError> {
-        let lease = Lease::new(length)?;
+        self.lease_of(LeaseSource::Lock, length)
+    }
+
+    fn lease_of(&self, of: LeaseSource, length: Duration) -> Result<Lease, ConfigError> {
+        let lease = lease_of(of, length)?;
         if self.longest_lease < length {
             return Err(ConfigError::LeaseTooLong {
+                of,
                 lease: length,
                 longest: self.longest_lease,
             });
@@ -43,6 +49,7 @@ impl Config {
             && length <= member_timeout
         {
             return Err(ConfigError::MemberTimeout {
+                of,
                 member_timeout,
                 lease: length,
             });
@@ -51,11 +58,30 @@ impl Config {
             && max_hold < length
         {
             return Err(ConfigError::MaxHold {
+                of,
                 max_hold,
                 lease: length,
             });
         }
         Ok(lease)
+    }
+
+    /// What is legal and doubtful about the settings.
+    fn doubts(&self, nodes: usize) -> impl Iterator<Item = String> {
+        let even = (nodes.is_multiple_of(2)).then(|| {
+            format!(
+                "{nodes} nodes tolerate no more failures than {} do, and need one grant more",
+                nodes - 1
+            )
+        });
+        let lease = self.watchdog_lease.length();
+        let slow = self.member_timeout.filter(|at_most| lease / 3 < *at_most);
+        let slow = slow.map(|at_most| {
+            format!(
+                "member_timeout, {at_most:?}, is more than a third of watchdog_lease, {lease:?}: one silent node may use up a renewal's time"
+            )
+        });
+        [even, slow].into_iter().flatten()
     }
 
     /// The key under which nodes have a name. An empty name stays an error, whatever the prefix.
@@ -90,7 +116,7 @@ impl Config {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct LocksBuilder {
-    watchdog_lease: Duration,
+    pub(crate) watchdog_lease: Duration,
     longest_lease: Duration,
     member_timeout: Option<Duration>,
     max_hold: Option<Duration>,
@@ -275,7 +301,7 @@ impl LocksBuilder {
         }
         self.check_retry()?;
         let mut config = Config {
-            watchdog_lease: Lease::new(self.watchdog_lease)?,
+            watchdog_lease: lease_of(LeaseSource::WatchdogLease, self.watchdog_lease)?,
             longest_lease: self.longest_lease,
             max_hold: self.max_hold,
             retry: self.retry,
@@ -285,7 +311,7 @@ impl LocksBuilder {
             key_prefix: self.key_prefix.clone(),
             member_timeout: self.member_timeout,
         };
-        config.watchdog_lease = config.lease(self.watchdog_lease)?;
+        config.watchdog_lease = config.lease_of(LeaseSource::WatchdogLease, self.watchdog_lease)?;
         Ok(config)
     }
 
@@ -364,7 +390,7 @@ impl LocksBuilder {
         let watching = match self.node_trust.unwrap_or(by_default) {
             NodeTrust::Unwatched => None,
             NodeTrust::Watched => Some(Watching {
-                longest: Lease::new(config.longest_lease)?,
+                longest: lease_of(LeaseSource::WatchdogLease, config.longest_lease)?,
                 trusts_fresh: self.trusts_fresh_nodes,
             }),
         };
@@ -373,12 +399,18 @@ impl LocksBuilder {
             _ => config.longest_lease,
         });
         self.check_retention(margin)?;
+        telemetry::built(config.doubts(nodes.len()));
         let keeper = Keeper::new();
         let nodes = peers(nodes, watching, margin, &keeper, &runtime);
         keeper.start(&config, &runtime, nodes.clone());
         let client = Arc::new(Client::new(config, runtime, keeper));
         Ok(Locks::new(client, nodes, threshold))
     }
+}
+
+/// A lease that comes from there, or why it cannot be one.
+fn lease_of(of: LeaseSource, length: Duration) -> Result<Lease, ConfigError> {
+    Lease::new(length).map_err(|error| ConfigError::LeaseTooShort { of, error })
 }
 
 /// Checks that there are nodes, and none twice. The addresses come in order.

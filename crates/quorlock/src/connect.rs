@@ -10,6 +10,7 @@ use quorlock_redis::{ConnectError as NodeError, RedisTransport, RunId};
 use crate::config::{LocksBuilder, distinct};
 use crate::error::{ConfigError, ConnectError};
 use crate::locks::Locks;
+use crate::telemetry;
 
 impl Locks {
     /// Locks on one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
@@ -77,7 +78,17 @@ impl LocksBuilder {
         let nodes = nodes
             .into_iter()
             .map(|node| Arc::new(node) as Arc<dyn Transport>);
+        self.doubt_call_timeout();
         Ok(self.build(nodes.collect())?)
+    }
+
+    /// A call that takes longer than half of a lease leaves no time to try again on another connection.
+    fn doubt_call_timeout(&self) {
+        let (lease, bound) = (self.watchdog_lease, self.redis.call_bound());
+        let doubt = (lease / 2 < bound).then(|| {
+            format!("call_timeout, {bound:?}, is more than half of watchdog_lease, {lease:?}: a connection that breaks may cost the lock")
+        });
+        telemetry::built(doubt.into_iter());
     }
 
     /// Locks on one server by a client of your own.
@@ -92,6 +103,7 @@ impl LocksBuilder {
         client: &quorlock_redis::redis::Client,
     ) -> Result<Locks, ConnectError> {
         let node = RedisTransport::from_client(client, self.redis.clone())?;
+        self.doubt_call_timeout();
         Ok(self.build(vec![Arc::new(node)])?)
     }
 }

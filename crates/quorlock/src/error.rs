@@ -13,6 +13,7 @@ use crate::trust::Quarantine;
 
 /// What one node had to say.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct NodeReport {
     /// Which node, without credentials.
     pub address: String,
@@ -60,22 +61,27 @@ fn list(reports: &[NodeReport]) -> String {
 pub enum AcquireError {
     /// Others held it all the time.
     #[error(
-        "{names}: held by others, tried for {}; wait longer, or do something else",
-        for_people(*.tried)
+        "{names}: {holder}, tried for {}; {}",
+        for_people(*.tried),
+        advice(*.holder)
     )]
     Contended {
         /// What was to be locked.
         names: String,
         /// How long it was tried.
         tried: Duration,
+        /// Who holds it.
+        holder: Holder,
     },
     /// Too few nodes answered, or too few of those that did are trusted yet.
-    #[error("{names}: no quorum in {}: {}", for_people(*.tried), list(.nodes))]
+    #[error("{names}: {} in {}: {}", too_few(*.of), for_people(*.tried), list(.nodes))]
     NoQuorum {
         /// What was to be locked.
         names: String,
         /// How long it was tried.
         tried: Duration,
+        /// How many nodes a name of the lock has.
+        of: usize,
         /// The nodes that did not answer, or with an error, or are quarantined.
         nodes: Vec<NodeReport>,
     },
@@ -179,6 +185,62 @@ pub enum ConfirmError {
     Config(#[from] ConfigError),
 }
 
+/// Who holds what was to be locked, as far as the client knows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Holder {
+    /// Other clients.
+    Others,
+    /// This very client: a guard of its own is out, or its owner is acquiring it.
+    ThisClient,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Holder::Others => "held by others",
+            Holder::ThisClient => "held by this very client",
+        })
+    }
+}
+
+/// What helps against contention.
+fn advice(holder: Holder) -> &'static str {
+    match holder {
+        Holder::Others => "wait longer, or do something else",
+        Holder::ThisClient => {
+            "a task that waits for what it holds itself waits in vain: release it first, or enter it again by its guard (reenter) or an Owner"
+        }
+    }
+}
+
+/// Of one node there is no quorum.
+fn too_few(of: usize) -> &'static str {
+    match of {
+        1 => "no usable answer",
+        _ => "no quorum",
+    }
+}
+
+/// Where a lease comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum LeaseSource {
+    /// [`LocksBuilder::watchdog_lease`](crate::LocksBuilder::watchdog_lease).
+    WatchdogLease,
+    /// [`Lock::lease`](crate::Lock::lease), or an extension.
+    Lock,
+}
+
+impl fmt::Display for LeaseSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LeaseSource::WatchdogLease => "watchdog_lease",
+            LeaseSource::Lock => "the lease of the lock",
+        })
+    }
+}
+
 /// Settings that cannot be.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -214,29 +276,40 @@ pub enum ConfigError {
         cap: Duration,
     },
     /// The lease is too short.
-    #[error("{0}")]
-    LeaseTooShort(LeaseTooShort),
+    #[error("{of}: {error}")]
+    LeaseTooShort {
+        /// Where the lease comes from.
+        of: LeaseSource,
+        /// What is wrong with it.
+        error: LeaseTooShort,
+    },
     /// The lease is longer than the longest lease.
     #[error(
-        "a lease of {lease:?} is longer than longest_lease, {longest:?}; shorten the one or raise the other, for all clients"
+        "{of}, {lease:?}, is longer than longest_lease, {longest:?}; shorten the one or raise the other, for all clients"
     )]
     LeaseTooLong {
+        /// Where the lease comes from.
+        of: LeaseSource,
         /// The lease.
         lease: Duration,
         /// The longest lease.
         longest: Duration,
     },
     /// Time-outs that leave nothing of the lease.
-    #[error("member_timeout, {member_timeout:?}, must be less than the lease, {lease:?}")]
+    #[error("member_timeout, {member_timeout:?}, must be less than {of}, {lease:?}")]
     MemberTimeout {
+        /// Where the lease comes from.
+        of: LeaseSource,
         /// The member time-out.
         member_timeout: Duration,
         /// The lease.
         lease: Duration,
     },
     /// The longest hold is not even one lease.
-    #[error("max_hold, {max_hold:?}, must not be less than the lease, {lease:?}")]
+    #[error("max_hold, {max_hold:?}, must not be less than {of}, {lease:?}")]
     MaxHold {
+        /// Where the lease comes from.
+        of: LeaseSource,
         /// The longest hold.
         max_hold: Duration,
         /// The lease.
@@ -310,12 +383,6 @@ pub enum ConfigError {
         /// How many there can be.
         most: usize,
     },
-}
-
-impl From<LeaseTooShort> for ConfigError {
-    fn from(error: LeaseTooShort) -> Self {
-        ConfigError::LeaseTooShort(error)
-    }
 }
 
 /// Why a client could not be made.

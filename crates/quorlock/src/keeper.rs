@@ -26,7 +26,7 @@ use quorlock_core::transport::Call;
 use crate::calls::{Received, poll_once};
 use crate::config::Config;
 use crate::hold::Hold;
-use crate::layout::{Node, Place};
+use crate::layout::{Layout, Node, Place};
 use crate::mutex::Mutex;
 use crate::queue::Queue;
 use crate::runtime::Runtime;
@@ -443,6 +443,13 @@ impl Keeper {
             inner.waiting_for_idle.push(waker.clone());
         }
         is_idle
+    }
+
+    /// Whether a hold of the client has a name of this lock.
+    pub(crate) fn holds_some_of(&self, layout: &Layout) -> bool {
+        let inner = self.inner.lock();
+        let mut holds = inner.holds.values();
+        holds.any(|kept| kept.hold.layout.common_name(layout).is_some())
     }
 
     /// How many holds are kept.

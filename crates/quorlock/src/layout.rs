@@ -121,6 +121,12 @@ impl Layout {
         self.members.all().zip(self.places.iter())
     }
 
+    /// How many nodes the name has that has the most.
+    pub(crate) fn most_nodes(&self) -> usize {
+        let nodes = self.parts.iter().map(|part| part.nodes.len());
+        nodes.max().unwrap_or(0)
+    }
+
     /// Whether a name in it is locked in this mode.
     pub(crate) fn has(&self, mode: Mode) -> bool {
         self.parts.iter().any(|part| part.mode == mode)

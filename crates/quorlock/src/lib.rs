@@ -69,7 +69,10 @@ mod while_held;
 
 pub use config::LocksBuilder;
 pub use embedded::{EmbeddedNode, Persistence};
-pub use error::{AcquireError, ConfigError, ConfirmError, ConnectError, NodeReport, ReleaseError};
+pub use error::{
+    AcquireError, ConfigError, ConfirmError, ConnectError, Holder, LeaseSource, NodeReport,
+    ReleaseError,
+};
 pub use guard::{Guard, LostSignal};
 pub use lock::Lock;
 pub use locks::Locks;

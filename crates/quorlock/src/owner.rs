@@ -12,7 +12,7 @@ use quorlock_core::time::Time;
 
 use crate::attempt::Waits;
 use crate::client::Client;
-use crate::error::{AcquireError, ConfigError, ConfirmError};
+use crate::error::{AcquireError, ConfigError, ConfirmError, Holder};
 use crate::guard::Guard;
 use crate::hold::Hold;
 use crate::layout::Layout;
@@ -149,6 +149,7 @@ fn contended(client: &Client, layout: &Layout, waits: Waits) -> AcquireError {
     AcquireError::Contended {
         names: layout.title(),
         tried: now.since(waits.since.unwrap_or(now)),
+        holder: Holder::ThisClient,
     }
 }
 
@@ -206,6 +207,7 @@ impl Slot {
             Err(ConfirmError::Unconfirmed { names, nodes }) => Err(AcquireError::NoQuorum {
                 names,
                 tried: client.now().since(asked),
+                of: hold.layout.most_nodes(),
                 nodes,
             }),
         }
@@ -224,12 +226,13 @@ impl Slot {
         let until = waits.until.unwrap_or(Time::NEVER);
         let mut failing_since = None;
         loop {
-            let (names, took, nodes) = match self.reenter(client, until).await {
+            let (names, took, of, nodes) = match self.reenter(client, until).await {
                 Err(AcquireError::NoQuorum {
                     names,
                     tried,
+                    of,
                     nodes,
-                }) => (names, tried, nodes),
+                }) => (names, tried, of, nodes),
                 other => return other,
             };
             let now = client.now();
@@ -240,6 +243,7 @@ impl Slot {
                 return Err(AcquireError::NoQuorum {
                     names,
                     tried,
+                    of,
                     nodes,
                 });
             }

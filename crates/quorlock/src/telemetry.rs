@@ -139,6 +139,13 @@ pub(crate) fn round_lost(layout: &Layout, loss: &Loss, problems: &[NodeReport]) 
     }
 }
 
+/// A client was made with settings that are legal and doubtful.
+pub(crate) fn built(doubts: impl Iterator<Item = String>) {
+    for doubt in doubts {
+        tell!(warn, doubt, "a setting is legal and doubtful");
+    }
+}
+
 /// A round was won whose members handed out different tokens.
 pub(crate) fn raised(layout: &Layout) {
     count!(RAISED_TOKENS);

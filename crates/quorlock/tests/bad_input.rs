@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use quorlock::transport::{Cause, Held};
 use quorlock::{
-    AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Mode, Name, NameError, RetryPolicy,
+    AcquireError, ConfigError, EmbeddedNode, LeaseSource, Lock, Locks, Mode, Name, NameError,
+    RetryPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -80,13 +81,14 @@ async fn leases_that_cannot_be_are_refused() {
     // Two drift allowances of 4 ms are 4.08 ms.
     for lease in [Duration::ZERO, MS, 4 * MS, Duration::from_micros(4_999)] {
         let error = refused(&node, &locks.lock("a").lease(lease)).await;
-        assert!(matches!(error, ConfigError::LeaseTooShort(e) if e.length == lease));
+        assert!(matches!(error, ConfigError::LeaseTooShort { error: e, .. } if e.length == lease));
         assert!(error.to_string().contains("at least 5ms"), "{error}");
     }
     let longest = Duration::from_secs(60);
     for lease in [longest + MS, Duration::MAX] {
         let error = refused(&node, &locks.lock("a").lease(lease)).await;
-        assert_eq!(error, ConfigError::LeaseTooLong { lease, longest });
+        let of = LeaseSource::Lock;
+        assert_eq!(error, ConfigError::LeaseTooLong { of, lease, longest });
     }
     for lease in [5 * MS, longest] {
         let guard = locks.lock("a").lease(lease).acquire().await.unwrap();
@@ -172,5 +174,114 @@ async fn settings_that_do_not_fit_together_are_refused_by_name() {
     let (max_hold, lease) = (Duration::from_secs(29), Duration::from_secs(30));
     let builder = Locks::builder().max_hold(max_hold);
     let error = builder.on_node(node()).unwrap_err();
-    assert_eq!(error, ConfigError::MaxHold { max_hold, lease });
+    let of = LeaseSource::WatchdogLease;
+    assert_eq!(
+        error,
+        ConfigError::MaxHold {
+            of,
+            max_hold,
+            lease
+        }
+    );
+}
+
+/// A lease that comes from a setting is told by the name of that: no lock has asked for 30 s.
+#[tokio::test(start_paused = true)]
+async fn a_setting_that_does_not_fit_another_is_named_as_well() {
+    let builder = || Locks::builder();
+    for (builder, names) in [
+        (
+            builder().longest_lease(20_000 * MS),
+            ["watchdog_lease, 30s", "longest_lease, 20s"],
+        ),
+        (
+            builder().max_hold(29_000 * MS),
+            ["watchdog_lease, 30s", "max_hold, 29s"],
+        ),
+        (
+            builder().member_timeout(30_000 * MS),
+            ["watchdog_lease, 30s", "member_timeout, 30s"],
+        ),
+        (
+            builder().watchdog_lease(MS),
+            ["watchdog_lease: a lease of 1ms", "at least 5ms"],
+        ),
+    ] {
+        let words = builder
+            .on_node(EmbeddedNode::new())
+            .unwrap_err()
+            .to_string();
+        assert!(names.iter().all(|name| words.contains(name)), "{words}");
+    }
+    let (_, locks) = one();
+    let error = locks
+        .lock("a")
+        .lease(61_000 * MS)
+        .acquire()
+        .await
+        .unwrap_err();
+    let words = error.to_string();
+    assert!(words.contains("the lease of the lock, 61s"), "{words}");
+    assert!(
+        words.contains("longest_lease, 60s") && !words.contains("watchdog"),
+        "{words}"
+    );
+}
+
+/// A task that waits for what its own client holds mostly waits for itself.
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_lock_of_its_own_client_is_told_so() {
+    let (node, locks) = one();
+    let other = Locks::on_node(node).unwrap();
+    let held = locks.lock("a").acquire().await.unwrap();
+    let wait = 50 * MS;
+    let words = async |locks: &Locks| {
+        let error = locks.lock("a").wait(wait).acquire().await.unwrap_err();
+        assert!(matches!(error, AcquireError::Contended { .. }), "{error}");
+        error.to_string()
+    };
+    let own = words(&locks).await;
+    assert!(
+        own.contains("held by this very client, tried for 50ms"),
+        "{own}"
+    );
+    assert!(own.contains("reenter") && own.contains("Owner"), "{own}");
+    let others = words(&other).await;
+    assert!(
+        others.contains("held by others, tried for 50ms"),
+        "{others}"
+    );
+    let owner = locks.owner();
+    let outer = owner.lock("b").acquire().await.unwrap();
+    drop((outer, held));
+}
+
+/// One server is no quorum.
+#[tokio::test(start_paused = true)]
+async fn the_error_of_a_single_server_speaks_of_no_quorum() {
+    let (node, locks) = one();
+    node.kill();
+    for error in [
+        locks.lock("a").try_acquire().await.unwrap_err(),
+        locks.lock("a").wait(50 * MS).acquire().await.unwrap_err(),
+    ] {
+        assert!(!error.to_string().contains("quorum"), "{error}");
+        assert!(
+            error.to_string().contains("no usable answer in "),
+            "{error}"
+        );
+    }
+}
+
+/// Whoever relies on the watchdog has nothing to renew.
+#[test]
+fn a_lease_that_ran_out_is_explained_with_and_without_the_watchdog() {
+    let words = quorlock::Lost::Expired.to_string();
+    for part in [
+        "With the watchdog, max_hold",
+        "stood still",
+        "nothing renews it: extend it",
+    ] {
+        assert!(words.contains(part), "{words}");
+    }
 }

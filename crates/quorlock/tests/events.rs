@@ -195,3 +195,48 @@ async fn no_event_and_no_error_repeats_a_password() {
     said.push_str(&told.0.lock().unwrap().join(" "));
     assert!(!said.contains("nter2"), "{said}");
 }
+
+/// What is legal and doubtful is said once, when the client is made.
+#[tokio::test(start_paused = true)]
+async fn doubtful_settings_are_told_once() {
+    let (events, _guard) = Recorder::begin();
+    let nodes = |many: usize| (0..many).map(|_| EmbeddedNode::new());
+    for many in [1, 3, 5] {
+        drop(Locks::on_nodes(nodes(many)).unwrap());
+    }
+    assert_eq!(events.with(&["doubtful"]), 0);
+    for many in [2, 4] {
+        let locks = Locks::builder().trust_fresh_nodes();
+        let locks = locks.on_nodes(nodes(many)).unwrap();
+        for _ in 0..3 {
+            drop(locks.lock("a").acquire().await.unwrap());
+        }
+        let words = format!("{many} nodes tolerate no more failures than {}", many - 1);
+        assert_eq!(events.with(&["WARN", "doubtful", &words]), 1);
+    }
+    let slow = Locks::builder().member_timeout(Duration::from_secs(11));
+    drop(slow.on_node(EmbeddedNode::new()).unwrap());
+    let words = [
+        "WARN",
+        "doubtful",
+        "member_timeout, 11s",
+        "watchdog_lease, 30s",
+    ];
+    assert_eq!(events.with(&words), 1);
+    assert_eq!(events.with(&["doubtful"]), 3);
+}
+
+/// A call that takes longer than half of the lease, of a client of Redis servers.
+#[cfg(feature = "redis")]
+#[tokio::test(start_paused = true)]
+async fn a_call_that_may_take_half_of_the_lease_is_doubtful() {
+    let (events, _guard) = Recorder::begin();
+    let client = quorlock_redis::redis::Client::open("redis://127.0.0.1:1/").unwrap();
+    let second = Duration::from_secs(1);
+    drop(Locks::builder().from_redis_client(&client).unwrap());
+    assert_eq!(events.with(&["doubtful"]), 0);
+    let short = Locks::builder().watchdog_lease(3 * second);
+    drop(short.from_redis_client(&client).unwrap());
+    let words = ["WARN", "doubtful", "call_timeout, 2s", "watchdog_lease, 3s"];
+    assert_eq!(events.with(&words), 1);
+}

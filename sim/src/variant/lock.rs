@@ -75,6 +75,7 @@ impl Lock {
         AcquireError::NoQuorum {
             names: self.layout.text(),
             tried: Duration::ZERO,
+            of: usize::from(self.client.plan.nodes.count),
             nodes: Vec::new(),
         }
     }
