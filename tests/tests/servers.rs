@@ -14,6 +14,7 @@ mod servers {
     pub(crate) mod refusals;
     pub(crate) mod replicas;
     pub(crate) mod rights;
+    pub(crate) mod rslock;
     pub(crate) mod secrets;
     pub(crate) mod several;
     pub(crate) mod simulated;
@@ -40,6 +41,7 @@ fn main() {
         servers::refusals::trials(),
         servers::replicas::trials(),
         servers::rights::trials(),
+        servers::rslock::trials(),
         servers::secrets::trials(),
         servers::several::trials(),
         servers::simulated::trials(),
