@@ -28,3 +28,21 @@ pub mod simulated;
 pub mod trials;
 pub mod wait;
 pub mod wire;
+
+/// The Rust on the pages of the documentation: each block is a test. (That of the README is one of `quorlock`.)
+#[cfg(doctest)]
+mod documentation {
+    macro_rules! pages {
+        ($($page:ident)*) => {
+            $(
+                #[doc = include_str!(concat!("../../docs/src/", stringify!($page), ".md"))]
+                mod $page {}
+            )*
+        };
+    }
+
+    pages! {
+        architecture breaks campaigns exhaustive fencing guide matrix migration performance plans redis redisson safety
+        scenarios simulator
+    }
+}

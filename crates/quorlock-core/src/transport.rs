@@ -122,6 +122,10 @@ pub enum Cause {
     NoAuth,
     /// `NOPERM`: the user may not do this.
     NoPermission,
+    /// The server has no database of the number that the address names.
+    NoDatabase,
+    /// The server does not know a command, or cannot do what it is for (`WAITAOF` without an append-only file).
+    Unsupported,
     /// `WRONGTYPE`: the key is not a lock but something else.
     WrongType,
     /// `MISCONF`: the server cannot save its data and refuses writes.
@@ -145,7 +149,12 @@ impl Cause {
     pub const fn may_pass(self) -> bool {
         !matches!(
             self,
-            Cause::NoAuth | Cause::NoPermission | Cause::WrongType | Cause::LongestLease
+            Cause::NoAuth
+                | Cause::NoPermission
+                | Cause::NoDatabase
+                | Cause::Unsupported
+                | Cause::WrongType
+                | Cause::LongestLease
         )
     }
 
@@ -167,6 +176,8 @@ impl Cause {
             Cause::NoPermission => {
                 "grant the user the commands and keys that locks need (see the docs)"
             }
+            Cause::NoDatabase => "the address names a database that the server does not have",
+            Cause::Unsupported => "the server cannot do what the settings ask for: see its version",
             Cause::WrongType => {
                 "the key holds something that is not a lock: choose another name or a key prefix"
             }

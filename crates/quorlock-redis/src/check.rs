@@ -8,6 +8,10 @@ use redis::Value;
 use crate::address::AddressError;
 use crate::config::RedisConfig;
 use crate::transport::RedisTransport;
+use crate::wait::Wait;
+
+/// The oldest version that knows `WAITAOF`.
+const OLDEST_WITH_DISK_WAIT: (u32, u32) = (7, 2);
 
 /// The oldest major version whose scripts may write after they have read the time.
 const OLDEST_MAJOR: u32 = 5;
@@ -23,7 +27,8 @@ impl RedisTransport {
         Ok(transport)
     }
 
-    /// Checks that the server answers, is a primary, and is not older than version 5; says which process it is.
+    /// Checks that the server answers, is a primary, is not older than version 5, and knows how to wait for its disk if the
+    /// configuration wants that; says which process it is.
     ///
     /// A user who may not ask (`INFO`) is believed, and gets `None`.
     ///
@@ -31,8 +36,11 @@ impl RedisTransport {
     /// [`ConnectError`] says what is in the way, and what to do.
     pub async fn check(&self) -> Result<Option<RunId>, ConnectError> {
         let mut info = String::new();
-        for section in ["server", "replication"] {
-            match self.command(redis::cmd("INFO").arg(section)).await {
+        let wait = self.wait();
+        let needs_disk = wait.is_some_and(Wait::needs_disk);
+        let sections = ["server", "replication", "persistence"];
+        for section in &sections[..if needs_disk { 3 } else { 2 }] {
+            match self.command(redis::cmd("INFO").arg(*section)).await {
                 Ok(Value::BulkString(text)) => info.push_str(&String::from_utf8_lossy(&text)),
                 Ok(Value::SimpleString(text)) => info.push_str(&text),
                 Ok(Value::VerbatimString { text, .. }) => info.push_str(&text),
@@ -61,6 +69,16 @@ impl RedisTransport {
         if major.is_some_and(|major| major < OLDEST_MAJOR) {
             return Err(ConnectError::TooOld { address, version });
         }
+        let wait = self.wait();
+        if wait.is_some_and(Wait::needs_disk)
+            && let Some(lack) = lack_of_disk(&version, field("aof_enabled").as_deref())
+        {
+            return Err(ConnectError::NoDiskWait {
+                address,
+                version,
+                lack,
+            });
+        }
         match field("role").as_deref() {
             Some("slave" | "replica") => Err(ConnectError::Replica { address }),
             _ => Ok(field("run_id").filter(|id| !id.is_empty()).map(RunId)),
@@ -81,12 +99,23 @@ impl RedisTransport {
             (Cause::Unreachable, _) => ConnectError::Unreachable { address, detail },
             (Cause::TimedOut, _) => ConnectError::TimedOut { address, detail },
             (Cause::NoAuth, _) => ConnectError::BadCredentials { address, detail },
-            (Cause::Protocol, _) | (Cause::Server, Execution::Indeterminate) => {
+            (Cause::Protocol | Cause::Unsupported, _)
+            | (Cause::Server, Execution::Indeterminate) => {
                 ConnectError::NotRedis { address, detail }
             }
             _ => ConnectError::Refused { address, error },
         }
     }
+}
+
+/// What a server lacks that is to say when a write is on its disk (`WAITAOF`).
+fn lack_of_disk(version: &str, aof_enabled: Option<&str>) -> Option<&'static str> {
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
+    let (major, minor) = (numbers.next().flatten()?, numbers.next().flatten()?);
+    if (major, minor) < OLDEST_WITH_DISK_WAIT {
+        return Some("that needs version 7.2 or newer");
+    }
+    (aof_enabled == Some("0")).then_some("that needs appendonly yes")
 }
 
 /// Which process a server is: a random id that it draws when it starts. Two addresses with one id are one server.
@@ -134,6 +163,15 @@ pub enum ConnectError {
         /// Its version.
         version: String,
     },
+    /// Grants are to wait for the disk, and the server does not know how to.
+    NoDiskWait {
+        /// Of the server.
+        address: String,
+        /// Its version.
+        version: String,
+        /// What is missing.
+        lack: &'static str,
+    },
     /// The server is a replica.
     Replica {
         /// Of the server.
@@ -162,6 +200,16 @@ impl fmt::Display for ConnectError {
                     "{address} runs version {version}: locks need Redis {OLDEST_MAJOR} or newer, or Valkey"
                 );
             }
+            ConnectError::NoDiskWait {
+                address,
+                version,
+                lack,
+            } => {
+                return write!(
+                    f,
+                    "{address} runs version {version}, and Wait::on_disk was set: {lack}"
+                );
+            }
             ConnectError::Replica { address } => {
                 return write!(f, "{address} is a replica: give the address of its primary");
             }
@@ -177,6 +225,27 @@ impl std::error::Error for ConnectError {
             ConnectError::Address(error) => Some(error),
             ConnectError::Refused { error, .. } => Some(error),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_the_disk_needs_a_new_server_with_an_append_only_file() {
+        for (version, aof_enabled, is_able) in [
+            ("7.0.15", Some("1"), false),
+            ("6.2.14", Some("1"), false),
+            ("7.2.0", Some("0"), false),
+            ("7.2.0", Some("1"), true),
+            ("8.0.1", Some("1"), true),
+            ("10.0.0", None, true),
+            ("unknown", Some("0"), true),
+        ] {
+            let lack = lack_of_disk(version, aof_enabled);
+            assert_eq!(lack.is_none(), is_able, "{version} {aof_enabled:?}");
         }
     }
 }

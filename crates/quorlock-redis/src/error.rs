@@ -83,6 +83,9 @@ fn judge(code: &str, detail: &str) -> (Cause, Execution) {
         {
             (Cause::NoPermission, Indeterminate)
         }
+        // Commands that the adapter sends itself, outside of scripts.
+        "ERR" if detail.starts_with("unknown command") => (Cause::Unsupported, Definite),
+        "ERR" if detail.starts_with("WAITAOF cannot be used") => (Cause::Unsupported, Definite),
         // A server that wants a password does not read more than ten words from one who gave none. (Seen on 7.0.15.)
         "ERR" if detail.starts_with("Protocol error: unauthenticated") => (Cause::NoAuth, Definite),
         _ => (Cause::Server, Indeterminate),
@@ -143,9 +146,14 @@ pub(crate) fn not_logged_in(refusal: &ServerError) -> TransportError {
 
 /// The refusal of a `SELECT`.
 pub(crate) fn no_such_database(refusal: &ServerError) -> TransportError {
+    let error = server(refusal);
     TransportError {
         execution: Execution::Definite,
-        ..server(refusal)
+        cause: match error.cause {
+            Cause::Server => Cause::NoDatabase,
+            other => other,
+        },
+        ..error
     }
 }
 
@@ -264,6 +272,14 @@ mod tests {
                 "ERR Protocol error: unauthenticated multibulk length",
                 Cause::NoAuth,
             ),
+            (
+                "ERR unknown command 'WAITAOF', with args beginning with: '1' '0' '50'",
+                Cause::Unsupported,
+            ),
+            (
+                "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+                Cause::Unsupported,
+            ),
             ("MOVED 3999 127.0.0.1:6381", Cause::Cluster),
             ("ASK 3999 127.0.0.1:6381", Cause::Cluster),
             (
@@ -368,6 +384,18 @@ mod tests {
             let error = not_logged_in(&refusal(line));
             assert_eq!((error.cause, error.execution), (cause, Execution::Definite));
             assert!(!format!("{error} {error:?}").contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn a_database_that_is_not_there_is_told_from_one_that_is_not_ready() {
+        for (line, cause) in [
+            ("ERR DB index is out of range", Cause::NoDatabase),
+            ("NOPERM this user has no permissions", Cause::NoPermission),
+            ("LOADING Redis is loading", Cause::Loading),
+        ] {
+            let error = no_such_database(&refusal(line));
+            assert_eq!((error.cause, error.execution), (cause, Execution::Definite));
         }
     }
 

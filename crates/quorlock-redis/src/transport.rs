@@ -42,6 +42,11 @@ struct Inner {
 }
 
 impl RedisTransport {
+    /// How far a write must have gone before it counts.
+    pub(crate) fn wait(&self) -> Option<&Wait> {
+        self.inner.target.config().wait.as_ref()
+    }
+
     /// Takes the address of a server; connects when it is first needed.
     ///
     /// `redis://[user[:password]@]host[:port][/db]`, or `unix:///path[?db=1&user=..&pass=..]` for a Unix socket.

@@ -65,6 +65,11 @@ impl Wait {
         self.within
     }
 
+    /// Whether it is about disks, and so about `WAITAOF`.
+    pub(crate) fn needs_disk(&self) -> bool {
+        self.reached == Reached::Disk
+    }
+
     /// What is sent after the script. A time-out of 0 would be none.
     pub(crate) fn command(&self) -> Cmd {
         let mut cmd = match self.reached {

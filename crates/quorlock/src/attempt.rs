@@ -430,12 +430,16 @@ impl Attempt {
                 tried,
                 holder: self.holder(),
             },
-            GiveUp::NoQuorum | GiveUp::Denied => match &self.disagreement {
+            GiveUp::NoQuorum => AcquireError::NoQuorum {
+                names,
+                tried,
+                of: self.wanted.layout.most_nodes(),
+                nodes: self.problems.clone(),
+            },
+            GiveUp::Denied => match &self.disagreement {
                 Some(error) => AcquireError::Config(error.clone()),
-                None => AcquireError::NoQuorum {
+                None => AcquireError::Refused {
                     names,
-                    tried,
-                    of: self.wanted.layout.most_nodes(),
                     nodes: self.problems.clone(),
                 },
             },

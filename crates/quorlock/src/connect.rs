@@ -132,8 +132,9 @@ fn different(
 
 /// Whether waiting for the server will not help.
 fn is_final(problem: &NodeError) -> bool {
-    !matches!(
-        problem,
-        NodeError::Unreachable { .. } | NodeError::TimedOut { .. } | NodeError::Refused { .. }
-    )
+    match problem {
+        NodeError::Unreachable { .. } | NodeError::TimedOut { .. } => false,
+        NodeError::Refused { error, .. } => !error.cause.may_pass(),
+        _ => true,
+    }
 }

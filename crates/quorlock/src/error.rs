@@ -85,6 +85,15 @@ pub enum AcquireError {
         /// The nodes that did not answer, or with an error, or are quarantined.
         nodes: Vec<NodeReport>,
     },
+    /// So many nodes refuse in a way that waiting does not cure that no quorum is left: a login, rights, a key that is no
+    /// lock, a database or a command that the server does not have.
+    #[error("{names}: refused, and waiting does not help: {}", list(.nodes))]
+    Refused {
+        /// What was to be locked.
+        names: String,
+        /// The nodes that refused or did not answer, each with what it said and what to do.
+        nodes: Vec<NodeReport>,
+    },
     /// The nodes answered, but so slowly that nothing was left of the lease.
     #[error(
         "{names}: the nodes were too slow for a lease of {lease:?}, tried for {}; ask for a longer one",

@@ -89,7 +89,8 @@ impl Lock {
     ///
     /// # Errors
     /// [`AcquireError::Contended`] when others hold it at the end of the wait, [`AcquireError::NoQuorum`] and
-    /// [`AcquireError::TooSlow`] when the nodes do not answer well enough then. Nothing stays behind.
+    /// [`AcquireError::TooSlow`] when the nodes do not answer well enough then, [`AcquireError::Refused`] when they refuse
+    /// in a way that waiting does not cure. Nothing stays behind.
     ///
     /// # Cancel safety
     /// Dropped early, it leaves at most one clean-up to the background; a grant in flight passes to the next waiter of

@@ -141,7 +141,7 @@ async fn what_else_stands_under_the_name_is_named_and_stays() {
     }
     node.put(&name, Held::NotALock, None);
     let error = locks.lock("a").acquire().await.unwrap_err();
-    let AcquireError::NoQuorum { nodes, .. } = &error else {
+    let AcquireError::Refused { nodes, .. } = &error else {
         panic!("{error}")
     };
     assert_eq!(nodes[0].error.as_ref().unwrap().cause, Cause::WrongType);

@@ -22,6 +22,7 @@ server_tests![
     no_server_is_found_out_in_time,
     a_server_that_never_answers_is_found_out_in_time,
     a_server_older_than_5_is_refused,
+    a_database_that_is_not_there_is_named,
     a_key_of_another_type_is_named_and_stays,
     a_lock_of_another_mode_is_named_and_freed_by_force_only,
     what_looks_almost_like_a_lock_is_not_freed_by_force,
@@ -134,7 +135,7 @@ async fn a_user_without_permission_is_told_so() {
     // Who may not ask what the server is, is believed.
     let locks = settings().connect(address).await.unwrap();
     let error = locks.lock("a").acquire().await.unwrap_err();
-    let AcquireError::NoQuorum { nodes, .. } = &error else {
+    let AcquireError::Refused { nodes, .. } = &error else {
         panic!("{error}")
     };
     let cause = nodes[0].error.as_ref().unwrap().cause;
@@ -223,12 +224,25 @@ fn read_command(reader: &mut impl BufRead) -> Option<Vec<Vec<u8>>> {
         .collect()
 }
 
+async fn a_database_that_is_not_there_is_named() {
+    let server = Server::start_with(&["--databases", "1"]);
+    let address = format!("{}5", server.address());
+    let error = settings().connect(&address).await.unwrap_err();
+    let advice = Cause::NoDatabase.advice();
+    assert!(error.to_string().contains(advice), "{error}");
+    let client = redis::Client::open(address).unwrap();
+    let locks = settings().from_redis_client(&client).unwrap();
+    let error = locks.lock("a").acquire().await.unwrap_err();
+    assert!(matches!(error, AcquireError::Refused { .. }), "{error}");
+    assert!(error.to_string().contains(advice), "{error}");
+}
+
 async fn a_key_of_another_type_is_named_and_stays() {
     let server = Server::start();
     let locks = settings().connect(server.address()).await.unwrap();
     server.command::<()>(&["SET", "a", "something else"]);
     let error = locks.lock("a").acquire().await.unwrap_err();
-    let AcquireError::NoQuorum { nodes, .. } = &error else {
+    let AcquireError::Refused { nodes, .. } = &error else {
         panic!("{error}")
     };
     assert_eq!(nodes[0].error.as_ref().unwrap().cause, Cause::WrongType);

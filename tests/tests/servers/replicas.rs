@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorlock::transport::{Cause, RedisConfig, Wait};
 use quorlock::{AcquireError, Locks};
 use quorlock_tests::clients::{acquire_at_last, claim_of, is_claimed_by, locks_on, settings};
-use quorlock_tests::server::Server;
+use quorlock_tests::server::{Server, programs};
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until, wait_until};
 
@@ -13,7 +13,7 @@ server_tests![
     a_grant_counts_when_the_replica_has_it,
     story_21_a_grant_that_no_replica_has_is_released,
     an_extension_that_does_not_get_there_extends_nothing,
-    a_server_that_does_not_know_how_to_wait_grants_nothing,
+    a_server_that_does_not_know_how_to_wait_is_refused,
     a_grant_that_waits_for_the_disk_is_there_after_a_crash,
 ];
 
@@ -92,36 +92,55 @@ async fn an_extension_that_does_not_get_there_extends_nothing() {
     assert!(before < guard.validity());
 }
 
-/// Servers from Redis 7.2 on know `WAITAOF`; of an older one the error says that it does not.
-async fn a_grant_that_waits_for_the_disk_is_there_after_a_crash() {
-    let mut server = Server::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let known: Vec<redis::Value> = server.command(&["COMMAND", "INFO", "WAITAOF"]);
-    let locks = waiting(&server, Wait::replicas(0, BOUND).on_disk()).await;
-    let answer = locks.lock("orders/42").wait(LEASE).acquire().await;
-    if known == [redis::Value::Nil] {
-        let error = answer.unwrap_err().to_string();
-        assert!(error.contains("WAITAOF"), "{error}");
-        return;
-    }
-    let guard = answer.unwrap();
-    server.kill();
-    server.restart();
-    assert!(is_claimed_by(&server, "orders/42", &guard));
-}
-
-/// `WAITAOF` came with Redis 7.2, and wants a server that writes to its disk: on others nothing ever counts.
-async fn a_server_that_does_not_know_how_to_wait_grants_nothing() {
+/// `WAITAOF` came with Redis 7.2, and wants a server that writes to its disk. Others are refused when the client connects;
+/// a client that is made without a look at the server is told at its first lock, and the claim is given back.
+async fn a_server_that_does_not_know_how_to_wait_is_refused() {
     let server = Server::start();
-    let locks = waiting(
-        &server,
-        Wait::replicas(0, Duration::from_millis(50)).on_disk(),
-    )
-    .await;
-    let error = locks.lock("orders/42").try_acquire().await.unwrap_err();
-    assert!(matches!(error, AcquireError::NoQuorum { .. }), "{error}");
+    let wait = Wait::replicas(0, Duration::from_millis(50)).on_disk();
+    let settings = settings().redis(RedisConfig::default().wait(wait));
+    let error = settings
+        .clone()
+        .connect(server.address())
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("Wait::on_disk was set"),
+        "{error}"
+    );
+
+    let client = redis::Client::open(server.address()).unwrap();
+    let locks = settings.from_redis_client(&client).unwrap();
+    let error = locks.lock("orders/42").acquire().await.unwrap_err();
+    let AcquireError::Refused { nodes, .. } = &error else {
+        panic!("{error}")
+    };
+    let cause = nodes[0].error.as_ref().map(|error| error.cause);
+    assert_eq!(cause, Some(Cause::Unsupported), "{error}");
     assert!(error.to_string().contains("WAITAOF"), "{error}");
     until("the claim is released", || {
         claim_of(&server, "orders/42").is_none()
     })
     .await;
+}
+
+/// On each server program that knows `WAITAOF`; the one on the PATH may be too old.
+async fn a_grant_that_waits_for_the_disk_is_there_after_a_crash() {
+    for program in programs() {
+        let options = ["--appendonly", "yes", "--appendfsync", "always"];
+        let mut server = Server::start_program(&program, &options);
+        let known: Vec<redis::Value> = server.command(&["COMMAND", "INFO", "WAITAOF"]);
+        let wait = Wait::replicas(0, BOUND).on_disk();
+        let settings = settings().redis(RedisConfig::default().wait(wait));
+        let connected = settings.connect(server.address()).await;
+        if known == [redis::Value::Nil] {
+            let error = connected.unwrap_err().to_string();
+            assert!(error.contains("7.2 or newer"), "{error}");
+            continue;
+        }
+        let lock = connected.unwrap().lock("orders/42").wait(LEASE);
+        let guard = lock.acquire().await.unwrap();
+        server.kill();
+        server.restart();
+        assert!(is_claimed_by(&server, "orders/42", &guard));
+    }
 }

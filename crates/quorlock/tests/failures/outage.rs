@@ -122,6 +122,8 @@ async fn refusals_that_waiting_cannot_cure_end_a_wait_at_once() {
     let incurable = [
         Cause::NoAuth,
         Cause::NoPermission,
+        Cause::NoDatabase,
+        Cause::Unsupported,
         Cause::WrongType,
         Cause::LongestLease,
     ];
@@ -142,6 +144,11 @@ async fn refusals_that_waiting_cannot_cure_end_a_wait_at_once() {
                 let error = outcome.unwrap_err();
                 if ends {
                     assert!(took < millis(50), "{cause:?} of {refusing}: {took:?}");
+                    let is_named = match cause {
+                        Cause::LongestLease => matches!(error, AcquireError::Config(_)),
+                        _ => matches!(error, AcquireError::Refused { .. }),
+                    };
+                    assert!(is_named, "{error}");
                     assert!(
                         error.to_string().contains(cause.advice()) || cause == Cause::LongestLease
                     );

@@ -1,0 +1,72 @@
+//! What the pages of the documentation say of the code, held against the code.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const GUIDE: &str = include_str!("../../docs/src/guide.md");
+const ERRORS: &str = include_str!("../../crates/quorlock/src/error.rs");
+const RENEWAL: &str = include_str!("../../crates/quorlock-core/src/renewal.rs");
+
+/// The variants of an enum, read in its source.
+fn variants<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
+    let begin = format!("pub enum {name} {{\n");
+    let (_, body) = source.split_once(&begin).expect("the enum");
+    let (body, _) = body.split_once("\n}").expect("its end");
+    let lines = body.lines().filter_map(|line| line.strip_prefix("    "));
+    let variants = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
+    let names = variants.filter_map(|line| line.split(|c: char| !c.is_alphanumeric()).next());
+    names.collect()
+}
+
+/// The first cells of the guide's tables.
+fn first_cells() -> String {
+    let rows = GUIDE.lines().filter_map(|line| line.strip_prefix("| "));
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    cells.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_error_is_in_the_guide() {
+    let cells = first_cells();
+    let named = |text: &str| cells.contains(&format!("`{text}`"));
+    for name in [
+        "AcquireError",
+        "ReleaseError",
+        "ConfirmError",
+        "ConfigError",
+    ] {
+        let variants = variants(ERRORS, name);
+        assert!(1 < variants.len(), "{name}");
+        for variant in variants {
+            assert!(named(&format!("{name}::{variant}")), "{name}::{variant}");
+        }
+    }
+    for variant in variants(RENEWAL, "Lost") {
+        assert!(named(variant), "Lost::{variant}");
+    }
+}
+
+/// A page that is not in the list of `quorlock_tests` is not compiled.
+#[test]
+fn the_code_of_every_page_is_compiled() {
+    let (_, list) = include_str!("../src/lib.rs")
+        .split_once("pages! {")
+        .unwrap();
+    let (list, _) = list.split_once('}').unwrap();
+    let listed: BTreeSet<&str> = list.split_whitespace().collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src");
+    let mut there = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "md") {
+            let page = std::fs::read_to_string(&path).unwrap();
+            assert!(!page.contains("```rust,ignore"), "{}", path.display());
+            there.insert(path.file_stem().unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    there.remove("SUMMARY");
+    assert_eq!(
+        there.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+        listed
+    );
+}
