@@ -13,6 +13,7 @@
 //! | what is asked of a node and what it answers | [`message`] |
 //! | in which ways a name can be locked | [`mode`] |
 //! | what a node does with it, exactly | [`node`] |
+//! | which names belong to others | [`reserved`] |
 //! | how a request gets there | [`transport`] |
 //! | when a quorum is won or lost | [`quorum`], [`round`] |
 //! | how long the holder may believe | [`lease`] |
@@ -38,6 +39,7 @@ pub mod owner;
 pub mod quorum;
 pub mod release;
 pub mod renewal;
+pub mod reserved;
 pub mod round;
 pub mod time;
 pub mod transport;

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::reserved;
+
 /// The longest name, in bytes of UTF-8.
 pub const LONGEST_NAME: usize = 512;
 
 /// The name of a lock: 1 to [`LONGEST_NAME`] bytes without NUL. Cheap to clone.
 ///
-/// Braces, spaces and any Unicode are fine. On the wire it is the key of the claim, to the letter.
+/// Braces, spaces and any Unicode are fine. On the wire it is the key of the claim, to the letter, so that a key under
+/// which something else is kept cannot be one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
@@ -16,7 +19,7 @@ impl Name {
     /// Checks and takes a name.
     ///
     /// # Errors
-    /// [`NameError`] when it is empty, too long or holds a NUL.
+    /// [`NameError`] when it is empty, too long, holds a NUL, or is a key under which something else is kept.
     pub fn new(name: impl AsRef<str>) -> Result<Self, NameError> {
         let name = name.as_ref();
         if name.is_empty() {
@@ -25,6 +28,8 @@ impl Name {
             Err(NameError::TooLong { bytes: name.len() })
         } else if name.contains('\0') {
             Err(NameError::Nul)
+        } else if let Some(kept) = reserved::kept_under(name) {
+            Err(NameError::Reserved { kept })
         } else {
             Ok(Name(name.into()))
         }
@@ -67,6 +72,11 @@ pub enum NameError {
     },
     /// It holds a NUL character.
     Nul,
+    /// It is a key under which nodes keep something else.
+    Reserved {
+        /// What they keep there.
+        kept: &'static str,
+    },
 }
 
 impl fmt::Display for NameError {
@@ -78,6 +88,10 @@ impl fmt::Display for NameError {
                 "the name has {bytes} bytes, at most {LONGEST_NAME} are allowed: name a hash of it instead"
             ),
             NameError::Nul => f.write_str("the name holds a NUL character: leave it out"),
+            NameError::Reserved { kept } => write!(
+                f,
+                "the name is a key under which {kept} is kept: take another, for example with a prefix"
+            ),
         }
     }
 }
@@ -97,6 +111,9 @@ mod tests {
             Err(NameError::TooLong { bytes: 513 })
         );
         assert_eq!(Name::new("a\0b"), Err(NameError::Nul));
+        let kept = "another name's token counter";
+        let error = Name::new("redisson_lock_token:{x}");
+        assert_eq!(error, Err(NameError::Reserved { kept }));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use quorlock_core::message::Channel;
+use quorlock_core::owner::OwnerId;
+use quorlock_core::reserved;
 use redis::{RedisWrite, ToRedisArgs};
 
 /// `prefix:{name}`, a key or channel that belongs to a name.
@@ -18,7 +20,7 @@ pub(crate) struct Prefixed<'a> {
 /// The key of the token counter of a name.
 pub(crate) fn token(name: &str) -> Prefixed<'_> {
     Prefixed {
-        prefix: "redisson_lock_token",
+        prefix: reserved::TOKEN,
         name,
     }
 }
@@ -40,12 +42,12 @@ pub(crate) fn read_write_channel(name: &str) -> Prefixed<'_> {
 }
 
 /// The key of the marker by which clients know that a server's process was watched for long enough.
-pub(crate) const MARKER: &str = "quorlock_marker";
+pub(crate) const MARKER: &str = reserved::MARKER;
 
 /// The key of those who wait for a fair lock.
 pub(crate) fn queue(name: &str) -> Prefixed<'_> {
     Prefixed {
-        prefix: "redisson_lock_queue",
+        prefix: reserved::QUEUE,
         name,
     }
 }
@@ -53,7 +55,7 @@ pub(crate) fn queue(name: &str) -> Prefixed<'_> {
 /// The key of the times after which Redisson drops those who wait for a fair lock.
 pub(crate) fn timeouts(name: &str) -> Prefixed<'_> {
     Prefixed {
-        prefix: "redisson_lock_timeout",
+        prefix: reserved::TIMEOUTS,
         name,
     }
 }
@@ -61,7 +63,7 @@ pub(crate) fn timeouts(name: &str) -> Prefixed<'_> {
 /// The key of the times until which our waiters for a fair lock are taken to be alive.
 pub(crate) fn alive(name: &str) -> Prefixed<'_> {
     Prefixed {
-        prefix: "quorlock_lock_alive",
+        prefix: reserved::ALIVE,
         name,
     }
 }
@@ -73,6 +75,11 @@ pub(crate) fn leases(name: &str) -> String {
     } else {
         format!("{{{name}}}:")
     }
+}
+
+/// What the keys of one reader's leases begin with; the n-th hold's key ends with n.
+pub(crate) fn own_leases(name: &str, reader: OwnerId) -> String {
+    format!("{}{reader}:{}:", leases(name), reserved::LEASE)
 }
 
 /// The text of a channel.
@@ -112,6 +119,7 @@ impl ToRedisArgs for Prefixed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorlock_core::owner::ClientId;
 
     #[test]
     fn a_plain_name_is_put_into_braces() {
@@ -132,6 +140,22 @@ mod tests {
                 token(name).to_string(),
                 format!("redisson_lock_token:{name}")
             );
+        }
+    }
+
+    #[test]
+    fn no_key_of_a_name_is_a_name_itself() {
+        let owner = OwnerId {
+            client: ClientId::from_random(7),
+            number: 1,
+        };
+        for name in ["orders/42", "{tag}:x", "x{", "{", "x}", " ", "заказ/42"] {
+            let lease = format!("{}1", own_leases(name, owner));
+            let keys = [token(name), queue(name), timeouts(name), alive(name)];
+            let keys = keys.map(|key| key.to_string());
+            for key in keys.iter().chain([&lease, &MARKER.to_owned()]) {
+                assert!(reserved::kept_under(key).is_some(), "{key}");
+            }
         }
     }
 

@@ -285,3 +285,51 @@ fn a_lease_that_ran_out_is_explained_with_and_without_the_watchdog() {
         assert!(words.contains(part), "{words}");
     }
 }
+
+/// A lock that is named like the counter, the queue or the marker of another would be in its way, and that one in its.
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_another_name_s_key_is_refused_by_name_with_and_without_a_prefix() {
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let reserved = [
+        "redisson_lock_token:{x}",
+        "redisson_lock_queue:{x}",
+        "redisson_lock_timeout:{x}",
+        "quorlock_lock_alive:{x}",
+        "redisson_unlock_latch:{x}:07",
+        "redisson_lock_token:{tag}:x",
+        "quorlock_marker",
+        "{x}:00000000-0000-4000-8000-000000000001:7:rwlock_timeout:1",
+    ];
+    for name in reserved {
+        for lock in [
+            locks.lock(name),
+            locks.fair(name),
+            locks.read(name),
+            locks.write(name),
+        ] {
+            let error = lock.try_acquire().await.unwrap_err();
+            let is_reserved = matches!(
+                error,
+                AcquireError::Config(ConfigError::Name(NameError::Reserved { .. }))
+            );
+            assert!(is_reserved, "{name}: {error}");
+            assert!(error.to_string().contains("take another"), "{error}");
+        }
+        assert!(locks.inspect(name).await.is_err());
+        assert!(locks.force_release(name).await.is_err());
+        // A prefix that makes it one.
+        let (prefix, rest) = name.split_at(9);
+        let settings = Locks::builder().key_prefix(prefix);
+        let prefixed = settings.on_node(node.clone()).unwrap();
+        let error = prefixed.lock(rest).try_acquire().await.unwrap_err();
+        assert!(
+            error.to_string().contains("take another"),
+            "{prefix} {rest}: {error}"
+        );
+    }
+    assert_eq!(node.executed(), 0);
+    let _held = locks.lock("redisson_lock_token:x").acquire().await.unwrap();
+    let held = locks.lock("x").acquire().await.unwrap();
+    assert!(held.is_held());
+}

@@ -41,11 +41,6 @@ fn writer(owner: OwnerId) -> String {
     format!("{owner}:write")
 }
 
-/// What the keys of one reader's leases begin with.
-fn own_leases(name: &str, reader: OwnerId) -> String {
-    format!("{}{reader}:rwlock_timeout:", key::leases(name))
-}
-
 pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, by: By) -> Cmd {
     let name = ask.name.as_str();
     let (script, keys) = match ask.check {
@@ -61,7 +56,7 @@ pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, by: By) -> Cmd 
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)
         .arg(wire(ask.kept_millis()))
-        .arg(own_leases(name, ask.owner))
+        .arg(key::own_leases(name, ask.owner))
         .arg(under.map(writer).unwrap_or_default());
     if let Some(check) = ask.check {
         encode_check(&mut cmd, check, ask.lease.millis());
@@ -111,7 +106,7 @@ pub(super) fn encode_read_renew(ask: &Renew, by: By) -> Cmd {
         cmd.arg(claim.count)
             .arg(wire(claim.kept_millis()))
             .arg(claim.token.0)
-            .arg(own_leases(claim.name.as_str(), claim.owner));
+            .arg(key::own_leases(claim.name.as_str(), claim.owner));
     }
     cmd
 }

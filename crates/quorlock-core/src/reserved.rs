@@ -1,0 +1,97 @@
+//! Keys that belong to names: no lock can have one of them as its own name.
+//!
+//! Beside the claim, whose key is the name to the letter, a node keeps more about a name under keys of other forms. A
+//! lock named like one of them would be in the way of another lock, and that one in its: the counter of the one name
+//! would be the claim of the other.
+
+/// What the key of a name's token counter begins with.
+pub const TOKEN: &str = "redisson_lock_token";
+
+/// What the key of those who wait for a name's fair lock begins with.
+pub const QUEUE: &str = "redisson_lock_queue";
+
+/// What the key of the times begins with after which Redisson drops those who wait.
+pub const TIMEOUTS: &str = "redisson_lock_timeout";
+
+/// What the key of the times begins with until which our waiters are taken to be alive.
+pub const ALIVE: &str = "quorlock_lock_alive";
+
+/// What the keys begin with in which Redisson notes that it has unlocked a name.
+const LATCH: &str = "redisson_unlock_latch";
+
+/// The key of a node's marker.
+pub const MARKER: &str = "quorlock_marker";
+
+/// What stands in the key of a reader's own lease between the reader and the number of its hold.
+pub const LEASE: &str = "rwlock_timeout";
+
+/// What is kept under this key, if it is one that belongs to a name, or to the node.
+///
+/// Such a key is `prefix:{name}`, and `prefix:name` for a name that holds a `{` itself: one without any belongs to
+/// nothing.
+#[must_use]
+pub fn kept_under(key: &str) -> Option<&'static str> {
+    if key == MARKER {
+        return Some("a node's marker");
+    }
+    if let Some((prefix, name)) = key.split_once(':')
+        && name.contains('{')
+    {
+        match prefix {
+            TOKEN => return Some("another name's token counter"),
+            QUEUE | TIMEOUTS | ALIVE => return Some("another name's queue"),
+            LATCH => return Some("Redisson's note that it has unlocked another name"),
+            _ => {}
+        }
+    }
+    let (before, hold) = key.rsplit_once(':')?;
+    let is_hold = !hold.is_empty() && hold.bytes().all(|byte| byte.is_ascii_digit());
+    let (before, word) = before.rsplit_once(':').filter(|_| is_hold)?;
+    (word == LEASE && before.contains('{')).then_some("the lease of another name's reader")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_a_name_is_known_in_both_of_its_forms() {
+        for prefix in [TOKEN, QUEUE, TIMEOUTS, ALIVE, LATCH] {
+            for name in ["{x}", "{orders/42}", "{tag}:x", "x{", "a{}b", "{", "{x}:17"] {
+                let key = format!("{prefix}:{name}");
+                assert!(kept_under(&key).is_some(), "{key}");
+            }
+        }
+        for key in [
+            "quorlock_marker",
+            "{x}:0f-1:7:rwlock_timeout:1",
+            "{x}:0f-1:7:rwlock_timeout:1000",
+            "x{y:0f-1:7:rwlock_timeout:2",
+        ] {
+            assert!(kept_under(key).is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_only_looks_like_one_is_free() {
+        for key in [
+            "orders/42",
+            "{tag}:x",
+            "redisson_lock_token",
+            "redisson_lock_token:x",
+            "redisson_lock_token{x}",
+            "app:redisson_lock_token:{x}",
+            "redisson_lock_tokens:{x}",
+            "redisson_lock__channel:{x}",
+            "quorlock_marker:{x}",
+            "quorlock_marker2",
+            "{x}:rwlock_timeout",
+            "{x}:7:rwlock_timeout:",
+            "{x}:7:rwlock_timeout:one",
+            "x:7:rwlock_timeout:1",
+            "rwlock_timeout:1",
+        ] {
+            assert_eq!(kept_under(key), None, "{key}");
+        }
+    }
+}
