@@ -9,7 +9,7 @@ use crate::beat::{Beat, Keep};
 use crate::fencing::{Fence, Token};
 use crate::lease::Lease;
 pub use crate::marker::{Check, Shown};
-pub use crate::mode::{Access, Channel, Mode, Place};
+pub use crate::mode::{Access, Channel, MOST_READ_ENTRIES, Mode, Place};
 use crate::name::Name;
 use crate::owner::OwnerId;
 use crate::time::millis_of;
@@ -133,7 +133,9 @@ pub struct Inspect {
 /// "The name is free from now on, whoever holds it."
 ///
 /// For operators. It is the one request that is not owner-checked: the holder learns of it at its next renewal. The
-/// token counter stays, so that the next hold gets a larger token.
+/// token counter stays, so that the next hold gets a larger token. Where nobody holds the name, those at the
+/// head of the fair lock's queue who are dead are dropped, or, if none is, the first: it keeps the name from all others
+/// until it comes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ForceRelease {
     /// What is to be free.
@@ -289,9 +291,9 @@ pub enum Found {
 /// The answer to [`ForceRelease`]. A key that is no lock at all is an error, and stays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ForceReleaseReply {
-    /// A claim was ended, and a waiter was woken.
+    /// A claim was ended, or a place in the queue in front of all others, and a waiter was woken.
     Freed,
-    /// Nobody held the name.
+    /// Nobody held the name, and nobody was in front.
     WasFree,
 }
 

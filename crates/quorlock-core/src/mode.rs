@@ -18,6 +18,12 @@ pub enum Mode {
     Write,
 }
 
+/// How often one owner can enter a read lock.
+///
+/// Each entry has a lease of its own on the nodes, as Redisson keeps it, so a request about a reader costs as many
+/// commands as it has entries, and holds up a server for as long.
+pub const MOST_READ_ENTRIES: u32 = 1_000;
+
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -267,7 +267,15 @@ impl Node {
             return Ok(ForceReleaseReply::WasFree);
         };
         *published = match keys.held(now) {
-            None => return Ok(ForceReleaseReply::WasFree),
+            None => {
+                if !keys.drop_dead(now) && !keys.drop_first(now) {
+                    return Ok(ForceReleaseReply::WasFree);
+                }
+                let waiter = keys.first_waiting(now, name);
+                let channel = waiter.unwrap_or_else(|| Channel::Lock(name.clone()));
+                *published = Some((channel, Wake::Unlocked));
+                return Ok(ForceReleaseReply::Freed);
+            }
             Some(Held::NotALock) => return Err(Cause::WrongType),
             Some(Held::Plain { .. }) => {
                 keys.drop_dead(now);
@@ -380,7 +388,7 @@ impl Node {
     #[must_use]
     pub fn readers(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, u32, Ttl)> {
         let keys = self.names.get(name);
-        keys.map(|keys| keys.reading(now).collect())
+        keys.map(|keys| keys.leased(now).collect())
             .unwrap_or_default()
     }
 

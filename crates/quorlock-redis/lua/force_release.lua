@@ -8,8 +8,8 @@
 -- ARGV[2]  channel of the read-write lock
 -- ARGV[3]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
 --
--- Replies  1       freed
---          0       nobody held it
+-- Replies  1       freed; where nobody held it, of those in the queue who were dead, or of the first
+--          0       nobody held it, and nobody was in front
 -- Errors   WRONGTYPE  the key is something else, and stays
 --
 -- It must be atomic: what is deleted must be what was looked at. What is neither exactly one owner with a count nor a
@@ -18,11 +18,51 @@
 local call = redis.call
 local claim, queue, timeouts, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
+-- Every loop is bounded. Leases that are left over have TTLs of their own.
+local MOST_FIELDS, most_deleted = 10000, 10000
+
+-- The first in the queue, once those are dropped who are dead; and whether there were any.
+local function first_waiting()
+  local time = call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local head, dropped = call('LINDEX', queue, 0), false
+  while head do
+    local theirs, ours = call('ZSCORE', timeouts, head), call('ZSCORE', alive, head)
+    local last = tonumber(ours or theirs or nil)
+    if not (last and (last < now or not ours and last <= now)) then break end
+    call('LPOP', queue)
+    call('ZREM', timeouts, head)
+    call('ZREM', alive, head)
+    dropped = true
+    head = call('LINDEX', queue, 0)
+  end
+  return head, dropped
+end
+
 local fields = call('HLEN', claim)
-if fields == 0 then return 0 end
+if fields == 0 then
+  -- Nobody holds it, but the first in the queue keeps it from all others until it comes, or is known to be dead.
+  local head, dropped = first_waiting()
+  if not head and not dropped then return 0 end
+  if head and not dropped then
+    call('LPOP', queue)
+    call('ZREM', timeouts, head)
+    call('ZREM', alive, head)
+    head = call('LINDEX', queue, 0)
+  end
+  if head and not call('ZSCORE', alive, head) then
+    call('PERSIST', queue)
+    call('PERSIST', timeouts)
+  end
+  call('PUBLISH', head and ARGV[1] .. ':' .. head or ARGV[1], '0')
+  return 1
+end
 local mode, beat = unpack(call('HMGET', claim, 'mode', 'beat'))
 
 if mode == 'read' or mode == 'write' then
+  if MOST_FIELDS < fields then
+    return redis.error_reply('WRONGTYPE the key is a hash of too many fields for a lock')
+  end
   local held = call('HGETALL', claim)
   for i = 1, #held, 2 do
     if held[i] ~= 'mode' and not (string.match(held[i + 1], '^[1-9]%d*$') and #held[i + 1] <= 15) then
@@ -31,9 +71,11 @@ if mode == 'read' or mode == 'write' then
   end
   call('PUBLISH', ARGV[2], '1')
   for i = 1, #held, 2 do
-    for n = 1, tonumber(held[i + 1]) or 0 do
-      call('DEL', ARGV[3] .. held[i] .. ':rwlock_timeout:' .. string.format('%.0f', n))
+    local holds = held[i] ~= 'mode' and tonumber(held[i + 1]) or 0
+    for n = 1, math.min(holds, most_deleted) do
+      call('DEL', ARGV[3] .. held[i] .. ':rwlock_timeout:' .. n)
     end
+    most_deleted = math.max(most_deleted - holds, 0)
   end
   call('DEL', claim)
   return 1
@@ -45,18 +87,7 @@ if not count or not string.match(count, '^[1-9]%d*$') or #count > 15 then
   return redis.error_reply('WRONGTYPE the key is a hash, but not a lock')
 end
 
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local head = call('LINDEX', queue, 0)
-while head do
-  local theirs, ours = call('ZSCORE', timeouts, head), call('ZSCORE', alive, head)
-  local last = tonumber(ours or theirs or nil)
-  if not (last and (last < now or not ours and last <= now)) then break end
-  call('LPOP', queue)
-  call('ZREM', timeouts, head)
-  call('ZREM', alive, head)
-  head = call('LINDEX', queue, 0)
-end
+local head = first_waiting()
 if head then call('PUBLISH', ARGV[1] .. ':' .. head, '0') else call('PUBLISH', ARGV[1], '0') end
 call('DEL', claim)
 return 1

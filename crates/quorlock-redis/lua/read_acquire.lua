@@ -20,8 +20,10 @@
 local call = redis.call
 local claim, owner, count, lease = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
+-- Of more holds than that, which no client of ours has, the keys are left to their TTLs.
+local MOST_HOLDS = 1000
 local left = call('PTTL', claim)
-local before = 0
+local before, text = 0, false
 if left ~= -2 then
   local held = call('HMGET', claim, 'mode', owner, ARGV[5])
   if not held[1] then return 'plain' end
@@ -30,7 +32,10 @@ if left ~= -2 then
   elseif held[1] ~= 'read' then
     return held[1]
   end
-  if held[2] and call('EXISTS', ARGV[4] .. '1') == 1 then before = tonumber(held[2]) end
+  text = held[2]
+  if text and call('EXISTS', ARGV[4] .. '1') == 1 then
+    before = string.match(text, '^[1-9]%d*$') and #text <= 4 and math.min(tonumber(text), MOST_HOLDS) or MOST_HOLDS
+  end
 end
 
 local stored = call('GET', KEYS[2])
@@ -62,7 +67,7 @@ if left == -2 then
     return expiry
   end
 else
-  if before ~= count then call('HSET', claim, owner, ARGV[2]) end
+  if text ~= ARGV[2] then call('HSET', claim, owner, ARGV[2]) end
   if left ~= -1 and left < lease then call('PEXPIRE', claim, ARGV[3]) end
 end
 if before == 0 then return stored or 0 end

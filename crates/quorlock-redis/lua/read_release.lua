@@ -18,10 +18,14 @@ local call = redis.call
 local claim, owner, count = KEYS[1], ARGV[1], tonumber(ARGV[2])
 
 local held = call('HMGET', claim, 'mode', owner)
-local mode, before = held[1], tonumber(held[2] or nil)
-if (mode ~= 'read' and mode ~= 'write') or not before then return 0 end
+local mode, text = held[1], held[2]
+if (mode ~= 'read' and mode ~= 'write') or not text then return 0 end
 
-local function lease(reader, n) return ARGV[3] .. reader .. ':rwlock_timeout:' .. string.format('%.0f', n) end
+-- Of more holds than that, which no client of ours has, the keys are left to their TTLs.
+local MOST_HOLDS = 1000
+local before = string.match(text, '^[1-9]%d*$') and #text <= 4 and math.min(tonumber(text), MOST_HOLDS) or MOST_HOLDS
+
+local function lease(reader, n) return ARGV[3] .. reader .. ':rwlock_timeout:' .. n end
 
 if 0 < count then
   local own = call('PTTL', lease(owner, 1))
@@ -34,17 +38,21 @@ if 0 < count then
   return 2
 end
 
--- Whether somebody else reads whose lease has not run out.
+-- Whether somebody else reads whose lease has not run out. A reader of more than 1,000 holds, or of what is no whole
+-- number, is taken to live, and so is who comes after 10,000 keys that were looked for: every loop is bounded.
 local function somebody_reads()
-  local cursor = '0'
+  local cursor, looks = '0', 10000
   repeat
     local found = call('HSCAN', claim, cursor)
     cursor = found[1]
     for i = 1, #found[2], 2 do
-      local reader, holds = found[2][i], tonumber(found[2][i + 1])
-      if reader ~= owner and holds then
+      local reader, text = found[2][i], found[2][i + 1]
+      if reader ~= 'mode' and reader ~= owner then
+        local holds = string.match(text, '^[1-9]%d*$') and #text <= 4 and tonumber(text)
+        if not holds or MOST_HOLDS < holds then return true end
         for n = 1, holds do
-          if call('EXISTS', lease(reader, n)) == 1 then return true end
+          looks = looks - 1
+          if looks == 0 or call('EXISTS', lease(reader, n)) == 1 then return true end
         end
       end
     end

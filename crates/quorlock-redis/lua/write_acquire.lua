@@ -13,35 +13,44 @@
 --
 -- Replies  integer     granted anew: the token
 --          {2, token}  granted, the claim was there before
---          {0, left}   refused: what is left of the others' claims in ms, -1 if they have no TTL
+--          {0, left}   refused: what is left of the others' claims in ms, of readers' that of the longest lease; -1 if
+--                      they have no TTL
 --          string      a lock of this other mode stands there
 -- Errors   WRONGTYPE   one of the keys is something else
 --
 -- It must be atomic: between looking and writing, others could be granted the name. A re-entry never adds to what is
--- left of the lease. Numbers are written with '%.0f' because tostring() keeps 14 digits only.
+-- left of the lease. Every loop is bounded, whatever another program has written there, lest it hold up the server: a
+-- reader of more than 1,000 holds, or of what is no whole number, is taken to live, and so is who comes after 10,000
+-- keys that were looked for. Numbers are written with '%.0f' because tostring() keeps 14 digits only.
 local call = redis.call
 local claim, counter, field, count, lease = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
--- Whether somebody reads whose lease has not run out.
-local function somebody_reads()
-  local cursor = '0'
+local MOST_HOLDS, looks = 1000, 10000
+local left = call('PTTL', claim)
+
+-- What is left of the readers' leases in ms, but no more than of the whole; -2 if all have run out.
+local function left_to_read()
+  local most, cursor = -2, '0'
   repeat
     local found = call('HSCAN', claim, cursor)
     cursor = found[1]
     for i = 1, #found[2], 2 do
-      local reader, holds = found[2][i], tonumber(found[2][i + 1])
-      if holds then
-        local own = ARGV[5] .. reader .. ':rwlock_timeout:'
+      local reader, text = found[2][i], found[2][i + 1]
+      if reader ~= 'mode' then
+        local holds = string.match(text, '^[1-9]%d*$') and #text <= 4 and tonumber(text)
+        if not holds or MOST_HOLDS < holds then return left end
         for n = 1, holds do
-          if call('EXISTS', own .. string.format('%.0f', n)) == 1 then return true end
+          looks = looks - 1
+          local own = call('PTTL', ARGV[5] .. reader .. ':rwlock_timeout:' .. n)
+          if looks == 0 or own == -1 or own ~= -2 and left <= own and left ~= -1 then return left end
+          if most < own then most = own end
         end
       end
     end
   until cursor == '0'
-  return false
+  return most
 end
 
-local left = call('PTTL', claim)
 local yours = false
 if left ~= -2 then
   local held = call('HMGET', claim, 'mode', field)
@@ -51,8 +60,9 @@ if left ~= -2 then
     if not yours then return {0, left} end
   elseif held[1] ~= 'read' then
     return held[1]
-  elseif somebody_reads() then
-    return {0, left}
+  else
+    local reads = left_to_read()
+    if reads ~= -2 then return {0, reads} end
   end
 end
 

@@ -25,18 +25,25 @@ if ARGV[2] ~= '0' then
   return 2
 end
 
--- Whether somebody reads whose lease has not run out.
+local MOST_HOLDS = 1000
+
+local function lease(reader, n) return ARGV[3] .. reader .. ':rwlock_timeout:' .. n end
+
+-- Whether somebody reads whose lease has not run out. A reader of more than 1,000 holds, or of what is no whole
+-- number, is taken to live, and so is who comes after 10,000 keys that were looked for: every loop is bounded.
 local function somebody_reads()
-  local cursor = '0'
+  local cursor, looks = '0', 10000
   repeat
     local found = call('HSCAN', claim, cursor)
     cursor = found[1]
     for i = 1, #found[2], 2 do
-      local reader, holds = found[2][i], tonumber(found[2][i + 1])
-      if reader ~= field and holds then
-        local own = ARGV[3] .. reader .. ':rwlock_timeout:'
+      local reader, text = found[2][i], found[2][i + 1]
+      if reader ~= 'mode' and reader ~= field then
+        local holds = string.match(text, '^[1-9]%d*$') and #text <= 4 and tonumber(text)
+        if not holds or MOST_HOLDS < holds then return true end
         for n = 1, holds do
-          if call('EXISTS', own .. string.format('%.0f', n)) == 1 then return true end
+          looks = looks - 1
+          if looks == 0 or call('EXISTS', lease(reader, n)) == 1 then return true end
         end
       end
     end

@@ -138,6 +138,14 @@ pub enum AcquireError {
         /// What was to be locked.
         names: String,
     },
+    /// The owner has entered the read lock as often as it can be entered.
+    #[error("{names}: entered {most} times, and a read lock can be no more: release a guard first")]
+    TooManyEntries {
+        /// What was to be locked.
+        names: String,
+        /// How often it can be entered.
+        most: u32,
+    },
     /// The lease cannot be.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -188,6 +196,14 @@ pub enum ConfirmError {
         names: String,
         /// The nodes that did not answer, or with an error.
         nodes: Vec<NodeReport>,
+    },
+    /// The owner has entered the read lock as often as it can be entered.
+    #[error("{names}: entered {most} times, and a read lock can be no more: release a guard first")]
+    TooManyEntries {
+        /// What is locked.
+        names: String,
+        /// How often it can be entered.
+        most: u32,
     },
     /// The lease cannot be.
     #[error(transparent)]

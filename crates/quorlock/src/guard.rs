@@ -16,7 +16,7 @@ use quorlock_core::time::Time;
 use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::error::{ConfirmError, ReleaseError};
-use crate::hold::Hold;
+use crate::hold::{Hold, NoEntry};
 use crate::release::Releasing;
 use crate::while_held::WhileHeld;
 
@@ -140,7 +140,8 @@ impl Guard {
     /// The nodes are asked, and a threshold of them must say that the lock is still ours; it is extended thereby.
     ///
     /// # Errors
-    /// [`ConfirmError::Lost`] when it is not; [`ConfirmError::Unconfirmed`] when too few nodes answered.
+    /// [`ConfirmError::Lost`] when it is not; [`ConfirmError::Unconfirmed`] when too few nodes answered;
+    /// [`ConfirmError::TooManyEntries`] for a read lock that was entered 1,000 times.
     ///
     /// # Cancel safety
     /// Dropped early, the hold is as it was.
@@ -155,11 +156,16 @@ impl Guard {
         until: Time,
     ) -> Result<Guard, ConfirmError> {
         let names = || hold.layout.title();
-        hold.enter(client.now())
-            .map_err(|lost| ConfirmError::Lost {
+        hold.enter(client.now()).map_err(|why| match why {
+            NoEntry::Lost(lost) => ConfirmError::Lost {
                 names: names(),
                 lost,
-            })?;
+            },
+            NoEntry::Full { most } => ConfirmError::TooManyEntries {
+                names: names(),
+                most,
+            },
+        })?;
         // From here on dropping the guard takes the entry back, whatever becomes of the hold's other guards.
         let guard = Guard::new(client.clone(), hold.clone());
         let confirm = Confirm::begin(client.clone(), hold.clone(), None)?;

@@ -9,7 +9,7 @@ use quorlock_core::fencing::Fence;
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{
-    Access, Acquire, Claim, Mode, Place, Release, RenewReply, Request, Retention,
+    Access, Acquire, Claim, MOST_READ_ENTRIES, Mode, Place, Release, RenewReply, Request, Retention,
 };
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
@@ -76,6 +76,16 @@ pub(crate) struct Statement {
     number: u64,
     count: u32,
     pub(crate) lease: Lease,
+}
+
+/// Why a hold cannot be entered once more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoEntry {
+    Lost(Lost),
+    /// It has as many entries as it can have.
+    Full {
+        most: u32,
+    },
 }
 
 /// What may stand on a member under the hold's owner.
@@ -371,15 +381,20 @@ impl Hold {
         self.state.lock().renewal.counts(member)
     }
 
-    /// Enters once more: the count is now so much. Refused unless it is held, by somebody who did not leak it.
-    pub(crate) fn enter(&self, now: Time) -> Result<u32, Lost> {
+    /// Enters once more: the count is now so much. Refused unless it is held, and was not leaked.
+    pub(crate) fn enter(&self, now: Time) -> Result<u32, NoEntry> {
+        let most = match self.layout.has(Mode::Read) {
+            true => MOST_READ_ENTRIES,
+            false => u32::MAX,
+        };
         self.change(now, |state| match state.renewal.status(now) {
+            Status::Held if most <= state.count => Err(NoEntry::Full { most }),
             Status::Held if 0 < state.count && !state.is_leaked => {
                 state.count = state.count.saturating_add(1);
                 Ok(state.count)
             }
-            Status::Held | Status::Releasing => Err(Lost::Released),
-            Status::Lost(lost) => Err(lost),
+            Status::Held | Status::Releasing => Err(NoEntry::Lost(Lost::Released)),
+            Status::Lost(lost) => Err(NoEntry::Lost(lost)),
         })
     }
 

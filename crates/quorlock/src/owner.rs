@@ -204,6 +204,9 @@ impl Slot {
             Ok(guard) => Ok(Some(guard)),
             // The owner starts a new hold.
             Err(ConfirmError::Lost { .. } | ConfirmError::Config(_)) => Ok(None),
+            Err(ConfirmError::TooManyEntries { names, most }) => {
+                Err(AcquireError::TooManyEntries { names, most })
+            }
             Err(ConfirmError::Unconfirmed { names, nodes }) => Err(AcquireError::NoQuorum {
                 names,
                 tried: client.now().since(asked),

@@ -11,7 +11,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorlock::{AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Mode, Name};
+use quorlock::{AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Mode, Name, Summary};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -242,4 +242,39 @@ async fn it_is_taken_together_with_other_locks() {
     for node in &nodes {
         assert!(node.names().is_empty() && node.queue(&name()).is_empty());
     }
+}
+
+/// The first in the queue was told that the name is free, and does not come.
+#[tokio::test(start_paused = true)]
+async fn a_queue_behind_a_dead_waiter_is_shown_and_can_be_moved_on_by_force() {
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let held = locks.fair("a").acquire().await.unwrap();
+    let dying = Locks::on_node(node.clone()).unwrap().fair("a");
+    let mut head = Box::pin(dying.acquire());
+    timeout(SECOND, &mut head).await.unwrap_err();
+    let lock = locks.fair("a");
+    let next = tokio::spawn(async move { lock.acquire().await.unwrap() });
+    settle().await;
+    held.release().await.unwrap();
+    settle().await;
+    let inspection = locks.inspect("a").await.unwrap();
+    assert_eq!(inspection.summary(), Summary::Queued { nodes: 1 });
+    let text = inspection.to_string();
+    assert!(
+        text.contains("kept for the first in the queue on 1 of 1 nodes"),
+        "{text}"
+    );
+    assert!(text.contains("held by nobody, waiting 2"), "{text}");
+    assert!(!next.is_finished());
+    let freed = locks.force_release("a").await.unwrap();
+    assert!(
+        freed.to_string().contains("freed on 1 of 1 nodes"),
+        "{freed}"
+    );
+    let next = timeout(SECOND / 10, next).await.unwrap().unwrap();
+    next.release().await.unwrap();
+    settle().await;
+    assert_eq!(locks.inspect("a").await.unwrap().summary(), Summary::Free);
+    drop(head);
 }

@@ -11,8 +11,8 @@
 use std::time::Duration;
 
 use quorlock::{
-    AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Lost, Mode, Name, Persistence,
-    ReleaseError,
+    AcquireError, ConfigError, ConfirmError, EmbeddedNode, Lock, Locks, Lost, Mode, Name,
+    Persistence, ReleaseError, Summary,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -377,5 +377,73 @@ async fn several_are_taken_together_but_no_name_in_two_modes() {
         assert_eq!(error, ConfigError::TwoModes { name, modes });
         sleep(SECOND).await;
         assert!(nodes.iter().all(|node| node.names().is_empty()));
+    }
+}
+
+/// A reader with a longer lease has left, so the whole lives for longer than those who are in it.
+#[tokio::test(start_paused = true)]
+async fn dead_readers_in_a_hash_that_lives_are_in_nobody_s_way() {
+    for (nodes, locks) in clients() {
+        let long = locks.read("a").acquire().await.unwrap();
+        let dead = locks.read("a").lease(2 * SECOND).acquire().await.unwrap();
+        dead.leak();
+        long.release().await.unwrap();
+        let needed = nodes.len();
+        let read = Summary::Read { nodes: needed };
+        assert_eq!(locks.inspect("a").await.unwrap().summary(), read);
+        let began = Instant::now();
+        let writer = locks.write("a").acquire().await.unwrap();
+        let waited = began.elapsed();
+        assert!(waited < 3 * SECOND, "{waited:?}");
+        drop(writer);
+        sleep(SECOND).await;
+
+        let long = locks.read("a").acquire().await.unwrap();
+        locks
+            .read("a")
+            .lease(2 * SECOND)
+            .acquire()
+            .await
+            .unwrap()
+            .leak();
+        long.release().await.unwrap();
+        sleep(3 * SECOND).await;
+        let inspection = locks.inspect("a").await.unwrap();
+        assert_eq!(inspection.summary(), Summary::Free, "{inspection}");
+        assert_eq!(
+            nodes
+                .iter()
+                .filter(|node| node.held(&name()).is_some())
+                .count(),
+            needed
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_lock_is_entered_a_thousand_times_and_no_more() {
+    let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+    let owner = locks.owner();
+    let mut guards = Vec::new();
+    for _ in 0..1_000 {
+        guards.push(owner.read("a").acquire().await.unwrap());
+    }
+    let (names, most) = ("a".to_owned(), 1_000);
+    let error = owner.read("a").acquire().await.unwrap_err();
+    let expected = AcquireError::TooManyEntries {
+        names: names.clone(),
+        most,
+    };
+    assert_eq!(error, expected);
+    let error = guards[0].reenter().await.unwrap_err();
+    assert_eq!(error, ConfirmError::TooManyEntries { names, most });
+    assert!(error.to_string().contains("release a guard"), "{error}");
+    drop(guards.pop());
+    guards.push(owner.read("a").acquire().await.unwrap());
+    assert_eq!(guards[0].hold_count(), 1_000);
+    // Others have no such bound: what they keep does not grow with it.
+    let mut guards = Vec::new();
+    for _ in 0..1_100 {
+        guards.push(owner.lock("b").acquire().await.unwrap());
     }
 }

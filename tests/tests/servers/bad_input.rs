@@ -29,6 +29,8 @@ server_tests![
     a_lock_of_a_stranger_is_shown_and_freed_by_force,
     names_of_every_kind_leave_no_key_but_the_counter,
     the_longest_spans_work_on_a_server,
+    no_count_that_another_program_writes_holds_up_the_server,
+    a_queue_behind_a_dead_waiter_of_a_jvm_is_shown_and_moved_on_by_force,
 ];
 
 const BOUND: Duration = Duration::from_millis(400);
@@ -415,4 +417,134 @@ async fn the_longest_spans_work_on_a_server() {
             locks.close().await;
         }
     }
+}
+
+/// Counts that another program may have written, as a reader's or as a writer's: no script counts up to them.
+async fn no_count_that_another_program_writes_holds_up_the_server() {
+    const COUNTS: [&str; 14] = [
+        "900000000000",
+        "999999999999999",
+        "9999999999999999999999",
+        "1001",
+        "-1",
+        "0",
+        "1.5",
+        "1e15",
+        "0x7fffffffffff",
+        "nan",
+        "inf",
+        "",
+        "many",
+        "1000",
+    ];
+    // What was asked for within that was not waited for.
+    const SOON: Duration = Duration::from_secs(1);
+    let server = Server::start();
+    let key = "a";
+    let locks = settings().connect(server.address()).await.unwrap();
+    let plant = |mode: &str, count: &str, lives: bool| {
+        server.command::<()>(&["FLUSHALL"]);
+        let (reader, writer) = ("0f:7", "0f:7:write");
+        server.command::<()>(&["HSET", key, "mode", mode, reader, count]);
+        if mode == "write" {
+            server.command::<()>(&["HSET", key, writer, count]);
+        }
+        server.command::<()>(&["PEXPIRE", key, "30000"]);
+        if lives {
+            let lease = "{a}:0f:7:rwlock_timeout:1";
+            server.command::<()>(&["SET", lease, "1", "PX", "30000"]);
+        }
+    };
+    for count in COUNTS {
+        for mode in ["read", "write"] {
+            for lives in [true, false] {
+                let began = Instant::now();
+                plant(mode, count, lives);
+                let inspection = locks.inspect(key).await.unwrap();
+                assert!(inspection.nodes[0].found.is_ok(), "{inspection}");
+                let written = locks.write(key).try_acquire().await.unwrap();
+                let is_dead = mode == "read" && count == "1000" && !lives;
+                assert_eq!(written.is_some(), is_dead, "{mode} {count}");
+                drop(written);
+                plant(mode, count, lives);
+                let read = locks.read(key).try_acquire().await.unwrap();
+                assert_eq!(read.is_some(), mode == "read", "{mode} {count}");
+                if let Some(read) = read {
+                    read.release().await.unwrap();
+                }
+                plant(mode, count, lives);
+                let _ = locks.force_release(key).await;
+                assert!(
+                    began.elapsed() < SOON,
+                    "{mode} {count}: {:?}",
+                    began.elapsed()
+                );
+            }
+        }
+    }
+    // The same written into the own field of a holder, which renews, goes on reading and releases.
+    for count in COUNTS {
+        for is_writer in [false, true] {
+            let began = Instant::now();
+            server.command::<()>(&["FLUSHALL"]);
+            let owner = locks.owner();
+            let writer = match is_writer {
+                true => Some(owner.write(key).acquire().await.unwrap()),
+                false => None,
+            };
+            let reader = owner.read(key).acquire().await.unwrap();
+            let field = reader.owner_id().to_string();
+            server.command::<()>(&["HSET", key, &field, count]);
+            reader.extend(Duration::from_secs(35)).await.unwrap();
+            server.command::<()>(&["HSET", key, &field, count]);
+            let again = owner.read(key).acquire().await.unwrap();
+            server.command::<()>(&["HSET", key, &field, count]);
+            again.release().await.unwrap();
+            server.command::<()>(&["HSET", key, &field, count]);
+            if let Some(writer) = writer {
+                writer.release().await.unwrap();
+            }
+            reader.release().await.unwrap();
+            assert!(began.elapsed() < SOON, "{count}: {:?}", began.elapsed());
+            let left: usize = server.command(&["EXISTS", key]);
+            assert_eq!(left, 0, "{count}");
+        }
+    }
+    // Many dead readers of many holds.
+    let fill = "for i = 1, 9000 do redis.call('HSET', KEYS[1], 'r' .. i, 1000) end redis.call('HSET', KEYS[1], 'mode', 'read')";
+    server.command::<()>(&["FLUSHALL"]);
+    server.command::<()>(&["EVAL", fill, "1", key]);
+    server.command::<()>(&["PEXPIRE", key, "30000"]);
+    let began = Instant::now();
+    locks.inspect(key).await.unwrap();
+    assert!(locks.write(key).try_acquire().await.unwrap().is_none());
+    locks.force_release(key).await.unwrap();
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+/// A JVM's waiter that was told, and died: for five minutes everybody else waits behind it.
+async fn a_queue_behind_a_dead_waiter_of_a_jvm_is_shown_and_moved_on_by_force() {
+    let server = Server::start();
+    let locks = settings().connect(server.address()).await.unwrap();
+    let time: (u64, u64) = server.command(&["TIME"]);
+    let drop_at = (1_000 * (time.0 + 300)).to_string();
+    server.command::<()>(&["RPUSH", "redisson_lock_queue:{a}", "0f:7"]);
+    server.command::<()>(&["ZADD", "redisson_lock_timeout:{a}", &drop_at, "0f:7"]);
+    let inspection = locks.inspect("a").await.unwrap();
+    assert_eq!(
+        inspection.summary(),
+        Summary::Queued { nodes: 1 },
+        "{inspection}"
+    );
+    assert!(locks.fair("a").try_acquire().await.unwrap().is_none());
+    let waiting = locks.fair("a");
+    let waiting = tokio::spawn(async move { waiting.acquire().await.unwrap() });
+    while server.command::<usize>(&["LLEN", "redisson_lock_queue:{a}"]) < 2 {
+        tokio::task::yield_now().await;
+    }
+    locks.force_release("a").await.unwrap();
+    let guard = tokio::time::timeout(Duration::from_secs(3), waiting);
+    guard.await.unwrap().unwrap().release().await.unwrap();
+    let keys: Vec<String> = server.command(&["KEYS", "*"]);
+    assert_eq!(keys, [token_key(&name("a"))]);
 }

@@ -96,6 +96,12 @@ impl Keys {
         has_dropped
     }
 
+    /// Drops the first in the queue; whether there was one.
+    pub(super) fn drop_first(&mut self, now: WallMillis) -> bool {
+        let first = self.first(now);
+        first.is_some_and(|(owner, _)| self.leave_queue(now, owner))
+    }
+
     /// Puts the owner at the end of the queue, unless it stands in it, and notes that it is alive.
     fn keep_place(&mut self, now: WallMillis, ask: &Acquire, millis: u64) {
         let alive = now.plus(millis);

@@ -6,8 +6,8 @@
 use super::{Held, Key, Keys, Published, ReadWrite};
 use crate::fencing::Token;
 use crate::message::{
-    Acquire, AcquireReply, Channel, Claim, Freshness, Mode, Release, ReleaseReply, RenewReply,
-    Retention, Ttl, Wake,
+    Acquire, AcquireReply, Channel, Claim, Freshness, MOST_READ_ENTRIES, Mode, Release,
+    ReleaseReply, RenewReply, Retention, Ttl, Wake,
 };
 use crate::owner::OwnerId;
 use crate::time::WallMillis;
@@ -57,8 +57,14 @@ impl Keys {
             Some(Held::ReadWrite(held)) => match held.writer {
                 Some((owner, _)) if owner == ask.owner => Freshness::AlreadyYours,
                 None if !self.has_readers(now) => Freshness::Anew,
-                _ => {
+                Some(_) => {
                     let ttl = self.ttl(now);
+                    return Ok(AcquireReply::Refused { ttl, beat: None });
+                }
+                None => {
+                    // The whole may live for longer than those who read: a reader with a longer lease has left.
+                    let longest = self.reading(now).max().unwrap_or(Ttl::Unbounded);
+                    let ttl = self.ttl(now).min(longest);
                     return Ok(AcquireReply::Refused { ttl, beat: None });
                 }
             },
@@ -229,8 +235,23 @@ impl Keys {
         self.reading(now).next().is_some()
     }
 
-    /// Who reads, at which hold count, and what is left of each one's lease.
-    pub(super) fn reading(&self, now: WallMillis) -> impl Iterator<Item = (OwnerId, u32, Ttl)> {
+    /// Who reads, and what is left of each one's lease. A reader of more holds than a client of ours has is taken to live
+    /// for as long as the whole, and not looked at hold by hold.
+    pub(super) fn reading(&self, now: WallMillis) -> impl Iterator<Item = Ttl> {
+        let readers = match self.held(now) {
+            Some(Held::ReadWrite(held)) => Some(&held.readers),
+            _ => None,
+        };
+        let strange = readers.into_iter().flatten();
+        let strange = strange.filter(|(_, count)| MOST_READ_ENTRIES < **count);
+        let leased = self.leased(now);
+        let leased = leased.filter(|(_, count, _)| *count <= MOST_READ_ENTRIES);
+        let strange = strange.map(move |_| self.ttl(now));
+        leased.map(|(_, _, ttl)| ttl).chain(strange)
+    }
+
+    /// Who reads, at which hold count, and what is left of each one's lease, if it has not run out.
+    pub(super) fn leased(&self, now: WallMillis) -> impl Iterator<Item = (OwnerId, u32, Ttl)> {
         let readers = match self.held(now) {
             Some(Held::ReadWrite(held)) => Some(&held.readers),
             _ => None,

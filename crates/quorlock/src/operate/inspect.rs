@@ -51,6 +51,12 @@ pub enum Summary {
         /// How many nodes show readers.
         nodes: usize,
     },
+    /// Nobody holds the name, but enough nodes keep it for the first in the queue of the fair lock, who has yet to come.
+    /// One that is dead is passed over in time; [`Locks::force_release`](crate::Locks::force_release) does so at once.
+    Queued {
+        /// How many nodes keep it.
+        nodes: usize,
+    },
     /// Enough nodes are free for somebody to acquire the name.
     Free,
     /// Keys that are no locks keep everybody from acquiring the name.
@@ -67,16 +73,17 @@ impl Inspection {
     #[must_use]
     pub fn summary(&self) -> Summary {
         let mut owners: BTreeMap<&str, usize> = BTreeMap::new();
-        let (mut free, mut read, mut strange) = (0, 0, 0);
-        let found: Vec<_> = self.found().collect();
-        for found in &found {
-            match found {
+        let (mut free, mut queued, mut read, mut strange) = (0, 0, 0, 0);
+        let replies: Vec<_> = self.replies().collect();
+        for reply in &replies {
+            match &reply.found {
                 Found::Plain { owner, .. }
                 | Found::ReadWrite {
                     writer: Some((owner, _)),
                     ..
                 } => *owners.entry(owner).or_default() += 1,
-                Found::Nothing => free += 1,
+                _ if is_free(reply) => free += 1,
+                Found::Nothing => queued += 1,
                 Found::ReadWrite { writer: None, .. } => read += 1,
                 Found::NotALock => strange += 1,
             }
@@ -91,34 +98,52 @@ impl Inspection {
             _ if self.needed <= read => Summary::Read { nodes: read },
             _ if spare < strange => Summary::Obstructed,
             _ if self.needed <= free => Summary::Free,
-            _ if found.len() < self.needed => Summary::Unknown,
+            _ if spare < queued => Summary::Queued { nodes: queued },
+            _ if replies.len() < self.needed => Summary::Unknown,
             _ => Summary::Undecided,
         }
     }
 
-    fn found(&self) -> impl Iterator<Item = &Found> {
-        let answered = self
-            .nodes
-            .iter()
-            .filter_map(|node| node.found.as_ref().ok());
-        answered.map(|reply| &reply.found)
+    fn replies(&self) -> impl Iterator<Item = &InspectReply> {
+        let nodes = self.nodes.iter();
+        nodes.filter_map(|node| node.found.as_ref().ok())
+    }
+}
+
+/// Whether the name can be acquired there. What dead readers have left is in nobody's way.
+fn is_free(reply: &InspectReply) -> bool {
+    match reply.found {
+        Found::Nothing => reply.waiting == 0,
+        Found::ReadWrite {
+            writer: None,
+            readers: 0,
+            ..
+        } => true,
+        _ => false,
     }
 }
 
 impl fmt::Display for Inspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (of, needed) = (self.nodes.len(), self.needed);
-        let count = |is: fn(&Found) -> bool| self.found().filter(|found| is(found)).count();
+        let count =
+            |is: fn(&InspectReply) -> bool| self.replies().filter(|reply| is(reply)).count();
         write!(f, "{}: ", self.name)?;
         match self.summary() {
             Summary::Held { owner, nodes } => write!(f, "held by {owner} on {nodes} of {of} nodes"),
             Summary::Read { nodes } => write!(f, "read on {nodes} of {of} nodes"),
             Summary::Free => {
-                let free = count(|found| *found == Found::Nothing);
+                let free = count(is_free);
                 write!(f, "free on {free} of {of} nodes")
             }
+            Summary::Queued { nodes } => {
+                write!(
+                    f,
+                    "kept for the first in the queue on {nodes} of {of} nodes"
+                )
+            }
             Summary::Obstructed => {
-                let keys = count(|found| *found == Found::NotALock);
+                let keys = count(|reply| reply.found == Found::NotALock);
                 write!(
                     f,
                     "something that is no lock is in the way on {keys} of {of} nodes"
@@ -129,7 +154,7 @@ impl fmt::Display for Inspection {
                 write!(
                     f,
                     "unknown: {} of {of} nodes answered",
-                    self.found().count()
+                    self.replies().count()
                 )
             }
         }?;
@@ -152,7 +177,8 @@ impl fmt::Display for NodeInspection {
             Err(error) => return write!(f, "not counted: {error}"),
         };
         match found {
-            Found::Nothing => f.write_str("free"),
+            Found::Nothing if *waiting == 0 => f.write_str("free"),
+            Found::Nothing => f.write_str("held by nobody"),
             Found::Plain { owner, count, ttl } => {
                 write!(f, "held by {owner}, count {count}, {}", Left(*ttl))
             }
