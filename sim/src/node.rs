@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use quorlock::transport::{
-    AcquireReply, Act, Cause, Execution, Held, Marker, Mode, Node as Keys, Nonce,
+    AcquireReply, Act, Cause, Execution, Held, Lineage, Marker, Mode, Node as Keys, Nonce,
     Process as Started, Release, ReleaseReply, Reply, Request, Ripeness,
 };
 use quorlock::{OwnerId, WallMillis};
@@ -427,6 +427,9 @@ impl World {
         for id in 0..self.nodes.len() {
             let id = u16::try_from(id).unwrap_or(u16::MAX);
             let process = self.next_process(id);
+            if 0 < self.plan.nodes.replicas {
+                self.node(id).keys.set_lineage(Lineage::Shared);
+            }
             let Role::ReplicaOf(primary) = self.node(id).role else {
                 let node = self.node(id);
                 node.keys.set_process(process);

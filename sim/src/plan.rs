@@ -186,6 +186,8 @@ impl Default for Network {
 pub struct Remedies {
     /// A node that was restarted is quarantined for one lease.
     pub trust: bool,
+    /// What clients are told that a node has after a restart, whether it is so or not ([`Nodes::persistence`]).
+    pub restarts: AssertedRestarts,
     /// For how much longer than its lease a node keeps a claim. Without, for one lease more on a majority of nodes, and
     /// no longer on one node.
     pub margin: Option<Span>,
@@ -195,9 +197,22 @@ impl Default for Remedies {
     fn default() -> Self {
         Remedies {
             trust: true,
+            restarts: AssertedRestarts::MayForget,
             margin: None,
         }
     }
+}
+
+/// What the operator says that a node has after a restart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AssertedRestarts {
+    /// Nothing: it is quarantined.
+    #[default]
+    MayForget,
+    /// Everything that it acknowledged: it is trusted at once if it has its marker
+    /// ([`NodeTrust::AssertedDurable`]).
+    KeepEverything,
 }
 
 /// What the clients do.
@@ -382,9 +397,12 @@ impl Plan {
     }
 
     pub(crate) fn node_trust(&self) -> NodeTrust {
-        match self.has_remedies() && self.remedies.trust {
-            true => NodeTrust::Watched,
-            false => NodeTrust::Unwatched,
+        if !self.has_remedies() || !self.remedies.trust {
+            return NodeTrust::Unwatched;
+        }
+        match self.remedies.restarts {
+            AssertedRestarts::MayForget => NodeTrust::Watched,
+            AssertedRestarts::KeepEverything => NodeTrust::AssertedDurable,
         }
     }
 
@@ -408,7 +426,7 @@ impl Plan {
                 Fault::CrashNode { .. } | Fault::Flush { .. } | Fault::Failover { .. }
             )
         };
-        match self.node_trust() == NodeTrust::Watched && self.faults.iter().any(forgets) {
+        match self.node_trust() != NodeTrust::Unwatched && self.faults.iter().any(forgets) {
             // A client that begins to watch later needs not wait for the whole of it again.
             true => self.longest_lease().plus(self.longest_lease()),
             false => Span::ZERO,

@@ -6,8 +6,8 @@ use quorlock_sim::checker::Property;
 use quorlock_sim::fault::Kind;
 use quorlock_sim::plan::WorkloadKind;
 use quorlock_sim::plan::{
-    Lane, LockKind, MinReplicas, Network, Nodes, Persistence, Plan, Remedies, Wait, Watchdog,
-    Workload,
+    AssertedRestarts, Lane, LockKind, MinReplicas, Network, Nodes, Persistence, Plan, Remedies,
+    Wait, Watchdog, Workload,
 };
 use quorlock_sim::plan_file;
 use quorlock_sim::span::Span;
@@ -81,6 +81,7 @@ fn every_field() -> Plan {
         },
         remedies: Remedies {
             trust: false,
+            restarts: AssertedRestarts::KeepEverything,
             margin: Some(Span::ZERO),
         },
         workload: Workload {

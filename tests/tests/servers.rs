@@ -6,6 +6,7 @@ mod servers {
     pub(crate) mod cancellation;
     pub(crate) mod clients;
     pub(crate) mod conformance;
+    pub(crate) mod durable;
     pub(crate) mod errors;
     pub(crate) mod harness;
     pub(crate) mod networks;
@@ -33,6 +34,7 @@ fn main() {
         servers::cancellation::trials(),
         servers::clients::trials(),
         servers::conformance::trials(),
+        servers::durable::trials(),
         servers::errors::trials(),
         servers::harness::trials(),
         servers::networks::trials(),

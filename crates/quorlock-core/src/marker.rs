@@ -54,6 +54,29 @@ pub struct Check {
     /// The process that the client trusts, and the nonce of its watch. A node that is that process, and has that
     /// marker, ripe, does nothing; what it shows is known already, and costs it less to say.
     pub trusted: Option<(Process, Nonce)>,
+    /// What a node has after a restart.
+    pub restarts: Restarts,
+}
+
+/// What the operator says of a node that has been restarted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Restarts {
+    /// It may have forgotten claims.
+    MayForget,
+    /// It has every write that it acknowledged, and no other server ever takes its address. A process that finds the
+    /// ripe marker of the one before makes it its own, if nothing shows that the operator errs: the node has no replica
+    /// and was none ([`Lineage::Own`]), and the marker has the nonce of [`Check::trusted`], if that names one.
+    KeepEverything,
+}
+
+/// Whose writes a node has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Lineage {
+    /// Its own: it has no replicas, and was none as far as it knows.
+    #[default]
+    Own,
+    /// It has replicas, or took over from a primary (its `master_replid2` is not zeros).
+    Shared,
 }
 
 /// What is to be done with the marker.
@@ -102,6 +125,7 @@ pub enum ShownMarker {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Marked {
     pub(crate) process: Process,
+    pub(crate) lineage: Lineage,
     marker: Option<Marker>,
 }
 
@@ -158,6 +182,14 @@ impl Marked {
             return self.shown(now);
         }
         let expires = now.plus(KEPT_MILLIS);
+        if let Some(marker) = found.filter(|marker| self.inherits(*marker, check)) {
+            self.marker = Some(Marker {
+                process: self.process,
+                expires,
+                ..marker
+            });
+            return self.shown(now);
+        }
         match found.filter(|marker| marker.process == self.process) {
             Some(marker) => {
                 let ripens = check.act == Act::Ripen(marker.nonce);
@@ -195,6 +227,18 @@ impl Marked {
         self.shown(now)
     }
 
+    /// Whether the marker of the process before is this one's, too.
+    fn inherits(&self, marker: Marker, check: Check) -> bool {
+        check.restarts == Restarts::KeepEverything
+            && self.lineage == Lineage::Own
+            && marker.process != self.process
+            && marker.ripeness == Ripeness::Ripe
+            && marker.longest_millis == check.longest_millis
+            // Another nonce than the client knows is of a watch that it has not seen: something else than a restart
+            // has happened, so it is watched again.
+            && check.trusted.is_none_or(|(_, nonce)| nonce == marker.nonce)
+    }
+
     fn shown(&self, now: WallMillis) -> Shown {
         let marker = match self.marker(now) {
             None => ShownMarker::Missing,
@@ -220,6 +264,7 @@ mod tests {
             longest_millis: LONGEST,
             act,
             trusted: None,
+            restarts: Restarts::MayForget,
         }
     }
 
@@ -263,6 +308,47 @@ mod tests {
         let shown = node.check(NOW, check(Act::MarkFresh(Nonce::new(3)))).marker;
         let unripe = ShownMarker::Own(Nonce::new(3), Ripeness::Unripe);
         assert_eq!(shown, unripe, "only a node without any marker is fresh");
+    }
+
+    #[test]
+    fn a_process_inherits_a_ripe_marker_only_if_restarts_keep_everything_and_nothing_speaks_against_it()
+     {
+        let keeping = Check {
+            restarts: Restarts::KeepEverything,
+            ..check(Act::Mark(Nonce::new(2)))
+        };
+        let known = |nonce| Check {
+            trusted: Some((Process(0), Nonce::new(nonce))),
+            ..keeping
+        };
+        let longer = Check {
+            longest_millis: LONGEST + 1,
+            ..keeping
+        };
+        let ripe = Act::MarkFresh(Nonce::new(1));
+        let unripe = Act::Mark(Nonce::new(1));
+        for (left, lineage, check, is_inherited) in [
+            (ripe, Lineage::Own, keeping, true),
+            (ripe, Lineage::Own, known(1), true),
+            (ripe, Lineage::Own, known(3), false),
+            (ripe, Lineage::Own, longer, false),
+            (ripe, Lineage::Shared, keeping, false),
+            (unripe, Lineage::Own, keeping, false),
+            (ripe, Lineage::Own, check(keeping.act), false),
+        ] {
+            let mut node = Marked::default();
+            node.check(NOW, self::check(left));
+            node.process = Process(2);
+            node.lineage = lineage;
+            let shown = node.check(NOW, check).marker;
+            let inherited = ShownMarker::Own(Nonce::new(1), Ripeness::Ripe);
+            let marked = ShownMarker::Own(Nonce::new(2), Ripeness::Unripe);
+            let expected = if is_inherited { inherited } else { marked };
+            assert_eq!(shown, expected, "{left:?} {lineage:?} {check:?}");
+        }
+        let mut flushed = Marked::default();
+        let shown = flushed.check(NOW, keeping).marker;
+        assert_eq!(shown, ShownMarker::Own(Nonce::new(2), Ripeness::Unripe));
     }
 
     #[test]

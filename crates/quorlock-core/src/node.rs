@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::beat::Beat;
 use crate::fencing::{Fence, Token, mint};
-use crate::marker::{Marked, Marker, Process};
+use crate::marker::{Lineage, Marked, Marker, Process};
 use crate::message::{
     Access, Acquire, AcquireReply, Channel, ForceRelease, ForceReleaseReply, Found, Freshness,
     Inspect, InspectReply, Mode, Release, ReleaseReply, Renew, RenewReply, Reply, Request,
@@ -324,7 +324,9 @@ impl Node {
 
     /// Forgets everything, as `FLUSHALL` does. A restart without persistence is this and [`Node::set_process`].
     pub fn flush(&mut self) {
+        let lineage = self.marked.lineage;
         *self = Node::of_process(self.marked.process);
+        self.marked.lineage = lineage;
     }
 
     /// A node without keys that is this process.
@@ -339,6 +341,11 @@ impl Node {
     #[must_use]
     pub fn process(&self) -> Process {
         self.marked.process
+    }
+
+    /// Whether all that the node has was written to itself, from now on.
+    pub fn set_lineage(&mut self, lineage: Lineage) {
+        self.marked.lineage = lineage;
     }
 
     /// The node is another process from now on: it was restarted, or became a primary. Its keys stay.

@@ -2,7 +2,8 @@
 -- function execute() here; a probe has none.
 --
 -- KEYS, last       the marker: a string "<first 13 digits of master_replid>:<nonce>:<longest lease in ms>:<unripe or ripe>"
--- ARGV, last five  the ripe marker of the process that the client trusts, or empty
+-- ARGV, last six   the ripe marker of the process that the client trusts, or empty
+--                  'keep' if restarts keep every write and no other server takes this address, or empty
 --                  act: 'look', or 'mark' = write an unripe marker if there is none of this process, or 'fresh' = the
 --                  same, but a ripe one if there is none at all, or 'ripen' = the marker of this process with this
 --                  nonce is ripe from now on
@@ -22,7 +23,8 @@
 -- that trusts nothing starts it anew: what is asked for every day does not expire, and what nobody asks for costs a
 -- watch and not safety.
 local call, marker, last = redis.call, KEYS[#KEYS], #ARGV
-local trusted, act, nonce = ARGV[last - 4], ARGV[last - 3], ARGV[last - 2]
+local trusted, restarts = ARGV[last - 5], ARGV[last - 4]
+local act, nonce = ARGV[last - 3], ARGV[last - 2]
 local lease, longest = ARGV[last - 1], ARGV[last]
 local kept, half = 604800000, 302400000
 
@@ -48,10 +50,25 @@ if found and string.sub(found, 1, 13) == process then
   end
 end
 
+-- A process that was restarted with all that it had takes over the marker of the one before. Whatever shows that it may
+-- have another's data speaks against it: replicas, a former primary (master_replid2), another nonce than the client knows.
+local inherited
+if restarts == 'keep' and found and not own
+  and (trusted == '' or string.sub(trusted, 14) == string.sub(found, 14))
+  and string.find(text, 'role:master', 1, true)
+  and string.find(text, 'connected_slaves:0\r', 1, true)
+  and string.find(text, 'master_replid2:' .. string.rep('0', 40), 1, true) then
+  local known, figure = string.match(found, '^:(%d+):(%d+):ripe$', 14)
+  if figure == longest then inherited = known end
+end
+
 local reply = execute()
 if type(reply) == 'table' and reply.err then return reply end
 
-if own then
+if inherited then
+  own, ripeness = inherited, 'ripe'
+  call('SET', marker, process .. ':' .. own .. ':' .. longest .. ':ripe', 'PX', kept)
+elseif own then
   if act == 'ripen' and own == nonce then
     ripeness = 'ripe'
     call('SET', marker, process .. ':' .. own .. ':' .. longest .. ':ripe', 'PX', kept)

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use quorlock_core::beat::Beat;
 use quorlock_core::fencing::Fence;
-use quorlock_core::marker::{Act, Nonce, Process};
+use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
     Access, Acquire, Check, ForceRelease, Inspect, Mode, Release, Renew, Request, Retention,
 };
@@ -146,7 +146,7 @@ fn encode_acquire(ask: &Acquire, by: By) -> Cmd {
         Some(_) => (&CHECKED_ACQUIRE, 4),
     };
     let bytes = 3 * name.len() + 3 * CLAIM_BYTES + CHECK_BYTES;
-    let mut cmd = command(script, by, keys, 13, bytes);
+    let mut cmd = command(script, by, keys, 14, bytes);
     cmd.arg(name).arg(key::token(name)).arg(key::queue(name));
     if ask.check.is_some() {
         cmd.arg(key::MARKER);
@@ -198,6 +198,10 @@ fn encode_check(cmd: &mut Cmd, check: Check, lease_millis: u64) {
         Some((process, nonce)) => cmd.arg(ripe_marker(process, nonce, longest_millis)),
         None => cmd.arg(""),
     };
+    cmd.arg(match check.restarts {
+        Restarts::MayForget => "",
+        Restarts::KeepEverything => "keep",
+    });
     cmd.arg(act).arg(nonce);
     cmd.arg(wire(lease_millis)).arg(longest_millis);
 }
@@ -208,7 +212,7 @@ fn ripe_marker(process: Process, nonce: Nonce, longest_millis: u64) -> String {
 }
 
 fn encode_probe(check: Check, by: By) -> Cmd {
-    let mut cmd = command(&PROBE, by, 1, 5, CHECK_BYTES);
+    let mut cmd = command(&PROBE, by, 1, 6, CHECK_BYTES);
     cmd.arg(key::MARKER);
     encode_check(&mut cmd, check, 0);
     cmd

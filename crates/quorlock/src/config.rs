@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quorlock_core::acquisition::RetryPolicy;
 use quorlock_core::lease::Lease;
+use quorlock_core::marker::Restarts;
 use quorlock_core::message::Retention;
 use quorlock_core::name::{Name, NameError};
 use quorlock_core::quorum::Threshold;
@@ -387,11 +388,17 @@ impl LocksBuilder {
             1 => NodeTrust::Unwatched,
             _ => NodeTrust::Watched,
         };
-        let watching = match self.node_trust.unwrap_or(by_default) {
+        let restarts = match self.node_trust.unwrap_or(by_default) {
             NodeTrust::Unwatched => None,
-            NodeTrust::Watched => Some(Watching {
+            NodeTrust::Watched => Some(Restarts::MayForget),
+            NodeTrust::AssertedDurable => Some(Restarts::KeepEverything),
+        };
+        let watching = match restarts {
+            None => None,
+            Some(restarts) => Some(Watching {
                 longest: lease_of(LeaseSource::WatchdogLease, config.longest_lease)?,
                 trusts_fresh: self.trusts_fresh_nodes,
+                restarts,
             }),
         };
         let margin = self.clock_margin.unwrap_or(match nodes.len() {

@@ -99,7 +99,9 @@ struct Readme;
 /// The seam to a node: for transports of your own.
 pub mod transport {
     pub use quorlock_core::beat::{Beat, Keep};
-    pub use quorlock_core::marker::{Act, Marker, Nonce, Process, Ripeness, Shown, ShownMarker};
+    pub use quorlock_core::marker::{
+        Act, Lineage, Marker, Nonce, Process, Restarts, Ripeness, Shown, ShownMarker,
+    };
     pub use quorlock_core::message::{
         Access, Acquire, AcquireReply, Channel, Check, Claim, ForceRelease, ForceReleaseReply,
         Found, Freshness, Inspect, InspectReply, Mode, Place, Release, ReleaseReply, Renew,

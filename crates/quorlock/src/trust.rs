@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorlock_core::beat::{Beat, Keep, Observations};
 use quorlock_core::lease::{Lease, drift};
-use quorlock_core::marker::{Act, Check, Nonce, Process, Shown};
+use quorlock_core::marker::{Act, Check, Nonce, Process, Restarts, Shown};
 use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request, Ttl};
 use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
@@ -27,6 +27,17 @@ pub enum NodeTrust {
     /// Those whose process was watched for one [`longest_lease`](crate::LocksBuilder::longest_lease): a node that was
     /// restarted, flushed or failed over may have forgotten claims, and is quarantined for so long.
     Watched,
+    /// As [`NodeTrust::Watched`], and a node that was restarted is trusted at once if it still has its marker.
+    ///
+    /// **By this the operator asserts two things of every node**, and two clients hold one lock if either is false:
+    /// restarts keep every write that was acknowledged (Redis: `appendonly yes` *and* `appendfsync always`, on a disk
+    /// that does not lose what it has confirmed), and no other server ever takes its address: no replica that is promoted,
+    /// no copy of its disk, no new machine behind its name. All clients of a deployment must agree: a node that one
+    /// client trusts, all do.
+    ///
+    /// A node that shows that the second is false is quarantined all the same: one that has replicas, was one itself
+    /// (its `master_replid2` is not zeros), or has another nonce in its marker. So is one without its marker.
+    AssertedDurable,
     /// Every node's: one that comes back without its data may give a lock to a second holder.
     Unwatched,
 }
@@ -119,6 +130,7 @@ struct Shared {
     keeper: Weak<Keeper>,
     longest: Lease,
     trusts_fresh: bool,
+    restarts: Restarts,
     /// Which process each trusted node is.
     processes: Mutex<Vec<Option<Process>>>,
 }
@@ -128,6 +140,7 @@ struct Shared {
 pub(crate) struct Watching {
     pub(crate) longest: Lease,
     pub(crate) trusts_fresh: bool,
+    pub(crate) restarts: Restarts,
 }
 
 /// The nodes of a client, under watch or not.
@@ -143,6 +156,7 @@ pub(crate) fn peers(
             keeper: Arc::downgrade(keeper),
             longest: watching.longest,
             trusts_fresh: watching.trusts_fresh,
+            restarts: watching.restarts,
             processes: Mutex::new(vec![None; transports.len()]),
         })
     });
@@ -373,6 +387,7 @@ impl Watch {
             longest_millis: self.shared.longest.millis(),
             act,
             trusted: None,
+            restarts: self.shared.restarts,
         }
     }
 

@@ -237,3 +237,66 @@ async fn a_lock_on_one_node_writes_no_marker_unless_it_is_asked_to() {
     assert!(WATCH <= start.elapsed());
     assert!(node.marker().is_some());
 }
+
+fn durable(many: usize) -> Vec<EmbeddedNode> {
+    let node = || EmbeddedNode::new().persistence(Persistence::EveryWrite);
+    std::iter::repeat_with(node).take(many).collect()
+}
+
+/// How long a client with this trust waits for a free lock on nodes to which this happened while it knew them, and how
+/// long one does that comes afterwards.
+async fn waits(nodes: &[EmbeddedNode], trust: NodeTrust, what: impl Fn(&EmbeddedNode)) -> Duration {
+    ripen(nodes).await;
+    let client = || client(nodes, Locks::builder().node_trust(trust));
+    let known = client();
+    let guard = known.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    nodes.iter().for_each(what);
+    let start = Instant::now();
+    for locks in [known, client()] {
+        let guard = locks.lock("a").acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    start.elapsed()
+}
+
+fn restart(node: &EmbeddedNode) {
+    node.kill();
+    node.restart();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_that_lost_nothing_costs_nothing_where_that_is_asserted() {
+    let asserted = waits(&durable(3), NodeTrust::AssertedDurable, restart).await;
+    assert!(asserted < SOON, "{asserted:?}");
+    let watched = waits(&durable(3), NodeTrust::Watched, restart).await;
+    assert!(WATCH <= watched, "{watched:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_its_marker_is_quarantined_whatever_is_asserted() {
+    let restarted = waits(&nodes(3), NodeTrust::AssertedDurable, restart).await;
+    assert!(WATCH <= restarted, "it lost everything: {restarted:?}");
+    let flushed = waits(&durable(3), NodeTrust::AssertedDurable, EmbeddedNode::flush).await;
+    assert!(WATCH <= flushed, "{flushed:?}");
+}
+
+/// A claim that a durable node still has is in the way, and one that it gave up is not.
+#[tokio::test(start_paused = true)]
+async fn durable_nodes_that_all_restart_keep_the_holder_and_refuse_the_others() {
+    let nodes = durable(3);
+    ripen(&nodes).await;
+    let client = || {
+        client(
+            &nodes,
+            Locks::builder().node_trust(NodeTrust::AssertedDurable),
+        )
+    };
+    let (alice, bob) = (client(), client());
+    let guard = alice.lock("a").acquire().await.unwrap();
+    nodes.iter().for_each(restart);
+    assert!(bob.lock("a").try_acquire().await.unwrap().is_none());
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+    assert!(bob.lock("a").try_acquire().await.unwrap().is_some());
+}

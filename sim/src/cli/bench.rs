@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{Form, Trouble, say, say_json, seeds};
 use crate::campaign::{AfterFailure, Campaign, Shard};
-use crate::plan::{Lane, Plan, Remedies};
+use crate::plan::{AssertedRestarts, Lane, Plan, Remedies};
 use crate::simulation::run;
 use crate::span::Span;
 use crate::swarm::{Faults, Swarm};
@@ -75,6 +75,7 @@ struct Scaling {
 
 const NO_REMEDIES: Remedies = Remedies {
     trust: false,
+    restarts: AssertedRestarts::MayForget,
     margin: Some(Span::ZERO),
 };
 

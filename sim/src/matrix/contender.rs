@@ -159,6 +159,7 @@ impl Contender {
         plan.remedies = Remedies {
             trust: self.trust == Trust::On,
             margin: (self.margin == Margin::Off).then_some(Span::ZERO),
+            ..Remedies::default()
         };
         // Some work lasts until the lease ends: whatever ends a claim early is noticed.
         plan.workload.hold_most = plan.workload.hold_most.max(plan.workload.lease);

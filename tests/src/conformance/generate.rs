@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use quorlock_core::beat::{Beat, Keep};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
-use quorlock_core::marker::{Act, Nonce, Process};
+use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
     Access, Acquire, Channel, Check, Claim, ForceRelease, Inspect, Mode, Place, Release, Renew,
     Request, Retention,
@@ -190,10 +190,12 @@ fn check() -> impl Strategy<Value = Check> {
     ];
     let process = prop_oneof![5 => Just(OWN), 1 => Just(OTHER)];
     let trusted = prop_oneof![Just(None), (process, nonce()).prop_map(Some)];
-    (longest, act, trusted).prop_map(|(longest, act, trusted)| Check {
+    let restarts = select(vec![Restarts::MayForget, Restarts::KeepEverything]);
+    (longest, act, trusted, restarts).prop_map(|(longest, act, trusted, restarts)| Check {
         longest_millis: millis_of(longest),
         act,
         trusted,
+        restarts,
     })
 }
 

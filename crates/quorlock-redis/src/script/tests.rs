@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
-use quorlock_core::marker::{Ripeness, Shown, ShownMarker};
+use quorlock_core::marker::{Restarts, Ripeness, Shown, ShownMarker};
 use quorlock_core::message::{
     AcquireReply, Claim, ForceReleaseReply, Found, Freshness, InspectReply, ReleaseReply,
     RenewReply, Reply, Ttl,
@@ -207,6 +207,7 @@ fn a_server_that_is_still_the_one_that_is_trusted_says_nothing_of_itself() {
             longest_millis: 60_000,
             act: Act::Look,
             trusted,
+            restarts: Restarts::MayForget,
         };
         Request::Acquire(Acquire {
             check: Some(check),
@@ -223,7 +224,14 @@ fn a_server_that_is_still_the_one_that_is_trusted_says_nothing_of_itself() {
     };
     let trusted = asking(Some((Process(0xabc), Nonce::new(7))));
     let said = words(&trusted);
-    let check = ["0000000000abc:7:60000:ripe", "look", "0", "30000", "60000"];
+    let check = [
+        "0000000000abc:7:60000:ripe",
+        "",
+        "look",
+        "0",
+        "30000",
+        "60000",
+    ];
     assert!(said.ends_with(&check.map(str::to_owned)), "{said:?}");
     let ripe = ShownMarker::Own(Nonce::new(7), Ripeness::Ripe);
     assert_eq!(

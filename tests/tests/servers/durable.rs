@@ -1,0 +1,132 @@
+//! Which restarts and failovers of real servers cost a quarantine.
+
+use quorlock::{AcquireError, Locks, LocksBuilder, NodeTrust, Why};
+use quorlock_tests::clients::{acquire_at_last, settings};
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::wait_until;
+
+server_tests![
+    a_restart_that_lost_nothing_is_a_quarantine_unless_it_is_asserted,
+    a_restarted_server_with_a_replica_is_quarantined_whatever_is_asserted,
+    a_promoted_replica_is_quarantined_whatever_is_asserted,
+    a_flushed_server_is_quarantined_whatever_is_asserted,
+];
+
+const TRUSTS: [NodeTrust; 2] = [NodeTrust::AssertedDurable, NodeTrust::Watched];
+
+const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
+fn builder(trust: NodeTrust) -> LocksBuilder {
+    settings().node_trust(trust)
+}
+
+/// A client for which the server is new, and to be trusted; it has the lock `held`.
+async fn first(server: &Server, trust: NodeTrust) -> Locks {
+    let locks = builder(trust).connect(server.address()).await.unwrap();
+    locks.lock("held").acquire().await.unwrap().leak();
+    locks
+}
+
+/// Why a client does not trust the server, if it does not.
+async fn distrust(locks: &Locks) -> Option<Why> {
+    match locks.lock("free").try_acquire().await {
+        Ok(Some(guard)) => {
+            guard.release().await.unwrap();
+            None
+        }
+        Ok(None) => panic!("nobody holds it"),
+        Err(AcquireError::NoQuorum { nodes, .. }) => {
+            let quarantine = nodes[0].quarantine;
+            Some(quarantine.expect("it answers").why)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The same of a client that comes now. It takes no server for new: what it finds missing was lost.
+async fn newcomer_distrusts(server: &Server, trust: NodeTrust) -> Option<Why> {
+    let locks = Locks::builder().node_trust(trust);
+    let locks = locks.connect(server.address()).await.unwrap();
+    let why = distrust(&locks).await;
+    // What it was granted and did not count is given back.
+    locks.close().await;
+    why
+}
+
+fn says(server: &Server, line: &str) -> bool {
+    let info: String = server.command(&["INFO", "replication"]);
+    info.lines().any(|said| said.trim_end() == line)
+}
+
+fn follow(server: &Server, options: &[&str]) -> Server {
+    let port = server.port().to_string();
+    let replica = Server::start_with(&[&["--replicaof", "127.0.0.1", &port], options].concat());
+    wait_until("the replica follows", || {
+        says(&replica, "master_link_status:up")
+    });
+    replica
+}
+
+async fn a_restart_that_lost_nothing_is_a_quarantine_unless_it_is_asserted() {
+    for trust in TRUSTS {
+        let mut server = Server::start_with(&DURABLE);
+        let known = first(&server, trust).await;
+        server.restart();
+        let expected = match trust {
+            NodeTrust::AssertedDurable => None,
+            _ => Some(Why::Watched),
+        };
+        assert_eq!(newcomer_distrusts(&server, trust).await, expected);
+        if expected.is_none() {
+            // Who knew the process before trusts it as well, after another restart, and what was held is held.
+            server.restart();
+            let guard = acquire_at_last(&known.lock("free")).await;
+            guard.release().await.unwrap();
+            assert!(known.lock("held").try_acquire().await.unwrap().is_none());
+        }
+    }
+}
+
+async fn a_restarted_server_with_a_replica_is_quarantined_whatever_is_asserted() {
+    for trust in TRUSTS {
+        let mut server = Server::start_with(&DURABLE);
+        let _replica = follow(&server, &[]);
+        let known = first(&server, trust).await;
+        assert_eq!(distrust(&known).await, None);
+        server.restart();
+        wait_until("the replica is back", || {
+            says(&server, "connected_slaves:1")
+        });
+        let why = newcomer_distrusts(&server, trust).await;
+        assert_eq!(why, Some(Why::Watched), "{trust:?}");
+    }
+}
+
+async fn a_promoted_replica_is_quarantined_whatever_is_asserted() {
+    for trust in TRUSTS {
+        let mut primary = Server::start_with(&DURABLE);
+        let replica = follow(&primary, &DURABLE);
+        first(&primary, trust).await;
+        wait_until("the replica has the claim and the marker", || {
+            replica.command::<u32>(&["EXISTS", "held", "quorlock_marker"]) == 2
+        });
+        primary.kill();
+        replica.command::<()>(&["REPLICAOF", "NO", "ONE"]);
+        let why = newcomer_distrusts(&replica, trust).await;
+        assert_eq!(why, Some(Why::Watched), "{trust:?}");
+    }
+}
+
+async fn a_flushed_server_is_quarantined_whatever_is_asserted() {
+    for trust in TRUSTS {
+        let mut server = Server::start_with(&DURABLE);
+        first(&server, trust).await;
+        server.command::<()>(&["FLUSHALL"]);
+        let why = newcomer_distrusts(&server, trust).await;
+        assert_eq!(why, Some(Why::Watched), "{trust:?}");
+        server.restart();
+        let why = newcomer_distrusts(&server, trust).await;
+        assert_eq!(why, Some(Why::Watched), "{trust:?}: an unripe marker");
+    }
+}
