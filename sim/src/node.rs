@@ -393,6 +393,10 @@ impl World {
             self.push(at, What::Reroute(client, seat));
         }
         self.node(old).replicas.clear();
+        if self.sockets.is_some() {
+            self.tell_of_replicas(old);
+            self.tell_of_replicas(new);
+        }
         self.node(old).replicas_since = now;
         self.node(new).replicas_since = now;
         self.promoted.push((seat, old, new, fault));

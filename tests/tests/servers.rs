@@ -1,6 +1,7 @@
 //! Tests against real Redis servers, each on a server of its own.
 
 mod servers {
+    pub(crate) mod backups;
     pub(crate) mod bad_input;
     pub(crate) mod calls;
     pub(crate) mod cancellation;
@@ -29,6 +30,7 @@ fn main() {
     servers::clients::hold_a_lock_if_asked();
     servers::harness::hold_a_server_if_asked();
     let trials = [
+        servers::backups::trials(),
         servers::bad_input::trials(),
         servers::calls::trials(),
         servers::cancellation::trials(),

@@ -30,11 +30,11 @@ impl RedisTransport {
     /// Checks that the server answers, is a primary, is not older than version 5, and knows how to wait for its disk if the
     /// configuration wants that; says which process it is.
     ///
-    /// A user who may not ask (`INFO`) is believed, and gets `None`.
+    /// A user who may not ask (`INFO`) is believed, and told nothing.
     ///
     /// # Errors
     /// [`ConnectError`] says what is in the way, and what to do.
-    pub async fn check(&self) -> Result<Option<RunId>, ConnectError> {
+    pub async fn check(&self) -> Result<Checked, ConnectError> {
         let mut info = String::new();
         let wait = self.wait();
         let needs_disk = wait.is_some_and(Wait::needs_disk);
@@ -45,14 +45,14 @@ impl RedisTransport {
                 Ok(Value::SimpleString(text)) => info.push_str(&text),
                 Ok(Value::VerbatimString { text, .. }) => info.push_str(&text),
                 Ok(_) => return Err(self.not_redis("INFO was answered with no text".into())),
-                Err(error) if error.cause == Cause::NoPermission => return Ok(None),
+                Err(error) if error.cause == Cause::NoPermission => return Ok(Checked::default()),
                 Err(error) => return Err(self.refused(error)),
             }
         }
         self.judge(&info)
     }
 
-    fn judge(&self, info: &str) -> Result<Option<RunId>, ConnectError> {
+    fn judge(&self, info: &str) -> Result<Checked, ConnectError> {
         let field = |name: &str| {
             info.lines()
                 .filter_map(|line| line.trim_end().split_once(':'))
@@ -81,7 +81,14 @@ impl RedisTransport {
         }
         match field("role").as_deref() {
             Some("slave" | "replica") => Err(ConnectError::Replica { address }),
-            _ => Ok(field("run_id").filter(|id| !id.is_empty()).map(RunId)),
+            _ => Ok(Checked {
+                run_id: field("run_id").filter(|id| !id.is_empty()).map(RunId),
+                backlog: match field("repl_backlog_active").as_deref() {
+                    Some("0") => Backlog::Missing,
+                    Some(_) => Backlog::Active,
+                    None => Backlog::Unknown,
+                },
+            }),
         }
     }
 
@@ -116,6 +123,28 @@ fn lack_of_disk(version: &str, aof_enabled: Option<&str>) -> Option<&'static str
         return Some("that needs version 7.2 or newer");
     }
     (aof_enabled == Some("0")).then_some("that needs appendonly yes")
+}
+
+/// What a server that will do says of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Checked {
+    /// Which process it is.
+    pub run_id: Option<RunId>,
+    /// Whether the next backup may look like a restart.
+    pub backlog: Backlog,
+}
+
+/// Whether a server keeps a backlog for replicas. One without draws its `master_replid` anew when the first replica
+/// attaches, and `redis-cli --rdb` attaches as one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Backlog {
+    /// It does not say.
+    #[default]
+    Unknown,
+    /// It keeps one (and frees it `repl-backlog-ttl` after the last replica left, unless that is 0).
+    Active,
+    /// It keeps none.
+    Missing,
 }
 
 /// Which process a server is: a random id that it draws when it starts. Two addresses with one id are one server.

@@ -42,7 +42,7 @@ mod transport;
 mod wait;
 
 pub use address::AddressError;
-pub use check::{ConnectError, RunId};
+pub use check::{Backlog, Checked, ConnectError, RunId};
 pub use config::RedisConfig;
 pub use connect::{ByteStream, Connect, Connecting, Endpoint, Network};
 /// The client library whose [`redis::Client`] can be brought along.

@@ -375,6 +375,15 @@ impl LocksBuilder {
         Ok(())
     }
 
+    /// Which of so many nodes' votes count.
+    pub(crate) fn trust_in(&self, nodes: usize) -> NodeTrust {
+        let by_default = match nodes {
+            1 => NodeTrust::Unwatched,
+            _ => NodeTrust::Watched,
+        };
+        self.node_trust.unwrap_or(by_default)
+    }
+
     pub(crate) fn build(self, mut nodes: Vec<Arc<dyn Transport>>) -> Result<Locks, ConfigError> {
         let config = self.check()?;
         nodes.sort_by(|a, b| a.address().cmp(b.address()));
@@ -384,11 +393,7 @@ impl LocksBuilder {
             .clone()
             .unwrap_or_else(|| Arc::new(TokioRuntime::new()));
         let threshold = Threshold::majority(nodes.len());
-        let by_default = match nodes.len() {
-            1 => NodeTrust::Unwatched,
-            _ => NodeTrust::Watched,
-        };
-        let restarts = match self.node_trust.unwrap_or(by_default) {
+        let restarts = match self.trust_in(nodes.len()) {
             NodeTrust::Unwatched => None,
             NodeTrust::Watched => Some(Restarts::MayForget),
             NodeTrust::AssertedDurable => Some(Restarts::KeepEverything),

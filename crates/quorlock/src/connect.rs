@@ -5,12 +5,13 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
-use quorlock_redis::{ConnectError as NodeError, RedisTransport, RunId};
+use quorlock_redis::{Backlog, Checked, ConnectError as NodeError, RedisTransport};
 
 use crate::config::{LocksBuilder, distinct};
 use crate::error::{ConfigError, ConnectError};
 use crate::locks::Locks;
 use crate::telemetry;
+use crate::trust::NodeTrust;
 
 impl Locks {
     /// Locks on one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
@@ -65,6 +66,9 @@ impl LocksBuilder {
         let needed = Threshold::majority(nodes.len()).needed();
         let of = nodes.len();
         different(&nodes, &checks)?;
+        if self.trust_in(of) != NodeTrust::Unwatched {
+            warn_of_backups(&nodes, &checks);
+        }
         let problems: Vec<NodeError> = checks.into_iter().filter_map(Result::err).collect();
         let reachable = of - problems.len();
         if problems.iter().any(is_final) || reachable < needed {
@@ -111,12 +115,12 @@ impl LocksBuilder {
 /// Checks that no two addresses lead to one server.
 fn different(
     nodes: &[RedisTransport],
-    checks: &[Result<Option<RunId>, NodeError>],
+    checks: &[Result<Checked, NodeError>],
 ) -> Result<(), ConfigError> {
     let ids: Vec<_> = nodes
         .iter()
         .zip(checks)
-        .filter_map(|(node, check)| Some((check.as_ref().ok()?.as_ref()?, node)))
+        .filter_map(|(node, check)| Some((check.as_ref().ok()?.run_id.as_ref()?, node)))
         .collect();
     for (index, (id, node)) in ids.iter().enumerate() {
         let before = ids.iter().take(index).find(|(other, _)| other == id);
@@ -128,6 +132,22 @@ fn different(
         }
     }
     Ok(())
+}
+
+/// Tells which nodes the next backup will make look like another process.
+fn warn_of_backups(nodes: &[RedisTransport], checks: &[Result<Checked, NodeError>]) {
+    let without: Vec<_> = nodes
+        .iter()
+        .zip(checks)
+        .filter(|(_, check)| {
+            let backlog = check.as_ref().map(|checked| checked.backlog);
+            backlog == Ok(Backlog::Missing)
+        })
+        .map(|(node, _)| node.address())
+        .collect();
+    if !without.is_empty() {
+        telemetry::without_backlog(&without.join(", "));
+    }
 }
 
 /// Whether waiting for the server will not help.

@@ -203,6 +203,13 @@ impl EmbeddedNode {
         self.shared.tell_live(None);
     }
 
+    /// What a backup by replication (`redis-cli --rdb`) does to a server without a backlog: it draws its `master_replid`
+    /// anew, and is taken for another process with all of its keys.
+    pub fn back_up(&self) {
+        let process = process(&*self.shared.runtime);
+        self.shared.state.lock().node.set_process(process);
+    }
+
     /// What stands under a name now, and what is left of it.
     #[must_use]
     pub fn held(&self, name: &Name) -> Option<(Held, Ttl)> {

@@ -113,7 +113,7 @@ pub mod transport {
     };
     #[cfg(feature = "redis")]
     pub use quorlock_redis::{
-        AddressError, ByteStream, Connect, ConnectError as NodeConnectError, Connecting, Endpoint,
-        Network, RedisConfig, RedisTransport, RunId, Wait,
+        AddressError, Backlog, ByteStream, Checked, Connect, ConnectError as NodeConnectError,
+        Connecting, Endpoint, Network, RedisConfig, RedisTransport, RunId, Wait,
     };
 }

@@ -230,6 +230,18 @@ pub(crate) fn quarantined(address: &str, quarantine: Quarantine) {
     tell!(warn, address, why = %quarantine.why, left = ?quarantine.left, "a node is quarantined: it is asked, but its votes do not count yet");
 }
 
+/// These nodes will be taken for restarted when they are next backed up.
+#[cfg(feature = "redis")]
+pub(crate) fn without_backlog(addresses: &str) {
+    tell!(
+        warn,
+        addresses,
+        "nodes have no replication backlog: the next backup by replication (redis-cli --rdb) quarantines them. Set repl-backlog-ttl 0 and make one after each start (guide: Backups)"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = addresses;
+}
+
 /// They count again.
 pub(crate) fn trusted(address: &str) {
     tell!(info, address, "a node is trusted: its votes count");

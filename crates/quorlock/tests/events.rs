@@ -240,3 +240,65 @@ async fn a_call_that_may_take_half_of_the_lease_is_doubtful() {
     let words = ["WARN", "doubtful", "call_timeout, 2s", "watchdog_lease, 3s"];
     assert_eq!(events.with(&words), 1);
 }
+
+#[cfg(feature = "redis")]
+mod backlogs {
+    use quorlock::NodeTrust;
+    use quorlock::transport::{ByteStream, Connect, Connecting, Endpoint, RedisConfig};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    use super::*;
+
+    /// Servers of which all that is known is whether they have a backlog.
+    #[derive(Debug)]
+    struct Servers {
+        have_backlog: u8,
+    }
+
+    impl Connect for Servers {
+        fn connect(&self, to: &Endpoint) -> Connecting {
+            let (client, server) = duplex(1 << 16);
+            let id = format!("{to:?}").len();
+            let info = format!(
+                "redis_version:7.0.15\r\nrole:master\r\nrun_id:{id}\r\nrepl_backlog_active:{}\r\n",
+                self.have_backlog
+            );
+            tokio::spawn(answer(server, info));
+            Box::pin(async { Ok(Box::new(client) as Box<dyn ByteStream>) })
+        }
+    }
+
+    async fn answer(mut server: DuplexStream, info: String) {
+        let mut bytes = vec![0; 1 << 16];
+        while let Ok(count @ 1..) = server.read(&mut bytes).await {
+            let asked = String::from_utf8_lossy(&bytes[..count]).into_owned();
+            let loads = asked.matches("LOAD\r\n").count();
+            let infos = asked.matches("INFO\r\n").count();
+            let text = format!("${}\r\n{info}\r\n", info.len());
+            let said = "+OK\r\n".repeat(loads) + &text.repeat(infos);
+            server.write_all(said.as_bytes()).await.unwrap();
+        }
+    }
+
+    /// How often it is told that backups will be taken for restarts.
+    async fn warnings(have_backlog: u8, trust: Option<NodeTrust>) -> usize {
+        let (told, _guard) = Recorder::begin();
+        let network = RedisConfig::default().network(Servers { have_backlog });
+        let builder = Locks::builder().redis(network);
+        let builder = match trust {
+            Some(trust) => builder.node_trust(trust),
+            None => builder,
+        };
+        let nodes = ["redis://a/", "redis://bb/", "redis://ccc/"];
+        builder.quorum(nodes).await.unwrap();
+        told.with(&["WARN", "backlog", "a:6379/0, bb:6379/0, ccc:6379/0"])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nodes_that_the_next_backup_quarantines_are_warned_of_once() {
+        assert_eq!(warnings(0, None).await, 1);
+        assert_eq!(warnings(0, Some(NodeTrust::AssertedDurable)).await, 1);
+        assert_eq!(warnings(1, None).await, 0);
+        assert_eq!(warnings(0, Some(NodeTrust::Unwatched)).await, 0);
+    }
+}

@@ -300,3 +300,18 @@ async fn durable_nodes_that_all_restart_keep_the_holder_and_refuse_the_others() 
     guard.release().await.unwrap();
     assert!(bob.lock("a").try_acquire().await.unwrap().is_some());
 }
+
+/// A node whose `master_replid` changes cannot prove that it was not another's replica meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_backup_without_a_backlog_looks_like_a_restart_and_costs_one_longest_lease() {
+    let all = waits(&durable(3), NodeTrust::Watched, EmbeddedNode::back_up).await;
+    assert!(WATCH <= all && all < WATCH + 5 * SOON, "{all:?}");
+    let nodes = durable(3);
+    let first = nodes[0].clone();
+    let one = waits(&nodes, NodeTrust::Watched, |node| {
+        if node.process() == first.process() {
+            node.back_up();
+        }
+    });
+    assert!(one.await < SOON, "the others are a majority");
+}

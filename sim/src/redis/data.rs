@@ -88,6 +88,9 @@ pub(crate) struct Data {
     pub(crate) ids: Ids,
     /// What replicas have yet to be told, if there are any.
     pub(crate) effects: Option<Vec<Effect>>,
+    /// How many replicas follow it.
+    pub(crate) replicas: usize,
+    pub(crate) backlog: Backlog,
     /// How much has ever changed.
     pub(crate) offset: u64,
     /// How many connections there are.
@@ -106,6 +109,8 @@ impl Data {
             channels: Channels::default(),
             ids: Ids::new(seed),
             effects: None,
+            replicas: 0,
+            backlog: Backlog::Missing,
             offset: 0,
             clients: 0,
             started: None,
@@ -125,6 +130,7 @@ impl Data {
 
     pub(crate) fn follow(&mut self, primary: &Data) {
         self.role = Role::Replica;
+        self.backlog = Backlog::Active;
         self.keys = primary.keys.clone();
         self.offset = primary.offset;
         self.ids
@@ -136,6 +142,23 @@ impl Data {
         if self.role == Role::Replica {
             self.role = Role::Primary;
             self.ids.promote();
+        }
+    }
+
+    /// So many replicas follow it from now on. The first one finds a history that nobody has followed, and the server
+    /// begins another one, if it has no backlog that says otherwise.
+    pub(crate) fn set_replicas(&mut self, many: usize) {
+        if 0 < many && self.backlog == Backlog::Missing {
+            self.backlog = Backlog::Active;
+            self.ids.begin_history();
+        }
+        self.replicas = many;
+    }
+
+    pub(crate) fn free_backlog(&mut self) {
+        if self.replicas == 0 && self.backlog == Backlog::Active {
+            self.backlog = Backlog::Missing;
+            self.ids.begin_history();
         }
     }
 
@@ -275,6 +298,13 @@ impl Data {
     }
 }
 
+/// What replicas that were away could be told instead of everything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Backlog {
+    Missing,
+    Active,
+}
+
 /// The numbers by which a process, and a history of writes, are told from others.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
@@ -299,6 +329,12 @@ impl Ids {
     /// A process that starts again is another one.
     pub(crate) fn restart(&mut self) {
         self.run_id = forty_digits(&mut self.draw);
+        self.replication_id = forty_digits(&mut self.draw);
+        self.former_id = None;
+    }
+
+    /// Writes are counted anew, and what was before is forgotten.
+    pub(crate) fn begin_history(&mut self) {
         self.replication_id = forty_digits(&mut self.draw);
         self.former_id = None;
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::data::{Data, Role};
+use super::data::{Backlog, Data, Role};
 
 /// The version whose behaviour is followed.
 pub(crate) const VERSION: &str = "7.0.15";
@@ -85,7 +85,7 @@ fn replication(data: &Data, lines: &mut Lines) {
             lines.add("master_link_status", "up");
         }
     }
-    lines.add("connected_slaves", u8::from(data.effects.is_some()));
+    lines.add("connected_slaves", data.replicas);
     lines.add("master_replid", &data.ids.replication_id);
     let none = "0".repeat(40);
     lines.add(
@@ -93,6 +93,10 @@ fn replication(data: &Data, lines: &mut Lines) {
         data.ids.former_id.as_ref().unwrap_or(&none),
     );
     lines.add("master_repl_offset", data.offset);
+    lines.add(
+        "repl_backlog_active",
+        u8::from(data.backlog == Backlog::Active),
+    );
 }
 
 fn keyspace(data: &Data, lines: &mut Lines) {

@@ -208,6 +208,18 @@ impl Server {
             .unwrap_or_default()
     }
 
+    /// So many replicas follow it from now on: `INFO` says so. A server without a backlog draws its `master_replid` anew
+    /// when the first one comes, and forgets what it was before; a backup (`redis-cli --rdb`) is such a replica.
+    pub fn set_replicas(&mut self, many: usize) {
+        self.data.borrow_mut().set_replicas(many);
+    }
+
+    /// Frees the backlog of a server without replicas, as Redis does when the last one has been away for
+    /// `repl-backlog-ttl`: `master_replid` is drawn anew.
+    pub fn free_backlog(&mut self) {
+        self.data.borrow_mut().free_backlog();
+    }
+
     /// Becomes a replica that has all that the primary has now. It refuses writes, and expires nothing by itself.
     pub fn follow(&mut self, primary: &Server) {
         self.data.borrow_mut().follow(&primary.data.borrow());

@@ -76,6 +76,7 @@ impl World {
                 self.follow_station(primary, node);
                 continue;
             }
+            self.tell_of_replicas(node);
             let info = self.operate(node, &[b"INFO"]);
             let info = String::from_utf8_lossy(&info).into_owned();
             let says = |field: &str| {
@@ -100,6 +101,7 @@ impl World {
     /// The process of a server ends, and with it its connections; what its disk has is what it begins with next.
     pub(crate) fn crash_station(&mut self, node: u16) {
         let persistence = self.plan.nodes.persistence;
+        let replicas = self.node(node).replicas.len();
         let station = self.sockets().station(node);
         let kept = match persistence {
             Persistence::Memory => Dataset::empty(),
@@ -110,6 +112,7 @@ impl World {
         station.hang_up(None);
         station.server.restart(kept);
         station.server.replicate();
+        station.server.set_replicas(replicas);
         station.operator = station.server.open_session();
         station.call_acceptor();
     }
@@ -118,6 +121,12 @@ impl World {
     pub(crate) fn restart_station(&mut self, node: u16) {
         self.tell_of_trouble(node);
         self.sockets().station(node).call_acceptor();
+    }
+
+    /// How many replicas follow a server, which changes its identity when the first one comes.
+    pub(crate) fn tell_of_replicas(&mut self, node: u16) {
+        let replicas = self.node(node).replicas.len();
+        self.sockets().station(node).server.set_replicas(replicas);
     }
 
     /// A server becomes a replica of another one, with all that it has.

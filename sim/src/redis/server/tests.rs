@@ -129,6 +129,55 @@ fn a_promoted_replica_has_what_had_reached_it_and_a_history_of_its_own() {
     assert_eq!(ask(&mut replica, START, "EXISTS b"), ":0\r\n");
 }
 
+/// What `INFO` says of the server: its identity, that of a former primary, and whether it has a backlog.
+fn history(server: &mut Server) -> [String; 3] {
+    let info = ask(server, START, "INFO replication");
+    ["master_replid:", "master_replid2:", "repl_backlog_active:"].map(|field| {
+        let said = info.lines().find_map(|line| line.strip_prefix(field));
+        said.unwrap().to_owned()
+    })
+}
+
+/// As Redis 7.0.15 was seen to do it.
+#[test]
+fn a_first_replica_and_a_freed_backlog_change_the_identity_of_a_running_server() {
+    let mut server = Server::new(1);
+    let process = server.run_id();
+    let [started, none, backlog] = history(&mut server);
+    assert_eq!((none.len(), backlog.as_str()), (40, "0"));
+    for _ in 0..2 {
+        let [before, ..] = history(&mut server);
+        server.set_replicas(1);
+        server.set_replicas(0);
+        let [backed_up, _, backlog] = history(&mut server);
+        assert_ne!(backed_up, before);
+        assert_eq!(backlog, "1");
+        server.set_replicas(1);
+        server.set_replicas(0);
+        let [again, ..] = history(&mut server);
+        assert_eq!(again, backed_up, "as long as there is a backlog");
+        server.free_backlog();
+        let [freed, former, backlog] = history(&mut server);
+        assert_ne!(freed, backed_up);
+        assert_ne!(freed, started);
+        assert_eq!((former, backlog.as_str()), (none.clone(), "0"));
+    }
+    assert_eq!(server.run_id(), process);
+}
+
+#[test]
+fn a_freed_backlog_wipes_out_the_trace_of_a_promotion() {
+    let (primary, mut replica) = pair();
+    replica.follow(&primary);
+    let [_, none, _] = history(&mut Server::new(1));
+    replica.promote();
+    let [_, former, _] = history(&mut replica);
+    assert_ne!(former, none);
+    replica.free_backlog();
+    let [_, former, _] = history(&mut replica);
+    assert_eq!(former, none);
+}
+
 #[test]
 fn a_restart_ends_connections_forgets_scripts_and_changes_the_identity() {
     let mut server = Server::new(1);

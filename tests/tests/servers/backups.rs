@@ -1,0 +1,98 @@
+//! What a backup by replication does to the identity of a real server.
+
+use std::process::{Command, Stdio};
+
+use quorlock::transport::{Backlog, RedisConfig, RedisTransport};
+use quorlock::{AcquireError, Locks, NodeTrust, Why};
+use quorlock_tests::clients::settings;
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+
+server_tests![
+    a_first_backup_is_a_quarantine_and_one_after_the_start_prevents_it,
+    a_promotion_leaves_no_trace_that_the_next_backup_does_not_wipe_out,
+];
+
+/// It does not wait for further replicas before it begins.
+const PROMPT: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
+
+/// `redis-cli --rdb`: attaches as a replica, takes everything, and leaves.
+fn back_up(server: &Server) {
+    let ended = Command::new("redis-cli")
+        .args(["-p", &server.port().to_string(), "--rdb"])
+        .arg(server.dir().join("backup.rdb"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    assert!(ended.expect("redis-cli is installed").success());
+}
+
+fn says(server: &Server, field: &str) -> String {
+    let info: String = server.command(&["INFO"]);
+    let said = info
+        .lines()
+        .filter_map(|line| line.trim_end().split_once(':'))
+        .find(|(name, _)| *name == field);
+    said.expect("a field of INFO").1.to_owned()
+}
+
+async fn backlog(server: &Server) -> Backlog {
+    let transport = RedisTransport::open(&server.address(), RedisConfig::default()).unwrap();
+    transport.check().await.unwrap().backlog
+}
+
+async fn distrust(server: &Server, locks: &Locks) -> Option<Why> {
+    match locks.lock("free").try_acquire().await {
+        Ok(Some(guard)) => {
+            guard.release().await.unwrap();
+            None
+        }
+        Ok(None) => panic!("nobody holds it on {server:?}"),
+        Err(AcquireError::NoQuorum { nodes, .. }) => {
+            nodes[0].quarantine.map(|quarantine| quarantine.why)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+async fn watching(server: &Server) -> Locks {
+    let builder = settings().node_trust(NodeTrust::Watched);
+    let locks = builder.connect(server.address()).await.unwrap();
+    assert_eq!(distrust(server, &locks).await, None);
+    locks
+}
+
+async fn a_first_backup_is_a_quarantine_and_one_after_the_start_prevents_it() {
+    let server = Server::start_with(&PROMPT);
+    assert_eq!(backlog(&server).await, Backlog::Missing);
+    let locks = watching(&server).await;
+    back_up(&server);
+    assert_eq!(distrust(&server, &locks).await, Some(Why::Restarted));
+
+    let server = Server::start_with(&[&PROMPT[..], &["--repl-backlog-ttl", "0"]].concat());
+    back_up(&server);
+    assert_eq!(backlog(&server).await, Backlog::Active);
+    let (id, locks) = (says(&server, "master_replid"), watching(&server).await);
+    for _ in 0..2 {
+        back_up(&server);
+        assert_eq!(distrust(&server, &locks).await, None);
+    }
+    assert_eq!(says(&server, "master_replid"), id);
+}
+
+/// Why no milder rule is built on what else the server says.
+async fn a_promotion_leaves_no_trace_that_the_next_backup_does_not_wipe_out() {
+    let server = Server::start_with(&PROMPT);
+    let locks = watching(&server).await;
+    let says_of_itself = || {
+        let fields = ["run_id", "role", "connected_slaves", "master_replid2"];
+        fields.map(|field| says(&server, field))
+    };
+    let before = says_of_itself();
+    server.command::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
+    server.command::<()>(&["REPLICAOF", "NO", "ONE"]);
+    assert_ne!(says_of_itself(), before, "master_replid2 says it");
+    back_up(&server);
+    assert_eq!(says_of_itself(), before, "and now nothing does");
+    assert_eq!(distrust(&server, &locks).await, Some(Why::Restarted));
+}
