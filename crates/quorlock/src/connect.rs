@@ -27,6 +27,9 @@ impl Locks {
     /// A minority may be down at the moment; it is used when it comes up. An even number is allowed and buys nothing:
     /// four tolerate one failure, as three do.
     ///
+    /// Servers that are new to these locks are watched first, for one [`longest_lease`](LocksBuilder::longest_lease), a
+    /// minute by default: the first lock comes after that, unless [`LocksBuilder::trust_fresh_nodes`] was called.
+    ///
     /// # Errors
     /// [`ConnectError`] when too few servers can be used, one of them is no primary Redis server that lets us in, or
     /// two addresses lead to the same server. (The servers that answer are compared; a server that is down, and one
