@@ -280,16 +280,13 @@ impl Attempt {
         let mut running = self.running.take()?;
         self.has_place = false;
         self.begin_as_another();
-        let Client {
-            config, runtime, ..
-        } = &*self.client;
+        let Client { runtime, .. } = &*self.client;
         // What has come meanwhile counts, and what comes later is not to wake this task.
         let mut cx = Context::from_waker(Waker::noop());
         running.hear(&mut cx, &**runtime, &self.wanted);
         let now = self.client.now();
-        let until = config
-            .max_hold
-            .map_or(Time::NEVER, |max| running.began + max);
+        let max_hold = self.wanted.layout.max_hold();
+        let until = max_hold.map_or(Time::NEVER, |max| running.began + max);
         let lease = self.wanted.lease;
         let watchdog = self.wanted.is_watched.then(|| Watchdog::for_lease(lease));
         let renewal = Renewal::new(now, running.round.terms().clone(), lease, watchdog, until);
@@ -325,7 +322,6 @@ impl Attempt {
             running.owner,
             self.wanted.under.clone(),
             running.tokens(&self.wanted.layout),
-            config.retention,
             renewal,
             standing,
             late,
@@ -550,7 +546,7 @@ impl Running {
             return;
         }
         let now = client.now();
-        let fence = client.mint();
+        let floor = client.runtime.wall_clock();
         while let Some(member) = self.round.next_ask(now) {
             let place = wanted.layout.place(member);
             let question = place.ask();
@@ -560,8 +556,8 @@ impl Running {
                 owner: self.owner,
                 count: 1,
                 lease: wanted.lease,
-                fence,
-                retention: client.config.retention,
+                fence: place.node.party.mint(floor),
+                retention: place.node.party.retention,
                 keep: place.keep(FIRST),
                 replaces: question.replaces,
                 check: question.check,

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use quorlock_core::fencing::Fence;
 use quorlock_core::owner::{ClientId, OwnerId};
-use quorlock_core::time::{Time, millis_of};
+use quorlock_core::time::Time;
 
 use crate::config::Config;
 use crate::keeper::Keeper;
@@ -51,14 +50,6 @@ impl Client {
 
     pub(crate) fn now(&self) -> Time {
         self.runtime.now()
-    }
-
-    /// How the nodes choose the token of a new hold.
-    pub(crate) fn mint(&self) -> Fence {
-        Fence::Mint {
-            floor: self.runtime.wall_clock(),
-            slack_millis: millis_of(self.config.longest_lease) / 4,
-        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {

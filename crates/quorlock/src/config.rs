@@ -15,6 +15,7 @@ use crate::client::Client;
 use crate::error::{ConfigError, LeaseSource};
 use crate::keeper::Keeper;
 use crate::locks::Locks;
+use crate::party::Party;
 use crate::runtime::{Runtime, TokioRuntime};
 use crate::telemetry;
 use crate::trust::{NodeTrust, Watching, peers};
@@ -413,8 +414,9 @@ impl LocksBuilder {
         self.check_retention(margin)?;
         telemetry::built(config.doubts(nodes.len()));
         let keeper = Keeper::new();
-        let nodes = peers(nodes, watching, margin, &keeper, &runtime);
-        keeper.start(&config, &runtime, nodes.clone());
+        let party = Arc::new(Party::new(&config));
+        let nodes = peers(nodes, watching, margin, &keeper, &runtime, &party);
+        keeper.start(&runtime, nodes.clone());
         let client = Arc::new(Client::new(config, runtime, keeper));
         Ok(Locks::new(client, nodes, threshold))
     }

@@ -52,7 +52,7 @@ impl Confirm {
         for (member, place) in hold.layout.all() {
             if confirming.is_unanswered(member) {
                 let claims = vec![hold.claim(member, stated)];
-                let retention = hold.retention;
+                let retention = place.node.party.retention;
                 calls.push(
                     member,
                     place.node.call(Request::Renew(Renew {

@@ -15,7 +15,7 @@ use quorlock_core::time::Time;
 
 use crate::client::Client;
 use crate::confirm::Confirm;
-use crate::error::{ConfirmError, ReleaseError};
+use crate::error::{ConfirmError, LeaseSource, ReleaseError};
 use crate::hold::{Hold, NoEntry};
 use crate::release::Releasing;
 use crate::while_held::WhileHeld;
@@ -183,6 +183,7 @@ impl Guard {
     /// Dropped early, the lock may or may not have been extended.
     pub async fn extend(&self, lease: Duration) -> Result<(), ConfirmError> {
         let lease = self.client.config.lease(lease)?;
+        self.hold.layout.check(LeaseSource::Lock, lease)?;
         Confirm::begin(self.client.clone(), self.hold.clone(), Some(lease))?.await
     }
 

@@ -9,7 +9,7 @@ use quorlock_core::fencing::Fence;
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{
-    Access, Acquire, Claim, MOST_READ_ENTRIES, Mode, Place, Release, RenewReply, Request, Retention,
+    Access, Acquire, Claim, MOST_READ_ENTRIES, Mode, Place, Release, RenewReply, Request,
 };
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
@@ -36,7 +36,6 @@ pub(crate) struct Hold {
     /// Who reads beside what it writes.
     readers: OnceLock<Readers>,
     pub(crate) tokens: Box<[Token]>,
-    pub(crate) retention: Retention,
     /// When the round that won it began.
     began: Time,
     state: Mutex<State>,
@@ -160,7 +159,6 @@ impl Hold {
         owner: OwnerId,
         under: Option<Under>,
         tokens: Box<[Token]>,
-        retention: Retention,
         renewal: Renewal,
         standing: Vec<Standing>,
         late: Vec<Late>,
@@ -184,7 +182,6 @@ impl Hold {
             under: writer,
             readers: OnceLock::new(),
             tokens,
-            retention,
             began,
             state: Mutex::new(state),
         }
@@ -490,7 +487,7 @@ impl Hold {
             count: stated.count,
             lease: stated.lease,
             fence: Fence::Carry(self.token(place.group)),
-            retention: self.retention,
+            retention: place.node.party.retention,
             keep: place.keep(stated.number),
             replaces: None,
             check: question.check,

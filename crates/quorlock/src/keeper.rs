@@ -24,7 +24,6 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::Call;
 
 use crate::calls::{Received, poll_once};
-use crate::config::Config;
 use crate::hold::Hold;
 use crate::layout::{Layout, Node, Place};
 use crate::mutex::Mutex;
@@ -258,14 +257,9 @@ impl Keeper {
     }
 
     /// Starts the keeper's task.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        config: &Config,
-        runtime: &Arc<dyn Runtime>,
-        nodes: Arc<[Node]>,
-    ) {
+    pub(crate) fn start(self: &Arc<Self>, runtime: &Arc<dyn Runtime>, nodes: Arc<[Node]>) {
         let (keeper, runtime) = (self.clone(), runtime.clone());
-        let task = task::KeeperTask::new(keeper, runtime.clone(), config.retention, nodes);
+        let task = task::KeeperTask::new(keeper, runtime.clone(), nodes);
         runtime.spawn(Box::pin(task));
     }
 

@@ -2,14 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorlock_core::beat::Keep;
+use quorlock_core::lease::Lease;
 use quorlock_core::message::Mode;
 use quorlock_core::name::Name;
 use quorlock_core::quorum::{MemberId, Members, Threshold};
 use quorlock_core::transport::TransportError;
 
-use crate::error::NodeReport;
+use crate::error::{ConfigError, LeaseSource, NodeReport};
+use crate::party::Party;
 use crate::trust::{Peer, Quarantine, Question};
 
 /// One node.
@@ -109,6 +112,40 @@ impl Layout {
             parts: parts.into(),
             key,
         }
+    }
+
+    /// The clients whose nodes are members, the same one several times if it has several names here.
+    pub(crate) fn parties(&self) -> impl Iterator<Item = &Arc<Party>> {
+        let nodes = self.parts.iter().filter_map(|part| part.nodes.first());
+        nodes.map(|node| &node.party)
+    }
+
+    /// Checks a lease against the settings of every client. A node that has forgotten everything is trusted again after
+    /// the longest lease that its own client knows of: a holder that relied on a longer one would still hold.
+    pub(crate) fn check(&self, of: LeaseSource, lease: Lease) -> Result<(), ConfigError> {
+        let length = lease.length();
+        for party in self.parties() {
+            if party.longest_lease < length {
+                return Err(ConfigError::LeaseTooLong {
+                    of,
+                    lease: length,
+                    longest: party.longest_lease,
+                });
+            }
+        }
+        match self.max_hold() {
+            Some(max_hold) if max_hold < length => Err(ConfigError::MaxHold {
+                of,
+                max_hold,
+                lease: length,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// For how long the lock may be held, by the settings of every client.
+    pub(crate) fn max_hold(&self) -> Option<Duration> {
+        self.parties().filter_map(|party| party.max_hold).min()
     }
 
     pub(crate) fn place(&self, member: MemberId) -> &Place {

@@ -59,6 +59,7 @@ pub mod metrics;
 mod mutex;
 mod operate;
 mod owner;
+mod party;
 mod queue;
 mod release;
 mod runtime;

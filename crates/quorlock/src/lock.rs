@@ -8,7 +8,7 @@ use quorlock_core::acquisition::Patience;
 use crate::acquire::Acquiring;
 use crate::attempt::{Waits, Wanted};
 use crate::client::Client;
-use crate::error::{AcquireError, ConfigError};
+use crate::error::{AcquireError, ConfigError, LeaseSource};
 use crate::guard::Guard;
 use crate::layout::Layout;
 use crate::locks::layout;
@@ -43,8 +43,12 @@ impl Lock {
         }
     }
 
-    /// Locks of several clients, in any modes, taken together: all of them or none. Lease, wait, owner and retry policy
-    /// are those of the first.
+    /// Locks of several clients, in any modes, taken together: all of them or none. Lease, wait, owner, member time-out
+    /// and retry policy are those of the first.
+    ///
+    /// Every client's other settings count for its own names: no lease is longer than the shortest
+    /// [`longest_lease`](crate::LocksBuilder::longest_lease) among them, no hold lasts longer than the shortest
+    /// [`max_hold`](crate::LocksBuilder::max_hold), and each one's nodes keep its token counters for as long as it says.
     ///
     /// A fair lock among them is asked for before the rest, and the others only when its turn has come: until then they
     /// are left to others, and the place in its queue stays. If another lock is held then, the fair one is given back,
@@ -176,12 +180,14 @@ impl Lock {
             return Err(AcquireError::Closed);
         }
         let config = &self.client.config;
-        let lease = match self.lease {
-            Some(length) => config.lease(length)?,
-            None => config.watchdog_lease,
+        let (of, lease) = match self.lease {
+            Some(length) => (LeaseSource::Lock, config.lease(length)?),
+            None => (LeaseSource::WatchdogLease, config.watchdog_lease),
         };
+        let layout = self.layout()?.clone();
+        layout.check(of, lease)?;
         let wanted = Wanted {
-            layout: self.layout()?.clone(),
+            layout,
             lease,
             member_timeout: config.member_timeout(lease),
             is_watched: self.lease.is_none(),

@@ -18,6 +18,7 @@ use quorlock_core::trust::{Counts, Trust, Why};
 
 use crate::keeper::Keeper;
 use crate::mutex::Mutex;
+use crate::party::Party;
 use crate::runtime::Runtime;
 use crate::telemetry;
 
@@ -96,6 +97,8 @@ pub(crate) struct Peer {
     transport: Arc<dyn Transport>,
     /// That of the client that keeps the node.
     runtime: Arc<dyn Runtime>,
+    /// The client that keeps the node.
+    pub(crate) party: Arc<Party>,
     watch: Option<Watch>,
     /// For how much longer than its lease the node keeps a claim.
     margin: Duration,
@@ -150,6 +153,7 @@ pub(crate) fn peers(
     margin: Duration,
     keeper: &Arc<Keeper>,
     runtime: &Arc<dyn Runtime>,
+    party: &Arc<Party>,
 ) -> Arc<[Arc<Peer>]> {
     let shared = watching.map(|watching| {
         Arc::new(Shared {
@@ -169,6 +173,7 @@ pub(crate) fn peers(
         Arc::new(Peer {
             transport,
             runtime: runtime.clone(),
+            party: party.clone(),
             watch,
             margin,
             known: Mutex::new(Known {

@@ -127,7 +127,7 @@ impl Raise {
             let request = Request::Renew(Renew {
                 mode: place.mode,
                 claims: vec![claim],
-                retention: client.config.retention,
+                retention: place.node.party.retention,
             });
             self.calls.push(member, place.node.call(request));
         }

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::stream::{FuturesUnordered, Stream};
-use quorlock_core::message::{
-    Claim, Mode, ReleaseReply, Renew, RenewReply, Reply, Request, Retention,
-};
+use quorlock_core::message::{Claim, Mode, ReleaseReply, Renew, RenewReply, Reply, Request};
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Lost, Status};
 use quorlock_core::time::Time;
@@ -31,7 +29,6 @@ const BATCH: usize = 100;
 pub(super) struct KeeperTask {
     keeper: Arc<Keeper>,
     runtime: Arc<dyn Runtime>,
-    retention: Retention,
     nodes: Arc<[Node]>,
     timer: Box<dyn Timer>,
     calls: FuturesUnordered<Pending>,
@@ -117,17 +114,11 @@ impl Batches {
 }
 
 impl KeeperTask {
-    pub(super) fn new(
-        keeper: Arc<Keeper>,
-        runtime: Arc<dyn Runtime>,
-        retention: Retention,
-        nodes: Arc<[Node]>,
-    ) -> Self {
+    pub(super) fn new(keeper: Arc<Keeper>, runtime: Arc<dyn Runtime>, nodes: Arc<[Node]>) -> Self {
         KeeperTask {
             keeper,
             timer: runtime.timer(),
             runtime,
-            retention,
             nodes,
             calls: FuturesUnordered::new(),
             lanes: Lanes::default(),
@@ -401,7 +392,7 @@ impl KeeperTask {
         let mut claims = claims.into_iter().peekable();
         while claims.peek().is_some() {
             let (claims, renewing) = claims.by_ref().take(BATCH).unzip();
-            let retention = self.retention;
+            let retention = node.party.retention;
             let call = node.call(Request::Renew(Renew {
                 mode,
                 claims,

@@ -1,0 +1,99 @@
+//! One lock over several clients: the settings of each hold for its own members, whoever drives the lock.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits by itself, and fails by panicking"
+)]
+
+use std::time::Duration;
+
+use quorlock::{
+    AcquireError, ConfigError, ConfirmError, EmbeddedNode, LeaseSource, Lock, Locks, LocksBuilder,
+    Lost, Name,
+};
+use tokio::time::{Instant, sleep};
+
+const S: fn(u64) -> Duration = Duration::from_secs;
+
+fn nodes(many: usize) -> Vec<EmbeddedNode> {
+    (0..many).map(|_| EmbeddedNode::new()).collect()
+}
+
+fn alone(builder: LocksBuilder) -> Locks {
+    builder.on_node(EmbeddedNode::new()).unwrap()
+}
+
+fn brief() -> LocksBuilder {
+    Locks::builder().longest_lease(S(2)).watchdog_lease(S(2))
+}
+
+/// Two of three nodes forget everything and are trusted again after their longest lease, 2 s. A holder that had extended
+/// to the first client's longest lease would believe for half a minute more.
+#[tokio::test(start_paused = true)]
+async fn no_lease_is_longer_than_the_longest_of_any_client() {
+    let nodes = nodes(3);
+    let first = alone(Locks::builder());
+    let second = brief().trust_fresh_nodes();
+    let second = second.on_nodes(nodes.clone()).unwrap();
+    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    let held = both.clone().lease(S(2)).acquire().await.unwrap();
+    let extended = held.extend(S(30)).await;
+    for node in &nodes[..2] {
+        node.kill();
+        node.restart();
+    }
+    let other = brief().on_nodes(nodes).unwrap();
+    let began = Instant::now();
+    let won = other.lock("b").wait(S(60)).acquire().await.unwrap();
+    assert!(won.is_held());
+    assert!(
+        !held.is_held(),
+        "another won after {:?}, and the first says held for {:?} more",
+        began.elapsed(),
+        held.validity()
+    );
+    let too_long = |of| ConfigError::LeaseTooLong {
+        of,
+        lease: S(30),
+        longest: S(2),
+    };
+    let error = too_long(LeaseSource::Lock);
+    assert_eq!(extended, Err(ConfirmError::Config(error)));
+    // The watchdog's lease is that of the first client.
+    let error = too_long(LeaseSource::WatchdogLease);
+    assert_eq!(
+        both.acquire().await.unwrap_err(),
+        AcquireError::Config(error)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_hold_lasts_longer_than_any_client_says() {
+    let first = alone(Locks::builder());
+    let second = alone(Locks::builder().max_hold(S(40)));
+    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    let held = both.acquire().await.unwrap();
+    let began = Instant::now();
+    assert_eq!(held.lost().await, Lost::Expired);
+    assert!(began.elapsed() <= S(40), "{:?}", began.elapsed());
+}
+
+/// The first client's counters expire after a day, the second's never, as Redisson's fenced lock needs it. They are used
+/// by a grant, by renewals, and by an extension.
+#[tokio::test(start_paused = true)]
+async fn token_counters_are_kept_for_as_long_as_their_own_client_says() {
+    let (a, b) = (EmbeddedNode::new(), EmbeddedNode::new());
+    let first = Locks::on_node(a.clone()).unwrap();
+    let second = Locks::builder().token_retention(None);
+    let second = second.on_node(b.clone()).unwrap();
+    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    let held = both.acquire().await.unwrap();
+    sleep(S(60)).await;
+    held.extend(S(40)).await.unwrap();
+    held.release().await.unwrap();
+    sleep(S(3 * 24 * 60 * 60)).await;
+    assert_eq!(a.stored_token(&Name::new("a").unwrap()), None);
+    assert!(b.stored_token(&Name::new("b").unwrap()).is_some());
+}
