@@ -341,6 +341,9 @@ impl Attempt {
             .then(|| running.disagreement(&self.wanted.layout))
             .flatten();
         telemetry::round_lost(&self.wanted.layout, &loss, &self.problems);
+        if matches!(loss, Loss::Refused { .. } | Loss::Postponed) {
+            self.client.queues.in_the_way(&self.wanted.layout.key);
+        }
         let began = running.began;
         if let Some((member, _)) = running.round.other_mode() {
             self.asked_mode = self.wanted.layout.place(member).mode;

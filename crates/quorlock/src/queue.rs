@@ -42,6 +42,15 @@ struct State {
     /// Whether the leader was woken and has not had its turn since.
     is_leader_due: bool,
     is_watched: bool,
+    /// Whether another lease, or a try, of this client was refused the lock.
+    is_in_the_way: bool,
+}
+
+impl State {
+    /// Whether others depend on the leader's coming when it is woken.
+    fn has_others(&self) -> bool {
+        self.is_in_the_way || !self.line.rest.is_empty()
+    }
 }
 
 /// Where the attempt is.
@@ -83,12 +92,17 @@ enum Standing {
     Failed(AcquireError),
 }
 
+/// What the keeper saw when it looked: the turn that the leader was due for, if it was. It is the same turn, and so the same
+/// wake-up that it has not followed, when it is due for it at the next look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Due(Option<u64>);
+
 /// What the keeper has seen of a queue.
 pub(crate) enum Watch {
     /// Nobody waits for a leader that does not come.
     Over,
-    /// To be looked at again: the leader has had so many turns.
-    On(u64),
+    /// To be looked at again.
+    On(Due),
 }
 
 /// What a waiter is to do.
@@ -103,7 +117,7 @@ pub(crate) enum Turn {
     Fail(AcquireError),
 }
 
-/// Whether others stand behind a leader.
+/// Whether others depend on a leader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Company {
     Alone,
@@ -173,9 +187,9 @@ impl Queue {
         if !state.line.is_first(waiter) {
             return Turn::Follow(state.failing_since);
         }
-        let company = match state.line.rest.is_empty() {
-            true => Company::Alone,
-            false => Company::Followed,
+        let company = match state.has_others() {
+            true => Company::Followed,
+            false => Company::Alone,
         };
         state.turns += 1;
         state.is_leader_due = false;
@@ -226,7 +240,7 @@ impl Queue {
         let mut state = self.state.lock();
         let leader = state.line.first.clone();
         state.is_leader_due = leader.is_some();
-        let is_news = !state.line.rest.is_empty() && !state.is_watched;
+        let is_news = state.has_others() && !state.is_watched;
         state.is_watched |= is_news;
         drop(state);
         if let Some(leader) = leader {
@@ -237,20 +251,30 @@ impl Queue {
         }
     }
 
-    /// How many turns leaders have had.
-    pub(crate) fn turns(&self) -> u64 {
-        self.state.lock().turns
+    /// Whether the leader is to come.
+    pub(crate) fn due(&self) -> Due {
+        let state = self.state.lock();
+        Due(state.is_leader_due.then_some(state.turns))
     }
 
-    /// Passes over a leader that was due when so many turns had been had, some time ago, and has not come since.
-    pub(crate) fn relieve(&self, turns: u64) -> Watch {
+    /// Passes over a leader that was due at an earlier look and has not come since.
+    pub(crate) fn relieve(&self, before: Due) -> Watch {
         let mut state = self.state.lock();
-        if !state.is_leader_due || state.line.rest.is_empty() {
+        if !state.is_leader_due || !state.has_others() {
             state.is_watched = false;
             return Watch::Over;
         }
-        if state.turns != turns || matches!(state.attempt, Shelf::Taken) {
-            return Watch::On(state.turns);
+        let due = Due(Some(state.turns));
+        if due != before || matches!(state.attempt, Shelf::Taken) {
+            return Watch::On(due);
+        }
+        if state.line.rest.is_empty() {
+            // None can take over what was granted to it: that is given back, and the leader begins anew when it comes.
+            state.is_watched = false;
+            let attempt = std::mem::take(&mut state.attempt);
+            drop(state);
+            drop(attempt);
+            return Watch::Over;
         }
         if let Some(absent) = state.line.first.take() {
             absent.0.lock().standing = Standing::PassedOver;
@@ -261,7 +285,7 @@ impl Queue {
         if let Some(next) = next {
             next.wake();
         }
-        Watch::On(turns)
+        Watch::On(due)
     }
 }
 
@@ -335,6 +359,38 @@ impl Queues {
         match left {
             Shelf::Here(attempt) => Some(attempt),
             Shelf::Empty | Shelf::Taken => None,
+        }
+    }
+
+    /// The lock was refused to somebody of this client: perhaps for the sake of a leader with another lease that was
+    /// granted it and is not polled. From now on those are to come when they are woken.
+    pub(crate) fn in_the_way(&self, layout: &Arc<str>) {
+        let Ok(shortest) = Lease::new(Lease::SHORTEST) else {
+            return;
+        };
+        let queues: Vec<_> = {
+            let queues = self.0.lock();
+            if queues.is_empty() {
+                return;
+            }
+            let all = queues.range((layout.clone(), shortest, false, 0)..);
+            let same = all.take_while(|((key, ..), _)| key == layout);
+            // Of those that talk to the nodes themselves one waits for the next, whose turn the nodes decide.
+            let shared = same.filter(|((.., alone), _)| *alone == 0);
+            shared.map(|(_, queue)| queue.clone()).collect()
+        };
+        for queue in queues {
+            let is_news = {
+                let mut state = queue.state.lock();
+                // One that is polled just now needs no telling, and may be the one that asks.
+                let is_here = matches!(state.attempt, Shelf::Here(_));
+                let is_news = is_here && !state.is_in_the_way;
+                state.is_in_the_way |= is_here;
+                is_news
+            };
+            if is_news {
+                queue.wake_leader();
+            }
         }
     }
 

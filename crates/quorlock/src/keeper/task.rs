@@ -18,7 +18,7 @@ use super::{Asked, Inner, Keeper, Message, Orphaned, PATIENCE, TICK};
 use crate::calls::Received;
 use crate::hold::Hold;
 use crate::layout::{Node, Place};
-use crate::queue::{Queue, Watch};
+use crate::queue::{Due, Queue, Watch};
 use crate::runtime::{Runtime, Timer};
 use crate::telemetry;
 use crate::trust::{Asking, Sent, answer};
@@ -45,8 +45,8 @@ pub(super) struct KeeperTask {
 /// A queue whose leader was woken on behalf of others.
 struct WatchedQueue {
     due: Time,
-    /// How many turns leaders had had when it was looked at last.
-    turns: u64,
+    /// What was seen when it was looked at last.
+    before: Due,
     queue: Arc<Queue>,
 }
 
@@ -310,17 +310,17 @@ impl KeeperTask {
         let news = std::mem::take(&mut self.keeper.inner.lock().queues);
         let due = now + PATIENCE;
         for queue in news {
-            let turns = queue.turns();
-            self.queues.push_back(WatchedQueue { due, turns, queue });
+            let before = queue.due();
+            self.queues.push_back(WatchedQueue { due, before, queue });
         }
         while let Some(watched) = self.queues.pop_front() {
             if now < watched.due {
                 self.queues.push_front(watched);
                 return;
             }
-            if let Watch::On(turns) = watched.queue.relieve(watched.turns) {
+            if let Watch::On(before) = watched.queue.relieve(watched.before) {
                 let queue = watched.queue;
-                self.queues.push_back(WatchedQueue { due, turns, queue });
+                self.queues.push_back(WatchedQueue { due, before, queue });
             }
         }
     }

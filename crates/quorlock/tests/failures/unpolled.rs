@@ -171,3 +171,55 @@ async fn closing_gives_back_what_a_future_that_is_not_polled_was_granted() {
     let outcome = std::future::poll_fn(|cx| idle.as_mut().poll(cx)).await;
     assert!(matches!(outcome, Err(AcquireError::Closed)));
 }
+
+/// A waiter with another lease stands in a queue of its own, and a try in none: what the idle one was granted is given
+/// back for their sake.
+#[tokio::test(start_paused = true)]
+async fn a_future_that_is_not_polled_keeps_nothing_from_another_lease_or_a_try() {
+    for many in [1, 3] {
+        let nodes = nodes(many);
+        let lock = client(&nodes).lock("a");
+        let mut idle = begun(&lock);
+        settle().await;
+        assert!(lock.try_acquire().await.unwrap().is_none());
+        sleep(millis(300)).await;
+        let guard = lock
+            .try_acquire()
+            .await
+            .unwrap()
+            .expect("it was given back");
+        drop(guard);
+        settle().await;
+        assert!(poll_once(&mut idle).is_pending());
+        settle().await;
+        let other = in_a_task(&lock.clone().lease(secs(7)));
+        let guard = at_once(other).await.unwrap().unwrap();
+        assert!(guard.is_held());
+        // It goes on when it is polled.
+        let back = tokio::spawn(idle);
+        settle().await;
+        guard.release().await.unwrap();
+        assert!(at_once(back).await.unwrap().unwrap().is_held());
+        settle().await;
+        assert_empty(&nodes);
+    }
+}
+
+/// One that leads and comes whenever it is woken keeps its place, also where the keeper looks just when it is woken.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_comes_when_it_is_woken_keeps_its_place() {
+    for wait in (80..130).map(millis) {
+        let nodes = nodes(1);
+        let held = client(&nodes).lock("a").acquire().await.unwrap();
+        let lock = client(&nodes).lock("a");
+        let first = in_a_task(&lock);
+        settle().await;
+        let second = in_a_task(&lock);
+        sleep(wait).await;
+        held.release().await.unwrap();
+        let guard = at_once(first).await.unwrap().unwrap();
+        assert!(!second.is_finished(), "{wait:?}");
+        drop(guard);
+        assert!(at_once(second).await.unwrap().is_ok());
+    }
+}
