@@ -109,8 +109,12 @@ pub(crate) fn largest<T: Ord>(values: impl Iterator<Item = T> + Clone, nth: usiz
 pub struct Terms {
     members: Arc<Members>,
     terms: Vec<Option<Time>>,
-    /// Follows from the terms; asked for much more often than they change.
+    /// Until when each group is valid, which follows from its members' terms.
+    groups: Vec<Time>,
+    /// The earliest of the groups.
     valid_until: Time,
+    /// How many groups are the earliest.
+    earliest: usize,
 }
 
 impl Terms {
@@ -118,9 +122,12 @@ impl Terms {
     #[must_use]
     pub fn new(members: Arc<Members>) -> Self {
         let terms = vec![None; members.len()];
+        let groups = vec![Time::ZERO; members.groups().count()];
         Terms {
             members,
             terms,
+            earliest: groups.len(),
+            groups,
             valid_until: Time::ZERO,
         }
     }
@@ -135,7 +142,7 @@ impl Terms {
     pub fn confirm(&mut self, member: MemberId, term: Time) {
         if let Some(place) = member.get_mut(&mut self.terms) {
             *place = Some(place.map_or(term, |before| before.max(term)));
-            self.valid_until = self.earliest_of_groups();
+            self.change(member);
         }
     }
 
@@ -143,7 +150,7 @@ impl Terms {
     pub fn leave(&mut self, member: MemberId) {
         if let Some(place) = member.get_mut(&mut self.terms) {
             *place = None;
-            self.valid_until = self.earliest_of_groups();
+            self.change(member);
         }
     }
 
@@ -168,15 +175,32 @@ impl Terms {
         self.valid_until
     }
 
-    fn earliest_of_groups(&self) -> Time {
-        self.members
-            .groups()
-            .map(|group| {
-                let terms = group.slice(&self.terms).iter().flatten().copied();
-                largest(terms, group.threshold().needed()).unwrap_or(Time::ZERO)
-            })
-            .min()
-            .unwrap_or(Time::ZERO)
+    /// The term of a member has changed. A lock can have thousands of names, whose members answer one after the other:
+    /// all groups are looked at only when the last of the earliest has become later.
+    fn change(&mut self, member: MemberId) {
+        let Some(group) = self.members.group(self.members.group_of(member)) else {
+            return;
+        };
+        let terms = group.slice(&self.terms).iter().flatten().copied();
+        let until = largest(terms, group.threshold().needed()).unwrap_or(Time::ZERO);
+        let Some(place) = self.groups.get_mut(group.index()) else {
+            return;
+        };
+        let before = std::mem::replace(place, until);
+        if before == self.valid_until {
+            self.earliest -= 1;
+        }
+        if until < self.valid_until {
+            self.valid_until = until;
+            self.earliest = 1;
+        } else if until == self.valid_until {
+            self.earliest += 1;
+        }
+        if self.earliest == 0 {
+            self.valid_until = self.groups.iter().copied().min().unwrap_or(Time::ZERO);
+            let earliest = self.groups.iter().filter(|at| **at == self.valid_until);
+            self.earliest = earliest.count();
+        }
     }
 }
 
@@ -240,6 +264,34 @@ mod tests {
         let first = members.all().next().unwrap();
         terms.leave(first);
         assert_eq!(terms.valid_until(), ms(10));
+    }
+
+    /// Whatever changes, in whatever order: it is what looking at all groups says.
+    #[test]
+    fn the_end_of_several_groups_is_that_of_the_earliest_after_every_change() {
+        let members = Arc::new(Members::new([
+            Threshold::majority(3),
+            Threshold::all(1),
+            Threshold::majority(2),
+        ]));
+        let mut terms = Terms::new(members.clone());
+        let mut random = 1u64;
+        for _ in 0..5_000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let drawn = random >> 33;
+            let member = members.at((drawn % 6) as usize).unwrap();
+            match drawn / 6 % 3 {
+                0 => terms.leave(member),
+                _ => terms.confirm(member, ms(drawn / 18 % 5)),
+            }
+            let ends = members.groups().map(|group| {
+                let of_group = group.slice(&terms.terms).iter().flatten().copied();
+                largest(of_group, group.threshold().needed()).unwrap_or(Time::ZERO)
+            });
+            assert_eq!(Some(terms.valid_until()), ends.min());
+        }
     }
 
     #[test]

@@ -78,6 +78,8 @@ impl MemberId {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Members {
     groups: Vec<Threshold>,
+    /// Where the members of each group end.
+    ends: Vec<usize>,
     len: u16,
 }
 
@@ -92,9 +94,14 @@ impl Members {
     #[must_use]
     pub fn new(groups: impl IntoIterator<Item = Threshold>) -> Self {
         let groups: Vec<_> = groups.into_iter().collect();
-        let len = groups.iter().map(|group| group.of).sum::<usize>();
+        let ends = groups.iter().scan(0, |end, group: &Threshold| {
+            *end += group.of;
+            Some(*end)
+        });
+        let ends: Vec<usize> = ends.collect();
+        let len = ends.last().copied().unwrap_or(0);
         let len = u16::try_from(len).expect("BUG: more members than a lock can have");
-        Members { groups, len }
+        Members { groups, ends, len }
     }
 
     /// How many members there are in all.
@@ -123,32 +130,25 @@ impl Members {
 
     /// Every group, in canonical order.
     pub fn groups(&self) -> impl Iterator<Item = Group> + '_ {
-        let mut first = 0;
-        self.groups
-            .iter()
-            .enumerate()
-            .map(move |(index, threshold)| {
-                let start = first;
-                first += threshold.of;
-                Group {
-                    index,
-                    threshold: *threshold,
-                    range: start..first,
-                }
-            })
+        (0..self.groups.len()).filter_map(|index| self.group(index))
+    }
+
+    /// The group at this place, if there are so many.
+    #[must_use]
+    pub fn group(&self, index: usize) -> Option<Group> {
+        let threshold = *self.groups.get(index)?;
+        let end = *self.ends.get(index)?;
+        Some(Group {
+            index,
+            threshold,
+            range: end - threshold.of..end,
+        })
     }
 
     /// The group a member belongs to.
     #[must_use]
     pub fn group_of(&self, member: MemberId) -> usize {
-        let mut end = 0;
-        self.groups
-            .iter()
-            .position(|group| {
-                end += group.of;
-                member.index() < end
-            })
-            .unwrap_or(self.groups.len())
+        self.ends.partition_point(|end| *end <= member.index())
     }
 }
 

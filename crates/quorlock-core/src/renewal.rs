@@ -188,24 +188,31 @@ impl Renewal {
 
     /// The next member whose renewal is due by now and not under way, and what to send to it.
     pub fn next_ask(&mut self, now: Time) -> Option<(MemberId, Ask)> {
-        let watchdog = self.watchdog?;
-        if self.status(now) != Status::Held || self.is_capped() {
-            return None;
-        }
-        let member = self.terms.members().all().find(|m| {
-            m.get(&self.members)
-                .is_some_and(|kept| !kept.is_asked && kept.due <= now)
-        })?;
-        if let Some(kept) = member.get_mut(&mut self.members) {
-            kept.is_asked = true;
-            kept.due = now + watchdog.period;
-        }
+        let member = self.take_due(now, 1).pop()?;
         let ask = if self.counts(member) {
             Ask::Renew
         } else {
             Ask::Reacquire
         };
         Some((member, ask))
+    }
+
+    /// The first members, so many at most, whose renewals are due by now and not under way; from now on they are.
+    pub fn take_due(&mut self, now: Time, most: usize) -> Vec<MemberId> {
+        let Some(watchdog) = self.watchdog else {
+            return Vec::new();
+        };
+        if self.status(now) != Status::Held || self.is_capped() {
+            return Vec::new();
+        }
+        let members = self.terms.members().all().zip(&mut self.members);
+        let due = members.filter(|(_, kept)| !kept.is_asked && kept.due <= now);
+        let taken = due.take(most).map(|(member, kept)| {
+            kept.is_asked = true;
+            kept.due = now + watchdog.period;
+            member
+        });
+        taken.collect()
     }
 
     /// Whether the lease reaches to the end of the longest hold, so that renewing it would buy nothing.

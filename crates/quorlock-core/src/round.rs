@@ -249,8 +249,7 @@ impl Round {
                 self.stage == 0 && matches!(first, Some(Vote::Granted | Vote::Failed))
             }
             Order::Canonical { first } => members
-                .groups()
-                .find(|group| stage_of(group.index(), first) == self.stage)
+                .group(group_in(self.stage, first))
                 .is_some_and(|group| self.tally.group_verdict(&group) == Verdict::Won),
         };
         if passed {
@@ -515,6 +514,15 @@ fn stage_of(group: usize, first: usize) -> usize {
         Ordering::Less => group + 1,
         Ordering::Equal => 0,
         Ordering::Greater => group,
+    }
+}
+
+/// The group that is asked in this stage: the other way round.
+fn group_in(stage: usize, first: usize) -> usize {
+    match stage {
+        0 => first,
+        _ if stage <= first => stage - 1,
+        _ => stage,
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Calls<T> {
     list: Vec<(T, Call)>,
 }
 
-impl<T> Calls<T> {
+impl<T: Copy> Calls<T> {
     /// With room for so many.
     pub(crate) fn of(most: usize) -> Self {
         Calls {
@@ -62,16 +62,15 @@ impl<T> Calls<T> {
         clock: &dyn Runtime,
         mut ended: impl FnMut(T, Received),
     ) {
-        let mut index = 0;
-        while let Some((_, call)) = self.list.get_mut(index) {
-            match call.as_mut().poll(cx) {
-                Poll::Pending => index += 1,
+        // Those of thousands of names may end in one go.
+        self.list
+            .retain_mut(|(tag, call)| match call.as_mut().poll(cx) {
+                Poll::Pending => true,
                 Poll::Ready(result) => {
-                    let (tag, _) = self.list.remove(index);
-                    ended(tag, Received::now(result, clock));
+                    ended(*tag, Received::now(result, clock));
+                    false
                 }
-            }
-        }
+            });
     }
 
     /// The call with such a tag, if it has not ended.

@@ -400,6 +400,14 @@ pub enum ConfigError {
         /// The other.
         other: String,
     },
+    /// More names than a lock can have.
+    #[error("{names} names are too many for one lock: at most {most} are allowed")]
+    TooManyNames {
+        /// How many there would be.
+        names: usize,
+        /// How many there can be: [`Lock::MOST_NAMES`](crate::Lock::MOST_NAMES).
+        most: usize,
+    },
     /// More members than a lock can have.
     #[error("{members} members (names x nodes) are too many: at most {most} are allowed")]
     TooManyMembers {

@@ -274,10 +274,9 @@ impl Hold {
         self.state.lock().waiting.retain(|(k, _)| *k != key);
     }
 
-    /// The next member to renew or re-acquire, which is to be asked from now on until [`Hold::end_ask`].
-    pub(crate) fn next_due(&self, now: Time) -> Option<MemberId> {
-        let next = self.change(now, |state| state.renewal.next_ask(now));
-        next.map(|(member, _)| member)
+    /// The members to renew or re-acquire, each of which is to be asked from now on until [`Hold::end_ask`].
+    pub(crate) fn take_due(&self, now: Time) -> Vec<MemberId> {
+        self.change(now, |state| state.renewal.take_due(now, usize::MAX))
     }
 
     /// What to send to such a member now, and what it states; `None` when nothing more is to be asked.

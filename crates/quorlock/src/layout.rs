@@ -1,5 +1,6 @@
 //! Which names on which nodes a lock consists of.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,8 +177,8 @@ impl Layout {
 
     /// A name that both locks have.
     pub(crate) fn common_name(&self, other: &Layout) -> Option<&Name> {
-        self.names()
-            .find(|name| other.names().any(|other| other == *name))
+        let others: BTreeSet<&Name> = other.names().collect();
+        self.names().find(|name| others.contains(name))
     }
 
     /// What was wrong with the members that failed, did not answer in time, or are quarantined.

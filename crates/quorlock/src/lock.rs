@@ -29,6 +29,10 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// No lock has more names than this. Each costs a request to each of its nodes, and all of them must be answered
+    /// within the [member time-out](crate::LocksBuilder::member_timeout): thousands of names need a long lease.
+    pub const MOST_NAMES: usize = 10_000;
+
     pub(crate) fn new(
         client: Arc<Client>,
         layout: Result<Arc<Layout>, ConfigError>,
@@ -57,7 +61,8 @@ impl Lock {
     ///
     /// # Errors
     /// [`ConfigError::NoNames`] without locks, [`ConfigError::Name`] for a name that cannot be one,
-    /// [`ConfigError::TwoModes`] for one name in two modes.
+    /// [`ConfigError::TwoModes`] for one name in two modes, [`ConfigError::TooManyNames`] for more than
+    /// [`Lock::MOST_NAMES`].
     pub fn all(locks: impl IntoIterator<Item = Lock>) -> Result<Lock, ConfigError> {
         let locks: Vec<Lock> = locks.into_iter().collect();
         let mut parts = Vec::new();

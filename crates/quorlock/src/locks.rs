@@ -99,7 +99,7 @@ impl Locks {
     /// matter: callers that name the same locks in different orders do not block each other for ever.
     ///
     /// # Errors
-    /// [`ConfigError`] for no names, or one that cannot be one.
+    /// [`ConfigError`] for no names, more than [`Lock::MOST_NAMES`], or one that cannot be one.
     pub fn all<N: AsRef<str>>(
         &self,
         names: impl IntoIterator<Item = N>,
@@ -187,6 +187,10 @@ impl Locks {
 pub(crate) fn layout(parts: Vec<Part>) -> Result<Arc<Layout>, ConfigError> {
     if parts.is_empty() {
         return Err(ConfigError::NoNames);
+    }
+    let (names, most) = (parts.len(), Lock::MOST_NAMES);
+    if most < names {
+        return Err(ConfigError::TooManyNames { names, most });
     }
     let members = parts.iter().map(|part| part.nodes.len()).sum();
     let most = Members::MOST;

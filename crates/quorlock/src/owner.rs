@@ -1,10 +1,10 @@
 //! An identity that can enter its own locks again.
 
+mod slots;
 mod turns;
 
-use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use quorlock_core::backoff::Backoff;
 use quorlock_core::message::Mode;
@@ -20,6 +20,7 @@ use crate::lock::Lock;
 use crate::locks::Locks;
 use crate::mutex::Mutex;
 use crate::under::Under;
+use slots::{Slot, Slots};
 use turns::Turns;
 
 /// An identity: acquiring a name again through it re-enters the hold it has, instead of waiting for itself.
@@ -29,21 +30,15 @@ use turns::Turns;
 #[derive(Clone, Debug)]
 pub struct Owner {
     locks: Locks,
-    holds: Arc<Mutex<BTreeMap<Arc<str>, Arc<Slot>>>>,
+    slots: Arc<Mutex<Slots>>,
     turns: Arc<Turns>,
-}
-
-/// What one owner has of one lock.
-#[derive(Debug, Default)]
-struct Slot {
-    hold: Mutex<Weak<Hold>>,
 }
 
 impl Owner {
     pub(crate) fn new(locks: Locks) -> Self {
         Owner {
             locks,
-            holds: Arc::default(),
+            slots: Arc::default(),
             turns: Arc::default(),
         }
     }
@@ -124,22 +119,17 @@ impl Owner {
         }
     }
 
-    /// The slot of a lock, and as whom the owner writes what it is going to read. Slots that are not in use are
-    /// forgotten on the way.
+    /// The slot of a lock, and as whom the owner writes what it is going to read.
     fn slot(&self, layout: &Layout) -> Result<(Arc<Slot>, Option<Under>), AcquireError> {
-        let mut slots = self.holds.lock();
-        slots.retain(|_, slot| 1 < Arc::strong_count(slot) || slot.live().is_some());
-        if let Some(slot) = slots.get(&layout.key)
-            && slot.live().is_some()
-        {
-            return Ok((slot.clone(), None));
+        let mut slots = self.slots.lock();
+        if let Some(slot) = slots.live(layout) {
+            return Ok((slot, None));
         }
         let mut under = None;
-        for hold in slots.values().filter_map(|slot| slot.live()) {
+        for hold in slots.sharing_names(layout) {
             under = under.or(beside(&hold, layout)?);
         }
-        let slot = slots.entry(layout.key.clone()).or_default();
-        Ok((slot.clone(), under))
+        Ok((slots.slot(layout), under))
     }
 }
 
@@ -179,17 +169,6 @@ fn beside(hold: &Hold, layout: &Layout) -> Result<Option<Under>, AcquireError> {
 }
 
 impl Slot {
-    /// The hold, as long as it has guards.
-    fn live(&self) -> Option<Arc<Hold>> {
-        let hold = self.hold.lock().upgrade()?;
-        (0 < hold.count()).then_some(hold)
-    }
-
-    fn remember(&self, guard: Guard) -> Guard {
-        *self.hold.lock() = Arc::downgrade(guard.hold());
-        guard
-    }
-
     /// Enters the hold once more, if it is still held.
     async fn reenter(
         &self,

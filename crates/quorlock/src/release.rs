@@ -71,7 +71,9 @@ impl Releasing {
             calls.push(*member, call);
         }
         Ok(Some(Releasing {
-            confirming: Confirming::new(hold.layout.members.clone(), |m| claimed.contains(&m)),
+            confirming: Confirming::new(hold.layout.members.clone(), |m| {
+                claimed.binary_search(&m).is_ok()
+            }),
             calls,
             failed: Vec::new(),
             deadline: now + client.config.member_timeout(hold.lease()),

@@ -340,7 +340,7 @@ impl KeeperTask {
             match hold.status(now) {
                 Status::Held => {
                     self.adopt_late(&hold);
-                    while let Some(member) = hold.next_due(now) {
+                    for member in hold.take_due(now) {
                         let node = &hold.layout.place(member).node;
                         let next = self.lanes.ask(node, hold.clone(), member);
                         if let Some(Next::Ask(hold, member)) = next {
@@ -475,14 +475,18 @@ impl KeeperTask {
             }
         };
         let mut replies = replies.iter();
-        for Asked {
-            hold,
-            member,
-            lease,
-            sent,
-            ..
-        } in renewing
-        {
+        let mut renewing = renewing.into_iter().peekable();
+        while let Some(asked) = renewing.next() {
+            // Many names of one hold may have been renewed at once: what follows for it is asked once.
+            let next = renewing.peek();
+            let is_last = next.is_none_or(|next| !Arc::ptr_eq(&next.hold, &asked.hold));
+            let Asked {
+                hold,
+                member,
+                lease,
+                sent,
+                ..
+            } = asked;
             hold.end_ask(member);
             match replies.next() {
                 Some(reply) => {
@@ -493,7 +497,9 @@ impl KeeperTask {
                 }
                 None => hold.failed(now, member),
             }
-            self.after(&hold, now);
+            if is_last {
+                self.after(&hold, now);
+            }
         }
     }
 

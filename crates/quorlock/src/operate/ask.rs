@@ -50,7 +50,7 @@ fn patience(locks: &Locks) -> Duration {
 }
 
 /// One request to each node, with what is to be remembered of it, and what was made of the results of those that answered in time.
-async fn each<S, T>(
+async fn each<S: Copy, T>(
     locks: &Locks,
     request: impl Fn(&Node) -> Option<(Request, S)>,
     mut take: impl FnMut(&Node, S, Result<Reply, TransportError>) -> T,

@@ -1,0 +1,179 @@
+//! What an owner has of each lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+
+use quorlock_core::name::Name;
+
+use crate::guard::Guard;
+use crate::hold::Hold;
+use crate::layout::Layout;
+use crate::mutex::Mutex;
+
+/// What one owner has of one lock.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    hold: Mutex<Weak<Hold>>,
+}
+
+impl Slot {
+    /// The hold, as long as it has guards.
+    pub(super) fn live(&self) -> Option<Arc<Hold>> {
+        let hold = self.hold.lock().upgrade()?;
+        (0 < hold.count()).then_some(hold)
+    }
+
+    pub(super) fn remember(&self, guard: Guard) -> Guard {
+        *self.hold.lock() = Arc::downgrade(guard.hold());
+        guard
+    }
+}
+
+/// The slots of one owner, by the keys of their locks and by the names that these have. An acquisition looks at those
+/// only that have a name of its lock: an owner may have thousands of holds.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    slots: BTreeMap<Arc<str>, Filed>,
+    by_name: BTreeMap<Name, BTreeSet<Arc<str>>>,
+    swept_at_len: usize,
+    #[cfg(test)]
+    looked_at: usize,
+}
+
+#[derive(Debug)]
+struct Filed {
+    slot: Arc<Slot>,
+    names: Box<[Name]>,
+}
+
+impl Filed {
+    /// Whether it has a live hold, or an acquisition is under way that will fill it.
+    fn is_in_use(&self) -> bool {
+        1 < Arc::strong_count(&self.slot) || self.slot.live().is_some()
+    }
+}
+
+impl Slots {
+    /// The slot of this very lock, if it has a live hold.
+    pub(super) fn live(&self, layout: &Layout) -> Option<Arc<Slot>> {
+        let filed = self.slots.get(&layout.key)?;
+        filed.slot.live().map(|_| filed.slot.clone())
+    }
+
+    /// The live holds that have a name of this lock, in the order of their keys. Slots with such a name that are not in
+    /// use are forgotten on the way.
+    pub(super) fn sharing_names(&mut self, layout: &Layout) -> Vec<Arc<Hold>> {
+        let names = layout.names();
+        let keys = names.filter_map(|name| self.by_name.get(name)).flatten();
+        let keys: BTreeSet<Arc<str>> = keys.cloned().collect();
+        let mut holds = Vec::new();
+        for key in keys {
+            #[cfg(test)]
+            {
+                self.looked_at += 1;
+            }
+            let Some(filed) = self.slots.get(&key) else {
+                continue;
+            };
+            match filed.slot.live() {
+                Some(hold) => holds.push(hold),
+                None if filed.is_in_use() => {}
+                None => self.remove(&key),
+            }
+        }
+        holds
+    }
+
+    /// The slot of this lock, which is made if there is none.
+    pub(super) fn slot(&mut self, layout: &Layout) -> Arc<Slot> {
+        if let Some(filed) = self.slots.get(&layout.key) {
+            return filed.slot.clone();
+        }
+        self.sweep();
+        let slot = Arc::<Slot>::default();
+        let names: Box<[Name]> = layout.names().cloned().collect();
+        for name in &names {
+            let keys = self.by_name.entry(name.clone()).or_default();
+            keys.insert(layout.key.clone());
+        }
+        let filed = Filed {
+            slot: slot.clone(),
+            names,
+        };
+        self.slots.insert(layout.key.clone(), filed);
+        slot
+    }
+
+    /// Forgets what is not in use whenever the number of slots has doubled, so that memory follows what is held and
+    /// each acquisition pays for its own.
+    fn sweep(&mut self) {
+        const FEW: usize = 64;
+        if self.slots.len() < 2 * self.swept_at_len + FEW {
+            return;
+        }
+        let unused = self.slots.iter().filter(|(_, filed)| !filed.is_in_use());
+        let unused: Vec<Arc<str>> = unused.map(|(key, _)| key.clone()).collect();
+        for key in &unused {
+            self.remove(key);
+        }
+        self.swept_at_len = self.slots.len();
+    }
+
+    fn remove(&mut self, key: &Arc<str>) {
+        let Some(filed) = self.slots.remove(key) else {
+            return;
+        };
+        for name in &filed.names {
+            if let Some(keys) = self.by_name.get_mut(name) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_name.remove(name);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test waits by itself")]
+mod tests {
+    use crate::{EmbeddedNode, Locks};
+
+    /// Each looks at what shares a name with it, not at all that the owner holds.
+    #[tokio::test(start_paused = true)]
+    async fn an_acquisition_looks_only_at_holds_that_share_a_name_with_it() {
+        let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+        let owner = locks.owner();
+        let mut guards = Vec::new();
+        for number in 0..500 {
+            let lock = owner.lock(format!("held:{number}"));
+            guards.push(lock.acquire().await.unwrap());
+        }
+        assert_eq!(owner.slots.lock().looked_at, 0);
+        for number in 0..500 {
+            let names = ["shared".to_owned(), format!("other:{number}")];
+            let lock = owner.all(names).unwrap();
+            lock.acquire().await.unwrap().release().await.unwrap();
+        }
+        // Each of them meets the one before, and forgets it.
+        assert_eq!(owner.slots.lock().looked_at, 499);
+        let overlapping = owner.all(["held:7", "free"]).unwrap();
+        assert!(matches!(
+            overlapping.try_acquire().await,
+            Err(crate::AcquireError::Overlap { held, .. }) if held == "held:7"
+        ));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slots_of_released_locks_are_forgotten() {
+        let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+        let owner = locks.owner();
+        for number in 0..2_000 {
+            let lock = owner.lock(format!("brief:{number}"));
+            lock.acquire().await.unwrap().release().await.unwrap();
+        }
+        let slots = owner.slots.lock();
+        assert!(slots.slots.len() <= 65, "{}", slots.slots.len());
+        assert_eq!(slots.by_name.len(), slots.slots.len());
+    }
+}
