@@ -38,9 +38,9 @@ impl RedisTransport {
         let mut info = String::new();
         let wait = self.wait();
         let needs_disk = wait.is_some_and(Wait::needs_disk);
-        let sections = ["server", "replication", "persistence"];
-        for section in &sections[..if needs_disk { 3 } else { 2 }] {
-            match self.command(redis::cmd("INFO").arg(*section)).await {
+        let persistence = needs_disk.then_some("persistence");
+        for section in ["server", "replication"].into_iter().chain(persistence) {
+            match self.command(redis::cmd("INFO").arg(section)).await {
                 Ok(Value::BulkString(text)) => info.push_str(&String::from_utf8_lossy(&text)),
                 Ok(Value::SimpleString(text)) => info.push_str(&text),
                 Ok(Value::VerbatimString { text, .. }) => info.push_str(&text),

@@ -67,7 +67,7 @@ impl Connect for Network {
             Endpoint::Tcp { host, port } => Box::pin(async move {
                 let addresses = tokio::net::lookup_host((host, port)).await?;
                 let addresses = race::by_turns(addresses);
-                let stream = race::race(addresses, |address| TcpStream::connect(address)).await?;
+                let stream = race::race(addresses, TcpStream::connect).await?;
                 tune(&stream)?;
                 Ok(Box::new(stream) as Box<dyn ByteStream>)
             }),

@@ -1,4 +1,5 @@
 //! Fair locks taken together with others: what they cost, and what they leave to those who want one of them alone.
+#![allow(clippy::print_stdout, reason = "the figures of a run, for --nocapture")]
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
