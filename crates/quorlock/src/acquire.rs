@@ -150,7 +150,7 @@ impl Acquiring {
         let State::Queued(place) = &mut self.state else {
             return Step::Again;
         };
-        if self.client.is_closed() {
+        if self.client.is_closed() || self.wanted.layout.is_closed() {
             return Step::End(Err(AcquireError::Closed));
         }
         self.waits.since.get_or_insert_with(|| self.client.now());

@@ -193,6 +193,11 @@ impl Attempt {
         matches!(self.machine.step(), Step::Ask(_))
     }
 
+    /// Whether one of the clients was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed() || self.wanted.layout.is_closed()
+    }
+
     /// When the first round began that failed since a quorum last answered.
     pub(crate) fn failing_since(&self) -> Option<Time> {
         self.machine.failing_since()
@@ -209,7 +214,7 @@ impl Attempt {
         waits: Waits,
     ) -> Poll<Result<Arc<Hold>, AcquireError>> {
         loop {
-            if self.client.is_closed() {
+            if self.is_closed() {
                 return Poll::Ready(Err(AcquireError::Closed));
             }
             if let Some(ears) = &mut self.ears {

@@ -1,13 +1,14 @@
 //! What all locks of one client share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use quorlock_core::owner::{ClientId, OwnerId};
 use quorlock_core::time::Time;
 
 use crate::config::Config;
 use crate::keeper::Keeper;
+use crate::party::Party;
 use crate::queue::Queues;
 use crate::runtime::Runtime;
 
@@ -19,13 +20,18 @@ pub(crate) struct Client {
     pub(crate) queues: Queues,
     id: ClientId,
     next_number: AtomicU64,
-    is_closed: AtomicBool,
+    pub(crate) party: Arc<Party>,
     attempts: AtomicUsize,
 }
 
 impl Client {
     /// A client with an identity of its own, and its keeper's task.
-    pub(crate) fn new(config: Config, runtime: Arc<dyn Runtime>, keeper: Arc<Keeper>) -> Self {
+    pub(crate) fn new(
+        config: Config,
+        runtime: Arc<dyn Runtime>,
+        keeper: Arc<Keeper>,
+        party: Arc<Party>,
+    ) -> Self {
         let bits = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
         Client {
             keeper,
@@ -33,7 +39,7 @@ impl Client {
             queues: Queues::default(),
             id: ClientId::from_random(bits),
             next_number: AtomicU64::new(1),
-            is_closed: AtomicBool::new(false),
+            party,
             attempts: AtomicUsize::new(0),
             runtime,
         }
@@ -53,7 +59,7 @@ impl Client {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire) || self.keeper.is_dead()
+        self.party.is_closed() || self.keeper.is_dead()
     }
 
     /// An acquisition has begun.
@@ -76,9 +82,14 @@ impl Client {
 
     /// Ends every acquisition; what is held is the keeper's to give back.
     pub(crate) fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
+        self.party.close();
         self.queues.close();
         self.keeper.close();
+        // Locks of others that have its nodes among their members end, too.
+        for driver in self.party.drivers() {
+            driver.queues.close();
+            driver.keeper.close_others();
+        }
     }
 }
 

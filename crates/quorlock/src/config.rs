@@ -417,7 +417,7 @@ impl LocksBuilder {
         let party = Arc::new(Party::new(&config));
         let nodes = peers(nodes, watching, margin, &keeper, &runtime, &party);
         keeper.start(&runtime, nodes.clone());
-        let client = Arc::new(Client::new(config, runtime, keeper));
+        let client = Arc::new(Client::new(config, runtime, keeper, party));
         Ok(Locks::new(client, nodes, threshold))
     }
 }

@@ -76,6 +76,9 @@ struct Inner {
     is_finishing: bool,
     is_idle: bool,
     waiting_for_idle: Vec<Waker>,
+    /// Claims may be left of locks of which another client was closed, and who waits for their end.
+    is_closing_others: bool,
+    waiting_for_others: Vec<Waker>,
 }
 
 #[derive(Debug)]
@@ -299,7 +302,7 @@ impl Keeper {
                 return false;
             }
             let due = inner.schedule(hold);
-            inner.is_closing |= inner.is_closed;
+            inner.is_closing |= inner.is_closed || hold.layout.is_closed();
             inner.is_closing || due.min(now + TICK) < inner.wakes_at
         });
         if !is_kept {
@@ -418,6 +421,25 @@ impl Keeper {
             inner.is_closed = true;
             true
         });
+    }
+
+    /// Gives back what is held with another client that was closed.
+    pub(crate) fn close_others(&self) {
+        self.with(|inner| {
+            inner.is_closing = true;
+            inner.is_closing_others = true;
+            true
+        });
+    }
+
+    /// Whether that has been done; if not, the task of `waker` is woken when it has.
+    pub(crate) fn has_closed_others(&self, waker: &Waker) -> bool {
+        let mut inner = self.inner.lock();
+        let is_done = self.is_dead() || !inner.is_closing_others;
+        if !is_done && !inner.waiting_for_others.iter().any(|w| w.will_wake(waker)) {
+            inner.waiting_for_others.push(waker.clone());
+        }
+        is_done
     }
 
     /// The client is gone: ends the task when nothing is left to do.

@@ -24,6 +24,8 @@ pub(crate) struct Layout {
     pub(crate) members: Arc<Members>,
     places: Box<[Place]>,
     pub(crate) parts: Box<[Part]>,
+    /// The clients of members beside that of the first member. Mostly there are none.
+    others: Box<[Arc<Party>]>,
     /// Equal for equal locks of one client.
     pub(crate) key: Arc<str>,
 }
@@ -107,7 +109,17 @@ impl Layout {
                 group,
             }));
         }
+        let mut others: Vec<Arc<Party>> = Vec::new();
+        let mut nodes = parts.iter().filter_map(|part| part.nodes.first());
+        let first = nodes.next().map(|node| &node.party);
+        for party in nodes.map(|node| &node.party) {
+            let is_known = |known: &Arc<Party>| Arc::ptr_eq(known, party);
+            if !first.is_some_and(is_known) && !others.iter().any(is_known) {
+                others.push(party.clone());
+            }
+        }
         Layout {
+            others: others.into(),
             members: Arc::new(Members::new(parts.iter().map(|part| part.threshold))),
             places: places.into(),
             parts: parts.into(),
@@ -115,10 +127,11 @@ impl Layout {
         }
     }
 
-    /// The clients whose nodes are members, the same one several times if it has several names here.
+    /// The clients whose nodes are members.
     pub(crate) fn parties(&self) -> impl Iterator<Item = &Arc<Party>> {
-        let nodes = self.parts.iter().filter_map(|part| part.nodes.first());
-        nodes.map(|node| &node.party)
+        let first = self.parts.first().and_then(|part| part.nodes.first());
+        let first = first.map(|node| &node.party).into_iter();
+        first.chain(self.others.iter())
     }
 
     /// Checks a lease against the settings of every client. A node that has forgotten everything is trusted again after
@@ -142,6 +155,11 @@ impl Layout {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a client of one of its members was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.parties().any(|party| party.is_closed())
     }
 
     /// For how long the lock may be held, by the settings of every client.

@@ -26,6 +26,8 @@ pub struct Lock {
     owner: Option<Owner>,
     lease: Option<Duration>,
     wait: Option<Duration>,
+    /// The other clients of its members. They watch their nodes for as long as it lives.
+    others: Vec<Arc<Client>>,
 }
 
 impl Lock {
@@ -44,6 +46,7 @@ impl Lock {
             owner,
             lease: None,
             wait: None,
+            others: Vec::new(),
         }
     }
 
@@ -53,6 +56,7 @@ impl Lock {
     /// Every client's other settings count for its own names: no lease is longer than the shortest
     /// [`longest_lease`](crate::LocksBuilder::longest_lease) among them, no hold lasts longer than the shortest
     /// [`max_hold`](crate::LocksBuilder::max_hold), and each one's nodes keep its token counters for as long as it says.
+    /// When any of them is closed, the lock ends.
     ///
     /// A fair lock among them is asked for before the rest, and the others only when its turn has come: until then they
     /// are left to others, and the place in its queue stays. If another lock is held then, the fair one is given back,
@@ -70,9 +74,22 @@ impl Lock {
             let layout = lock.layout.as_ref().map_err(ConfigError::clone)?;
             parts.extend(layout.parts.iter().cloned());
         }
+        let client = &locks.first().ok_or(ConfigError::NoNames)?.client;
+        let mut others: Vec<Arc<Client>> = Vec::new();
+        for lock in &locks {
+            for other in [&lock.client].into_iter().chain(&lock.others) {
+                let is_new = !others.iter().any(|known| Arc::ptr_eq(known, other));
+                if is_new && !Arc::ptr_eq(other, client) {
+                    other.party.driven_by(client);
+                    others.push(other.clone());
+                }
+            }
+        }
+        let layout = Ok(layout(parts)?);
         let first = locks.into_iter().next().ok_or(ConfigError::NoNames)?;
         Ok(Lock {
-            layout: Ok(layout(parts)?),
+            layout,
+            others,
             ..first
         })
     }
@@ -190,6 +207,9 @@ impl Lock {
             None => (LeaseSource::WatchdogLease, config.watchdog_lease),
         };
         let layout = self.layout()?.clone();
+        if layout.is_closed() {
+            return Err(AcquireError::Closed);
+        }
         layout.check(of, lease)?;
         let wanted = Wanted {
             layout,

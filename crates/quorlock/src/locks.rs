@@ -157,7 +157,8 @@ impl Locks {
     }
 
     /// Gives back everything that is held, ends every acquisition with [`Closed`](crate::AcquireError::Closed), and
-    /// waits until nothing is under way any more. Guards that are still out are lost.
+    /// waits until nothing is under way any more. Guards that are still out are lost. So are locks over several clients that
+    /// have names of this one ([`Lock::all`]).
     ///
     /// It is bounded by the nodes' call time-outs and a few repetitions. An acquisition whose future is neither polled
     /// nor dropped is waited for no longer than its nodes are given to answer.
@@ -167,13 +168,17 @@ impl Locks {
     pub async fn close(&self) {
         let client = &self.client;
         client.close();
+        let drivers = client.party.drivers();
         let patience = client.config.member_timeout(client.config.watchdog_lease);
         let patience = client.now() + patience;
         let mut timer = client.runtime.timer();
         poll_fn(|cx| {
             let is_idle = client.keeper.is_idle(cx.waker());
             let is_over = !client.has_attempts() || timer.poll_until(cx, patience).is_ready();
-            if is_idle && is_over {
+            // All of them are asked, so that each wakes this task.
+            let left = drivers.iter();
+            let left = left.filter(|driver| !driver.keeper.has_closed_others(cx.waker()));
+            if left.count() == 0 && is_idle && is_over {
                 Poll::Ready(())
             } else {
                 Poll::Pending

@@ -1,12 +1,16 @@
 //! What a client states for its own nodes, also where a lock of another client has them among its members.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use quorlock_core::fencing::Fence;
 use quorlock_core::message::Retention;
 use quorlock_core::time::{WallMillis, millis_of};
 
+use crate::client::Client;
 use crate::config::Config;
+use crate::mutex::Mutex;
 
 /// A client as a party to locks over several clients: its settings hold for its own members, whoever drives the lock.
 #[derive(Debug)]
@@ -15,6 +19,9 @@ pub(crate) struct Party {
     pub(crate) longest_lease: Duration,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) retention: Retention,
+    is_closed: AtomicBool,
+    /// Other clients, which drive locks that have its nodes among their members.
+    drivers: Mutex<Vec<Weak<Client>>>,
 }
 
 impl Party {
@@ -23,7 +30,33 @@ impl Party {
             longest_lease: config.longest_lease,
             max_hold: config.max_hold,
             retention: config.retention,
+            is_closed: AtomicBool::new(false),
+            drivers: Mutex::default(),
         }
+    }
+
+    /// Another client drives a lock that has its nodes among the members.
+    pub(crate) fn driven_by(&self, driver: &Arc<Client>) {
+        let mut drivers = self.drivers.lock();
+        drivers.retain(|known| 0 < known.strong_count());
+        let driver = Arc::downgrade(driver);
+        if !drivers.iter().any(|known| known.ptr_eq(&driver)) {
+            drivers.push(driver);
+        }
+    }
+
+    pub(crate) fn drivers(&self) -> Vec<Arc<Client>> {
+        let drivers = self.drivers.lock();
+        drivers.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Its nodes are not used any more.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
     }
 
     /// How its nodes choose the token of a new hold.

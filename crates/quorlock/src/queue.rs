@@ -419,8 +419,10 @@ impl Queues {
                 let mut state = queue.state.lock();
                 let waiters: Vec<_> = state.line.all().cloned().collect();
                 let attempt = match &state.attempt {
-                    Shelf::Here(_) => std::mem::take(&mut state.attempt),
-                    Shelf::Empty | Shelf::Taken => Shelf::Empty,
+                    Shelf::Here(attempt) if attempt.is_closed() => {
+                        std::mem::take(&mut state.attempt)
+                    }
+                    Shelf::Here(_) | Shelf::Empty | Shelf::Taken => Shelf::Empty,
                 };
                 (waiters, attempt)
             };

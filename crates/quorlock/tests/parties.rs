@@ -97,3 +97,61 @@ async fn token_counters_are_kept_for_as_long_as_their_own_client_says() {
     assert_eq!(a.stored_token(&Name::new("a").unwrap()), None);
     assert!(b.stored_token(&Name::new("b").unwrap()).is_some());
 }
+
+/// A lock of two clients, of which either is closed: the hold ends, and its claims are given back on all nodes.
+#[tokio::test(start_paused = true)]
+async fn a_closed_client_ends_the_holds_that_it_has_a_part_in() {
+    for closed in [0, 1] {
+        let (a, b) = (EmbeddedNode::new(), EmbeddedNode::new());
+        let clients = [&a, &b].map(|node| Locks::on_node(node.clone()).unwrap());
+        let both = Lock::all([clients[0].lock("a"), clients[1].lock("b")]).unwrap();
+        let held = both.acquire().await.unwrap();
+        let own = clients[1 - closed].lock("own").acquire().await.unwrap();
+        clients[closed].close().await;
+        assert!(!held.is_held(), "client {closed}");
+        assert_eq!(held.lost().await, Lost::Closed);
+        for node in [&a, &b] {
+            assert!(!node.names().iter().any(|name| name.as_str() != "own"));
+        }
+        // The other client goes on with what is its own alone.
+        assert!(own.is_held());
+        assert_eq!(both.acquire().await.unwrap_err(), AcquireError::Closed);
+    }
+}
+
+/// The same of an acquisition that waits, and of a try that is under way.
+#[tokio::test(start_paused = true)]
+async fn a_closed_client_ends_the_acquisitions_that_it_has_a_part_in() {
+    let (a, b) = (EmbeddedNode::new(), EmbeddedNode::new());
+    let first = Locks::on_node(a.clone()).unwrap();
+    let second = Locks::on_node(b.clone()).unwrap();
+    let other = Locks::on_node(a.clone()).unwrap();
+    let held = other.lock("a").acquire().await.unwrap();
+    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    let waits: Vec<_> = (0..3)
+        .map(|_| {
+            let both = both.clone();
+            tokio::spawn(async move { both.acquire().await.map(drop) })
+        })
+        .collect();
+    sleep(S(1)).await;
+    let began = Instant::now();
+    second.close().await;
+    for wait in waits {
+        assert_eq!(wait.await.unwrap(), Err(AcquireError::Closed));
+    }
+    assert!(began.elapsed() < S(1), "{:?}", began.elapsed());
+    assert!(held.is_held());
+    assert_eq!(b.names(), []);
+}
+
+/// The second client is used by the lock alone. Its nodes are watched all the same.
+#[tokio::test(start_paused = true)]
+async fn a_lock_keeps_the_clients_of_its_members() {
+    let first = alone(Locks::builder());
+    let second = brief().on_nodes(nodes(3)).unwrap();
+    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    drop(second);
+    let both = both.lease(S(2)).wait(S(10));
+    assert!(both.acquire().await.unwrap().is_held());
+}

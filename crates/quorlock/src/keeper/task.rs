@@ -145,8 +145,10 @@ impl KeeperTask {
                 std::mem::swap(&mut self.mail, &mut inner.inbox);
             }
             let is_closing = std::mem::take(&mut inner.is_closing);
+            let is_closed = inner.is_closed;
             let holds = inner.holds.values().map(|kept| kept.hold.clone());
-            is_closing.then(|| holds.collect())
+            let closing = holds.filter(|hold| is_closed || hold.layout.is_closed());
+            is_closing.then(|| closing.collect())
         };
         if !self.mail.is_empty() {
             self.read_mail(now);
@@ -553,12 +555,30 @@ impl KeeperTask {
         inner.is_idle = is_idle;
         let waiting = (is_idle && inner.holds.is_empty())
             .then(|| std::mem::take(&mut inner.waiting_for_idle));
+        let others = (inner.is_closing_others && !self.has_closed_members(&inner)).then(|| {
+            inner.is_closing_others = false;
+            std::mem::take(&mut inner.waiting_for_others)
+        });
         let is_over = is_idle && inner.is_finishing && Inner::is_empty(&inner);
         drop(inner);
-        if let Some(waiting) = waiting {
+        for waiting in [waiting, others].into_iter().flatten() {
             waiting.into_iter().for_each(Waker::wake);
         }
         (!is_over).then_some(at)
+    }
+}
+
+impl KeeperTask {
+    /// Whether claims may be left of locks of which another client was closed.
+    fn has_closed_members(&self, inner: &Inner) -> bool {
+        let mut holds = inner.holds.values();
+        inner.is_closing
+            || !inner.inbox.is_empty()
+            || holds.any(|kept| kept.hold.layout.is_closed())
+            || self
+                .orphans
+                .values()
+                .any(|orphan| orphan.node.party.is_closed())
     }
 }
 
