@@ -13,7 +13,7 @@ use crate::attempt::{Attempt, Waits, Wanted};
 use crate::client::Client;
 use crate::error::AcquireError;
 use crate::hold::Hold;
-use crate::queue::{Company, Queue, Turn, Waiter};
+use crate::queue::{Company, Key, Queue, Turn, Waiter};
 use crate::runtime::Timer;
 use crate::telemetry;
 
@@ -31,6 +31,8 @@ enum State {
     New,
     /// A try stands in no queue: it does not wait.
     Trying(Box<Attempt>),
+    /// A reader that finds nobody waiting asks by itself: readers share the name, and need no turn.
+    Entering(Box<Attempt>),
     Queued(Place),
     Done,
 }
@@ -58,27 +60,46 @@ impl Acquiring {
     fn begin(&mut self) {
         self.state = if self.wanted.patience == Patience::Try {
             State::Trying(attempt(&self.client, &self.wanted))
+        } else if self.wanted.is_shared() && !self.client.queues.has(&self.key(0)) {
+            self.enter()
         } else {
-            // A place in a node's queue is one waiter's, and only its writer reads under a write lock.
-            let is_alone = self.wanted.layout.has(Mode::Fair) || self.wanted.under.is_some();
-            let alone = match is_alone {
-                true => self.client.next_owner().number,
-                false => 0,
-            };
-            let key = (
-                self.wanted.layout.key.clone(),
-                self.wanted.lease,
-                self.wanted.is_watched,
-                alone,
-            );
-            let (queue, waiter) = self.client.queues.join(key, &self.client.keeper);
-            State::Queued(Place {
-                queue,
-                waiter,
-                attempt: None,
-                timer: None,
-            })
+            self.join()
         };
+    }
+
+    /// Tries once, without a place in the queue.
+    fn enter(&self) -> State {
+        let wanted = Wanted {
+            patience: Patience::Try,
+            ..self.wanted.clone()
+        };
+        State::Entering(attempt(&self.client, &wanted))
+    }
+
+    fn key(&self, alone: u64) -> Key {
+        (
+            self.wanted.layout.key.clone(),
+            self.wanted.lease,
+            self.wanted.is_watched,
+            alone,
+        )
+    }
+
+    fn join(&self) -> State {
+        // A place in a node's queue is one waiter's, and only its writer reads under a write lock.
+        let is_alone = self.wanted.layout.has(Mode::Fair) || self.wanted.under.is_some();
+        let alone = match is_alone {
+            true => self.client.next_owner().number,
+            false => 0,
+        };
+        let key = self.key(alone);
+        let (queue, waiter) = self.client.queues.join(key, &self.client.keeper);
+        State::Queued(Place {
+            queue,
+            waiter,
+            attempt: None,
+            timer: None,
+        })
     }
 
     /// Leaves the queue; the attempt stays for the next waiter, or ends.
@@ -99,12 +120,29 @@ impl Acquiring {
                 Poll::Pending => Step::Wait,
                 Poll::Ready(result) => Step::End(result),
             },
+            State::Entering(attempt) => match attempt.poll(cx, self.waits) {
+                Poll::Pending => Step::Wait,
+                Poll::Ready(Ok(hold)) => Step::End(Ok(hold)),
+                Poll::Ready(Err(error @ (AcquireError::Closed | AcquireError::Config(_)))) => {
+                    Step::End(Err(error))
+                }
+                Poll::Ready(Err(_)) => {
+                    // A writer is in the way, or too few nodes answer: one of those who wait asks on behalf of all.
+                    self.state = self.join();
+                    Step::Again
+                }
+            },
             State::Queued(place) => match place.queue.turn(&place.waiter, cx) {
                 Turn::Lead(attempt, company) => self.lead(cx, attempt, company),
                 Turn::Follow(failing_since) => self.follow(cx, failing_since),
                 Turn::Rejoin => {
                     self.leave();
                     self.begin();
+                    Step::Again
+                }
+                Turn::Enter => {
+                    self.leave();
+                    self.state = self.enter();
                     Step::Again
                 }
                 Turn::Fail(error) => Step::End(Err(error)),
@@ -142,6 +180,10 @@ impl Acquiring {
             && attempt.has_given_up()
         {
             self.client.queues.fail(&place.queue, &place.waiter, error);
+        }
+        if result.is_ok() && self.wanted.is_shared() {
+            // The writer has left. Should one come in after the other, the last of 200 would wait for 200 rounds.
+            self.client.queues.open(&place.queue, &place.waiter);
         }
         Step::End(result)
     }

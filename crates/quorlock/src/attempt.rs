@@ -45,6 +45,12 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// Whether any number of owners can have it at once. (Only its writer reads under a write lock.)
+    pub(crate) fn is_shared(&self) -> bool {
+        let mut parts = self.layout.parts.iter();
+        self.under.is_none() && parts.all(|part| part.mode == Mode::Read)
+    }
+
     /// How a name is asked for in this mode.
     fn access(&self, mode: Mode, client: &Client) -> Access {
         match mode {

@@ -86,6 +86,8 @@ struct Waiting {
 enum Standing {
     #[default]
     InLine,
+    /// It shares the lock with the leader, which has it.
+    LetIn,
     /// It led, and did not come when it was woken.
     PassedOver,
     /// The leader has failed on behalf of all.
@@ -111,6 +113,8 @@ pub(crate) enum Turn {
     Lead(Option<Box<Attempt>>, Company),
     /// Wait. Rounds fail since this time, if they do.
     Follow(Option<Time>),
+    /// Ask by itself: nobody is in the way any more.
+    Enter,
     /// Join anew, at the end: others have gone on.
     Rejoin,
     /// The leader has failed on behalf of all.
@@ -162,8 +166,8 @@ impl Waiter {
         std::mem::take(&mut waiting.standing)
     }
 
-    fn fail(&self, error: &AcquireError) {
-        self.0.lock().standing = Standing::Failed(error.clone());
+    fn dismiss(&self, standing: Standing) {
+        self.0.lock().standing = standing;
         self.wake();
     }
 
@@ -180,6 +184,7 @@ impl Queue {
     pub(crate) fn turn(&self, waiter: &Arc<Waiter>, cx: &Context<'_>) -> Turn {
         match waiter.register(cx) {
             Standing::InLine => {}
+            Standing::LetIn => return Turn::Enter,
             Standing::PassedOver => return Turn::Rejoin,
             Standing::Failed(error) => return Turn::Fail(error),
         }
@@ -396,6 +401,16 @@ impl Queues {
 
     /// The leader has failed in a way that its followers would repeat: they fail with it.
     pub(crate) fn fail(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>, error: &AcquireError) {
+        self.dismiss(queue, leader, || Standing::Failed(error.clone()));
+    }
+
+    /// The leader of those who share a lock has it: they ask by themselves, all at once.
+    pub(crate) fn open(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>) {
+        self.dismiss(queue, leader, || Standing::LetIn);
+    }
+
+    /// Sends everybody away who stands behind the leader.
+    fn dismiss(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>, standing: impl Fn() -> Standing) {
         let line = {
             let mut queues = self.0.lock();
             let mut state = queue.state.lock();
@@ -406,8 +421,13 @@ impl Queues {
             std::mem::take(&mut state.line)
         };
         for waiter in line.all().filter(|waiter| !Arc::ptr_eq(waiter, leader)) {
-            waiter.fail(error);
+            waiter.dismiss(standing());
         }
+    }
+
+    /// Whether anybody waits.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.0.lock().contains_key(key)
     }
 
     /// Wakes every waiter, to see that the client was closed, and ends the attempts that no waiter polls just now:

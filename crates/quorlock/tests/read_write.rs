@@ -447,3 +447,44 @@ async fn a_read_lock_is_entered_a_thousand_times_and_no_more() {
         guards.push(owner.lock("b").acquire().await.unwrap());
     }
 }
+
+/// Two hundred readers of one name in one process: they share it, and need not wait for each other's round trips.
+#[tokio::test(start_paused = true)]
+async fn readers_of_one_process_come_in_together() {
+    let node = EmbeddedNode::new().latency(Duration::from_millis(20));
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let begin = |count: usize| {
+        let one = || {
+            let lock = locks.read("a");
+            tokio::spawn(async move { lock.acquire().await.unwrap() })
+        };
+        (0..count).map(|_| one()).collect::<Vec<_>>()
+    };
+    let began = Instant::now();
+    let mut guards = Vec::new();
+    for reader in begin(200) {
+        guards.push(reader.await.unwrap());
+    }
+    let took = began.elapsed();
+    assert!(took < SECOND / 10, "on a free name: {took:?}");
+    drop(guards);
+    sleep(SECOND).await;
+
+    // Behind a writer one of them asks on behalf of all.
+    let writer = locks.write("a").acquire().await.unwrap();
+    let first = begin(1);
+    sleep(SECOND).await;
+    let before = node.executed();
+    let readers = begin(199);
+    sleep(3 * SECOND).await;
+    assert_eq!(node.executed(), before);
+    writer.release().await.unwrap();
+    let began = Instant::now();
+    let mut guards = Vec::new();
+    for reader in first.into_iter().chain(readers) {
+        guards.push(reader.await.unwrap());
+    }
+    let took = began.elapsed();
+    assert!(took < SECOND / 10, "behind a writer: {took:?}");
+    assert_eq!(node.readers(&name()).len(), 200);
+}
