@@ -56,12 +56,12 @@ fn the_catalog_has_every_part() {
 fn pages() -> Vec<(String, String)> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src");
     let files = std::fs::read_dir(&docs)
-        .unwrap()
-        .map(|file| file.unwrap().path());
+        .expect("it can be read")
+        .map(|file| file.expect("it can be read").path());
     let pages = files.filter(|path| path.extension().is_some_and(|ext| ext == "md"));
     let readme = docs.join("../../README.md");
     let read = |path: PathBuf| {
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = std::fs::read_to_string(&path).expect("it can be read");
         (path.display().to_string(), text)
     };
     pages.chain([readme]).map(read).collect()

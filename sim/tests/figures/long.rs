@@ -9,23 +9,33 @@ use serde_json::Value;
 
 use crate::results::{Figures, Results, root};
 
-/// Runs what is asked for: `all`, or some of these names with commas between.
-pub(crate) fn write(asked: &str, commit: &str) {
-    let parts: [(&'static str, fn(&'static str) -> Results); 5] = [
+/// One command, by the name of its results.
+type Part = fn(&'static str) -> Results;
+
+/// Runs what is asked for: `all`, or some of these names with commas between. One that fails leaves the others to go on:
+/// its old results stay, and the names of those that failed come back.
+#[expect(clippy::print_stderr, reason = "minutes pass")]
+#[expect(clippy::disallowed_methods, reason = "it says how long they were")]
+pub(crate) fn write(asked: &str, commit: &str) -> Vec<String> {
+    let parts: [(&'static str, Part); 5] = [
         ("exhaustive", exhaustive),
         ("conformance", conformance),
         ("matrix", matrix),
         ("speed", speed),
         ("locks", locks),
     ];
+    let mut failed = Vec::new();
     for (name, run) in parts {
         if asked == "all" || asked.split(',').any(|word| word == name) {
             eprintln!("{name}: begins");
             let began = Instant::now();
-            run(name).write(commit);
+            if std::panic::catch_unwind(|| run(name).write(commit)).is_err() {
+                failed.push(format!("{name}: failed, see above"));
+            }
             eprintln!("{name}: took {} s", began.elapsed().as_secs());
         }
     }
+    failed
 }
 
 /// What a command prints, with its progress on the terminal.

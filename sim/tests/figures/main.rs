@@ -5,6 +5,11 @@
 //! `docs/regenerate.sh` runs all of them again (`QUORLOCK_FIGURES=all`) and writes results and pages;
 //! `QUORLOCK_FIGURES=quick` writes the quick ones alone.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "of JSON: what is not there is null"
+)]
+
 mod long;
 mod pages;
 mod quick;
@@ -37,7 +42,7 @@ fn pages_say_what_commands_print() {
         }
     }
     if let Some(asked) = asked.as_deref().filter(|asked| *asked != "quick") {
-        long::write(asked, &commit);
+        stale.extend(long::write(asked, &commit));
     }
     let figures = results::all();
     for (path, page) in pages::all() {

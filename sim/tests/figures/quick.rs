@@ -25,7 +25,11 @@ pub(crate) fn sim(arguments: &[&str]) -> String {
 
 /// How many scenarios and variants there are, and how they are numbered.
 fn catalog() -> Results {
-    let ids: Vec<String> = built_in().unwrap().into_iter().map(|s| s.id).collect();
+    let ids: Vec<String> = built_in()
+        .expect("it works")
+        .into_iter()
+        .map(|s| s.id)
+        .collect();
     let mut figures = Figures::new();
     for prefix in ["S", "R", "M", "Q", "F", "L"] {
         let numbers = ids
@@ -40,7 +44,11 @@ fn catalog() -> Results {
     let (first, last) = ends.expect("models");
     figures.insert("V".to_owned(), format!("V-{first} to V-{last}"));
     figures.insert("scenarios".to_owned(), ids.len().to_string());
-    let cases: usize = built_in().unwrap().iter().map(|s| s.cases.len()).sum();
+    let cases: usize = built_in()
+        .expect("it works")
+        .iter()
+        .map(|s| s.cases.len())
+        .sum();
     figures.insert("cases".to_owned(), cases.to_string());
     let wrong = Variant::ALL
         .iter()
@@ -84,11 +92,11 @@ fn tutorial() -> Results {
         panic!("{} blocks", blocks.len())
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tutorial");
-    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir_all(&folder).expect("it works");
     let file = folder.join("restart.toml");
     let run = |parts: &[&str], flags: &[&str]| {
-        std::fs::write(&file, parts.join("\n")).unwrap();
-        let arguments = ["scenarios", file.to_str().unwrap()];
+        std::fs::write(&file, parts.join("\n")).expect("it works");
+        let arguments = ["scenarios", file.to_str().expect("it works")];
         sim(&[&arguments[..], flags].concat())
     };
     let mut figures = Figures::new();
@@ -109,7 +117,7 @@ fn tutorial() -> Results {
         format!("```text\n{}\n```", rows.join("\n")),
     );
     let json = run(&[header, plan, case], &["--rates", "--json"]);
-    let json: Value = serde_json::from_str(&json).unwrap();
+    let json: Value = serde_json::from_str(&json).expect("it works");
     figures.insert("seed".to_owned(), json[0]["first"].to_string());
     Results {
         name: "tutorial",
