@@ -275,11 +275,16 @@ impl Acquisition {
 
     /// A round that began at `began` was lost. `random` is any 64 random bits.
     pub fn handle_loss(&mut self, now: Time, began: Time, loss: Loss, random: u64) {
-        self.last_loss = Some(give_up(&loss));
-        self.failing_since = match loss {
-            Loss::NoQuorum | Loss::TooSlow => self.failing_since.or(Some(began)),
-            _ => None,
-        };
+        // One member is no quorum. Where the first one alone answers, a crowd that asks it first would be refused by it every
+        // now and then, and would go on for ever.
+        let is_unheard = loss == Loss::Postponed && self.failing_since.is_some();
+        if !is_unheard {
+            self.last_loss = Some(give_up(&loss));
+            self.failing_since = match loss {
+                Loss::NoQuorum | Loss::TooSlow => self.failing_since.or(Some(began)),
+                _ => None,
+            };
+        }
         self.lost_rounds = self.lost_rounds.saturating_add(1);
         self.last_round = now.since(began).min(self.member_timeout);
         self.is_postponed = loss == Loss::Postponed;

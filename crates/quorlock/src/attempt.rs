@@ -346,12 +346,16 @@ impl Attempt {
             return;
         };
         let now = self.client.now();
-        self.problems = running.problems(&self.wanted.layout);
+        let problems = running.problems(&self.wanted.layout);
         // One node of another figure is one node that does not count, for as long as there are enough of the others.
         self.disagreement = (loss == Loss::Denied)
             .then(|| running.disagreement(&self.wanted.layout))
             .flatten();
-        telemetry::round_lost(&self.wanted.layout, &loss, &self.problems);
+        telemetry::round_lost(&self.wanted.layout, &loss, &problems);
+        if loss != Loss::Postponed {
+            // What the first member says alone is no news of the others.
+            self.problems = problems;
+        }
         if matches!(loss, Loss::Refused { .. } | Loss::Postponed) {
             self.client.queues.in_the_way(&self.wanted.layout.key);
         }

@@ -421,12 +421,7 @@ fn no_number_of_failed_rounds_ends_an_acquisition_but_a_time_does() {
 fn a_quorum_that_answers_ends_the_time_without_one() {
     let unbounded = Limit::WithoutQuorumFrom(ms(0));
     let until = Some(ms(9_000));
-    for answer in [
-        refused(None),
-        split(),
-        Loss::Postponed,
-        Loss::Quarantined { until },
-    ] {
+    for answer in [refused(None), split(), Loss::Quarantined { until }] {
         let mut a = five();
         a.handle_loss(ms(1), ms(0), Loss::NoQuorum, 0);
         assert_eq!(a.failing_since(), Some(ms(0)));
@@ -435,6 +430,30 @@ fn a_quorum_that_answers_ends_the_time_without_one() {
         a.handle_loss(ms(29_500), ms(29_000), Loss::NoQuorum, 0);
         assert_eq!(a.gives_up_at(unbounded), ms(59_000), "{answer:?}");
     }
+}
+
+/// A crowd asks the first member first, and is refused by it or not by turns; no other member answers.
+#[test]
+fn the_first_member_alone_is_no_quorum_that_answers() {
+    let unbounded = Limit::WithoutQuorumFrom(ms(0));
+    let mut a = crowded();
+    wake_three(&mut a, 200);
+    a.handle_loss(ms(210), ms(200), Loss::NoQuorum, 0);
+    let mut now = 300;
+    while now < 60_000 {
+        assert_eq!(a.gives_up_at(unbounded), ms(30_200), "at {now} ms");
+        assert_eq!(a.last_loss(), Some(GiveUp::NoQuorum));
+        a.handle_timeout(Time::NEVER);
+        let loss = match *a.step() {
+            Step::Ask(Order::FirstMember) => Loss::Postponed,
+            _ => Loss::NoQuorum,
+        };
+        a.handle_loss(ms(now + 10), ms(now), loss, 0);
+        now += 100;
+    }
+    a.handle_timeout(Time::NEVER);
+    a.handle_loss(ms(now), ms(now), refused(None), 0);
+    assert_eq!(a.gives_up_at(unbounded), Time::NEVER);
 }
 
 #[test]
