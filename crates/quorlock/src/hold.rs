@@ -226,6 +226,12 @@ impl Hold {
         self.state.lock().renewal.valid_until()
     }
 
+    /// Whether it is held. If it is found to be lost by now, nobody is told.
+    pub(crate) fn is_valid(&self, now: Time) -> bool {
+        let state = self.state.lock();
+        !state.renewal.is_over() && now < state.renewal.valid_until()
+    }
+
     /// When the keeper is to look at this hold again. Renewals that have time are put off to the next tenth of a
     /// second, so that many are sent together.
     pub(crate) fn poll_timeout(&self) -> Time {

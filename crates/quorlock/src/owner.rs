@@ -100,36 +100,50 @@ impl Owner {
             return Err(contended(client, layout, waits));
         };
         // What the owner holds is known only now: an acquisition that began before has ended.
-        let (slot, under) = self.slot(layout)?;
-        match slot.reenter_within(client, waits).await? {
-            Some(guard) => Ok(guard),
-            None => Ok(slot.remember(lock.acquire_anew(under, waits).await?)),
+        let slot = self.slot(layout);
+        if let Some(guard) = slot.reenter_within(client, waits).await? {
+            return Ok(guard);
         }
+        let under = self.under(layout, client.now())?;
+        Ok(slot.remember(lock.acquire_anew(under, waits).await?))
     }
 
     pub(crate) async fn try_acquire(&self, lock: &Lock) -> Result<Guard, AcquireError> {
         let layout = lock.layout()?;
-        let Some(_turn) = self.turns.try_begin(layout) else {
-            return Err(contended(lock.client(), layout, Waits::UNBOUNDED));
-        };
-        let (slot, under) = self.slot(layout)?;
-        match slot.reenter(lock.client(), Time::NEVER).await? {
-            Some(guard) => Ok(guard),
-            None => Ok(slot.remember(lock.try_anew(under).await?)),
+        let client = lock.client();
+        let slot = self.slot(layout);
+        // Two tasks enter at once what the owner holds: the one without the turn is not to hear that others hold it.
+        if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
+            return Ok(guard);
         }
+        let Some(_turn) = self.turns.try_begin(layout) else {
+            return Err(contended(client, layout, Waits::UNBOUNDED));
+        };
+        // Another task may have won it since.
+        if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
+            return Ok(guard);
+        }
+        let under = self.under(layout, client.now())?;
+        Ok(slot.remember(lock.try_anew(under).await?))
     }
 
-    /// The slot of a lock, and as whom the owner writes what it is going to read.
-    fn slot(&self, layout: &Layout) -> Result<(Arc<Slot>, Option<Under>), AcquireError> {
-        let mut slots = self.slots.lock();
-        if let Some(slot) = slots.live(layout) {
-            return Ok((slot, None));
-        }
+    fn slot(&self, layout: &Layout) -> Arc<Slot> {
+        self.slots.lock().slot(layout)
+    }
+
+    /// As whom the owner writes what it is going to read, by a new hold of this lock.
+    ///
+    /// To be asked when the owner is known not to hold the lock itself: A writes, and has lost what it read beside
+    /// that. Should it read anew as any other would, it would wait for its own claim to write.
+    fn under(&self, layout: &Layout, now: Time) -> Result<Option<Under>, AcquireError> {
         let mut under = None;
-        for hold in slots.sharing_names(layout) {
-            under = under.or(beside(&hold, layout)?);
+        for hold in self.slots.lock().sharing_names(layout) {
+            // A lost hold, whose guard is still out, is nothing that the owner has.
+            if hold.is_valid(now) {
+                under = under.or(beside(&hold, layout)?);
+            }
         }
-        Ok((slots.slot(layout), under))
+        Ok(under)
     }
 }
 

@@ -54,17 +54,12 @@ impl Filed {
 }
 
 impl Slots {
-    /// The slot of this very lock, if it has a live hold.
-    pub(super) fn live(&self, layout: &Layout) -> Option<Arc<Slot>> {
-        let filed = self.slots.get(&layout.key)?;
-        filed.slot.live().map(|_| filed.slot.clone())
-    }
-
-    /// The live holds that have a name of this lock, in the order of their keys. Slots with such a name that are not in
+    /// The live holds of other locks that have a name of this lock, in the order of their keys. Slots with such a name that are not in
     /// use are forgotten on the way.
     pub(super) fn sharing_names(&mut self, layout: &Layout) -> Vec<Arc<Hold>> {
         let names = layout.names();
         let keys = names.filter_map(|name| self.by_name.get(name)).flatten();
+        let keys = keys.filter(|key| **key != layout.key);
         let keys: BTreeSet<Arc<str>> = keys.cloned().collect();
         let mut holds = Vec::new();
         for key in keys {
