@@ -281,14 +281,17 @@ impl Queue {
             drop(attempt);
             return Watch::Over;
         }
-        if let Some(absent) = state.line.first.take() {
+        let absent = state.line.first.take();
+        if let Some(absent) = &absent {
             absent.0.lock().standing = Standing::PassedOver;
         }
         state.line.first = state.line.rest.pop_front();
         let next = state.line.first.clone();
         drop(state);
-        if let Some(next) = next {
-            next.wake();
+        // The absent one may just come: it has found itself in line, and then finds another in front. Were it not woken
+        // once more, it would wait as a follower of a queue in which it does not stand.
+        for waiter in absent.into_iter().chain(next) {
+            waiter.wake();
         }
         Watch::On(due)
     }

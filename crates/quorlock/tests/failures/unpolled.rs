@@ -2,6 +2,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use quorlock::{AcquireError, Guard, Lock};
@@ -222,4 +225,34 @@ async fn a_leader_that_comes_when_it_is_woken_keeps_its_place() {
         drop(guard);
         assert!(at_once(second).await.unwrap().is_ok());
     }
+}
+
+/// Counts how often it is told to poll.
+#[derive(Default)]
+struct Told(AtomicUsize);
+
+impl Wake for Told {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A leader on another thread may be about to come when it is passed over: it is told, lest it wait where it does not
+/// stand any more.
+#[tokio::test(start_paused = true)]
+async fn whoever_is_passed_over_is_woken() {
+    let nodes = nodes(1);
+    let lock = client(&nodes).lock("a");
+    let told = Arc::new(Told::default());
+    let waker = Waker::from(told.clone());
+    let mut late = Box::pin(lock.acquire());
+    let polled = late.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    let other = in_a_task(&lock);
+    sleep(millis(99)).await;
+    let before = told.0.load(Ordering::Relaxed);
+    assert!(0 < before && !other.is_finished());
+    let guard = at_once(other).await.unwrap().unwrap();
+    assert_eq!(told.0.load(Ordering::Relaxed), before + 1);
+    drop(guard);
 }
