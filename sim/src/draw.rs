@@ -35,8 +35,9 @@ pub(crate) struct Draw(Xoshiro256PlusPlus);
 impl Draw {
     /// The `index`-th stream for a purpose.
     pub(crate) fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
-        let mixed = mix(mix(seed) ^ (purpose as u64)) ^ index;
-        Draw(Xoshiro256PlusPlus::seed_from_u64(mix(mixed)))
+        Draw(Xoshiro256PlusPlus::seed_from_u64(stream(
+            seed, purpose, index,
+        )))
     }
 
     /// 64 random bits.
@@ -67,6 +68,11 @@ impl Draw {
     pub(crate) fn chance(&mut self, of_million: u32) -> bool {
         self.between(0, 999_999) < u64::from(of_million)
     }
+}
+
+/// The seed of the `index`-th stream for a purpose.
+pub(crate) const fn stream(seed: u64, purpose: Purpose, index: u64) -> u64 {
+    mix(mix(mix(seed) ^ (purpose as u64)) ^ index)
 }
 
 /// A bijection that leaves no pattern (the finaliser of SplitMix64).

@@ -343,6 +343,17 @@ pub enum ServerError {
     Busy,
 }
 
+impl From<ServerError> for redis_sim::Condition {
+    fn from(error: ServerError) -> Self {
+        match error {
+            ServerError::ReadOnly => redis_sim::Condition::ReadOnly,
+            ServerError::Loading => redis_sim::Condition::Loading,
+            ServerError::OutOfMemory => redis_sim::Condition::OutOfMemory,
+            ServerError::Busy => redis_sim::Condition::Busy,
+        }
+    }
+}
+
 impl Fault {
     /// When it begins.
     #[must_use]

@@ -9,7 +9,7 @@
 //! | what goes wrong | [`fault`] |
 //! | what happened | [`history`] |
 //! | what must hold | [`checker`] |
-//! | a Redis server without sockets | [`redis`] |
+//! | a Redis server without sockets | the crate `redis-sim` |
 //! | the same on real ports | [`serve`] |
 //! | locks that are wrong on purpose | [`variant`] |
 //! | the same over simulated TCP | [`sockets`] |
@@ -45,7 +45,6 @@ pub mod plan;
 pub mod plan_file;
 mod progress;
 pub mod recording;
-pub mod redis;
 mod replication;
 pub mod report;
 mod runtime;

@@ -219,18 +219,12 @@ mod tests {
             for _ in 0..100 {
                 tokio::task::yield_now().await;
             }
-            assert_eq!(
-                node.borrow().server.dataset(),
-                crate::redis::Dataset::empty()
-            );
+            assert_eq!(node.borrow().server.dataset(), redis_sim::Dataset::empty());
             node.borrow_mut().end(&pause);
             let mut said = [0; 5];
             client.read_exact(&mut said).await.unwrap();
             assert_eq!(&said, b"+OK\r\n");
-            assert_ne!(
-                node.borrow().server.dataset(),
-                crate::redis::Dataset::empty()
-            );
+            assert_ne!(node.borrow().server.dataset(), redis_sim::Dataset::empty());
         }));
     }
 

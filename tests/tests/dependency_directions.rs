@@ -136,13 +136,24 @@ fn the_product_knows_the_core_and_by_its_default_feature_the_adapter() {
 }
 
 #[test]
+fn the_simulated_redis_knows_nothing_of_locks() {
+    assert_eq!(ours(&workspace(), "redis-sim", &ANY_KIND), BTreeSet::new());
+}
+
+#[test]
 fn nothing_that_runs_in_production_knows_the_simulator_or_its_tools() {
     for (name, package) in &workspace() {
         if !package.folder.starts_with("crates/") {
             continue;
         }
         let needs = package.needs(&["normal", "build"]);
-        for tool in ["turmoil", "proptest", "quorlock-sim", "quorlock-tests"] {
+        for tool in [
+            "turmoil",
+            "proptest",
+            "redis-sim",
+            "quorlock-sim",
+            "quorlock-tests",
+        ] {
             assert!(!needs.contains(tool), "{name} depends on {tool}");
         }
     }
@@ -164,7 +175,7 @@ fn only_the_adapter_and_its_tests_speak_to_redis() {
 #[test]
 fn every_crate_of_the_product_is_looked_at() {
     let workspace = workspace();
-    for name in ["quorlock", "quorlock-core", "quorlock-redis"] {
+    for name in ["quorlock", "quorlock-core", "quorlock-redis", "redis-sim"] {
         assert_eq!(workspace[name].folder, format!("crates/{name}"));
     }
 }

@@ -114,7 +114,7 @@ fn a_node_that_crashes_comes_back_on_its_port_as_another_process() {
             .find_map(|line| line.strip_prefix("run_id:"))
             .map(str::to_owned)
     };
-    let at_first = |seed| quorlock_sim::redis::Server::new(seed).run_id();
+    let at_first = |seed| redis_sim::Server::new(seed).run_id();
     wait_until("node 1 is another process", || {
         run_id(1).is_some_and(|id| id != at_first(1))
     });

@@ -11,7 +11,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 
 use super::node::Node;
-use crate::redis::SessionId;
+use redis_sim::SessionId;
 
 /// Returns when either side has closed the connection.
 pub(super) async fn serve(

@@ -14,7 +14,7 @@ use super::connection;
 use crate::clock::Clock;
 use crate::fault::{Fault, ServerError};
 use crate::plan::Persistence;
-use crate::redis::{Dataset, Server, SessionId, WallMicros};
+use redis_sim::{Dataset, Server, SessionId, WallMicros};
 
 /// A server, its clock, its connections.
 #[derive(Debug)]
@@ -181,7 +181,8 @@ impl Node {
 
     /// What the server refuses is what began last and goes on.
     fn tell_of_trouble(&mut self) {
-        self.server.set_trouble(self.troubles.last().copied());
+        self.server
+            .set_condition(self.troubles.last().copied().map(Into::into));
     }
 }
 

@@ -3,8 +3,8 @@
 use super::station::contains;
 use crate::history::{Leftover, Process, Theft};
 use crate::node::Role;
-use crate::redis::{SessionId, WallMicros};
 use crate::world::World;
+use redis_sim::{SessionId, WallMicros};
 
 /// The field of a read-write lock that is no claim.
 const MODE: &[u8] = b"mode";

@@ -6,8 +6,8 @@ use crate::fault::InFlight;
 use crate::link::FaultId;
 use crate::node::{MARKED_MILLIS, Role};
 use crate::plan::Persistence;
-use crate::redis::{Dataset, Effect};
 use crate::world::World;
+use redis_sim::{Dataset, Effect};
 
 use super::Order;
 
@@ -145,7 +145,10 @@ impl World {
     /// What a server refuses follows what the plan says.
     pub(crate) fn tell_of_trouble(&mut self, node: u16) {
         let error = self.node(node).error.map(|(error, _)| error);
-        self.sockets().station(node).server.set_trouble(error);
+        self.sockets()
+            .station(node)
+            .server
+            .set_condition(error.map(Into::into));
     }
 
     /// `FLUSHALL`. Returns whether there was any lock.

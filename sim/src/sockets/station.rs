@@ -11,10 +11,10 @@ use turmoil::net::{TcpListener, TcpStream};
 
 use super::PORT;
 use super::outage::Replicated;
-use crate::draw::{Draw, Purpose};
+use crate::draw::{Draw, Purpose, stream};
 use crate::link::FaultId;
-use crate::redis::{Dataset, Server, SessionId};
 use crate::world::{World, with};
+use redis_sim::{Dataset, Server, SessionId};
 
 /// A server and who is connected to it.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) struct Caller {
 impl Station {
     pub(super) fn new(seed: u64, node: usize) -> Self {
         let seed = Draw::new(seed, Purpose::Sockets, 1 + node as u64).bits();
-        let mut server = Server::new(seed);
+        let mut server = Server::new(stream(seed, Purpose::ServerIds, 0));
         server.replicate();
         Station {
             operator: server.open_session(),

@@ -20,7 +20,7 @@ use quorlock::{Name, OwnerId, WallMillis};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 use quorlock_core::owner::ClientId;
-use quorlock_sim::redis::{Dataset, Server, SessionId, WallMicros};
+use redis_sim::{Dataset, Server, SessionId, WallMicros};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::{TcpListener, TcpStream};
 

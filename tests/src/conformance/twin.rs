@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use quorlock_sim::redis::{Dataset, Server as Simulated, SessionId, WallMicros};
+use redis_sim::{Dataset, Server as Simulated, SessionId, WallMicros};
 
 use super::raw::{Replies, request_len};
 use crate::server::Server;

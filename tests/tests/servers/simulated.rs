@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use quorlock_sim::fault::ServerError;
-use quorlock_sim::redis::{Server as Simulated, SessionId, WallMicros};
 use quorlock_tests::requests::wall_clock;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, wait_until};
+use redis_sim::{Condition, Server as Simulated, SessionId, WallMicros};
 
 server_tests![
     commands_are_answered_alike,
@@ -218,7 +217,7 @@ async fn a_replica_refuses_writes_alike() {
 async fn a_server_without_memory_refuses_alike() {
     let server = Server::start_with(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]);
     let mut both = Both::new(&server);
-    both.simulated.set_trouble(Some(ServerError::OutOfMemory));
+    both.simulated.set_condition(Some(Condition::OutOfMemory));
     for line in [
         "GET a",
         "SET a 1",
@@ -246,7 +245,7 @@ async fn a_busy_server_refuses_alike() {
         server.try_command::<String>(&["PING"]).is_err()
     });
     let mut both = Both::new(&server);
-    both.simulated.set_trouble(Some(ServerError::Busy));
+    both.simulated.set_condition(Some(Condition::Busy));
     for line in [
         "PING",
         "GET a",

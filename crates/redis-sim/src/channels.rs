@@ -1,0 +1,117 @@
+//! Who listens to what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::glob;
+use crate::reply::Reply;
+use crate::session::SessionId;
+
+/// The subscriptions of all sessions, and messages that are yet to be written to them.
+#[derive(Debug, Default)]
+pub(crate) struct Channels {
+    exact: Listeners,
+    patterns: Listeners,
+    /// How many subscriptions each session has.
+    counts: BTreeMap<SessionId, usize>,
+    outbox: Vec<(SessionId, Reply)>,
+}
+
+type Listeners = BTreeMap<Vec<u8>, BTreeSet<SessionId>>;
+
+/// Whether a subscription names a channel or a pattern of channels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Named {
+    Exactly,
+    ByPattern,
+}
+
+impl Channels {
+    fn listeners(&mut self, named: Named) -> &mut Listeners {
+        match named {
+            Named::Exactly => &mut self.exact,
+            Named::ByPattern => &mut self.patterns,
+        }
+    }
+
+    pub(crate) fn subscribe(&mut self, session: SessionId, named: Named, channel: &[u8]) {
+        let listeners = self.listeners(named).entry(channel.to_vec()).or_default();
+        if listeners.insert(session) {
+            *self.counts.entry(session).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn unsubscribe(&mut self, session: SessionId, named: Named, channel: &[u8]) {
+        let all = self.listeners(named);
+        let Some(listeners) = all.get_mut(channel) else {
+            return;
+        };
+        let had = listeners.remove(&session);
+        if listeners.is_empty() {
+            all.remove(channel);
+        }
+        if had && let Some(count) = self.counts.get_mut(&session) {
+            *count -= 1;
+        }
+    }
+
+    /// What a session is subscribed to.
+    pub(crate) fn of(&mut self, session: SessionId, named: Named) -> Vec<Vec<u8>> {
+        let all = self.listeners(named).iter();
+        let own = all.filter(|(_, listeners)| listeners.contains(&session));
+        own.map(|(channel, _)| channel.clone()).collect()
+    }
+
+    /// How many subscriptions a session has.
+    pub(crate) fn count(&self, session: SessionId) -> usize {
+        self.counts.get(&session).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn forget(&mut self, session: SessionId) {
+        for named in [Named::Exactly, Named::ByPattern] {
+            for channel in self.of(session, named) {
+                self.unsubscribe(session, named, &channel);
+            }
+        }
+        self.counts.remove(&session);
+        self.outbox.retain(|(other, _)| *other != session);
+    }
+
+    /// Sends a message; returns to how many.
+    pub(crate) fn publish(&mut self, channel: &[u8], payload: &[u8]) -> usize {
+        let before = self.outbox.len();
+        for session in self.exact.get(channel).into_iter().flatten() {
+            let message = ["message".as_bytes(), channel, payload].map(Reply::bulk);
+            self.outbox.push((*session, Reply::Push(message.to_vec())));
+        }
+        let fitting = self
+            .patterns
+            .iter()
+            .filter(|(pattern, _)| glob::matches(pattern, channel));
+        for (pattern, sessions) in fitting {
+            for session in sessions {
+                let message = ["pmessage".as_bytes(), pattern, channel, payload].map(Reply::bulk);
+                self.outbox.push((*session, Reply::Push(message.to_vec())));
+            }
+        }
+        self.outbox.len() - before
+    }
+
+    pub(crate) fn take_messages(&mut self) -> Vec<(SessionId, Reply)> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// Channels that somebody listens to by name.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.exact.keys()
+    }
+
+    /// How many listen to this channel by name.
+    pub(crate) fn listeners_of(&self, channel: &[u8]) -> usize {
+        self.exact.get(channel).map_or(0, BTreeSet::len)
+    }
+
+    /// How many patterns somebody listens to.
+    pub(crate) fn patterns(&self) -> usize {
+        self.patterns.len()
+    }
+}

@@ -1,0 +1,356 @@
+//! What one node has: its keys, its clock, its role, who listens.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::channels::Channels;
+use crate::condition::Condition;
+use crate::keyspace::{Entry, Keyspace};
+use crate::refusal::Refusal;
+use crate::value::{Collection, Value};
+
+/// A reading of a node's wall clock: microseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct WallMicros(pub u64);
+
+impl WallMicros {
+    /// So many seconds after 1970 began.
+    #[must_use]
+    pub const fn from_secs(secs: u64) -> Self {
+        WallMicros(secs.saturating_mul(1_000_000))
+    }
+
+    /// So many milliseconds after 1970 began.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        WallMicros(millis.saturating_mul(1_000))
+    }
+
+    pub(crate) fn millis(self) -> i64 {
+        i64::try_from(self.0 / 1_000).unwrap_or(i64::MAX)
+    }
+
+    pub(crate) fn secs(self) -> u64 {
+        self.0 / 1_000_000
+    }
+}
+
+/// All keys of a node, as a disk or a replica has them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Dataset(Vec<Keyspace>);
+
+impl Dataset {
+    /// No keys.
+    #[must_use]
+    pub fn empty() -> Self {
+        Dataset(vec![Keyspace::default(); DATABASES])
+    }
+
+    fn database(&self, db: usize) -> Option<&Keyspace> {
+        self.0.get(db)
+    }
+
+    fn database_mut(&mut self, db: usize) -> &mut Keyspace {
+        if self.0.len() <= db {
+            self.0.resize(db + 1, Keyspace::default());
+        }
+        self.0.get_mut(db).expect("BUG: it was made just now")
+    }
+}
+
+/// How many databases there are to `SELECT` from.
+pub(crate) const DATABASES: usize = 16;
+
+/// One thing that changed, as a primary tells its replicas. See [`Server::apply`](crate::Server::apply).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Effect(Change);
+
+#[derive(Clone, PartialEq, Debug)]
+enum Change {
+    Put(usize, Vec<u8>, Entry),
+    Remove(usize, Vec<u8>),
+    Empty(usize),
+}
+
+/// Whether a node takes writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    Primary,
+    Replica,
+}
+
+/// What a node has and is. Scripts and commands share it.
+#[derive(Debug)]
+pub(crate) struct Data {
+    keys: Dataset,
+    pub(crate) now: WallMicros,
+    pub(crate) role: Role,
+    pub(crate) condition: Option<Condition>,
+    pub(crate) channels: Channels,
+    pub(crate) ids: Ids,
+    /// What replicas have yet to be told, if there are any.
+    pub(crate) effects: Option<Vec<Effect>>,
+    /// How many replicas follow it.
+    pub(crate) replicas: usize,
+    pub(crate) backlog: Backlog,
+    /// How much has ever changed.
+    pub(crate) offset: u64,
+    /// How many connections there are.
+    pub(crate) clients: usize,
+    /// When the process began, once it has been told the time.
+    pub(crate) started: Option<WallMicros>,
+}
+
+impl Data {
+    pub(crate) fn new(seed: u64) -> Self {
+        Data {
+            keys: Dataset::empty(),
+            now: WallMicros::default(),
+            role: Role::Primary,
+            condition: None,
+            channels: Channels::default(),
+            ids: Ids::new(seed),
+            effects: None,
+            replicas: 0,
+            backlog: Backlog::Missing,
+            offset: 0,
+            clients: 0,
+            started: None,
+        }
+    }
+
+    /// Another process, with these keys.
+    pub(crate) fn restart(&mut self, keys: Dataset) {
+        self.ids.restart();
+        *self = Data {
+            keys,
+            now: self.now,
+            ids: self.ids.clone(),
+            ..Data::new(0)
+        };
+    }
+
+    pub(crate) fn follow(&mut self, primary: &Data) {
+        self.role = Role::Replica;
+        self.backlog = Backlog::Active;
+        self.keys = primary.keys.clone();
+        self.offset = primary.offset;
+        self.ids
+            .replication_id
+            .clone_from(&primary.ids.replication_id);
+    }
+
+    pub(crate) fn promote(&mut self) {
+        if self.role == Role::Replica {
+            self.role = Role::Primary;
+            self.ids.promote();
+        }
+    }
+
+    /// So many replicas follow it from now on. The first one finds a history that nobody has followed, and the server
+    /// begins another one, if it has no backlog that says otherwise.
+    pub(crate) fn set_replicas(&mut self, many: usize) {
+        if 0 < many && self.backlog == Backlog::Missing {
+            self.backlog = Backlog::Active;
+            self.ids.begin_history();
+        }
+        self.replicas = many;
+    }
+
+    pub(crate) fn free_backlog(&mut self) {
+        if self.replicas == 0 && self.backlog == Backlog::Active {
+            self.backlog = Backlog::Missing;
+            self.ids.begin_history();
+        }
+    }
+
+    pub(crate) fn dataset(&self) -> &Dataset {
+        &self.keys
+    }
+
+    pub(crate) fn replace(&mut self, keys: Dataset) {
+        self.keys = keys;
+    }
+
+    /// What stands under a key. A key whose time is over is not there, even while a replica waits to be told so.
+    pub(crate) fn entry(&self, db: usize, key: &[u8]) -> Option<&Entry> {
+        let entry = self.keys.database(db)?.get(key)?;
+        (!entry.is_over(self.now.millis())).then_some(entry)
+    }
+
+    /// The keys that are there.
+    pub(crate) fn entries(&self, db: usize) -> impl Iterator<Item = (&Vec<u8>, &Entry)> {
+        let now = self.now.millis();
+        let keys = self.keys.database(db).into_iter().flat_map(Keyspace::iter);
+        keys.filter(move |(_, entry)| !entry.is_over(now))
+    }
+
+    pub(crate) fn put(&mut self, db: usize, key: &[u8], value: Value, expires: Option<i64>) {
+        let entry = Entry { value, expires };
+        self.keys.database_mut(db).put(key.to_vec(), entry);
+        self.changed(db, key);
+    }
+
+    /// Whether it was there.
+    pub(crate) fn remove(&mut self, db: usize, key: &[u8]) -> bool {
+        let was_there = self.entry(db, key).is_some();
+        if self.keys.database_mut(db).remove(key).is_some() {
+            self.changed(db, key);
+        }
+        was_there
+    }
+
+    /// Whether it is there.
+    pub(crate) fn set_expiry(&mut self, db: usize, key: &[u8], expires: Option<i64>) -> bool {
+        let is_there = self.entry(db, key).is_some();
+        if is_there {
+            self.keys.database_mut(db).set_expiry(key, expires);
+            self.changed(db, key);
+        }
+        is_there
+    }
+
+    /// Changes a collection, which is made if need be, and goes when it is empty.
+    pub(crate) fn edit<C: Collection, R>(
+        &mut self,
+        db: usize,
+        key: &[u8],
+        edit: impl FnOnce(&mut C) -> R,
+    ) -> Result<R, Refusal> {
+        let keys = self.keys.database_mut(db);
+        if keys.get(key).is_none() {
+            let entry = Entry {
+                value: C::default().into_value(),
+                expires: None,
+            };
+            keys.put(key.to_vec(), entry);
+        }
+        let value = keys.value_mut(key).ok_or(Refusal::WRONG_TYPE)?;
+        let collection = C::of_mut(value).ok_or(Refusal::WRONG_TYPE)?;
+        let done = edit(collection);
+        if value.is_gone() {
+            keys.remove(key);
+        }
+        self.changed(db, key);
+        Ok(done)
+    }
+
+    pub(crate) fn empty(&mut self, db: usize) {
+        *self.keys.database_mut(db) = Keyspace::default();
+        self.tell(|| Change::Empty(db));
+    }
+
+    pub(crate) fn empty_all(&mut self) {
+        for db in self.databases().collect::<Vec<_>>() {
+            self.empty(db);
+        }
+    }
+
+    /// A primary deletes what is over; a replica waits to be told.
+    pub(crate) fn expire(&mut self) {
+        if self.role == Role::Replica {
+            return;
+        }
+        let now = self.now.millis();
+        for db in 0..self.keys.0.len() {
+            while let Some(key) = self.keys.database(db).and_then(|keys| keys.first_over(now)) {
+                self.keys.database_mut(db).remove(&key);
+                self.changed(db, &key);
+            }
+        }
+    }
+
+    fn changed(&mut self, db: usize, key: &[u8]) {
+        let entry = self
+            .effects
+            .as_ref()
+            .and_then(|_| self.keys.database(db)?.get(key))
+            .cloned();
+        self.tell(|| match entry {
+            Some(entry) => Change::Put(db, key.to_vec(), entry),
+            None => Change::Remove(db, key.to_vec()),
+        });
+    }
+
+    fn tell(&mut self, change: impl FnOnce() -> Change) {
+        self.offset += 1;
+        if let Some(effects) = &mut self.effects {
+            effects.push(Effect(change()));
+        }
+    }
+
+    /// Does what a primary did.
+    pub(crate) fn apply(&mut self, effect: &Effect) {
+        let change = effect.0.clone();
+        match &change {
+            Change::Put(db, key, entry) => {
+                self.keys.database_mut(*db).put(key.clone(), entry.clone());
+            }
+            Change::Remove(db, key) => {
+                self.keys.database_mut(*db).remove(key);
+            }
+            Change::Empty(db) => *self.keys.database_mut(*db) = Keyspace::default(),
+        }
+        self.tell(|| change);
+    }
+
+    pub(crate) fn databases(&self) -> impl Iterator<Item = usize> {
+        let is_used = |db: &usize| self.keys.database(*db).is_some_and(|keys| !keys.is_empty());
+        (0..self.keys.0.len()).filter(is_used)
+    }
+}
+
+/// What replicas that were away could be told instead of everything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Backlog {
+    Missing,
+    Active,
+}
+
+/// The numbers by which a process, and a history of writes, are told from others.
+#[derive(Clone, Debug)]
+pub(crate) struct Ids {
+    random: Xoshiro256PlusPlus,
+    pub(crate) run_id: String,
+    pub(crate) replication_id: String,
+    /// Of the primary that this node followed before it was promoted.
+    pub(crate) former_id: Option<String>,
+}
+
+impl Ids {
+    fn new(seed: u64) -> Self {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Ids {
+            run_id: forty_digits(&mut random),
+            replication_id: forty_digits(&mut random),
+            former_id: None,
+            random,
+        }
+    }
+
+    /// A process that starts again is another one.
+    pub(crate) fn restart(&mut self) {
+        self.run_id = forty_digits(&mut self.random);
+        self.replication_id = forty_digits(&mut self.random);
+        self.former_id = None;
+    }
+
+    /// Writes are counted anew, and what was before is forgotten.
+    pub(crate) fn begin_history(&mut self) {
+        self.replication_id = forty_digits(&mut self.random);
+        self.former_id = None;
+    }
+
+    /// A replica that was promoted begins a history of its own.
+    pub(crate) fn promote(&mut self) {
+        let new = forty_digits(&mut self.random);
+        self.former_id = Some(std::mem::replace(&mut self.replication_id, new));
+    }
+}
+
+fn forty_digits(random: &mut Xoshiro256PlusPlus) -> String {
+    let digits: String = (0..3)
+        .map(|_| format!("{:016x}", random.next_u64()))
+        .collect();
+    digits.chars().take(40).collect()
+}

@@ -1,0 +1,61 @@
+//! Why a request is not done.
+
+use std::borrow::Cow;
+
+use crate::reply::Reply;
+
+/// An error that a command answers with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Refusal(pub(crate) Cow<'static, str>);
+
+impl Refusal {
+    pub(crate) const WRONG_TYPE: Refusal =
+        Refusal::of("WRONGTYPE Operation against a key holding the wrong kind of value");
+    pub(crate) const NOT_AN_INTEGER: Refusal =
+        Refusal::of("ERR value is not an integer or out of range");
+    pub(crate) const NOT_A_FLOAT: Refusal = Refusal::of("ERR value is not a valid float");
+    pub(crate) const READ_ONLY: Refusal =
+        Refusal::of("READONLY You can't write against a read only replica.");
+    pub(crate) const OUT_OF_MEMORY: Refusal =
+        Refusal::of("OOM command not allowed when used memory > 'maxmemory'.");
+    pub(crate) const SYNTAX: Refusal = Refusal::of("ERR syntax error");
+
+    pub(crate) const fn of(text: &'static str) -> Self {
+        Refusal(Cow::Borrowed(text))
+    }
+
+    pub(crate) fn arity(name: &str) -> Self {
+        Refusal(format!("ERR wrong number of arguments for '{name}' command").into())
+    }
+
+    pub(crate) fn unknown_subcommand(words: &[Vec<u8>]) -> Self {
+        let word = |at: usize| String::from_utf8_lossy(words.get(at).map_or(b"", Vec::as_slice));
+        let family = word(0).to_uppercase();
+        Refusal(format!("ERR unknown subcommand '{}'. Try {family} HELP.", word(1)).into())
+    }
+
+    /// No command has this name: the first words are repeated.
+    pub(crate) fn unknown_command(words: &[Vec<u8>]) -> Self {
+        const MOST: usize = 128;
+        let cut = |word: &[u8], most: usize| {
+            String::from_utf8_lossy(word.get(..most.min(word.len())).unwrap_or_default())
+                .into_owned()
+        };
+        let mut words = words.iter();
+        let name = cut(words.next().map_or(b"", Vec::as_slice), MOST);
+        let mut said = String::new();
+        for word in words {
+            if MOST <= said.len() {
+                break;
+            }
+            said += &format!("'{}' ", cut(word, MOST - said.len()));
+        }
+        Refusal(format!("ERR unknown command '{name}', with args beginning with: {said}").into())
+    }
+}
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Reply {
+        Reply::error(refusal.0)
+    }
+}
