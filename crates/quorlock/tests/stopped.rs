@@ -151,6 +151,9 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
 
 type Outcome = Result<Reply, TransportError>;
 
+/// Where the outcome of a request is put.
+type Answer = Arc<Mutex<Option<Outcome>>>;
+
 /// A way to a node on which requests wait until they are let through.
 #[derive(Clone)]
 struct Way {
@@ -158,7 +161,7 @@ struct Way {
     clock: Clock,
     answered: Arc<Mutex<Option<Time>>>,
     is_open: Arc<Mutex<bool>>,
-    waiting: Arc<Mutex<Vec<(Request, Arc<Mutex<Option<Outcome>>>)>>>,
+    waiting: Arc<Mutex<Vec<(Request, Answer)>>>,
 }
 
 impl Way {
@@ -201,7 +204,7 @@ impl fmt::Debug for Way {
 
 impl Transport for Way {
     fn call(&self, request: Request) -> Call {
-        let answer: Arc<Mutex<Option<Outcome>>> = Arc::default();
+        let answer = Answer::default();
         let waiting = (request, answer.clone());
         self.waiting.lock().unwrap().push(waiting);
         if *self.is_open.lock().unwrap() {
