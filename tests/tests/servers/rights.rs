@@ -251,7 +251,14 @@ async fn the_rights_of_operators_are_those_of_the_guide() {
         queue_up(bench, "dead:1", "1");
         queue_up(bench, "live:1", "9000000000000");
         look_and_free().await?;
-        drop(guard);
+        // It was freed by force. Its release must not come when the next waiters stand there.
+        assert!(guard.release().await.is_err());
+        bench.server.command::<()>(&["FLUSHALL"]);
+
+        // Nobody holds it, and waiters of Redisson's keep it from all others.
+        queue_up(bench, "dead:1", "1");
+        queue_up(bench, "live:1", "9000000000000");
+        look_and_free().await?;
         bench.server.command::<()>(&["FLUSHALL"]);
 
         all.read(NAME).acquire().await?.leak();
