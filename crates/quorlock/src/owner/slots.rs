@@ -130,7 +130,6 @@ impl Slots {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test waits by itself")]
 mod tests {
     use crate::{EmbeddedNode, Locks};
 
