@@ -10,6 +10,7 @@ use quorlock_core::lease::Lease;
 use quorlock_core::message::Mode;
 use quorlock_core::name::Name;
 use quorlock_core::quorum::{MemberId, Members, Threshold};
+use quorlock_core::time::millis_of;
 use quorlock_core::transport::TransportError;
 
 use crate::error::{ConfigError, LeaseSource, NodeReport};
@@ -139,7 +140,8 @@ impl Layout {
     pub(crate) fn check(&self, of: LeaseSource, lease: Lease) -> Result<(), ConfigError> {
         let length = lease.length();
         for party in self.parties() {
-            if party.longest_lease < length {
+            // A lease is in whole milliseconds, rounded up: so is what bounds it, or the longest lease were too long.
+            if millis_of(party.longest_lease) < lease.millis() {
                 return Err(ConfigError::LeaseTooLong {
                     of,
                     lease: length,
@@ -148,7 +150,7 @@ impl Layout {
             }
         }
         match self.max_hold() {
-            Some(max_hold) if max_hold < length => Err(ConfigError::MaxHold {
+            Some(max_hold) if millis_of(max_hold) < lease.millis() => Err(ConfigError::MaxHold {
                 of,
                 max_hold,
                 lease: length,

@@ -69,6 +69,16 @@ async fn no_lease_is_longer_than_the_longest_of_any_client() {
     );
 }
 
+/// Leases are in whole milliseconds, rounded up: the longest is not longer than itself.
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_a_fraction_of_a_millisecond_may_be_the_longest() {
+    let odd = Duration::from_micros(60_001);
+    let builder = Locks::builder().longest_lease(odd).max_hold(odd);
+    let locks = alone(builder.watchdog_lease(odd));
+    let guard = locks.lock("a").lease(odd).acquire().await.unwrap();
+    guard.extend(odd).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_hold_lasts_longer_than_any_client_says() {
     let first = alone(Locks::builder());
