@@ -179,7 +179,7 @@ async fn wait_through(ctx: Context, waits: Arc<Waits>) {
     }
 }
 
-/// A server restarts, and is away for a second. Whoever waits for three has the lock afterwards.
+/// A server restarts, and is away for a second. A waiter of three seconds has the lock afterwards.
 #[test]
 fn a_wait_outlasts_a_restart_of_the_server_that_is_shorter() {
     let waits = Arc::new(Waits::default());
@@ -288,7 +288,7 @@ async fn keep_an_idle_future(ctx: Context, waits: Arc<Waits>) {
             continue;
         }
         for _ in 0..5 {
-            // Somebody who comes back at once leaves the other no time.
+            // A client that comes back at once leaves the other no time.
             ctx.sleep(ctx.random_span(Span::millis(1), Span::millis(40)))
                 .await;
             let lock = lock.clone().wait(Duration::from_secs(5));

@@ -29,7 +29,7 @@ impl Default for RetryPolicy {
         RetryPolicy {
             backoff: Duration::from_millis(10),
             backoff_cap: Duration::from_secs(1),
-            // As long as the default watchdog lease: restarts take seconds, and by then whoever held the lock has lost it.
+            // As long as the default watchdog lease: restarts take seconds, and by then an earlier holder has lost the lock.
             without_quorum: Duration::from_secs(30),
             poll_cap: Duration::from_secs(5),
         }

@@ -293,7 +293,7 @@ pub enum Found {
 pub enum ForceReleaseReply {
     /// A claim was ended, or a place in the queue in front of all others, and a waiter was woken.
     Freed,
-    /// Nobody held the name, and nobody was in front.
+    /// The name was free, and no waiter stood in front.
     WasFree,
 }
 

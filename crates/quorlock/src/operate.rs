@@ -66,7 +66,7 @@ impl Locks {
     /// asks nobody and learns nothing. Until then two may work at once, unless the resource compares
     /// [fencing tokens](crate::Guard::fencing_token): those keep growing, the counter stays.
     ///
-    /// Locks of every mode are freed, readers all at once. Where nobody holds the name, but somebody stands in the queue of
+    /// Locks of every mode are freed, readers all at once. Where the name has no holder, but a waiter stands in the queue of
     /// the fair lock, those at its head who are dead lose their places, or else the first, who then joins it again at the
     /// end if it lives: that frees a queue behind a dead waiter of a JVM. A key that is no lock stays as it is.
     ///

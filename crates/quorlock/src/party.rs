@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::mutex::Mutex;
 
-/// A client as a party to locks over several clients: its settings hold for its own members, whoever drives the lock.
+/// A client as a party to locks over several clients: its settings hold for its own members, whichever client drives the lock.
 #[derive(Debug)]
 pub(crate) struct Party {
     /// No request to its nodes states a longer lease: a node that has forgotten everything is trusted again after that.

@@ -370,7 +370,7 @@ impl Queues {
         }
     }
 
-    /// The lock was refused to somebody of this client: perhaps for the sake of a leader with another lease that was
+    /// The lock was refused to another acquisition of this client: perhaps for the sake of a leader with another lease that was
     /// granted it and is not polled. From now on those are to come when they are woken.
     pub(crate) fn in_the_way(&self, layout: &Arc<str>) {
         let Ok(shortest) = Lease::new(Lease::SHORTEST) else {

@@ -273,7 +273,7 @@ async fn the_error_of_a_single_server_speaks_of_no_quorum() {
     }
 }
 
-/// Whoever relies on the watchdog has nothing to renew.
+/// A user of the watchdog has nothing to renew.
 #[test]
 fn a_lease_that_ran_out_is_explained_with_and_without_the_watchdog() {
     let words = quorlock::Lost::Expired.to_string();

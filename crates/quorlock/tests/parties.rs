@@ -1,4 +1,4 @@
-//! One lock over several clients: the settings of each hold for its own members, whoever drives the lock.
+//! One lock over several clients: the settings of each hold for its own members, whichever client drives it.
 
 #![allow(
     clippy::disallowed_methods,

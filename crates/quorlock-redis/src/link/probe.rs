@@ -102,7 +102,7 @@ impl Probes {
     fn due(&self, health: &Health) -> Option<Instant> {
         let mut due = health.suspicious_at()?;
         if !health.has_served() && 0 < self.hesitation {
-            // A server that answers whoever connects and then keeps silent would be connected to all the time.
+            // A server that answers each new connection and then keeps silent would be connected to all the time.
             due += timer::delay(self.hesitation);
         }
         Some(self.rests_until.map_or(due, |until| until.max(due)))

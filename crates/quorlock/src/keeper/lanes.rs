@@ -64,7 +64,7 @@ impl Lanes {
         None
     }
 
-    /// A release that somebody else has sent.
+    /// A release that another part of the client has sent.
     pub(super) fn sent(&mut self, node: &Node) {
         self.lane(node).under_way += 1;
     }

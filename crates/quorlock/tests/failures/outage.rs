@@ -23,7 +23,7 @@ fn assert_no_quorum(outcome: Result<Guard, AcquireError>, tried: &str) {
     assert!(words.contains(&format!(" in {tried}")), "{words}");
 }
 
-/// Five rounds fail within a tenth of a second, and a server restarts in a few: whoever waits for ten has the lock.
+/// Five rounds fail within a tenth of a second, and a server restarts in a few: a waiter of ten seconds has the lock.
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_is_bounded_outlasts_a_restart() {
     for many in [1, 3] {
