@@ -45,6 +45,10 @@ fn standing(asked: Mode, found: Mode) -> String {
 /// How long something was tried, as people say it.
 fn for_people(span: Duration) -> String {
     let millis = span.as_millis();
+    if millis == 0 {
+        // A try against a server that refuses at once: "0ns" would read as a fault of the message.
+        return "less than 1ms".to_owned();
+    }
     let step = if millis < 1_000 { 1 } else { 100 };
     let millis = u64::try_from(millis / step * step).unwrap_or(u64::MAX);
     format!("{:?}", Duration::from_millis(millis))
@@ -458,4 +462,22 @@ fn usable(reachable: usize, needed: usize, of: usize) -> String {
 fn join(problems: &[quorlock_redis::ConnectError]) -> String {
     let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
     lines.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_told_in_units_that_a_reader_can_use() {
+        for (micros, told) in [
+            (0, "less than 1ms"),
+            (411, "less than 1ms"),
+            (62_900, "62ms"),
+            (2_450_000, "2.4s"),
+            (30_099_000, "30s"),
+        ] {
+            assert_eq!(for_people(Duration::from_micros(micros)), told);
+        }
+    }
 }
