@@ -14,7 +14,7 @@
 //! | in which ways a name can be locked | [`mode`] |
 //! | what a node does with it, exactly | [`node`] |
 //! | which names belong to others | [`reserved`] |
-//! | how a request gets there | [`transport`] |
+//! | how a request gets there, and why it may not | [`transport`], [`failure`] |
 //! | when a quorum is won or lost | [`quorum`], [`round`] |
 //! | how long the holder may believe | [`lease`] |
 //! | trying again, and when | [`acquisition`], [`backoff`] |
@@ -27,6 +27,7 @@
 pub mod acquisition;
 pub mod backoff;
 pub mod beat;
+pub mod failure;
 pub mod fencing;
 pub mod lease;
 pub mod marker;

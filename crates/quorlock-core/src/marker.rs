@@ -5,8 +5,8 @@
 //! the clients keep a marker on every node, a key that names the process that it was written by. A marker that is gone
 //! or names another process says that claims may be gone too.
 
+use crate::failure::Cause;
 use crate::time::WallMillis;
-use crate::transport::Cause;
 
 /// How long a node keeps a marker that nobody looks at: seven days. An acquire that finds less than half of it left
 /// starts it anew.

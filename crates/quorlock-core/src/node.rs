@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::beat::Beat;
+use crate::failure::Cause;
 use crate::fencing::{Fence, Token, mint};
 use crate::marker::{Lineage, Marked, Marker, Process};
 use crate::message::{
@@ -17,7 +18,6 @@ use crate::message::{
 use crate::name::Name;
 use crate::owner::OwnerId;
 use crate::time::WallMillis;
-use crate::transport::Cause;
 
 mod beats;
 mod fair;

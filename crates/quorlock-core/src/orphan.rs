@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use crate::failure::Execution;
 use crate::message::ReleaseReply;
 use crate::round::Answer;
 use crate::time::Time;
-use crate::transport::Execution;
 
 /// How many releases are sent for one orphan if they keep failing; its TTL ends it after that.
 const TRIES: u8 = 5;

@@ -4,12 +4,12 @@ use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::failure::Execution;
 use crate::fencing::{Token, Tokens};
 use crate::lease::{Lease, Terms, largest};
 use crate::message::{AcquireReply, Mode, Ttl};
 use crate::quorum::{Group, MemberId, Members, Tally, Verdict, Vote};
 use crate::time::Time;
-use crate::transport::Execution;
 
 /// In which order a round asks its members.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -2,11 +2,11 @@
 
 use super::{Held, Keys};
 use crate::beat::{Beat, Keep};
+use crate::failure::Cause;
 use crate::lease::Lease;
 use crate::message::{Acquire, AcquireReply};
 use crate::owner::OwnerId;
 use crate::time::WallMillis;
-use crate::transport::Cause;
 
 impl Keys {
     /// An acquire of a plain lock that perhaps replaces a claim, and gives its own a beat.

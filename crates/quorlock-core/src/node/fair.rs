@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 use super::plain::Obstacle;
 use super::{Key, Keys, Published};
+use crate::failure::Cause;
 use crate::message::{Acquire, AcquireReply, Channel, Place, Release, ReleaseReply, Ttl, Wake};
 use crate::name::Name;
 use crate::owner::OwnerId;
 use crate::time::WallMillis;
-use crate::transport::Cause;
 
 /// Who waits, and until when it is taken to be alive; the first one is next.
 pub(super) type Queue = VecDeque<(OwnerId, WallMillis)>;

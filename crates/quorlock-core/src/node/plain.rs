@@ -1,12 +1,12 @@
 //! Claims of plain locks: one owner at a time.
 
 use super::{Held, Keys, Published};
+use crate::failure::Cause;
 use crate::message::{
     Acquire, AcquireReply, Channel, Claim, Freshness, Mode, Release, ReleaseReply, RenewReply,
     Retention, Wake,
 };
 use crate::time::WallMillis;
-use crate::transport::Cause;
 
 /// What stands in the way of a claim.
 pub(super) enum Obstacle {

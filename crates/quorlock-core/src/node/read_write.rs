@@ -4,6 +4,7 @@
 //! live. When nobody is left who lives, the name is free.
 
 use super::{Held, Key, Keys, Published, ReadWrite};
+use crate::failure::Cause;
 use crate::fencing::Token;
 use crate::message::{
     Acquire, AcquireReply, Channel, Claim, Freshness, MOST_READ_ENTRIES, Mode, Release,
@@ -11,7 +12,6 @@ use crate::message::{
 };
 use crate::owner::OwnerId;
 use crate::time::WallMillis;
-use crate::transport::Cause;
 
 impl Keys {
     pub(super) fn read_acquire(

@@ -1,0 +1,145 @@
+//! Why a call brought no reply, and whether the node may have executed it all the same.
+
+use std::fmt;
+
+/// Why a call brought no reply, and what that says about its execution.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TransportError {
+    /// Whether the node may have executed the request.
+    pub execution: Execution,
+    /// What went wrong.
+    pub cause: Cause,
+    /// The words of the server or the operating system, without secrets.
+    pub detail: String,
+}
+
+impl TransportError {
+    /// The request was not executed, and will not be.
+    #[must_use]
+    pub fn definite(cause: Cause, detail: impl Into<String>) -> Self {
+        TransportError {
+            execution: Execution::Definite,
+            cause,
+            detail: detail.into(),
+        }
+    }
+
+    /// The request may have been executed, or may yet be.
+    #[must_use]
+    pub fn indeterminate(cause: Cause, detail: impl Into<String>) -> Self {
+        TransportError {
+            execution: Execution::Indeterminate,
+            cause,
+            detail: detail.into(),
+        }
+    }
+}
+
+/// Whether a request that brought no reply was executed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Execution {
+    /// It was not, and will not be.
+    Definite,
+    /// It may have been, or may yet be.
+    Indeterminate,
+}
+
+/// What went wrong with a call, by name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cause {
+    /// No connection could be made.
+    Unreachable,
+    /// No reply in time.
+    TimedOut,
+    /// The connection ended during the call.
+    Closed,
+    /// The reply could not be understood.
+    Protocol,
+    /// `READONLY`: the server is a replica.
+    ReadOnly,
+    /// `LOADING`: the server is still reading its data from disk.
+    Loading,
+    /// `OOM`: the server has reached its memory limit.
+    OutOfMemory,
+    /// `BUSY`: the server is running a script that does not end.
+    Busy,
+    /// `NOAUTH` or `WRONGPASS`: the server wants other credentials.
+    NoAuth,
+    /// `NOPERM`: the user may not do this.
+    NoPermission,
+    /// The server has no database of the number that the address names.
+    NoDatabase,
+    /// The server does not know a command, or cannot do what it is for (`WAITAOF` without an append-only file).
+    Unsupported,
+    /// `WRONGTYPE`: the key is not a lock but something else.
+    WrongType,
+    /// `MISCONF`: the server cannot save its data and refuses writes.
+    Misconfigured,
+    /// `NOREPLICAS`: too few replicas are in touch, the server refuses writes.
+    NoReplicas,
+    /// It was executed, and too few replicas confirmed that they have it.
+    NotReplicated,
+    /// `CLUSTERDOWN`, `MOVED`, `ASK`, `TRYAGAIN` or `CROSSSLOT`: a cluster says no.
+    Cluster,
+    /// Another client of the deployment states another longest lease, or the lease is longer than that.
+    LongestLease,
+    /// Any other error reply.
+    Server,
+}
+
+impl Cause {
+    /// Whether asking again later may help without an operator's doing: what has to be mended by one ends every wait at
+    /// once, where no threshold is left without it.
+    #[must_use]
+    pub const fn may_pass(self) -> bool {
+        !matches!(
+            self,
+            Cause::NoAuth
+                | Cause::NoPermission
+                | Cause::NoDatabase
+                | Cause::Unsupported
+                | Cause::WrongType
+                | Cause::LongestLease
+        )
+    }
+
+    /// What somebody who reads the error can do about it.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Cause::Unreachable => "check the address, and that the server runs",
+            Cause::TimedOut => "the server or the network is slow or stopped",
+            Cause::Closed => {
+                "the server or the network ended the connection, the next call makes another"
+            }
+            Cause::Protocol => "is this a Redis server?",
+            Cause::ReadOnly => "this server is a replica: give the address of its primary",
+            Cause::Loading => "the server is starting: try again when it has loaded its data",
+            Cause::OutOfMemory => "raise the server's maxmemory or free memory on it",
+            Cause::Busy => "a script blocks the server: SCRIPT KILL ends it",
+            Cause::NoAuth => "check the user and the password in the address",
+            Cause::NoPermission => {
+                "grant the user the commands and keys that locks need (see the docs)"
+            }
+            Cause::NoDatabase => "the address names a database that the server does not have",
+            Cause::Unsupported => "the server cannot do what the settings ask for: see its version",
+            Cause::WrongType => {
+                "the key holds something that is not a lock: choose another name or a key prefix"
+            }
+            Cause::Misconfigured => "the server cannot save its data: see its log",
+            Cause::NoReplicas => "the server waits for its replicas (min-replicas-to-write)",
+            Cause::NotReplicated => "replicas are slow, stopped or gone: see INFO replication",
+            Cause::Cluster => "a cluster does not serve this key here",
+            Cause::LongestLease => "set the same longest_lease in every client of the deployment",
+            Cause::Server => "see the server's message",
+        }
+    }
+}
+
+impl fmt::Display for TransportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.cause.advice(), self.detail)
+    }
+}
+
+impl std::error::Error for TransportError {}
