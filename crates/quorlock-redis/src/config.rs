@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::wait::Wait;
-
 use crate::connect::{Connect, Network};
+use crate::timer::LONGEST_SPAN;
+use crate::wait::Wait;
 
 /// How a [`RedisTransport`](crate::RedisTransport) behaves. The default is safe.
 ///
@@ -39,9 +39,6 @@ impl Default for RedisConfig {
 }
 
 impl RedisConfig {
-    /// A hundred years: a longer span is taken for this one.
-    pub(crate) const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-
     /// What makes the streams of bytes to servers, for requests as for wake-ups. Default: [`Network`], the sockets of the
     /// operating system.
     ///
@@ -78,7 +75,7 @@ impl RedisConfig {
     /// Bounds one connection attempt, from the name lookup to the end of the login. Default: 1 s.
     #[must_use]
     pub fn connect_timeout(mut self, bound: Duration) -> Self {
-        self.connect_timeout = bound.min(Self::LONGEST_SPAN);
+        self.connect_timeout = bound.min(LONGEST_SPAN);
         self
     }
 
@@ -96,7 +93,7 @@ impl RedisConfig {
     /// there alone. Calls that wait on the first are then ended.
     #[must_use]
     pub fn call_timeout(mut self, bound: Duration) -> Self {
-        self.call_timeout = bound.min(Self::LONGEST_SPAN);
+        self.call_timeout = bound.min(LONGEST_SPAN);
         self
     }
 
@@ -104,9 +101,7 @@ impl RedisConfig {
     /// after this and a call time-out. Default: 5 s.
     #[must_use]
     pub fn ping_interval(mut self, interval: Duration) -> Self {
-        self.ping_interval = interval
-            .max(Duration::from_millis(10))
-            .min(Self::LONGEST_SPAN);
+        self.ping_interval = interval.max(Duration::from_millis(10)).min(LONGEST_SPAN);
         self
     }
 
@@ -114,7 +109,7 @@ impl RedisConfig {
     /// Default: 30 s.
     #[must_use]
     pub fn linger(mut self, span: Duration) -> Self {
-        self.linger = span.min(Self::LONGEST_SPAN);
+        self.linger = span.min(LONGEST_SPAN);
         self
     }
 

@@ -7,7 +7,7 @@ use quorlock_core::transport::TransportError;
 use tokio::sync::Notify;
 
 use crate::error;
-use crate::link::{Health, Link, Probes, Usage};
+use crate::link::{Health, LEAST, Link, Probes, Usage};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
@@ -168,15 +168,35 @@ impl Connection {
 
     /// A connection whose server has answered, and knows the scripts.
     async fn open(self: &Arc<Self>, hesitation: u32) -> Result<Link, TransportError> {
-        let probes = Probes::new(Arc::downgrade(self), hesitation);
-        let link = Link::open(&self.target, Usage::Calls(probes)).await?;
+        let usage = Usage::Calls(self.probes(hesitation));
+        let link = Link::open(&self.target, usage).await?;
         link.greet(&self.target).await?;
         link.serves();
         Ok(link)
     }
 
+    /// What a connection does when it is silent for too long: it tries another one, for as long as the transport lives.
+    fn probes(self: &Arc<Self>, hesitation: u32) -> Probes {
+        let connection = Arc::downgrade(self);
+        let begin = move |silent, hesitation| {
+            let connection = connection.upgrade()?;
+            Some(Box::pin(connection.probe(silent, hesitation)) as _)
+        };
+        Probes::new(begin, hesitation)
+    }
+
+    /// Connects, and replaces the silent connection when the server has answered on the new one alone.
+    async fn probe(self: Arc<Self>, silent: Arc<Health>, hesitation: u32) {
+        let Some(link) = self.beside(hesitation).await else {
+            return;
+        };
+        // A server that stood still answers both at the same time: the old one first, if it gets the time.
+        timer::sleep_until(timer::now() + LEAST).await;
+        self.replace(&silent, link);
+    }
+
     /// A connection beside the current one, if the server answers on it.
-    pub(crate) async fn beside(self: &Arc<Self>, hesitation: u32) -> Option<Arc<Link>> {
+    async fn beside(self: &Arc<Self>, hesitation: u32) -> Option<Arc<Link>> {
         let deadline = timer::now() + self.target.config().connect_timeout;
         let opened = timer::by(deadline, self.open(hesitation)).await?;
         opened.ok().map(Arc::new)
@@ -184,7 +204,7 @@ impl Connection {
 
     /// Uses this connection from now on, if the current one is the silent one. Calls that wait on that are ended: a
     /// renewal is not sent again before it has come to its end, and its lease would run out meanwhile.
-    pub(crate) fn replace(&self, silent: &Arc<Health>, by: Arc<Link>) {
+    fn replace(&self, silent: &Arc<Health>, by: Arc<Link>) {
         let mut state = self.lock();
         let replaced = match &mut state.phase {
             Phase::Up(current) if current.has(silent) => std::mem::replace(current, by),

@@ -11,7 +11,7 @@
 //! | `config`, `address` | what a user says |
 //! | `connect` | how a stream of bytes comes about ([`Connect`]) |
 //! | `target`, `link`, `connection` | the command connection: what it leads to, one of them and its health, which one is current |
-//! | `subscription`, `session` | the wake-up connection: who listens to what, and what is done about it |
+//! | `subscription` | the wake-up connection: who listens to what, and what is done about it |
 //! | `script`, `key` | requests as script calls; the scripts are in `lua/` |
 //! | `error` | what an error says about the execution of a request |
 //! | `wait` | how far a write must have gone before it counts |
@@ -34,7 +34,6 @@ mod link;
 mod multiplexer;
 mod resp;
 mod script;
-mod session;
 mod subscription;
 mod target;
 mod timer;

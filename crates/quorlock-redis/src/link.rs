@@ -16,9 +16,9 @@ use tokio::task::AbortHandle;
 
 pub(crate) use self::health::Health;
 use self::health::Watched;
-pub(crate) use self::probe::{Probes, patience};
+pub(crate) use self::probe::{LEAST, Probes, patience};
 use crate::multiplexer::{Answer, Driver, Multiplexer};
-use crate::subscription::Register;
+use crate::subscription::registry::Registry;
 use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::{error, script};
@@ -27,8 +27,8 @@ use crate::{error, script};
 pub(crate) enum Usage {
     /// Calls. When it is silent for too long, another one is tried.
     Calls(Probes),
-    /// Wake-ups: what the server publishes goes to the register.
-    WakeUps(Arc<Register>),
+    /// Wake-ups: what the server publishes goes to the registry.
+    WakeUps(Arc<Registry>),
 }
 
 /// A connection that many calls share. Calls that still wait for a reply keep it alive, and nothing else does once it
@@ -47,18 +47,18 @@ impl Link {
         let health = Arc::new(Health::new(timer::now()));
         let stream = Box::new(Watched::new(stream, Arc::clone(&health)));
         let multiplexer = Multiplexer::new();
-        let (register, probes) = match usage {
+        let (registry, probes) = match usage {
             Usage::Calls(probes) => (None, Some(probes)),
-            Usage::WakeUps(register) => (Some(register), None),
+            Usage::WakeUps(registry) => (Some(registry), None),
         };
         let driver = timer::spawn(Carrier {
-            driver: Driver::new(stream, Arc::clone(&multiplexer), register.clone()),
+            driver: Driver::new(stream, Arc::clone(&multiplexer), registry.clone()),
             multiplexer: Arc::clone(&multiplexer),
             health: Arc::clone(&health),
             probes,
             _end: End {
                 health: Arc::clone(&health),
-                register,
+                registry,
             },
         });
         let link = Link {
@@ -227,14 +227,14 @@ impl Future for Carrier {
 /// Notes the end of a driver.
 struct End {
     health: Arc<Health>,
-    register: Option<Arc<Register>>,
+    registry: Option<Arc<Registry>>,
 }
 
 impl Drop for End {
     fn drop(&mut self) {
         self.health.close();
-        if let Some(register) = &self.register {
-            register.nudge();
+        if let Some(registry) = &self.registry {
+            registry.nudge();
         }
     }
 }

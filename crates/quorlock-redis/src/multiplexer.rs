@@ -298,17 +298,17 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
     use super::*;
-    use crate::subscription::Register;
+    use crate::subscription::registry::Registry;
     use crate::timer;
 
     fn connected() -> (Arc<Multiplexer>, DuplexStream) {
         connected_for(None)
     }
 
-    fn connected_for(register: Option<Arc<Register>>) -> (Arc<Multiplexer>, DuplexStream) {
+    fn connected_for(registry: Option<Arc<Registry>>) -> (Arc<Multiplexer>, DuplexStream) {
         let (stream, server) = tokio::io::duplex(64);
         let multiplexer = Multiplexer::new();
-        let driver = Driver::new(Box::new(stream), Arc::clone(&multiplexer), register);
+        let driver = Driver::new(Box::new(stream), Arc::clone(&multiplexer), registry);
         timer::spawn(driver);
         (multiplexer, server)
     }
@@ -432,8 +432,8 @@ mod tests {
     async fn what_the_server_publishes_is_no_reply() {
         let message = b"*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$1\r\n0\r\n";
         for is_wanted in [true, false] {
-            let register = is_wanted.then(Arc::default);
-            let (multiplexer, mut server) = connected_for(register);
+            let registry = is_wanted.then(Arc::default);
+            let (multiplexer, mut server) = connected_for(registry);
             let answer = ask(&multiplexer, "ONE");
             hears(&mut server, &["ONE"]).await;
             server.write_all(message).await.unwrap();

@@ -10,6 +10,9 @@ use futures_util::FutureExt;
 
 pub(crate) use tokio::time::{Instant, Sleep};
 
+/// A hundred years: a longer span is taken for this one, so that no sum of a reading and a span overflows.
+pub(crate) const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// The time.
 #[expect(
     clippy::disallowed_methods,

@@ -7,8 +7,8 @@ use quorlock_core::time::millis_of;
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{Cmd, Value};
 
-use crate::config::RedisConfig;
 use crate::error;
+use crate::timer;
 
 /// How many replicas must have a claim before a grant or a renewal counts.
 ///
@@ -47,7 +47,7 @@ impl Wait {
             replicas,
             within: within
                 .max(Duration::from_millis(1))
-                .min(RedisConfig::LONGEST_SPAN),
+                .min(timer::LONGEST_SPAN),
             reached: Reached::Memory,
         }
     }

@@ -2,18 +2,17 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quorlock_core::message::Request;
 
 use super::Health;
-use crate::connection::Connection;
 use crate::timer::{self, Instant, Sleep};
 
 /// The shortest silence that is suspicious. A server that forks, or runs another's script, is silent for so long.
-const LEAST: Duration = Duration::from_millis(25);
+pub(crate) const LEAST: Duration = Duration::from_millis(25);
 
 /// How long a server may be silent that was sent this request, before that is suspicious; `None` when the request says
 /// nothing about it.
@@ -30,9 +29,16 @@ pub(crate) fn patience(request: &Request) -> Option<Duration> {
     lease.map(|lease| (lease.length() / 6).max(LEAST))
 }
 
+/// One attempt to find out: it ends when the silent connection has been replaced, or could not be.
+pub(crate) type Attempt = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Begins an attempt beside the silent connection of this health, and says how hesitant the new one is: by how many
+/// doublings its own patience is longer. `None` when the transport is gone.
+type Begin = Box<dyn Fn(Arc<Health>, u32) -> Option<Attempt> + Send + Sync>;
+
 /// The attempts to find out.
 pub(crate) struct Probes {
-    connection: Weak<Connection>,
+    begin: Begin,
     /// By how many doublings the patience is longer: replacements, one after another, none of which was heard either.
     hesitation: u32,
     timer: Option<Pin<Box<Sleep>>>,
@@ -45,13 +51,16 @@ pub(crate) struct Probes {
 struct Probe {
     /// The silence that it is about.
     asked: u64,
-    attempt: Pin<Box<dyn Future<Output = ()> + Send>>,
+    attempt: Attempt,
 }
 
 impl Probes {
-    pub(crate) fn new(connection: Weak<Connection>, hesitation: u32) -> Self {
+    pub(crate) fn new(
+        begin: impl Fn(Arc<Health>, u32) -> Option<Attempt> + Send + Sync + 'static,
+        hesitation: u32,
+    ) -> Self {
         Probes {
-            connection,
+            begin: Box::new(begin),
             hesitation,
             timer: None,
             rests_until: None,
@@ -83,18 +92,17 @@ impl Probes {
             if self.poll_timer(cx, due).is_pending() {
                 return;
             }
-            let Some(connection) = self.connection.upgrade() else {
-                return;
-            };
             let hesitation = if health.has_served() {
                 0
             } else {
                 self.hesitation.saturating_add(1)
             };
-            let attempt = probe(connection, Arc::clone(health), hesitation);
+            let Some(attempt) = (self.begin)(Arc::clone(health), hesitation) else {
+                return;
+            };
             self.under_way = Some(Probe {
                 asked: health.asked(),
-                attempt: Box::pin(attempt),
+                attempt,
             });
         }
     }
@@ -126,16 +134,6 @@ impl Probes {
         }
         Poll::Ready(())
     }
-}
-
-/// Connects, and replaces the silent connection when the server has answered on the new one alone.
-async fn probe(connection: Arc<Connection>, silent: Arc<Health>, hesitation: u32) {
-    let Some(link) = connection.beside(hesitation).await else {
-        return;
-    };
-    // A server that stood still answers both at the same time: the old one first, if it gets the time.
-    timer::sleep_until(timer::now() + LEAST).await;
-    connection.replace(&silent, link);
 }
 
 impl std::fmt::Debug for Probes {

@@ -15,7 +15,7 @@ use super::{Multiplexer, Passed, wake};
 use crate::connect::ByteStream;
 use crate::error;
 use crate::resp::{Decoder, NoReply};
-use crate::subscription::Register;
+use crate::subscription::registry::Registry;
 use crate::timer::{self, Sleep};
 
 /// How much is read from the stream at once. What is not complete by then, the decoder keeps.
@@ -40,19 +40,19 @@ pub(crate) struct Driver {
     replies: Vec<Value>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Who hears what the server publishes.
-    register: Option<Arc<Register>>,
+    registry: Option<Arc<Registry>>,
 }
 
 impl Driver {
     pub(crate) fn new(
         stream: Box<dyn ByteStream>,
         multiplexer: Arc<Multiplexer>,
-        register: Option<Arc<Register>>,
+        registry: Option<Arc<Registry>>,
     ) -> Self {
         Driver {
             stream,
             multiplexer,
-            register,
+            registry,
             writing: Vec::new(),
             written: 0,
             is_flushed: true,
@@ -144,7 +144,7 @@ impl Driver {
         {
             let mut state = self.multiplexer.lock();
             for value in self.replies.drain(..) {
-                if self.register.is_some() && is_message(&value) {
+                if self.registry.is_some() && is_message(&value) {
                     published.push(value);
                 } else {
                     is_asked_for &= state.reply(value, &mut passed);
@@ -152,9 +152,9 @@ impl Driver {
             }
         }
         passed.wake();
-        if let Some(register) = &self.register {
+        if let Some(registry) = &self.registry {
             for message in &published {
-                announce(register, message);
+                announce(registry, message);
             }
         }
         if !is_asked_for {
@@ -239,7 +239,7 @@ fn is_message(value: &Value) -> bool {
 }
 
 /// Wakes those that listen to a message's channel.
-fn announce(register: &Register, message: &Value) {
+fn announce(registry: &Registry, message: &Value) {
     let Value::Array(parts) = message else {
         return;
     };
@@ -250,6 +250,6 @@ fn announce(register: &Register, message: &Value) {
             b"1" => Wake::ReadersMayEnter,
             _ => Wake::Unlocked,
         };
-        register.wake(channel, wake);
+        registry.wake(channel, wake);
     }
 }

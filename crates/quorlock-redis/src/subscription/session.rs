@@ -1,7 +1,7 @@
 //! The task that has the wake-up connection.
 //!
 //! It has a connection of its own, so that one server's messages cannot delay the replies to calls. What the server
-//! publishes goes from the connection's driver to the register; this task says which channels are wanted.
+//! publishes goes from the connection's driver to the registry; this task says which channels are wanted.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -13,47 +13,47 @@ use quorlock_core::transport::TransportError;
 use redis::{Cmd, Value};
 
 use crate::link::{Link, Usage};
-use crate::subscription::{Channel, Duty, Order, Register};
+use crate::subscription::registry::{Channel, Order, Registry, SessionGuard};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
 /// How many channels the server is asked for at once.
 const BATCH: usize = 128;
 
-/// Connects, serves the register, and connects again, until nobody has listened for a while or the transport is gone.
-pub(crate) async fn run(target: Arc<Target>, duty: Duty) {
+/// Connects, serves the registry, and connects again, until nobody has listened for a while or the transport is gone.
+pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
     let mut failures = 0;
     loop {
-        if let Some(link) = open(&target, duty.register()).await {
-            let mut session = Session::new(&target, duty.register(), link);
+        if let Some(link) = open(&target, guard.registry()).await {
+            let mut session = Session::new(&target, guard.registry(), link);
             session.serve().await;
             if session.was_confirmed {
                 failures = 0;
             }
         }
-        duty.register().forget();
-        if duty.is_over() {
+        guard.registry().forget();
+        if guard.is_over() {
             return;
         }
         failures += 1;
         timer::sleep_until(timer::now() + timer::delay(failures)).await;
-        if duty.is_over() {
+        if guard.is_over() {
             return;
         }
     }
 }
 
 /// Why it failed is told by the next call, which goes to the same server.
-async fn open(target: &Target, register: &Arc<Register>) -> Option<Link> {
+async fn open(target: &Target, registry: &Arc<Registry>) -> Option<Link> {
     let deadline = timer::now() + target.config().connect_timeout;
-    let opening = Link::open(target, Usage::WakeUps(Arc::clone(register)));
+    let opening = Link::open(target, Usage::WakeUps(Arc::clone(registry)));
     timer::by(deadline, opening).await?.ok()
 }
 
 /// One connection, from its first request to its end.
 struct Session<'a> {
     target: &'a Target,
-    register: &'a Register,
+    registry: &'a Registry,
     link: Link,
     /// Channels that the server refused; asked for again at the next ping.
     refused: Vec<Channel>,
@@ -82,10 +82,10 @@ enum Event {
 }
 
 impl<'a> Session<'a> {
-    fn new(target: &'a Target, register: &'a Register, link: Link) -> Self {
+    fn new(target: &'a Target, registry: &'a Registry, link: Link) -> Self {
         Session {
             target,
-            register,
+            registry,
             link,
             refused: Vec::new(),
             idle_since: None,
@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
         let mut ping_is_due = false;
         let mut under_way: Option<(Purpose, Pending)> = None;
         loop {
-            if self.register.is_closed() || self.link.is_closed() {
+            if self.registry.is_closed() || self.link.is_closed() {
                 return;
             }
             if under_way.is_none() {
@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
                     if self.has_lingered() {
                         return;
                     }
-                    self.register.recall(std::mem::take(&mut self.refused));
+                    self.registry.recall(std::mem::take(&mut self.refused));
                     ping_is_due = true;
                 }
             }
@@ -138,7 +138,7 @@ impl<'a> Session<'a> {
 
     /// Polls everything in a fixed order.
     async fn next_event(&self, mut pending: Option<&mut Pending>, ping_at: Instant) -> Event {
-        let mut changed = pin!(self.register.changed());
+        let mut changed = pin!(self.registry.changed());
         let mut ping = pin!(timer::sleep_until(ping_at));
         poll_fn(|cx| {
             if let Some(pending) = &mut pending
@@ -159,7 +159,7 @@ impl<'a> Session<'a> {
     }
 
     fn next_request(&self) -> Option<(Purpose, Pending)> {
-        match self.register.next_order(BATCH)? {
+        match self.registry.next_order(BATCH)? {
             Order::Subscribe(channels) => {
                 let pending = self.ask(channels.iter().map(|channel| about("SUBSCRIBE", channel)));
                 Some((Purpose::Join(channels), pending))
@@ -204,18 +204,18 @@ impl<'a> Session<'a> {
 
     fn join(&mut self, channels: Vec<Channel>) {
         self.was_confirmed |= !channels.is_empty();
-        self.register.confirmed(&channels);
+        self.registry.confirmed(&channels);
     }
 
     fn put_off(&mut self, channels: Vec<Channel>) {
-        self.register.refused(&channels);
-        self.register.put_off(&channels);
+        self.registry.refused(&channels);
+        self.registry.put_off(&channels);
         self.refused.extend(channels);
     }
 
     /// Whether nobody has listened for long enough.
     fn has_lingered(&mut self) -> bool {
-        if !self.register.is_idle() {
+        if !self.registry.is_idle() {
             self.idle_since = None;
             return false;
         }

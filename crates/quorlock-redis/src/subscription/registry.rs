@@ -1,0 +1,494 @@
+//! Who listens to which channel, and what the server has yet to be told.
+//!
+//! Nothing is queued: listeners come and go, and the registry notes the channels that changed. The one task that has
+//! the wake-up connection looks at it and tells the server the difference. What was subscribed and dropped before the
+//! server heard of it leaves no trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quorlock_core::message::Wake;
+use quorlock_core::transport::Listener;
+use tokio::sync::Notify;
+
+/// A channel's name.
+pub(crate) type Channel = Arc<str>;
+
+/// A listener's entry in the registry; dropping it removes the entry.
+pub(crate) struct ListenerHandle {
+    registry: Arc<Registry>,
+    channel: Channel,
+    number: u64,
+}
+
+impl Drop for ListenerHandle {
+    fn drop(&mut self) {
+        let listener = self.registry.remove(&self.channel, self.number);
+        // Outside of the lock, because dropping it may run code of the listener's.
+        drop(listener);
+    }
+}
+
+/// Who listens to what.
+#[derive(Default)]
+pub(crate) struct Registry {
+    book: Mutex<Book>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Book {
+    channels: BTreeMap<Channel, Entry>,
+    /// Channels on which what is wanted and what the server knows may differ.
+    unsettled: BTreeSet<Channel>,
+    last_number: u64,
+    /// The number of the session, if there is one.
+    session: Option<u64>,
+    is_closed: bool,
+}
+
+impl Book {
+    fn draw(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// The connection is gone: the server knows of nothing.
+    fn forget(&mut self) {
+        self.channels.retain(|_, entry| {
+            entry.stage = Stage::Unknown;
+            !entry.listeners.is_empty()
+        });
+        self.unsettled = self.channels.keys().cloned().collect();
+    }
+}
+
+/// What came of a new listener.
+struct Added {
+    number: u64,
+    /// Messages flow already.
+    is_live: bool,
+    /// Somebody must start a session, of this number.
+    new_session: Option<u64>,
+}
+
+struct Entry {
+    listeners: BTreeMap<u64, Arc<dyn Listener>>,
+    stage: Stage,
+}
+
+/// What the server knows of a channel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Unknown,
+    Asked,
+    Live,
+}
+
+/// What the server is to be told next.
+pub(crate) enum Order {
+    Subscribe(Vec<Channel>),
+    Unsubscribe(Vec<Channel>),
+}
+
+/// A listener that was taken in, and what has to be done about it outside the registry's mutex.
+pub(crate) struct Subscribed {
+    pub(crate) handle: ListenerHandle,
+    /// Messages flow already: the listener has to be told.
+    pub(crate) is_live: bool,
+    /// There was no session: one has to be started.
+    pub(crate) new_session: Option<SessionGuard>,
+}
+
+impl Registry {
+    /// Takes in a listener until its handle is dropped.
+    pub(crate) fn subscribe(
+        self: &Arc<Self>,
+        channel: Channel,
+        listener: &Arc<dyn Listener>,
+    ) -> Subscribed {
+        let added = self.add(&channel, listener);
+        Subscribed {
+            handle: ListenerHandle {
+                registry: Arc::clone(self),
+                channel,
+                number: added.number,
+            },
+            is_live: added.is_live,
+            new_session: added.new_session.map(|number| SessionGuard {
+                registry: Arc::clone(self),
+                number,
+            }),
+        }
+    }
+
+    fn add(&self, channel: &Channel, listener: &Arc<dyn Listener>) -> Added {
+        let mut book = self.lock();
+        let number = book.draw();
+        let entry = book
+            .channels
+            .entry(Arc::clone(channel))
+            .or_insert_with(|| Entry {
+                listeners: BTreeMap::new(),
+                stage: Stage::Unknown,
+            });
+        entry.listeners.insert(number, Arc::clone(listener));
+        let stage = entry.stage;
+        if stage == Stage::Unknown {
+            book.unsettled.insert(Arc::clone(channel));
+            self.changed.notify_one();
+        }
+        let new_session = match book.session {
+            Some(_) => None,
+            None => {
+                let number = book.draw();
+                book.session = Some(number);
+                book.session
+            }
+        };
+        Added {
+            number,
+            is_live: stage == Stage::Live,
+            new_session,
+        }
+    }
+
+    fn remove(&self, channel: &Channel, number: u64) -> Option<Arc<dyn Listener>> {
+        let mut book = self.lock();
+        let entry = book.channels.get_mut(channel)?;
+        let listener = entry.listeners.remove(&number);
+        if entry.listeners.is_empty() {
+            match entry.stage {
+                Stage::Unknown => {
+                    book.channels.remove(channel);
+                    book.unsettled.remove(channel);
+                }
+                // The confirmation finds that nobody is there any more.
+                Stage::Asked => {}
+                Stage::Live => {
+                    book.unsettled.insert(Arc::clone(channel));
+                    self.changed.notify_one();
+                }
+            }
+        }
+        listener
+    }
+
+    /// Waits until somebody came or went, or the session was nudged.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// The session is to look again: its connection was closed.
+    pub(crate) fn nudge(&self) {
+        self.changed.notify_one();
+    }
+
+    /// What to tell the server next, at most so many channels at once.
+    pub(crate) fn next_order(&self, most: usize) -> Option<Order> {
+        let mut book = self.lock();
+        let book = &mut *book;
+        let (mut joining, mut leaving) = (Vec::new(), Vec::new());
+        let mut later = BTreeSet::new();
+        while let Some(channel) = book.unsettled.pop_first() {
+            if joining.len() == most || leaving.len() == most {
+                later.insert(channel);
+                break;
+            }
+            let Some(entry) = book.channels.get_mut(&channel) else {
+                continue;
+            };
+            match (entry.stage, entry.listeners.is_empty()) {
+                (Stage::Unknown, false) => {
+                    entry.stage = Stage::Asked;
+                    joining.push(channel);
+                }
+                // Listeners are served first; this waits for the next order.
+                (Stage::Live, true) if !joining.is_empty() => {
+                    later.insert(channel);
+                }
+                (Stage::Live, true) => leaving.push(channel),
+                _ => {}
+            }
+        }
+        book.unsettled.append(&mut later);
+        if !joining.is_empty() {
+            book.unsettled.extend(leaving);
+            return Some(Order::Subscribe(joining));
+        }
+        for channel in &leaving {
+            // Whoever comes from now on asks anew, after the server was told.
+            book.channels.remove(channel);
+        }
+        (!leaving.is_empty()).then_some(Order::Unsubscribe(leaving))
+    }
+
+    /// The server confirmed: messages flow.
+    pub(crate) fn confirmed(&self, channels: &[Channel]) {
+        let mut listeners = Vec::new();
+        let mut book = self.lock();
+        for channel in channels {
+            let Some(entry) = book.channels.get_mut(channel) else {
+                continue;
+            };
+            entry.stage = Stage::Live;
+            listeners.extend(entry.listeners.values().cloned());
+            if entry.listeners.is_empty() {
+                book.unsettled.insert(Arc::clone(channel));
+            }
+        }
+        drop(book);
+        for listener in listeners {
+            listener.live();
+        }
+    }
+
+    /// The server refused: these are to be asked for again.
+    pub(crate) fn refused(&self, channels: &[Channel]) {
+        let mut book = self.lock();
+        for channel in channels {
+            let Some(entry) = book.channels.get_mut(channel) else {
+                continue;
+            };
+            entry.stage = Stage::Unknown;
+            if entry.listeners.is_empty() {
+                book.channels.remove(channel);
+            } else {
+                book.unsettled.insert(Arc::clone(channel));
+            }
+        }
+    }
+
+    /// Puts channels off, until they are recalled.
+    pub(crate) fn put_off(&self, channels: &[Channel]) {
+        let mut book = self.lock();
+        for channel in channels {
+            book.unsettled.remove(channel);
+        }
+    }
+
+    /// Looks again at channels that were put off.
+    pub(crate) fn recall(&self, channels: Vec<Channel>) {
+        self.lock().unsettled.extend(channels);
+    }
+
+    /// The server published this.
+    pub(crate) fn wake(&self, channel: &str, message: Wake) {
+        let listeners: Vec<_> = match self.lock().channels.get(channel) {
+            Some(entry) => entry.listeners.values().cloned().collect(),
+            None => return,
+        };
+        for listener in listeners {
+            listener.wake(message);
+        }
+    }
+
+    /// Whether nobody listens.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().channels.is_empty()
+    }
+
+    /// The transport is gone: the session ends.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_one();
+    }
+
+    /// Whether the transport is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
+    /// The connection is gone: the server knows of nothing.
+    pub(crate) fn forget(&self) {
+        self.lock().forget();
+    }
+
+    /// Held for a few instructions, never across an await or while a listener is called.
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to be the one session of a registry. Its drop, even together with the runtime, makes room for another.
+pub(crate) struct SessionGuard {
+    registry: Arc<Registry>,
+    number: u64,
+}
+
+impl SessionGuard {
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Ends the session if there is nothing to do.
+    pub(crate) fn is_over(&self) -> bool {
+        let mut book = self.registry.lock();
+        let is_over = book.is_closed || book.channels.is_empty();
+        if is_over {
+            // Under the same lock, so that whoever comes next starts another session.
+            book.session = None;
+        }
+        is_over
+    }
+}
+
+impl Drop for SessionGuard {
+    fn drop(&mut self) {
+        let mut book = self.registry.lock();
+        if book.session == Some(self.number) {
+            book.session = None;
+            book.forget();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Ear {
+        lives: AtomicUsize,
+        wakes: AtomicUsize,
+    }
+
+    impl Listener for Ear {
+        fn live(&self) {
+            self.lives.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn wake(&self, _: Wake) {
+            self.wakes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Ear {
+        fn heard(&self) -> (usize, usize) {
+            (
+                self.lives.load(Ordering::Relaxed),
+                self.wakes.load(Ordering::Relaxed),
+            )
+        }
+    }
+
+    fn add(registry: &Registry, channel: &str, ear: &Arc<Ear>) -> u64 {
+        let listener: Arc<dyn Listener> = ear.clone();
+        registry.add(&channel.into(), &listener).number
+    }
+
+    fn order(registry: &Registry) -> (&'static str, Vec<Channel>) {
+        match registry.next_order(2) {
+            Some(Order::Subscribe(channels)) => ("subscribe", channels),
+            Some(Order::Unsubscribe(channels)) => ("unsubscribe", channels),
+            None => ("nothing", Vec::new()),
+        }
+    }
+
+    #[test]
+    fn listeners_of_one_channel_share_one_subscription() {
+        let registry = Registry::default();
+        let (a, b) = (Arc::new(Ear::default()), Arc::new(Ear::default()));
+        let first = add(&registry, "x", &a);
+        let second = add(&registry, "x", &b);
+        assert_eq!(order(&registry), ("subscribe", vec!["x".into()]));
+        assert_eq!(order(&registry).0, "nothing");
+        registry.confirmed(&["x".into()]);
+        registry.wake("x", Wake::Unlocked);
+        registry.wake("y", Wake::Unlocked);
+        assert_eq!((a.heard(), b.heard()), ((1, 1), (1, 1)));
+        registry.remove(&"x".into(), first);
+        assert_eq!(order(&registry).0, "nothing");
+        registry.remove(&"x".into(), second);
+        assert_eq!(order(&registry), ("unsubscribe", vec!["x".into()]));
+        assert!(registry.is_idle());
+    }
+
+    #[test]
+    fn a_listener_dropped_before_the_server_hears_of_it_leaves_no_trace() {
+        let registry = Registry::default();
+        let number = add(&registry, "x", &Arc::default());
+        registry.remove(&"x".into(), number);
+        assert_eq!(order(&registry).0, "nothing");
+        assert!(registry.is_idle());
+    }
+
+    #[test]
+    fn a_listener_dropped_before_the_confirmation_is_unsubscribed_after_it() {
+        let registry = Registry::default();
+        let number = add(&registry, "x", &Arc::default());
+        assert_eq!(order(&registry).0, "subscribe");
+        registry.remove(&"x".into(), number);
+        assert_eq!(order(&registry).0, "nothing");
+        registry.confirmed(&["x".into()]);
+        assert_eq!(order(&registry).0, "unsubscribe");
+        assert!(registry.is_idle());
+    }
+
+    #[test]
+    fn a_listener_that_comes_while_the_channel_is_left_is_subscribed_anew() {
+        let registry = Registry::default();
+        let ear = Arc::new(Ear::default());
+        let number = add(&registry, "x", &ear);
+        order(&registry);
+        registry.confirmed(&["x".into()]);
+        registry.remove(&"x".into(), number);
+        assert_eq!(order(&registry).0, "unsubscribe");
+        add(&registry, "x", &ear);
+        assert_eq!(order(&registry).0, "subscribe");
+    }
+
+    #[test]
+    fn after_a_gap_everything_is_subscribed_again() {
+        let registry = Registry::default();
+        let ear = Arc::new(Ear::default());
+        for channel in ["x", "y", "z"] {
+            add(&registry, channel, &ear);
+        }
+        assert_eq!(order(&registry).1.len(), 2);
+        registry.confirmed(&["x".into(), "y".into()]);
+        assert_eq!(order(&registry).1.len(), 1);
+        registry.lock().forget();
+        assert_eq!(order(&registry).1.len(), 2);
+        registry.confirmed(&["x".into(), "y".into()]);
+        assert_eq!(order(&registry).1.len(), 1);
+        registry.confirmed(&["z".into()]);
+        assert_eq!(ear.heard(), (5, 0));
+    }
+
+    #[test]
+    fn joining_goes_before_leaving() {
+        let registry = Registry::default();
+        let number = add(&registry, "a", &Arc::default());
+        order(&registry);
+        registry.confirmed(&["a".into()]);
+        registry.remove(&"a".into(), number);
+        add(&registry, "b", &Arc::default());
+        assert_eq!(order(&registry), ("subscribe", vec!["b".into()]));
+        assert_eq!(order(&registry), ("unsubscribe", vec!["a".into()]));
+        assert_eq!(order(&registry).0, "nothing");
+    }
+
+    #[test]
+    fn a_session_is_started_once_and_after_its_end_again() {
+        let registry = Arc::new(Registry::default());
+        let listener: Arc<dyn Listener> = Arc::new(Ear::default());
+        let first = registry.add(&"x".into(), &listener);
+        let number = first.new_session.unwrap();
+        assert!(registry.add(&"x".into(), &listener).new_session.is_none());
+        let guard = |number| SessionGuard {
+            registry: Arc::clone(&registry),
+            number,
+        };
+        let ended = guard(number);
+        assert!(!ended.is_over());
+        drop(ended);
+        let next = registry.add(&"x".into(), &listener).new_session.unwrap();
+        drop(guard(number));
+        assert!(registry.add(&"x".into(), &listener).new_session.is_none());
+        drop(guard(next));
+        assert!(registry.add(&"x".into(), &listener).new_session.is_some());
+    }
+}
