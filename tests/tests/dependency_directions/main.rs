@@ -1,4 +1,8 @@
-//! Dependencies run one way: quorlock-core <- quorlock-redis <- quorlock <- the simulator <- the tests.
+//! Dependencies run one way: quorlock-core <- quorlock-redis <- quorlock <- the simulator <- the tests. Inside a crate
+//! they run one way, too: from floor to floor.
+
+mod arrows;
+mod floors;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

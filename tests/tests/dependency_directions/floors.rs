@@ -1,0 +1,268 @@
+//! The floors of each crate: what stands above what. No `use` runs upwards, and no files import each other in a circle.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::arrows::{Arrow, Tree};
+
+/// The floors of a crate from the top down, each a few files or folders (`link/`). A longer path goes before a shorter
+/// one: `subscription/registry.rs` may stand on another floor than the rest of `subscription/`.
+type Floors = &'static [&'static [&'static str]];
+
+const CORE: Floors = &[
+    &["lib.rs"],
+    // Machines of many steps: rounds until won, clean-up until done.
+    &["acquisition.rs", "orphan.rs"],
+    // Machines of one step, the specification of a node, and the way to it.
+    &[
+        "round.rs",
+        "renewal.rs",
+        "release.rs",
+        "node.rs",
+        "node/",
+        "transport.rs",
+    ],
+    &["trust.rs", "beat.rs", "message.rs"],
+    &["mode.rs", "marker.rs", "lease.rs", "fencing.rs"],
+    // Words and numbers.
+    &[
+        "name.rs",
+        "quorum.rs",
+        "backoff.rs",
+        "failure.rs",
+        "owner.rs",
+        "reserved.rs",
+        "time.rs",
+    ],
+];
+
+const ADAPTER: Floors = &[
+    &["lib.rs"],
+    &["check.rs"],
+    // A call from its request to its reply.
+    &["transport.rs"],
+    // Connections: which is current, the wake-ups of one.
+    &[
+        "connection.rs",
+        "subscription.rs",
+        "subscription/session.rs",
+    ],
+    &["link.rs", "link/"],
+    &["multiplexer.rs", "multiplexer/"],
+    &["subscription/registry.rs", "target.rs"],
+    // What a user says, and what goes over the wire.
+    &["config.rs", "script.rs", "script/"],
+    &["address.rs", "connect.rs", "connect/", "wait.rs"],
+    &["error.rs", "key.rs"],
+    &["resp.rs", "timer.rs"],
+];
+
+const SIMULATED_REDIS: Floors = &[
+    &["lib.rs"],
+    &["server.rs"],
+    // Commands, a table of them.
+    &["table.rs"],
+    &["command.rs", "command/"],
+    &["definition.rs"],
+    &["node.rs", "script.rs", "script/"],
+    &["call.rs", "info.rs"],
+    // What is stored.
+    &["data.rs", "channels.rs", "session.rs"],
+    &["keyspace.rs", "refusal.rs", "request.rs"],
+    // Values and texts.
+    &[
+        "reply.rs",
+        "value.rs",
+        "number.rs",
+        "glob.rs",
+        "condition.rs",
+    ],
+];
+
+/// The crates that stand on floors.
+const CRATES: [(&str, Floors); 3] = [
+    ("crates/quorlock-core", CORE),
+    ("crates/quorlock-redis", ADAPTER),
+    ("crates/redis-sim", SIMULATED_REDIS),
+];
+
+/// What is wrong with a crate's arrows, a line each.
+fn faults(tree: &Tree, floors: Floors) -> Vec<String> {
+    let mut faults = Vec::new();
+    for path in tree.paths() {
+        if floor(floors, path).is_none() {
+            faults.push(format!(
+                "{path} stands on no floor: give it a place in the list"
+            ));
+        }
+    }
+    let arrows = tree.arrows();
+    for Arrow { from, line, to } in &arrows {
+        if floor(floors, to) < floor(floors, from) {
+            faults.push(format!("{from}:{line} -> {to} runs upwards"));
+        }
+    }
+    for circle in circles(&arrows) {
+        let files: Vec<_> = circle.iter().copied().collect();
+        let inside = |path: &String| circle.contains(path.as_str());
+        let ties = arrows
+            .iter()
+            .filter(|arrow| inside(&arrow.from) && inside(&arrow.to));
+        let ties: Vec<_> = ties
+            .map(|a| format!("{}:{} -> {}", a.from, a.line, a.to))
+            .collect();
+        faults.push(format!(
+            "a circle of {}: {}",
+            files.join(", "),
+            ties.join("; ")
+        ));
+    }
+    faults
+}
+
+/// On which floor a file stands, from the top down.
+fn floor(floors: Floors, path: &str) -> Option<usize> {
+    let has = |place: &&str| place == &path || (place.ends_with('/') && path.starts_with(place));
+    let by_place = floors.iter().enumerate().flat_map(|(floor, places)| {
+        places
+            .iter()
+            .filter(|place| has(place))
+            .map(move |place| (place.len(), floor))
+    });
+    by_place.max().map(|(_, floor)| floor)
+}
+
+/// The sets of files each of which reaches every other one.
+fn circles(arrows: &BTreeSet<Arrow>) -> BTreeSet<BTreeSet<&str>> {
+    let mut next: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for arrow in arrows {
+        next.entry(&arrow.from).or_default().insert(&arrow.to);
+    }
+    let reached_from = |start: &str| {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![start];
+        while let Some(file) = open.pop() {
+            for to in next.get(file).into_iter().flatten() {
+                if reached.insert(*to) {
+                    open.push(*to);
+                }
+            }
+        }
+        reached
+    };
+    let reached: BTreeMap<&str, BTreeSet<&str>> = next
+        .keys()
+        .map(|file| (*file, reached_from(file)))
+        .collect();
+    let mut circles = BTreeSet::new();
+    for (file, ends) in &reached {
+        if ends.contains(file) {
+            let is_back = |other: &&str| reached.get(other).is_some_and(|ends| ends.contains(file));
+            circles.insert(ends.iter().copied().filter(is_back).collect());
+        }
+    }
+    circles
+}
+
+#[test]
+fn no_arrow_of_a_crate_runs_upwards_or_in_a_circle() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (folder, floors) in CRATES {
+        let tree = Tree::read(&workspace.join(folder).join("src"));
+        let faults = faults(&tree, floors);
+        assert!(faults.is_empty(), "{folder}:\n{}", faults.join("\n"));
+    }
+}
+
+/// Two floors: a face, and what it is made of.
+const PLANTED: Floors = &[&["face.rs"], &["ground/", "lib.rs"]];
+
+fn planted(files: &[(&str, &str)]) -> Vec<String> {
+    let mut tree = Tree::default();
+    for (path, text) in files {
+        tree.add(path, text);
+    }
+    faults(&tree, PLANTED)
+}
+
+#[test]
+fn an_arrow_that_runs_upwards_is_noticed_wherever_it_stands() {
+    let face = ("face.rs", "use crate::ground::stone::Stone;");
+    for (text, line) in [
+        ("use crate::face::Face;", 1),
+        (
+            "\nuse crate::{\n    ground::sand,\n    face::{self, Face},\n};",
+            4,
+        ),
+        ("use super::super::face::Face as Other;", 1),
+        (
+            "/// Not `crate::ground`.\nfn f() -> crate::face::Face {}",
+            2,
+        ),
+        (
+            "const C: char = '\"';\nfn f<'a>(s: &'a str) { super::super::face::f(\"}\") }",
+            2,
+        ),
+        ("use crate::Face;", 1),
+    ] {
+        let lib = ("lib.rs", "mod face;\nmod ground;");
+        let handing_on = ("lib.rs", "pub use face::Face;");
+        let lib = if text.contains("crate::Face") {
+            handing_on
+        } else {
+            lib
+        };
+        let found = planted(&[lib, ("ground/stone.rs", text), face]);
+        let upwards = format!("ground/stone.rs:{line} -> face.rs runs upwards");
+        assert!(found.contains(&upwards), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn an_arrow_that_runs_down_or_is_none_is_let_pass() {
+    for text in [
+        "use crate::ground::sand::Sand;",
+        "// use crate::face::Face;\nconst S: &str = \"crate::face\";",
+        "const R: &str = r#\"use \"crate::face\"; {\"#;",
+        "#[cfg(test)]\nmod tests {\n    use crate::face::Face;\n}",
+        "use std::face::Face;",
+    ] {
+        let found = planted(&[
+            ("ground/stone.rs", text),
+            ("ground/sand.rs", ""),
+            ("face.rs", ""),
+        ]);
+        assert_eq!(found, Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn a_circle_on_one_floor_is_noticed_and_a_child_of_its_own_parent_is_not() {
+    let found = planted(&[
+        ("ground/stone.rs", "use super::sand::Sand;"),
+        ("ground/sand.rs", "use super::clay;"),
+        ("ground/clay.rs", "\nuse super::stone::Stone;"),
+    ]);
+    assert_eq!(
+        found,
+        [
+            "a circle of ground/clay.rs, ground/sand.rs, ground/stone.rs: \
+          ground/clay.rs:2 -> ground/stone.rs; ground/sand.rs:1 -> ground/clay.rs; \
+          ground/stone.rs:1 -> ground/sand.rs"
+        ]
+    );
+    let found = planted(&[
+        ("ground/stone.rs", "mod vein;\nuse self::vein::Vein;"),
+        ("ground/stone/vein.rs", "use super::Stone;"),
+    ]);
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn a_file_on_no_floor_is_noticed() {
+    let found = planted(&[("attic.rs", "")]);
+    assert_eq!(
+        found,
+        ["attic.rs stands on no floor: give it a place in the list"]
+    );
+}
