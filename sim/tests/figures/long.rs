@@ -7,6 +7,7 @@ use std::time::Instant;
 use quorlock_sim::matrix::Table;
 use serde_json::Value;
 
+use crate::locks;
 use crate::results::{Figures, Results, root};
 
 /// One command, by the name of its results.
@@ -22,7 +23,7 @@ pub(crate) fn write(asked: &str, commit: &str) -> Vec<String> {
         ("conformance", conformance),
         ("matrix", matrix),
         ("speed", speed),
-        ("locks", locks),
+        ("locks", locks::figures),
     ];
     let mut failed = Vec::new();
     for (name, run) in parts {
@@ -39,7 +40,7 @@ pub(crate) fn write(asked: &str, commit: &str) -> Vec<String> {
 }
 
 /// What a command prints, with its progress on the terminal.
-fn printed(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+pub(crate) fn printed(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -332,68 +333,8 @@ fn speed(name: &'static str) -> Results {
     }
 }
 
-fn locks(name: &'static str) -> Results {
-    let arguments = [
-        "bench",
-        "-q",
-        "-p",
-        "quorlock-tests",
-        "--bench",
-        "locks",
-        "--",
-        "--quick",
-        "--json",
-        "-",
-    ];
-    let text = printed("cargo", &arguments, &[]);
-    let json = text.get(text.find('{').unwrap_or(0)..).unwrap_or_default();
-    let value: Value = serde_json::from_str(json.trim()).expect("JSON");
-    let mut figures = Figures::new();
-    let mut readme = "| | servers | |\n|---|---:|---:|".to_owned();
-    for figure in value["figures"].as_array().expect("figures") {
-        let number = |value: &Value| value.as_f64().map_or(String::new(), short);
-        let spread = |who: &str| match (figure[who]["median"].as_f64(), figure[who]["p99"].as_f64())
-        {
-            (Some(median), Some(p99)) => format!("{} / {}", short(median), short(p99)),
-            _ => String::new(),
-        };
-        let cells = [
-            figure["what"].as_str().unwrap_or_default().to_owned(),
-            figure["nodes"].to_string(),
-            format!("**{}**", number(&figure["value"])),
-            number(&figure["noise"]),
-            spread("ours"),
-            spread("bare"),
-            spread("rslock"),
-            format!(
-                "{} {}",
-                figure["unit"].as_str().unwrap_or_default(),
-                figure["note"].as_str().unwrap_or_default()
-            )
-            .trim()
-            .to_owned(),
-        ];
-        let case = figure["case"].as_str().unwrap_or_default().to_owned();
-        if ["uncontended", "callers", "handover", "waiters", "herd"].contains(&case.as_str()) {
-            let [what, nodes, value, ..] = &cells;
-            readme += &format!("\n| {case}: {what} | {nodes} | {value} |");
-        }
-        let table = figures.entry(case).or_insert_with(|| {
-            "| | nodes | | noise | ours | bare | rslock | |\n|---|---|---|---|---|---|---|---|"
-                .to_owned()
-        });
-        *table += &format!("\n| {} |", cells.join(" | "));
-    }
-    figures.insert("readme".to_owned(), readme);
-    Results {
-        name,
-        command: "cargo bench -p quorlock-tests --bench locks -- --quick --json -".to_owned(),
-        figures,
-    }
-}
-
 /// As many digits as mean something.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     match value.abs() {
         1000.0.. => thousands(value),
         10.0.. => format!("{value:.1}"),

@@ -10,6 +10,7 @@
     reason = "of JSON: what is not there is null"
 )]
 
+mod locks;
 mod long;
 mod pages;
 mod quick;
