@@ -18,8 +18,8 @@
 local call = redis.call
 local claim, queue, timeouts, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
--- Every loop is bounded. Leases that are left over have TTLs of their own.
-local MOST_FIELDS, most_deleted = 10000, 10000
+-- Every loop is bounded: a count in a strange hash can be as large as it likes.
+local MOST_FIELDS, MOST_DELETED = 10000, 10000
 
 -- The first in the queue, once those are dropped who are dead; and whether there were any.
 local function first_waiting()
@@ -70,12 +70,18 @@ if mode == 'read' or mode == 'write' then
     end
   end
   call('PUBLISH', ARGV[2], '1')
-  for i = 1, #held, 2 do
-    local holds = held[i] ~= 'mode' and tonumber(held[i + 1]) or 0
-    for n = 1, math.min(holds, most_deleted) do
-      call('DEL', ARGV[3] .. held[i] .. ':rwlock_timeout:' .. n)
+  -- The first lease of every reader, then every second one. Reader after reader, one with a count of billions would use up
+  -- the bound, and the leases of all others would stay behind. What is left over has TTLs of its own.
+  local deleted, nth, is_left = 0, 1, true
+  while is_left do
+    is_left = false
+    for i = 1, #held, 2 do
+      if held[i] ~= 'mode' and nth <= tonumber(held[i + 1]) and deleted < MOST_DELETED then
+        call('DEL', ARGV[3] .. held[i] .. ':rwlock_timeout:' .. nth)
+        deleted, is_left = deleted + 1, true
+      end
     end
-    most_deleted = math.max(most_deleted - holds, 0)
+    nth = nth + 1
   end
   call('DEL', claim)
   return 1

@@ -510,6 +510,15 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
             assert_eq!(left, 0, "{count}");
         }
     }
+    // One count beyond every bound keeps no other reader's lease from being freed. Their order in the hash is the server's.
+    server.command::<()>(&["FLUSHALL"]);
+    server.command::<()>(&["HSET", key, "mode", "read", "00", "900000000000"]);
+    let reader = locks.read(key).acquire().await.unwrap();
+    let lease = format!("{{a}}:{}:rwlock_timeout:1", reader.owner_id());
+    assert_eq!(server.command::<usize>(&["EXISTS", &lease]), 1);
+    locks.force_release(key).await.unwrap();
+    assert_eq!(server.command::<usize>(&["EXISTS", &lease]), 0);
+    drop(reader);
     // Many dead readers of many holds.
     let fill = "for i = 1, 9000 do redis.call('HSET', KEYS[1], 'r' .. i, 1000) end redis.call('HSET', KEYS[1], 'mode', 'read')";
     server.command::<()>(&["FLUSHALL"]);
