@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Says whether two builds of quorlock-sim do the same: what a change of the simulator's structure must leave alone.
+#
+#   sim/compare-traces.sh BEFORE AFTER
+#
+# Each of BEFORE and AFTER is a file, a quorlock-sim that is built already, or a revision, which is built in a worktree
+# of its own that is removed at the end. Optimized builds of one profile take the least time:
+# `cargo build -p quorlock-sim --profile test` makes target/debug/quorlock-sim.
+#
+# Compared are, and lines that differ are shown:
+# - the trace hash of each seed, for the locks single, multi and redlock, under the faults `inside` and `all`;
+# - the same over simulated TCP, for a few seeds;
+# - the table of the matrix, as CSV;
+# - the verdict of every case of the catalog. The time that a case took is left out.
+#
+#   SEEDS=2000   how many seeds of each lock
+#   TCP=20       how many of them over simulated TCP
+#   RUNS=60      how many runs of each pair of the matrix; 0 leaves the matrix out
+#   CATALOG=     a filter as for `quorlock-sim scenarios`; `none` leaves the catalog out
+#
+# Ends with 0 if all is equal, 1 if something differs, 2 if it could not be compared.
+set -euo pipefail
+
+[ $# -eq 2 ] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
+seeds=${SEEDS:-2000} tcp=${TCP:-20} runs=${RUNS:-60} catalog=${CATALOG:-}
+top=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
+scratch=$(mktemp -d)
+clean_up() {
+  for side in before after; do
+    [ ! -d "$scratch/$side.tree" ] || git -C "$top" worktree remove --force "$scratch/$side.tree"
+  done
+  rm -rf "$scratch"
+}
+trap clean_up EXIT
+
+# Puts a program at $scratch/SIDE.program.
+provide() {
+  local side=$1 what=$2
+  if [ -f "$what" ]; then
+    cp "$what" "$scratch/$side.program"
+    return
+  fi
+  git -C "$top" rev-parse --quiet --verify "$what^{commit}" >/dev/null ||
+    { echo "$what is neither a file nor a revision" >&2; return 1; }
+  git -C "$top" worktree add --quiet --detach "$scratch/$side.tree" "$what"
+  (cd "$scratch/$side.tree" && CARGO_TARGET_DIR=$scratch/target cargo build --quiet --profile test -p quorlock-sim)
+  cp "$scratch/target/debug/quorlock-sim" "$scratch/$side.program"
+}
+provide before "$1" || exit 2
+provide after "$2" || exit 2
+
+differs=0
+# Runs both programs with the same arguments in folders of their own, and compares what FILTER leaves of what they print.
+# A program may end with any code: that something is violated is a result, and it must be the same on both sides.
+compare() {
+  local title=$1 filter=$2 lines
+  shift 2
+  for side in before after; do
+    mkdir -p "$scratch/$side"
+    (
+      cd "$scratch/$side"
+      code=0
+      "$scratch/$side.program" "$@" >printed || code=$?
+      $filter <printed
+      echo "exit code $code"
+    ) >"$scratch/$side.txt"
+  done
+  lines=$(($(wc -l <"$scratch/before.txt") - 1))
+  if diff "$scratch/before.txt" "$scratch/after.txt" >"$scratch/diff.txt"; then
+    echo "equal: $title, $lines lines"
+  else
+    echo "DIFFERENT: $title"
+    sed -n '1,40p' "$scratch/diff.txt"
+    differs=1
+  fi
+  # Equal and empty shows nothing.
+  if [ "$lines" -eq 0 ]; then
+    echo "nothing was printed: $title" >&2
+    exit 2
+  fi
+}
+without_times() { sed -E 's/[0-9.]+ +(ns|µs|us|ms|s)  / /'; }
+table() { cat matrix/matrix.csv; }
+
+for lock in single multi redlock; do
+  for faults in inside all; do
+    compare "explore --lock $lock --faults $faults, seeds 0..$seeds" cat \
+      explore --hashes --seeds "0..$seeds" --lock "$lock" --faults "$faults"
+    [ "$tcp" = 0 ] || compare "the same over TCP, seeds 0..$tcp" cat \
+      explore --hashes --seeds "0..$tcp" --lock "$lock" --faults "$faults" --lane turmoil
+  done
+done
+[ "$runs" = 0 ] || compare "matrix --runs $runs" table matrix --runs "$runs" --out matrix
+[ "$catalog" = none ] || compare "verdicts of scenarios $catalog" without_times scenarios ${catalog:+"$catalog"}
+exit $differs
