@@ -19,10 +19,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::plan::generator::{Faults, Swarm};
+use crate::plan::time::Span;
+use crate::plan::variant::Variant;
 use crate::plan::{self, LockKind, Plan, WorkloadKind};
-use crate::span::Span;
-use crate::swarm::{Faults, Swarm};
-use crate::variant::Variant;
 
 /// The production locks of Quorlock against failing nodes, networks, clocks and processes.
 ///
@@ -216,15 +216,15 @@ struct Form {
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error(transparent)]
-    File(#[from] crate::failure::FileError),
+    File(#[from] crate::study::failure::FileError),
     #[error(transparent)]
-    Source(#[from] crate::source::SourceError),
+    Source(#[from] crate::study::source::SourceError),
     #[error(transparent)]
-    Scenario(#[from] crate::scenario::ScenarioError),
+    Scenario(#[from] crate::study::scenario::ScenarioError),
     #[error(transparent)]
-    Plan(#[from] crate::plan_file::PlanError),
+    Plan(#[from] crate::plan::file::PlanError),
     #[error(transparent)]
-    Lacks(#[from] crate::sockets::Lacks),
+    Lacks(#[from] crate::turmoil::Lacks),
     #[error("{0}")]
     Other(String),
 }
@@ -322,7 +322,7 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 }
 
 /// `I/N`, with I from 0.
-fn shard(text: &str) -> Result<crate::campaign::Shard, String> {
+fn shard(text: &str) -> Result<crate::study::campaign::Shard, String> {
     let wrong = || format!("{text:?} is no shard: write I/N with I from 0 to N-1, for example 0/8");
     let (index, of) = text.split_once('/').ok_or_else(wrong)?;
     let index = index.parse().map_err(|_| wrong())?;
@@ -330,7 +330,7 @@ fn shard(text: &str) -> Result<crate::campaign::Shard, String> {
     if of <= index {
         return Err(wrong());
     }
-    Ok(crate::campaign::Shard { index, of })
+    Ok(crate::study::campaign::Shard { index, of })
 }
 
 /// The flag of every command that writes files.

@@ -1,6 +1,9 @@
 //! One run, from beginning to end.
 
+pub(crate) mod executor;
 mod stop;
+pub(crate) mod trouble;
+mod turn;
 
 pub(crate) use stop::{Stop, go_on_without};
 
@@ -8,20 +11,20 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use crate::client::ClientState;
-use crate::context::Context;
-use crate::event::What;
-use crate::executor::{self, Part, Task, forget_ready, is_anything_ready, make_ready, run_ready};
-use crate::fault::Fault;
+use crate::client::context::Context;
+use crate::engine::executor::{Part, Task, forget_ready, is_anything_ready, make_ready, run_ready};
+use crate::engine::trouble::Aftermath;
 use crate::history::{History, Leftover};
-use crate::link::Link;
-use crate::node::{NodeState, Role};
+use crate::plan::fault::Fault;
+use crate::plan::time::Span;
 use crate::plan::{Lane, Plan};
-use crate::sockets::{Network, STEP, Sockets};
-use crate::span::Span;
-use crate::store::Store;
-use crate::subscription::Tell;
-use crate::trouble::Aftermath;
+use crate::seam::store::Store;
+use crate::turmoil::{Network, STEP, Sockets};
+use crate::world::client::ClientState;
+use crate::world::event::What;
+use crate::world::link::Link;
+use crate::world::node::{NodeState, Role};
+use crate::world::subscription::Tell;
 use crate::world::{Counters, World, with};
 
 /// What a client does, from its start to its end.

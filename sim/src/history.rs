@@ -1,5 +1,8 @@
 //! What happened, as the checkers see it: in true time, by who did it.
 
+pub mod export;
+pub mod recording;
+
 use std::fmt;
 
 use quorlock::OwnerId;

@@ -11,7 +11,7 @@
 //! | what must hold | [`checker`] |
 //! | a Redis server without sockets | the crate `redis-sim` |
 //! | the same on real ports | [`serve`] |
-//! | locks that are wrong on purpose | [`variant`] |
+//! | locks that are wrong on purpose | [`variant`], [`model`] |
 //! | the same over simulated TCP | [`sockets`] |
 //! | clients of your own | [`simulation`], [`context`] |
 //! | plans drawn from a seed | [`swarm`] |
@@ -23,50 +23,30 @@
 //! | every lock against every class of fault | [`matrix`] |
 //! | less of a failure | [`shrink`] |
 
-mod call;
-pub mod campaign;
-pub mod checker;
+// The command line, and many runs.
 pub mod cli;
-mod client;
-mod clock;
-pub mod context;
-mod draw;
-mod engine;
-mod event;
-mod executor;
-pub mod export;
-pub mod failure;
-pub mod fault;
-pub mod history;
-mod link;
-pub mod matrix;
-mod node;
-pub mod plan;
-pub mod plan_file;
-mod progress;
-pub mod recording;
-mod replication;
 pub mod report;
-mod runtime;
-pub mod scenario;
 pub mod serve;
-pub mod shrink;
+mod study;
+
+// One run.
+mod client;
+mod engine;
+pub mod model;
+mod seam;
 pub mod simulation;
-mod slab;
-pub mod sockets;
-pub mod source;
-pub mod span;
-mod statement;
-mod store;
-pub mod story;
-pub mod subject;
-mod subscription;
-pub mod swarm;
-mod transport;
-mod trouble;
-mod turn;
-pub mod variant;
-mod workload;
+pub mod turmoil;
 mod world;
 
+// What must hold, what happened, and what is run.
+pub mod checker;
+pub mod history;
+pub mod plan;
+
+pub use crate::turmoil as sockets;
+pub use client::{context, subject};
+pub use history::{export, recording};
+pub use plan::{fault, file as plan_file, generator as swarm, time as span, variant};
+pub use report::story;
+pub use study::{campaign, failure, matrix, scenario, shrink, source};
 pub use world::Counters;

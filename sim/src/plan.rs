@@ -1,12 +1,19 @@
 //! What is run: everything that a run depends on, in one value.
 
+pub(crate) mod draw;
+pub mod fault;
+pub mod file;
+pub mod generator;
+pub mod time;
+pub mod variant;
+
 use quorlock::NodeTrust;
 use serde::{Deserialize, Serialize};
 
 use crate::checker::Property;
-use crate::fault::Fault;
-use crate::span::Span;
-use crate::variant::Variant;
+use crate::plan::fault::Fault;
+use crate::plan::time::Span;
+use crate::plan::variant::Variant;
 
 /// One run: with its seed, all there is to know.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

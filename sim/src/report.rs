@@ -8,8 +8,9 @@ mod figure;
 mod marks;
 mod page;
 mod scene;
+pub mod story;
 
-use crate::recording::Recording;
+use crate::history::recording::Recording;
 use crate::simulation::Run;
 
 /// A whole page, in HTML.

@@ -17,9 +17,9 @@ use tokio::time::Instant;
 
 pub use words::FaultWords;
 
-use crate::fault::Fault;
 use crate::plan::Persistence;
-use crate::span::Span;
+use crate::plan::fault::Fault;
+use crate::plan::time::Span;
 use node::Node;
 
 /// What is served.
@@ -194,7 +194,7 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
-    use crate::fault::ServerError;
+    use crate::plan::fault::ServerError;
 
     #[test]
     fn a_paused_node_answers_when_it_goes_on() {

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::checker::{Violation, check};
-use crate::context::Context;
+use crate::client::context::Context;
+use crate::client::workload;
 use crate::engine::{self, Main};
 use crate::history::History;
+use crate::history::recording::Recording;
 use crate::plan::Plan;
-use crate::recording::Recording;
-use crate::span::Span;
-use crate::workload;
+use crate::plan::time::Span;
 use crate::world::{Counters, with};
 
 /// What a run has come to.

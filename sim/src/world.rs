@@ -4,25 +4,36 @@
 //! here. Code of the product or of a user (futures, listeners, wakers, drops) is only ever called while the world is
 //! not borrowed.
 
+pub(crate) mod call;
+pub(crate) mod client;
+pub(crate) mod clock;
+pub(crate) mod event;
+pub(crate) mod link;
+pub(crate) mod node;
+pub(crate) mod replication;
+pub(crate) mod slab;
+pub(crate) mod statement;
+pub(crate) mod subscription;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::call::{Call, Replied};
-use crate::client::{ClientState, Who};
-use crate::event::{Events, What};
-use crate::executor::Task;
+use crate::engine::executor::Task;
 use crate::history::History;
-use crate::link::Link;
-use crate::node::NodeState;
+use crate::history::recording::Recording;
 use crate::plan::Plan;
-use crate::recording::Recording;
-use crate::replication::Waiting;
-use crate::runtime::Alarm;
-use crate::slab::Slab;
-use crate::sockets::Sockets;
-use crate::statement::Statements;
-use crate::store::{Store, Write};
-use crate::subscription::Subscribed;
+use crate::seam::runtime::Alarm;
+use crate::seam::store::{Store, Write};
+use crate::turmoil::Sockets;
+use crate::world::call::{Call, Replied};
+use crate::world::client::{ClientState, Who};
+use crate::world::event::{Events, What};
+use crate::world::link::Link;
+use crate::world::node::NodeState;
+use crate::world::replication::Waiting;
+use crate::world::slab::Slab;
+use crate::world::statement::Statements;
+use crate::world::subscription::Subscribed;
 
 thread_local! {
     static WORLD: RefCell<World> = RefCell::new(World::default());

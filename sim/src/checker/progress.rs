@@ -2,7 +2,7 @@
 
 use super::{Property, Violation, moment};
 use crate::history::{Action, History, Outcome};
-use crate::span::Span;
+use crate::plan::time::Span;
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let (from, to) = (history.healed, history.progress_due);

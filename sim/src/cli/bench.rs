@@ -11,11 +11,11 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Form, Trouble, say, say_json, seeds};
-use crate::campaign::{AfterFailure, Campaign, Shard};
+use crate::plan::generator::{Faults, Swarm};
+use crate::plan::time::Span;
 use crate::plan::{AssertedRestarts, Lane, Plan, Remedies};
 use crate::simulation::run;
-use crate::span::Span;
-use crate::swarm::{Faults, Swarm};
+use crate::study::campaign::{AfterFailure, Campaign, Shard};
 use watch::{Rate, Took, Watch};
 
 /// How fast this machine is, on one core and on all of them.

@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::{InLane, Trouble};
 use crate::plan::Plan;
-use crate::scenario::{self, Case, Depth, Scenario};
-use crate::source::Source;
+use crate::study::scenario::{self, Case, Depth, Scenario};
+use crate::study::source::Source;
 
 /// One run, from a file or from the catalog.
 #[derive(Clone, Debug, Args)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Drawn, Form, InLane, Out, Threads, Trouble, say, say_json, seeds, shard};
-use crate::campaign::{AfterFailure, Campaign, Shard, Summary};
+use crate::study::campaign::{AfterFailure, Campaign, Shard, Summary};
 
 /// Run many seeds, on all cores.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ impl Explore {
     pub(super) fn run(self) -> Result<u8, Trouble> {
         let swarm = self.drawn.swarm(self.lane);
         swarm.check()?;
-        crate::plan_file::check(&swarm.plan(self.seeds.start))?;
+        crate::plan::file::check(&swarm.plan(self.seeds.start))?;
         let campaign = Campaign {
             swarm,
             seeds: self.seeds,

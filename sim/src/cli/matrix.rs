@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::{Form, Threads, Trouble, complain, say, say_json, write_file};
-use crate::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, Table};
+use crate::study::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, Table};
 
 /// Run every lock against every class of fault.
 #[derive(Debug, Args)]

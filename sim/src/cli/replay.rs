@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Form, Trouble};
-use crate::failure::Failure;
-use crate::source::Source;
+use crate::study::failure::Failure;
+use crate::study::source::Source;
 
 /// Repeat a failure from its file, event for event.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(super) struct Replay {
 impl Replay {
     pub(super) fn run(self) -> Result<u8, Trouble> {
         let failure = Failure::read(&self.file)?;
-        crate::plan_file::check(&failure.plan)?;
+        crate::plan::file::check(&failure.plan)?;
         let run = failure.replay();
         Source::Failure(Box::new(failure)).check(&self.file, &run)?;
         super::run::tell(&run, self.form)

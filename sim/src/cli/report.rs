@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::chosen::Chosen;
 use super::{Form, Trouble, say, say_json, write_file};
 use crate::plan::Lane;
+use crate::report::story;
 use crate::report::{figure, page};
 use crate::simulation::{Verdict, run_recorded};
-use crate::story;
 
 /// Show a run as a page for a browser. The exit code is 0 when the page was written, whatever it shows.
 #[derive(Debug, Args)]

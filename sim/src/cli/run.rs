@@ -7,8 +7,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Drawn, Form, InLane, Trouble, chosen, say, say_json, write_file};
+use crate::plan::file;
+use crate::report::story;
 use crate::simulation::{Run, Verdict, run};
-use crate::{plan_file, story};
 
 /// Run one seed, or a plan from a file, and tell its story.
 #[derive(Debug, Args)]
@@ -45,14 +46,14 @@ impl RunOne {
             }
             None => self.drawn.swarm(self.lane).plan(self.seed.unwrap_or(0)),
         };
-        plan_file::check(&plan)?;
+        file::check(&plan)?;
         if self.plan {
-            say(&plan_file::write(&plan)?);
+            say(&file::write(&plan)?);
             return Ok(0);
         }
         let run = run(&Rc::new(plan));
         if let Some(file) = &self.history {
-            write_file(file, &crate::export::lines(&run.history))?;
+            write_file(file, &crate::history::export::lines(&run.history))?;
         }
         tell(&run, self.form)
     }

@@ -9,8 +9,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Form, InLane, Threads, Trouble, say, say_json};
-use crate::progress::{self, Counting};
-use crate::scenario::{self, Case, Depth, Expect, Interval, Judged, Scenario, Verdict};
+use crate::study::progress::{self, Counting};
+use crate::study::scenario::{self, Case, Depth, Expect, Interval, Judged, Scenario, Verdict};
 
 /// Run scenarios and compare what comes of them with what is expected.
 #[derive(Debug, Args)]

@@ -64,7 +64,7 @@ impl Serve {
                     say(&format!("node {node}: redis://127.0.0.1:{port}/"));
                 }
             }
-            let told = |fault: &crate::fault::Fault| {
+            let told = |fault: &crate::plan::fault::Fault| {
                 if !self.form.json {
                     say(&format!("{}: {fault}", fault.at()));
                 }

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::chosen::Chosen;
 use super::{Form, Trouble, say, say_json, write_file};
-use crate::failure::Failure;
-use crate::progress::{self, Counting};
-use crate::shrink::{Identity, Shrunk, Size, shrink};
 use crate::simulation::{Verdict, run};
+use crate::study::failure::Failure;
+use crate::study::progress::{self, Counting};
+use crate::study::shrink::{Identity, Shrunk, Size, shrink};
 
 /// Make a failure small while it stays the same failure. The exit code is 0 when a small one was written.
 #[derive(Debug, Args)]
@@ -77,7 +77,7 @@ impl Shrink {
             say(&format!("before: {}", in_words(&shrunk.before)));
             say(&format!("after:  {}", in_words(&shrunk.after)));
             say(&format!("{} runs", shrunk.runs));
-            say(&crate::story::summary(&shrunk.run));
+            say(&crate::report::story::summary(&shrunk.run));
             say(&format!("quorlock-sim replay {}", self.out.display()));
         }
         Ok(0)

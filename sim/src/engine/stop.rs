@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use super::{Next, resume};
-use crate::client::Who;
-use crate::event::What;
-use crate::executor::run_ready;
+use crate::engine::executor::run_ready;
+use crate::world::client::Who;
+use crate::world::event::What;
 use crate::world::{World, with};
 
 /// A stop that is due.

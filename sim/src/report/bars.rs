@@ -1,10 +1,10 @@
 //! What lasts: waiting, holding, believing, claims on nodes, and times at which somebody stood still.
 
 use super::scene::{Scene, Shape, What, Who};
+use crate::history::recording::{Place, Recording, Status};
 use crate::history::{Action, Grant, Outcome};
-use crate::recording::{Place, Recording, Status};
+use crate::plan::time::Span;
 use crate::simulation::Run;
-use crate::span::Span;
 
 /// In this order they lie one over the other.
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {

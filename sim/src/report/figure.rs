@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::bars::moment;
 use super::scene::{AXIS, Item, Lane, Scene, Shape};
-use crate::recording::Place;
+use crate::history::recording::Place;
 
 /// Where the figure is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

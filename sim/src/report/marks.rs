@@ -3,10 +3,10 @@
 use super::bars::{hold_end, moment, stretch};
 use super::scene::{Scene, Shape, What, Who, initial};
 use crate::checker::{Property, Violation};
+use crate::history::recording::{Clock, Place, Recording, Sort};
 use crate::history::{Accepted, History, HoldId, Section};
-use crate::recording::{Clock, Place, Recording, Sort};
+use crate::plan::time::Step;
 use crate::simulation::{Run, Verdict};
-use crate::span::Step;
 
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
     clocks(scene, recording);
@@ -23,7 +23,7 @@ pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
     // Room for its name.
     let gap = view.1.saturating_sub(view.0) / 8;
     let mut free: Vec<u64> = Vec::new();
-    let mut place = |fault: &crate::fault::Fault| {
+    let mut place = |fault: &crate::plan::fault::Fault| {
         let from = fault.at().as_nanos();
         let until = from + fault.lasts().as_nanos().max(gap);
         let row = free.iter().position(|free| *free <= from);

@@ -6,10 +6,10 @@ use super::bars::moment;
 use super::figure::{self, EDGE, GUTTER, Use, caption, escaped};
 use super::scene::{AXIS, Scene};
 use crate::checker::Property;
+use crate::history::recording::Recording;
 use crate::plan::Plan;
-use crate::recording::Recording;
+use crate::report::story::{self, Line, Sort};
 use crate::simulation::{Run, Verdict};
-use crate::story::{self, Line, Sort};
 
 const PAGE_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -225,7 +225,7 @@ fn story_line(out: &mut String, line: &Line) {
 }
 
 fn details(out: &mut String, run: &Run) {
-    let plan = crate::plan_file::write(&run.plan).unwrap_or_default();
+    let plan = crate::plan::file::write(&run.plan).unwrap_or_default();
     out.push_str("<footer>\n");
     if !run.plan.faults.is_empty() {
         out.push_str(
@@ -247,7 +247,7 @@ fn details(out: &mut String, run: &Run) {
         "<details><summary>Repeat it</summary>\n<p>Save this plan as <code>plan.toml</code> and \
          run <code>quorlock-sim run plan.toml</code> (version {}).</p>\n<pre>{}</pre></details>\n\
          </footer>\n",
-        crate::failure::VERSION,
+        crate::study::failure::VERSION,
         escaped(&plan)
     );
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{bars, marks};
 use crate::history::NameId;
-use crate::recording::{Clock, Place, Recording};
+use crate::history::recording::{Clock, Place, Recording};
 use crate::simulation::{Run, Verdict};
 
 /// The picture, with times in nanoseconds across and lengths in pixels down.
@@ -138,7 +138,7 @@ impl Scene {
         let mut scene = Scene {
             end,
             height: AXIS,
-            summary: crate::story::summary(run),
+            summary: crate::report::story::summary(run),
             ..Scene::default()
         };
         scene.view = scene.view(run, recording);

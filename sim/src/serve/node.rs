@@ -11,9 +11,9 @@ use tokio::task::{AbortHandle, LocalSet};
 use tokio::time::Instant;
 
 use super::connection;
-use crate::clock::Clock;
-use crate::fault::{Fault, ServerError};
 use crate::plan::Persistence;
+use crate::plan::fault::{Fault, ServerError};
+use crate::world::clock::Clock;
 use redis_sim::{Dataset, Server, SessionId, WallMicros};
 
 /// A server, its clock, its connections.

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use crate::fault::{Direction, Fault, InFlight, Kind, RATES_PPM, ServerError};
-use crate::span::{Span, Step};
+use crate::plan::fault::{Direction, Fault, InFlight, Kind, RATES_PPM, ServerError};
+use crate::plan::time::{Span, Step};
 
 /// A fault as it is written on the command line, of one node or of all.
 #[derive(Clone, PartialEq, Eq, Debug)]

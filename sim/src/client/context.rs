@@ -1,0 +1,257 @@
+//! What a client of a simulation has in its hands.
+
+mod record;
+mod section;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use quorlock::{Lock, Locks, RetryPolicy, Time, Timer};
+
+pub use record::{Cancelled, Fencing, Held};
+pub use section::Section;
+
+use crate::client::subject::Subject;
+use crate::engine::Stop;
+use crate::model;
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Plan};
+use crate::seam::runtime::{SimRuntime, SimTimer};
+use crate::seam::transport::SimTransport;
+use crate::world::client::Who;
+use crate::world::with;
+
+/// One client process of a simulation: its locks, its clock, its randomness, the store, and the marks by which the
+/// checkers follow it.
+///
+/// Cheap to clone. It is used by the future that it was given to and by nobody else.
+#[derive(Clone)]
+pub struct Context {
+    who: Who,
+    plan: Rc<Plan>,
+    /// One of all nodes, or one of each node for a lock that takes one name from each.
+    locks: Rc<[Locks]>,
+    /// What takes the place of the product, if the plan says so.
+    variant: Option<Rc<model::Client>>,
+    draw: Rc<std::cell::RefCell<Draw>>,
+}
+
+impl Context {
+    pub(crate) fn new(who: Who, plan: &Rc<Plan>) -> Self {
+        let stream = u64::from(who.client) << 16 | u64::from(who.restarts);
+        let draw = Draw::new(plan.seed, Purpose::Workload, stream);
+        Context {
+            who,
+            plan: Rc::clone(plan),
+            locks: locks(who, plan),
+            variant: model::Client::new(who, plan),
+            draw: Rc::new(draw.into()),
+        }
+    }
+
+    /// Which client this is, from 0.
+    #[must_use]
+    pub fn client(&self) -> u16 {
+        self.who.client
+    }
+
+    /// How often it was restarted before.
+    #[must_use]
+    pub fn restarts(&self) -> u16 {
+        self.who.restarts
+    }
+
+    /// The plan that is run.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The client of the product. With [`LockKind::Multi`] it is that of the first node.
+    ///
+    /// # Panics
+    /// Never: a plan has nodes.
+    #[must_use]
+    pub fn locks(&self) -> &Locks {
+        self.locks.first().expect("BUG: a plan without nodes")
+    }
+
+    /// A lock of one name or several, as the plan's kind of lock has it: with [`LockKind::Multi`] name after name on
+    /// node after node, otherwise all on the same nodes.
+    ///
+    /// # Panics
+    /// Without names, or with one that cannot be one.
+    pub fn lock<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
+        self.lock_by(names, |locks, name| locks.lock(name))
+    }
+
+    /// The same by fair locks. With [`LockKind::Redlock`] acquiring it is an error: several queues have no common order.
+    ///
+    /// # Panics
+    /// As [`Context::lock`].
+    pub fn fair<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
+        self.lock_by(names, |locks, name| locks.fair(name))
+    }
+
+    /// The same by the locks of a reader.
+    ///
+    /// # Panics
+    /// As [`Context::lock`].
+    pub fn read<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
+        self.lock_by(names, |locks, name| locks.read(name))
+    }
+
+    /// The same by the locks of a writer.
+    ///
+    /// # Panics
+    /// As [`Context::lock`].
+    pub fn write_lock<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
+        self.lock_by(names, |locks, name| locks.write(name))
+    }
+
+    fn lock_by<N: AsRef<str>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        make: impl Fn(&Locks, &str) -> Lock,
+    ) -> Lock {
+        let parts = names.into_iter().map(|name| {
+            let place = with(|world| world.history.name(name.as_ref()));
+            let locks = self.locks.get(usize::from(place.0) % self.locks.len());
+            make(locks.unwrap_or(self.locks()), name.as_ref())
+        });
+        let mut parts: Vec<Lock> = parts.collect();
+        if parts.len() == 1
+            && let Some(only) = parts.pop()
+        {
+            return only;
+        }
+        Lock::all(parts).expect("the names of a lock")
+    }
+
+    /// The lock of these names that the plan puts to the test, which need not be the product's.
+    ///
+    /// # Panics
+    /// As [`Context::lock`].
+    pub fn subject(&self, names: &[String]) -> Subject {
+        match &self.variant {
+            Some(client) => Subject::Variant(model::Lock::new(client, names)),
+            None => Subject::Product(self.lock(names)),
+        }
+    }
+
+    /// The same of one name for an owner, who enters the hold again that it has.
+    ///
+    /// # Panics
+    /// As [`Context::lock`].
+    pub fn reentrant_subject(&self, name: String) -> Subject {
+        match &self.variant {
+            Some(client) => Subject::Variant(model::Lock::new(client, &[name]).owned()),
+            None => Subject::Product(self.locks().owner().lock(name)),
+        }
+    }
+
+    /// The monotonic clock of this process.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        with(|world| Time::from_nanos(world.read_monotonic(self.who)))
+    }
+
+    /// Waits, by the clock of this process.
+    pub async fn sleep(&self, span: Duration) {
+        let at = self.now() + span;
+        let mut timer = SimTimer::new(self.who);
+        poll_fn(|cx| timer.poll_until(cx, at)).await;
+    }
+
+    /// A number in `least..=most`, from the seed.
+    #[must_use]
+    pub fn random(&self, least: u64, most: u64) -> u64 {
+        self.draw.borrow_mut().between(least, most)
+    }
+
+    /// A span between two, from the seed.
+    #[must_use]
+    pub fn random_span(&self, least: Span, most: Span) -> Duration {
+        Duration::from_nanos(self.random(least.as_nanos(), most.as_nanos()))
+    }
+
+    /// Stops this process at the `nth` reading of its clock by a lock from now on (from 1), for so long: what it reads is
+    /// old when it goes on, and everything else has gone on meanwhile. Only in the fast lane.
+    ///
+    /// A pause stops a process between two steps, or delays what it sends; this stops it in the middle of a step.
+    pub fn stop_at_clock(&self, nth: u32, lasts: Duration) {
+        with(|world| world.client(self.who.client).stop = Some(Stop::new(nth, lasts)));
+    }
+
+    /// Waits for a future unless a fault of the plan cancels it: then it is dropped where it stands.
+    ///
+    /// # Errors
+    /// [`Cancelled`].
+    pub async fn cancellable<T>(&self, future: impl Future<Output = T>) -> Result<T, Cancelled> {
+        let mut future = pin!(future);
+        poll_fn(|cx| {
+            let polled = future.as_mut().poll(cx);
+            match polled {
+                Poll::Ready(output) => Poll::Ready(Ok(output)),
+                Poll::Pending if with(|world| world.is_cancelled(self.who)) => {
+                    Poll::Ready(Err(Cancelled))
+                }
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    pub(crate) fn who(&self) -> Who {
+        self.who
+    }
+}
+
+fn locks(who: Who, plan: &Plan) -> Rc<[Locks]> {
+    let lease = plan.workload.lease.as_duration();
+    let policy = RetryPolicy::default();
+    let backoff_cap = plan.workload.backoff_cap.as_duration();
+    let policy = RetryPolicy {
+        backoff: policy.backoff.min(backoff_cap),
+        backoff_cap,
+        poll_cap: plan.workload.poll_cap.as_duration(),
+        ..policy
+    };
+    let builder = |runtime: SimRuntime| {
+        Locks::builder()
+            .retry(policy)
+            .watchdog_lease(lease)
+            .longest_lease(plan.longest_lease().as_duration())
+            .node_trust(plan.node_trust())
+            .clock_margin(plan.clock_margin().as_duration())
+            .runtime(Arc::new(runtime))
+    };
+    let transport = |seat| SimTransport::new(who, seat);
+    let locks = match plan.lock {
+        LockKind::Single => vec![builder(SimRuntime::new(who)).on_node(transport(0))],
+        LockKind::Redlock => {
+            let nodes = (0..plan.nodes.count).map(transport);
+            vec![builder(SimRuntime::new(who)).on_nodes(nodes)]
+        }
+        LockKind::Multi => (0..plan.nodes.count)
+            .map(|seat| builder(SimRuntime::of(who, plan.seed, seat)).on_node(transport(seat)))
+            .collect(),
+    };
+    let locks: Result<Vec<Locks>, _> = locks.into_iter().collect();
+    locks.expect("the plan was checked").into()
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("client", &self.who.client)
+            .field("restarts", &self.who.restarts)
+            .finish_non_exhaustive()
+    }
+}

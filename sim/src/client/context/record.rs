@@ -1,0 +1,356 @@
+//! Operations that leave a record in the history.
+
+use std::time::Duration;
+
+use quorlock::{AcquireError, ConfirmError, ReleaseError};
+
+use super::Context;
+use crate::client::subject::{Guard, Hold, Subject};
+use crate::history::{Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome};
+use crate::seam::store::{Asked, Writing};
+use crate::world::with;
+
+/// A fault of the plan dropped the future.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("cancelled by the plan")]
+pub struct Cancelled;
+
+/// A guard, and the hold that it is of as the history knows it.
+#[derive(Debug)]
+pub struct Held {
+    /// The guard.
+    pub guard: Guard,
+    pub(crate) hold: HoldId,
+    pub(crate) access: Access,
+    /// The hold of the same owner who writes, of one who reads beside that.
+    pub(crate) under: HoldId,
+}
+
+impl Held {
+    fn of(guard: Guard, hold: HoldId, access: Access) -> Self {
+        Held {
+            guard,
+            hold,
+            access,
+            under: HoldId::NONE,
+        }
+    }
+
+    /// The same for one who reads beside this hold, in which it writes.
+    #[must_use]
+    pub fn under(mut self, writing: &Held) -> Self {
+        self.under = writing.hold;
+        self
+    }
+}
+
+/// An operation that has begun.
+#[derive(Clone, Copy)]
+struct Begun(usize);
+
+impl Context {
+    fn begin(&self, action: Action, names: u64, hold: HoldId, token: u64) -> Begun {
+        let process = self.who.process();
+        with(|world| {
+            let invoked = world.moment(self.who);
+            world.history.operations.push(Operation {
+                process,
+                action,
+                names,
+                hold,
+                invoked,
+                completed: u64::MAX,
+                outcome: Outcome::Indeterminate,
+                token,
+            });
+            Begun(world.history.operations.len() - 1)
+        })
+    }
+
+    fn end(&self, begun: Begun, outcome: Outcome) {
+        with(|world| {
+            let completed = world.moment(self.who);
+            if let Some(operation) = world.history.operations.get_mut(begun.0) {
+                operation.completed = completed;
+                operation.outcome = outcome;
+            }
+        });
+    }
+
+    /// Notes that an acquisition was won: a new hold, or an old one entered again.
+    fn won(&self, begun: Begun, guard: &Guard, access: Access) -> HoldId {
+        let process = self.who.process();
+        let (id, token) = (guard.id(), guard.token());
+        with(|world| {
+            let won = world.moment(self.who);
+            let hold = world.hold_of(self.who, id);
+            let history = &mut world.history;
+            let mut invoked = won;
+            if let Some(operation) = history.operations.get_mut(begun.0) {
+                invoked = operation.invoked;
+                operation.completed = won;
+                operation.outcome = Outcome::Ok;
+                operation.hold = hold.id();
+                operation.token = token;
+            }
+            if hold.is_new() {
+                guard.each_name(&mut |text| {
+                    let token = guard.token_of(text);
+                    let name = history.name(text);
+                    history.grants.push(Grant {
+                        hold: hold.id(),
+                        process,
+                        name,
+                        invoked,
+                        won,
+                        token: token.map_or(0, |token| token.0),
+                        access,
+                    });
+                });
+            }
+            hold.id()
+        })
+    }
+
+    /// The names of a guard, bit by bit.
+    fn mask(guard: &Guard) -> u64 {
+        with(|world| {
+            let mut mask = 0;
+            guard.each_name(&mut |name| mask |= bit(world.history.name(name)));
+            mask
+        })
+    }
+
+    /// The place of a name in the history.
+    #[must_use]
+    pub fn name(&self, name: &str) -> NameId {
+        with(|world| world.history.name(name))
+    }
+
+    /// Acquires, and records it. `names` are those of the lock.
+    ///
+    /// # Errors
+    /// As [`quorlock::Lock::acquire`]; `None` when a fault of the plan cancelled it.
+    pub async fn acquire(
+        &self,
+        lock: &Subject,
+        names: &[NameId],
+    ) -> Result<Held, Option<AcquireError>> {
+        let begun = self.begin(Action::Acquire, mask(names), HoldId::NONE, 0);
+        match self.cancellable(lock.acquire()).await {
+            Ok(Ok(guard)) => {
+                let hold = self.won(begun, &guard, lock.access());
+                Ok(Held::of(guard, hold, lock.access()))
+            }
+            Ok(Err(error)) => {
+                self.end(begun, Outcome::Fail);
+                Err(Some(error))
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                Err(None)
+            }
+        }
+    }
+
+    /// Tries, and records it.
+    ///
+    /// # Errors
+    /// As [`quorlock::Lock::try_acquire`]; `None` when a fault of the plan cancelled it.
+    pub async fn try_acquire(
+        &self,
+        lock: &Subject,
+        names: &[NameId],
+    ) -> Result<Option<Held>, Option<AcquireError>> {
+        let begun = self.begin(Action::Try, mask(names), HoldId::NONE, 0);
+        match self.cancellable(lock.try_acquire()).await {
+            Ok(Ok(Some(guard))) => {
+                let hold = self.won(begun, &guard, lock.access());
+                Ok(Some(Held::of(guard, hold, lock.access())))
+            }
+            Ok(Ok(None)) => {
+                self.end(begun, Outcome::Fail);
+                Ok(None)
+            }
+            Ok(Err(error)) => {
+                self.end(begun, Outcome::Fail);
+                Err(Some(error))
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                Err(None)
+            }
+        }
+    }
+
+    /// Enters a hold once more through its guard, and records it.
+    ///
+    /// # Errors
+    /// As [`quorlock::Guard::reenter`]; `None` when a fault of the plan cancelled it.
+    pub async fn reenter(&self, held: &Held) -> Result<Held, Option<ConfirmError>> {
+        let names = Self::mask(&held.guard);
+        let begun = self.begin(Action::Reenter, names, held.hold, held.guard.token());
+        match self.cancellable(held.guard.reenter()).await {
+            Ok(Ok(guard)) => {
+                self.end(begun, Outcome::Ok);
+                Ok(Held { guard, ..*held })
+            }
+            Ok(Err(error)) => {
+                self.end(begun, confirmed(&error));
+                Err(Some(error))
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                Err(None)
+            }
+        }
+    }
+
+    /// Extends a lease, and records it.
+    ///
+    /// # Errors
+    /// As [`quorlock::Guard::extend`]; `None` when a fault of the plan cancelled it.
+    pub async fn extend(&self, held: &Held, lease: Duration) -> Result<(), Option<ConfirmError>> {
+        let names = Self::mask(&held.guard);
+        let begun = self.begin(Action::Extend, names, held.hold, held.guard.token());
+        match self.cancellable(held.guard.extend(lease)).await {
+            Ok(Ok(())) => {
+                self.end(begun, Outcome::Ok);
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                self.end(begun, confirmed(&error));
+                Err(Some(error))
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                Err(None)
+            }
+        }
+    }
+
+    /// Releases, and records it.
+    ///
+    /// # Errors
+    /// As [`quorlock::Guard::release`]; `None` when a fault of the plan cancelled it.
+    pub async fn release(&self, held: Held) -> Result<(), Option<ReleaseError>> {
+        let names = Self::mask(&held.guard);
+        let begun = self.begin(Action::Release, names, held.hold, held.guard.token());
+        match self.cancellable(held.guard.release()).await {
+            Ok(Ok(())) => {
+                self.end(begun, Outcome::Ok);
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                let outcome = match error {
+                    ReleaseError::NotHeld { .. } => Outcome::Fail,
+                    _ => Outcome::Indeterminate,
+                };
+                self.end(begun, outcome);
+                Err(Some(error))
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                Err(None)
+            }
+        }
+    }
+
+    /// Writes to the store under a hold, with its token or without, and records it. It is on its way when this
+    /// returns its future.
+    pub async fn write(&self, held: &Held, name: NameId, fencing: Fencing) -> Option<Accepted> {
+        self.put(held, name, Asked::Write, fencing).await
+    }
+
+    /// Writes to the store what came of a read at this time, with the hold's token, and records it.
+    pub async fn update(&self, held: &Held, name: NameId, read_at: u64) -> Option<Accepted> {
+        let asked = Asked::Update { read_at };
+        self.put(held, name, asked, Fencing::On).await
+    }
+
+    /// Reads from the store under a hold: whether the store let it, and when.
+    ///
+    /// With its token the read is refused as a write would be, and raises the largest token that the store has seen.
+    pub async fn read_store(
+        &self,
+        held: &Held,
+        name: NameId,
+        fencing: Fencing,
+    ) -> Option<(Accepted, u64)> {
+        let token = (fencing == Fencing::On).then(|| self.token_of(held, name));
+        let reading = Writing::begin(self.who, held.hold, name, Asked::Read, token);
+        self.cancellable(reading).await.ok()
+    }
+
+    fn token_of(&self, held: &Held, name: NameId) -> u64 {
+        let text = with(|world| world.history.text(name).to_owned());
+        held.guard.token_of(&text).map_or(0, |token| token.0)
+    }
+
+    async fn put(
+        &self,
+        held: &Held,
+        name: NameId,
+        asked: Asked,
+        fencing: Fencing,
+    ) -> Option<Accepted> {
+        let token = self.token_of(held, name);
+        let begun = self.begin(Action::Write, bit(name), held.hold, token);
+        let token = (fencing == Fencing::On).then_some(token);
+        let writing = Writing::begin(self.who, held.hold, name, asked, token);
+        match self.cancellable(writing).await {
+            Ok((accepted, _)) => {
+                let outcome = match accepted {
+                    Accepted::Yes => Outcome::Ok,
+                    Accepted::No => Outcome::Fail,
+                };
+                self.end(begun, outcome);
+                Some(accepted)
+            }
+            Err(Cancelled) => {
+                self.end(begun, Outcome::Indeterminate);
+                None
+            }
+        }
+    }
+
+    /// Notes what a guard says about its hold, beside the number of guards that are out.
+    pub fn count(&self, held: &Held, expected: u32) {
+        let counted = held.guard.hold_count();
+        let process = self.who.process();
+        with(|world| {
+            let at = world.moment(self.who);
+            world.history.counts.push(crate::history::Count {
+                process,
+                hold: held.hold,
+                at,
+                counted,
+                expected,
+            });
+        });
+    }
+}
+
+/// Whether a read or a write carries its token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fencing {
+    /// The store compares it.
+    On,
+    /// The store takes every write.
+    Off,
+}
+
+fn confirmed(error: &ConfirmError) -> Outcome {
+    match error {
+        ConfirmError::Lost { .. } | ConfirmError::Config(_) => Outcome::Fail,
+        _ => Outcome::Indeterminate,
+    }
+}
+
+fn bit(name: NameId) -> u64 {
+    1u64.checked_shl(u32::from(name.0)).unwrap_or(0)
+}
+
+fn mask(names: &[NameId]) -> u64 {
+    names.iter().fold(0, |mask, name| mask | bit(*name))
+}

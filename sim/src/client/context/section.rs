@@ -1,0 +1,103 @@
+//! Stays inside what a lock protects, as the exclusion checker sees them.
+
+use super::{Context, Held};
+use crate::client::subject::Hold;
+use crate::history::{self, Access, HoldId};
+use crate::world::client::Who;
+use crate::world::with;
+
+/// A stay inside a critical section. It ends when this is dropped.
+///
+/// The client is taken to believe in its lock from the moment at which its guard was won ([`Context::acquire`] records
+/// it; of another guard it is the moment at which the client went in) until the last moment at which it looked and found
+/// it held. Two clients that believe in the same name at the same true time break exclusion.
+#[derive(Debug)]
+#[must_use = "dropping it leaves the section"]
+pub struct Section {
+    who: Who,
+    first: usize,
+    names: usize,
+}
+
+impl Context {
+    /// Goes into the sections of all names of a guard.
+    pub fn critical_section(&self, guard: &impl Hold) -> Section {
+        let hold = with(|world| world.hold_of(self.who(), guard.id()).id());
+        self.enter(guard, hold, Access::Alone, HoldId::NONE)
+    }
+
+    /// The same for a guard whose acquisition was recorded.
+    pub fn section(&self, held: &Held) -> Section {
+        self.enter(&held.guard, held.hold, held.access, held.under)
+    }
+
+    fn enter(&self, guard: &impl Hold, hold: HoldId, access: Access, under: HoldId) -> Section {
+        let who = self.who();
+        // Read before the world is borrowed: it reads the clock.
+        let is_held = guard.is_held();
+        with(|world| {
+            let entered = world.moment(who);
+            let first = world.history.sections.len();
+            guard.each_name(&mut |name| {
+                let name = world.history.name(name);
+                // A client that dawdles between its guard and its section holds the lock meanwhile: a second guard
+                // that is won then breaks exclusion, wherever the first client stands.
+                let mut grants = world.history.grants.iter().rev();
+                let grant = grants.find(|grant| grant.hold == hold && grant.name == name);
+                let won = grant.map_or(entered, |grant| grant.won);
+                world.history.sections.push(history::Section {
+                    process: who.process(),
+                    hold,
+                    name,
+                    won,
+                    entered,
+                    believed: is_held.then_some(entered),
+                    left: u64::MAX,
+                    access,
+                    under,
+                });
+            });
+            Section {
+                who,
+                first,
+                names: world.history.sections.len() - first,
+            }
+        })
+    }
+}
+
+impl Section {
+    /// Asks the guard whether the lock is held, and notes it.
+    #[must_use]
+    pub fn look(&self, guard: &impl Hold) -> bool {
+        let is_held = guard.is_held();
+        if is_held {
+            self.believe();
+        }
+        is_held
+    }
+
+    /// Notes that the lock is held now: for work under `Guard::while_held`, which is polled only then.
+    pub fn believe(&self) {
+        self.each(|section, now| section.believed = Some(now));
+    }
+
+    fn each(&self, change: impl Fn(&mut history::Section, u64)) {
+        with(|world| {
+            if world.run != self.who.run {
+                return;
+            }
+            let now = world.moment(self.who);
+            let sections = world.history.sections.iter_mut();
+            for section in sections.skip(self.first).take(self.names) {
+                change(section, now);
+            }
+        });
+    }
+}
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        self.each(|section, now| section.left = now);
+    }
+}

@@ -1,0 +1,133 @@
+//! What the simulator's own clients do.
+
+mod exclusion;
+mod extending;
+mod fair;
+mod long;
+mod overlapping;
+mod read_write;
+mod reentrant;
+mod storm;
+mod updates;
+mod writes;
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::client::context::{Context, Fencing};
+use crate::client::subject::Subject;
+use crate::history::NameId;
+use crate::plan::{Watchdog, WorkloadKind};
+
+/// The client of the plan's workload.
+pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
+    // In this order, so that a plan's faults can name them by number.
+    for index in 0..ctx.plan().workload.names {
+        let _ = ctx.name(&name(index));
+    }
+    match ctx.plan().workload.kind {
+        WorkloadKind::MutualExclusion => Box::pin(exclusion::client(ctx)),
+        WorkloadKind::Reentrant => Box::pin(reentrant::client(ctx)),
+        WorkloadKind::Overlapping => Box::pin(overlapping::client(ctx)),
+        WorkloadKind::UnfencedWrites => Box::pin(writes::client(ctx, Fencing::Off)),
+        WorkloadKind::FencedWrites => Box::pin(writes::client(ctx, Fencing::On)),
+        WorkloadKind::LongWork => Box::pin(long::client(ctx)),
+        WorkloadKind::TryStorm => Box::pin(storm::client(ctx)),
+        WorkloadKind::Fair => Box::pin(fair::client(ctx)),
+        WorkloadKind::ReadWrite => Box::pin(read_write::client(ctx)),
+        WorkloadKind::Extending => Box::pin(extending::client(ctx)),
+        WorkloadKind::FencedUpdates => Box::pin(updates::client(ctx, Fencing::Off)),
+        WorkloadKind::RaisedUpdates => Box::pin(updates::client(ctx, Fencing::On)),
+    }
+}
+
+/// The text of the `index`-th name.
+pub(crate) fn name(index: u16) -> String {
+    format!("lock-{index}")
+}
+
+/// A lock, and its names in the history.
+struct Target {
+    lock: Subject,
+    names: Vec<NameId>,
+}
+
+impl Target {
+    /// The lock of one name, or what goes for it: with a lock that takes one name from each node, of all names.
+    fn of(ctx: &Context, index: u16) -> Self {
+        if ctx.plan().lock == crate::plan::LockKind::Multi {
+            Self::over(ctx, 0..ctx.plan().workload.names.max(2))
+        } else {
+            Self::over(ctx, [index])
+        }
+    }
+
+    /// The lock of several names.
+    fn over(ctx: &Context, indices: impl IntoIterator<Item = u16>) -> Self {
+        let texts: Vec<String> = indices.into_iter().map(name).collect();
+        let names = texts.iter().map(|text| ctx.name(text)).collect();
+        let lock = leased(ctx, ctx.subject(&texts));
+        Target { lock, names }
+    }
+
+    /// One for each name.
+    fn each(ctx: &Context) -> Vec<Self> {
+        let names = 0..ctx.plan().workload.names.max(1);
+        names.map(|index| Self::of(ctx, index)).collect()
+    }
+}
+
+/// The names that are acquired together, one set for each lock of the plan.
+fn names_of(ctx: &Context) -> Vec<Vec<String>> {
+    let names = ctx.plan().workload.names;
+    match ctx.plan().lock {
+        crate::plan::LockKind::Multi => vec![(0..names.max(2)).map(name).collect()],
+        _ => (0..names.max(1)).map(|index| vec![name(index)]).collect(),
+    }
+}
+
+/// Both at once, until both have ended.
+async fn two(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let (mut one_ended, mut other_ended) = (false, false);
+    poll_fn(|cx| {
+        one_ended = one_ended || one.as_mut().poll(cx).is_ready();
+        other_ended = other_ended || other.as_mut().poll(cx).is_ready();
+        match one_ended && other_ended {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+}
+
+/// With the lease of the plan, renewed or not.
+fn leased(ctx: &Context, lock: Subject) -> Subject {
+    let workload = &ctx.plan().workload;
+    match workload.watchdog {
+        Watchdog::On => lock,
+        Watchdog::Off => lock.lease(workload.lease.as_duration()),
+    }
+}
+
+/// One of several, at random.
+fn any<'a, T>(ctx: &Context, list: &'a [T]) -> Option<&'a T> {
+    if let [only] = list {
+        return Some(only);
+    }
+    let last = u64::try_from(list.len()).ok()?.checked_sub(1)?;
+    list.get(usize::try_from(ctx.random(0, last)).ok()?)
+}
+
+async fn think(ctx: &Context) {
+    let workload = &ctx.plan().workload;
+    let span = ctx.random_span(workload.think_least, workload.think_most);
+    ctx.sleep(span).await;
+}
+
+fn hold_span(ctx: &Context) -> Duration {
+    let workload = &ctx.plan().workload;
+    ctx.random_span(workload.hold_least, workload.hold_most)
+}

@@ -1,0 +1,38 @@
+//! Acquire, stay a while, release.
+
+use super::{Target, any, hold_span, think};
+use crate::client::context::{Context, Held, Section};
+
+pub(super) async fn client(ctx: Context) {
+    let targets = Target::each(&ctx);
+    loop {
+        think(&ctx).await;
+        let Some(target) = any(&ctx, &targets) else {
+            return;
+        };
+        if let Ok(held) = ctx.acquire(&target.lock, &target.names).await {
+            stay(&ctx, &held).await;
+            let _ = ctx.release(held).await;
+        }
+    }
+}
+
+/// Stays in the section, looking now and then; goes out as soon as the lock is not held any more.
+pub(super) async fn stay(ctx: &Context, held: &Held) {
+    let section = ctx.section(held);
+    let looks = u32::from(ctx.plan().workload.looks).max(1);
+    let step = hold_span(ctx) / looks;
+    for _ in 0..looks {
+        if ctx.cancellable(ctx.sleep(step)).await.is_err() || !section.look(&held.guard) {
+            return;
+        }
+    }
+}
+
+/// Stays for a part of the time, then looks.
+pub(super) async fn linger(ctx: &Context, section: &Section, held: Option<&Held>) {
+    let _ = ctx.cancellable(ctx.sleep(hold_span(ctx) / 4)).await;
+    if let Some(held) = held {
+        let _ = section.look(&held.guard);
+    }
+}

@@ -1,0 +1,54 @@
+//! Work for longer than a lease, under the watchdog, which is cancelled when the lock is lost.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::time::Duration;
+
+use super::{Target, hold_span, think};
+use crate::client::context::{Context, Held, Section};
+
+pub(super) async fn client(ctx: Context) {
+    let names: Vec<Target> = (0..ctx.plan().workload.names.max(1))
+        .map(|index| {
+            let target = Target::of(&ctx, index);
+            let names: Vec<String> = target.names.iter().map(|n| super::name(n.0)).collect();
+            // Without a lease of its own: the watchdog renews it.
+            Target {
+                lock: ctx.subject(&names),
+                names: target.names,
+            }
+        })
+        .collect();
+    loop {
+        think(&ctx).await;
+        let Some(target) = super::any(&ctx, &names) else {
+            return;
+        };
+        if let Ok(held) = ctx.acquire(&target.lock, &target.names).await {
+            let lease = ctx.plan().workload.lease.as_duration();
+            let span = hold_span(&ctx) + lease.mul_f64(1.5);
+            work(&ctx, held, span).await;
+        }
+    }
+}
+
+async fn work(ctx: &Context, held: Held, span: Duration) {
+    let section = ctx.section(&held);
+    let steps = u32::from(ctx.plan().workload.looks).max(4);
+    let body = believing(&section, async {
+        for _ in 0..steps {
+            ctx.sleep(span / steps).await;
+        }
+    });
+    let _ = ctx.cancellable(held.guard.while_held(body)).await;
+}
+
+/// It is polled only while the lock is held: each poll says so, before it does anything else.
+async fn believing(section: &Section, work: impl Future<Output = ()>) {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        section.believe();
+        work.as_mut().poll(cx)
+    })
+    .await;
+}

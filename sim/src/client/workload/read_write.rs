@@ -1,0 +1,150 @@
+//! Read beside others, write alone, read beside one's own writing, and ask to write while reading.
+
+use quorlock::{AcquireError, Owner};
+
+use super::{exclusion, hold_span, leased, names_of, think, two};
+use crate::client::context::{Context, Fencing, Held, Section};
+use crate::client::subject::Subject;
+use crate::history::{Access, NameId};
+use crate::plan::variant::Flaw;
+use crate::plan::{LockKind, Watchdog};
+
+pub(super) async fn client(ctx: Context) {
+    two(work(&ctx), work(&ctx)).await;
+}
+
+async fn work(ctx: &Context) {
+    let all = names_of(ctx);
+    loop {
+        think(ctx).await;
+        let Some(texts) = super::any(ctx, &all) else {
+            return;
+        };
+        let share = Share::new(ctx, texts);
+        // Only an owner has both sides, and an owner is of one client: of one node, or of a majority.
+        let has_owner = ctx.plan().lock != LockKind::Multi;
+        match ctx.random(0, 9) {
+            0 if has_owner => share.downgrade().await,
+            1 if has_owner => share.upgrade().await,
+            2..=4 => share.write().await,
+            _ => share.read().await,
+        }
+    }
+}
+
+/// One or several names, in both ways.
+struct Share<'a> {
+    ctx: &'a Context,
+    texts: &'a [String],
+    names: Vec<NameId>,
+}
+
+impl<'a> Share<'a> {
+    fn new(ctx: &'a Context, texts: &'a [String]) -> Self {
+        let names = texts.iter().map(|text| ctx.name(text)).collect();
+        Share { ctx, texts, names }
+    }
+
+    fn of(&self, access: Access, owner: Option<&Owner>) -> Subject {
+        let name = self.texts.first().map_or("", String::as_str);
+        let lock = match (owner, access) {
+            (Some(owner), Access::Read) => owner.read(name),
+            (Some(owner), _) => owner.write(name),
+            (None, Access::Read) => self.ctx.read(self.texts),
+            (None, _) => self.ctx.write_lock(self.texts),
+        };
+        let lock = leased(self.ctx, Subject::ReadWrite(lock, access));
+        // Readers need not agree on how long they stay.
+        match (access, self.ctx.plan().workload.watchdog) {
+            (Access::Read, Watchdog::Off) => {
+                let lease = self.ctx.plan().workload.lease.as_duration();
+                let quarters = u32::try_from(self.ctx.random(2, 4)).unwrap_or(4);
+                lock.lease(lease * quarters / 4)
+            }
+            _ => lock,
+        }
+    }
+
+    async fn acquire(&self, lock: &Subject) -> Option<Held> {
+        self.ctx.acquire(lock, &self.names).await.ok()
+    }
+
+    async fn read(&self) {
+        let lock = self.of(Access::Read, None);
+        if let Some(held) = self.acquire(&lock).await {
+            exclusion::stay(self.ctx, &held).await;
+            let _ = self.ctx.release(held).await;
+        }
+    }
+
+    async fn write(&self) {
+        let lock = self.of(Access::Write, None);
+        if let Some(held) = self.acquire(&lock).await {
+            drop(self.written(&held).await);
+            let _ = self.ctx.release(held).await;
+        }
+    }
+
+    /// Stays for a while and writes.
+    async fn written(&self, held: &Held) -> Section {
+        let section = self.ctx.section(held);
+        let stay = self.ctx.sleep(hold_span(self.ctx));
+        if self.ctx.cancellable(stay).await.is_ok() && section.look(&held.guard) {
+            for name in &self.names {
+                self.ctx.write(held, *name, Fencing::On).await;
+            }
+        }
+        section
+    }
+
+    /// Writes, then goes on reading: nobody writes in between.
+    async fn downgrade(&self) {
+        let owner = self.ctx.locks().owner();
+        let (writer, reader) = (Access::Write, Access::Read);
+        let Some(writing) = self.acquire(&self.of(writer, Some(&owner))).await else {
+            return;
+        };
+        let section = self.written(&writing).await;
+        let reading = self.acquire(&self.of(reader, Some(&owner))).await;
+        let reading = reading.map(|held| held.under(&writing));
+        let inside = reading.as_ref().map(|held| self.ctx.section(held));
+        drop(section);
+        let _ = self.ctx.release(writing).await;
+        if let Some((held, section)) = reading.zip(inside) {
+            exclusion::linger(self.ctx, &section, Some(&held)).await;
+            drop(section);
+            let _ = self.ctx.release(held).await;
+        }
+    }
+
+    /// Reads, and then wants to write. It is told that it would wait for itself, and begins anew.
+    async fn upgrade(&self) {
+        let owner = self.ctx.locks().owner();
+        let Some(reading) = self.acquire(&self.of(Access::Read, Some(&owner))).await else {
+            return;
+        };
+        let section = self.ctx.section(&reading);
+        exclusion::linger(self.ctx, &section, Some(&reading)).await;
+        let waits = self.ctx.plan().variant.has(Flaw::UpgradeWaits);
+        let owner = (!waits).then_some(&owner);
+        let lock = self.of(Access::Write, owner);
+        match self.ctx.acquire(&lock, &self.names).await {
+            Err(Some(AcquireError::Upgrade { .. })) => {
+                drop(section);
+                let _ = self.ctx.release(reading).await;
+                self.write().await;
+            }
+            Err(_) => {
+                drop(section);
+                let _ = self.ctx.release(reading).await;
+            }
+            // The lease of the reader had run out meanwhile.
+            Ok(writing) => {
+                drop(section);
+                drop(self.written(&writing).await);
+                let _ = self.ctx.release(writing).await;
+                let _ = self.ctx.release(reading).await;
+            }
+        }
+    }
+}

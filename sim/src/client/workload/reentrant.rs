@@ -1,0 +1,60 @@
+//! Enter a hold again, through the guard and through its owner, and leave it step by step.
+
+use super::{Target, any, leased, name, think};
+use crate::client::context::{Context, Held};
+
+/// No hold is entered more often.
+const DEEPEST: u64 = 4;
+
+pub(super) async fn client(ctx: Context) {
+    let targets: Vec<Target> = (0..ctx.plan().workload.names.max(1))
+        .map(|index| Target {
+            lock: leased(&ctx, ctx.reentrant_subject(name(index))),
+            names: vec![ctx.name(&name(index))],
+        })
+        .collect();
+    loop {
+        think(&ctx).await;
+        let Some(target) = any(&ctx, &targets) else {
+            return;
+        };
+        if let Ok(held) = ctx.acquire(&target.lock, &target.names).await {
+            nest(&ctx, target, held).await;
+        }
+    }
+}
+
+/// Goes deeper at random, then comes out guard by guard.
+async fn nest(ctx: &Context, target: &Target, outermost: Held) {
+    let section = ctx.section(&outermost);
+    let hold = outermost.hold;
+    let mut guards = vec![outermost];
+    for _ in 0..ctx.random(0, DEEPEST) {
+        let Some(last) = guards.last() else { break };
+        let entered = if ctx.random(0, 1) == 0 {
+            ctx.reenter(last).await.ok()
+        } else {
+            ctx.acquire(&target.lock, &target.names).await.ok()
+        };
+        let Some(held) = entered else { break };
+        if held.hold != hold {
+            // The hold was lost; this is a new one, with a section of its own.
+            let _ = ctx.release(held).await;
+            break;
+        }
+        ctx.count(&held, u32::try_from(guards.len()).unwrap_or(u32::MAX) + 1);
+        guards.push(held);
+        super::exclusion::linger(ctx, &section, guards.last()).await;
+    }
+    while let Some(held) = guards.pop() {
+        if let Some(outer) = guards.last() {
+            let _ = ctx.release(held).await;
+            ctx.count(outer, u32::try_from(guards.len()).unwrap_or(u32::MAX));
+            super::exclusion::linger(ctx, &section, guards.last()).await;
+        } else {
+            let _ = section.look(&held.guard);
+            drop(held);
+            break;
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Try without waiting, many at once.
+
+use super::{Target, any, exclusion};
+use crate::client::context::{Context, Held};
+
+/// How many tries go out at once.
+const AT_ONCE: u64 = 4;
+
+pub(super) async fn client(ctx: Context) {
+    let targets = Target::each(&ctx);
+    loop {
+        super::think(&ctx).await;
+        let mut won: Option<Held> = None;
+        for _ in 0..ctx.random(1, AT_ONCE) {
+            let Some(target) = any(&ctx, &targets) else {
+                return;
+            };
+            let tried = ctx.try_acquire(&target.lock, &target.names).await;
+            if let Ok(Some(held)) = tried
+                && won.is_none()
+            {
+                won = Some(held);
+            }
+        }
+        if let Some(held) = won {
+            exclusion::stay(&ctx, &held).await;
+            let _ = ctx.release(held).await;
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Faults as they take effect.
+
+use std::rc::Rc;
+
+use crate::engine::executor::Task;
+use crate::plan::fault::{Direction, Fault, ServerError};
+use crate::world::World;
+use crate::world::client::Counted;
+use crate::world::event::What;
+use crate::world::link::{FaultId, Trouble};
+
+/// What has to be done once the world is not borrowed.
+#[derive(Debug)]
+pub(crate) enum Aftermath {
+    Nothing,
+    /// Tasks of a process that has ended, to be dropped.
+    Drop(Vec<Task>),
+}
+
+impl World {
+    /// Schedules every fault of the plan.
+    pub(crate) fn schedule_faults(&mut self) {
+        let plan = Rc::clone(&self.plan);
+        for (fault, id) in plan.faults.iter().zip(0u16..) {
+            self.push(fault.at().as_nanos(), What::Begins(id));
+        }
+    }
+
+    pub(crate) fn fault_begins(&mut self, id: u16) -> Aftermath {
+        let plan = Rc::clone(&self.plan);
+        let Some(fault) = plan.faults.get(usize::from(id)) else {
+            return Aftermath::Nothing;
+        };
+        let until = self.now + fault.lasts().as_nanos();
+        if fault.links().is_some() {
+            self.link_fault(fault, id, until);
+        } else if fault.client().is_some() {
+            return self.client_fault(fault, id, until);
+        } else {
+            self.node_fault(fault, id, until);
+        }
+        Aftermath::Nothing
+    }
+
+    fn link_fault(&mut self, fault: &Fault, id: u16, until: u64) {
+        if let Fault::Reset {
+            clients,
+            nodes,
+            in_flight,
+            ..
+        } = fault
+        {
+            for (client, node) in pairs(clients, nodes) {
+                let node = *self.route(client, node);
+                if self.reset(client, node, *in_flight) {
+                    self.blame(usize::from(id));
+                }
+            }
+            return;
+        }
+        self.active.push(usize::from(id));
+        self.push(until, What::Ends(id));
+        self.set_troubles(fault);
+    }
+
+    fn client_fault(&mut self, fault: &Fault, id: u16, until: u64) -> Aftermath {
+        let blame = usize::from(id);
+        let now = self.now;
+        match fault {
+            Fault::PauseClient { client, .. } => {
+                self.blame(blame);
+                self.pause_client(*client, until);
+            }
+            Fault::PauseInside {
+                client, lasts, nth, ..
+            } => {
+                let counted = Counted {
+                    left: (*nth).max(1),
+                    lasts: lasts.as_nanos(),
+                    fault: blame,
+                };
+                self.client(*client).pauses_inside.push(counted);
+            }
+            Fault::Cancel { client, nth, .. } => {
+                let counted = Counted {
+                    left: (*nth).max(1),
+                    lasts: 0,
+                    fault: blame,
+                };
+                self.client(*client).cancels.push(counted);
+            }
+            Fault::SuspendClient { client, clock, .. } => {
+                self.blame(blame);
+                self.suspend_client(*client, until, *clock);
+            }
+            Fault::ClientRate {
+                client, rate_ppm, ..
+            } => {
+                self.blame(blame);
+                self.run_client_at(*client, *rate_ppm);
+            }
+            Fault::ClientStep { client, by, .. } => {
+                self.blame(blame);
+                self.client(*client).wall.step(now, by.as_nanos());
+            }
+            Fault::CrashClient { client, .. } if self.client(*client).process.is_some() => {
+                self.blame(blame);
+                let tasks = self.kill_client(*client);
+                self.push(until, What::BootClient(*client));
+                return Aftermath::Drop(tasks);
+            }
+            _ => {}
+        }
+        Aftermath::Nothing
+    }
+
+    fn node_fault(&mut self, fault: &Fault, id: u16, until: u64) {
+        let Some(seat) = fault.node() else { return };
+        let node = self.primary(seat);
+        let now = self.now;
+        match fault {
+            Fault::PauseNode { .. } => self.pause_node(node, until),
+            Fault::CrashNode { .. } => {
+                if !self.crash_node(node) {
+                    return;
+                }
+                self.push(until, What::RestartNode(node));
+            }
+            Fault::Flush { .. } => {
+                let had_any = match self.sockets.is_some() {
+                    true => self.flush_station(node),
+                    false => self.flush(node),
+                };
+                if !had_any {
+                    return;
+                }
+            }
+            Fault::Evict { name, .. } => {
+                if !self.evict(node, *name) {
+                    return;
+                }
+            }
+            Fault::ServerError { error, .. } => {
+                self.set_error(node, Some((*error, usize::from(id))));
+                self.push(until, What::Ends(id));
+                return;
+            }
+            Fault::ForgetScripts { .. } if self.sockets.is_some() => {
+                self.forget_scripts_at_station(node, usize::from(id));
+                return;
+            }
+            Fault::ForgetScripts { .. } => {
+                for client in 0..self.plan.clients {
+                    self.link(client, node).lacks_scripts = Some(usize::from(id));
+                }
+                return;
+            }
+            Fault::NodeRate { rate_ppm, .. } => self.node(node).clock.run_at(now, *rate_ppm),
+            Fault::NodeStep { by, .. } if now == 0 => self.set_clocks(seat, by.as_nanos()),
+            Fault::NodeStep { by, .. } => self.node(node).clock.step(now, by.as_nanos()),
+            Fault::SlowReplication { by, replica, .. } => {
+                let slow = replica.and_then(|replica| self.replica_of(seat, replica));
+                self.node(slow.unwrap_or(node)).replication_delay += by.as_nanos();
+                self.push(until, What::Ends(id));
+            }
+            Fault::Failover {
+                replica,
+                left_behind,
+                ..
+            } => {
+                self.promote(id, seat, *replica, left_behind, until);
+                self.push(until, What::Ends(id));
+            }
+            _ => return,
+        }
+        self.blame(usize::from(id));
+    }
+
+    /// Where the clocks of a node and its replicas begin.
+    fn set_clocks(&mut self, seat: u16, by: i64) {
+        let replicas = self.plan.nodes.replicas;
+        self.node(seat).clock.step(0, by);
+        for replica in 0..replicas {
+            let id = self.plan.nodes.count + seat * replicas + replica;
+            self.node(id).clock.step(0, by);
+        }
+    }
+
+    /// `FLUSHALL`. Returns whether there was any claim.
+    fn flush(&mut self, node: u16) -> bool {
+        let now = self.now;
+        let state = self.node(node);
+        let had_any = state.keys.names(state.wall(now)).next().is_some();
+        state.keys.flush();
+        state.lives += 1;
+        had_any
+    }
+
+    /// From now on a node refuses everything with an error, or nothing any more.
+    fn set_error(&mut self, node: u16, error: Option<(ServerError, FaultId)>) {
+        self.node(node).error = error;
+        if self.sockets.is_some() {
+            self.tell_of_trouble(node);
+        }
+    }
+
+    /// Forgets what a node has under a name. Returns whether there was a claim.
+    fn evict(&mut self, node: u16, name: u16) -> bool {
+        let now = self.now;
+        let Some(name) = self.history.names.get(usize::from(name)) else {
+            return false;
+        };
+        if self.sockets.is_some() {
+            let name = name.clone();
+            return self.evict_at_station(node, &name);
+        }
+        let Ok(name) = quorlock::Name::new(name) else {
+            return false;
+        };
+        let state = self.node(node);
+        let wall = state.wall(now);
+        let had_one = state.keys.held(wall, &name).is_some();
+        // A key that has expired is a key that is not there.
+        let gone = Some(quorlock::WallMillis(0));
+        state
+            .keys
+            .put(&name, quorlock::transport::Held::NotALock, gone);
+        had_one
+    }
+
+    pub(crate) fn fault_ends(&mut self, id: u16) {
+        let plan = Rc::clone(&self.plan);
+        let Some(fault) = plan.faults.get(usize::from(id)) else {
+            return;
+        };
+        match fault {
+            Fault::ServerError { node, .. } => {
+                let node = self.primary(*node);
+                let error = self.node(node).error;
+                if error.is_some_and(|(_, by)| by == usize::from(id)) {
+                    self.set_error(node, None);
+                }
+            }
+            Fault::SlowReplication {
+                node, by, replica, ..
+            } => {
+                let slow = replica.and_then(|replica| self.replica_of(*node, replica));
+                let slow = slow.unwrap_or(self.primary(*node));
+                let state = self.node(slow);
+                state.replication_delay = state.replication_delay.saturating_sub(by.as_nanos());
+            }
+            Fault::Failover { .. } => self.rejoin(id),
+            _ => {
+                self.active.retain(|active| *active != usize::from(id));
+                self.set_troubles(fault);
+            }
+        }
+    }
+
+    /// Sets what is wrong with the links of a fault, from all faults that are active.
+    fn set_troubles(&mut self, changed: &Fault) {
+        let plan = Rc::clone(&self.plan);
+        let Some((clients, nodes, _)) = changed.links() else {
+            return;
+        };
+        for (client, seat) in pairs(clients, nodes) {
+            let mut to_node = None;
+            let mut to_client = None;
+            for id in &self.active {
+                let Some(fault) = plan.faults.get(*id) else {
+                    continue;
+                };
+                let Some((clients, nodes, direction)) = fault.links() else {
+                    continue;
+                };
+                if !clients.contains(&client) || !nodes.contains(&seat) {
+                    continue;
+                }
+                if direction != Direction::ToClient {
+                    add(to_node.get_or_insert_default(), fault, *id);
+                }
+                if direction != Direction::ToNode {
+                    add(to_client.get_or_insert_default(), fault, *id);
+                }
+            }
+            let node = *self.route(client, seat);
+            let link = self.link(client, node);
+            let was_lossy = link.to_client.is_lossy();
+            link.to_node.set_trouble(to_node);
+            link.to_client.set_trouble(to_client);
+            // What was published meanwhile may be missing.
+            if was_lossy && !self.link(client, node).to_client.is_lossy() {
+                self.lose_subscriptions(client, node);
+            }
+        }
+    }
+}
+
+fn pairs<'a>(clients: &'a [u16], nodes: &'a [u16]) -> impl Iterator<Item = (u16, u16)> + 'a {
+    clients
+        .iter()
+        .flat_map(|client| nodes.iter().map(|node| (*client, *node)))
+}
+
+/// Adds what one fault does to a lane.
+fn add(trouble: &mut Trouble, fault: &Fault, id: FaultId) {
+    match fault {
+        Fault::Cut { .. } => trouble.cut = Some(id),
+        Fault::Loss { of_million, .. } => trouble.loss = Some((*of_million, id)),
+        Fault::Delay { least, most, .. } => {
+            trouble.delay = Some((least.as_nanos(), most.as_nanos(), id));
+        }
+        Fault::HoldBack { at, lasts, .. } => {
+            trouble.held_until = Some((at.plus(*lasts).as_nanos(), id));
+        }
+        Fault::Duplicate {
+            of_million, most, ..
+        } => {
+            trouble.duplicate = Some((*of_million, most.as_nanos(), id));
+        }
+        Fault::Reorder { most, .. } => trouble.reorder = Some((most.as_nanos(), id)),
+        _ => {}
+    }
+}

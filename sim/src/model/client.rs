@@ -1,0 +1,155 @@
+//! One client of a variant.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::time::Duration;
+
+use quorlock::transport::{Access, Request, Retention};
+use quorlock::{OwnerId, Runtime, Time};
+use quorlock_core::fencing::Fence;
+use quorlock_core::lease::Lease;
+use quorlock_core::message::Acquire;
+use quorlock_core::owner::ClientId;
+
+use super::layout::Member;
+use crate::engine::executor::Part;
+use crate::plan::Plan;
+use crate::plan::variant::Flaw;
+use crate::seam::runtime::SimRuntime;
+use crate::world::client::Who;
+use crate::world::with;
+
+/// How long counters are kept: for longer than any run.
+pub(super) const RETENTION: Retention = Retention::Millis(1 << 40);
+
+/// What the locks of one process share.
+pub(crate) struct Client {
+    pub(super) who: Who,
+    pub(super) plan: Rc<Plan>,
+    id: ClientId,
+    rounds: Cell<u64>,
+    holds: Cell<u64>,
+}
+
+impl Client {
+    /// `None` where the product is run.
+    pub(crate) fn new(who: Who, plan: &Rc<Plan>) -> Option<Rc<Self>> {
+        if plan.variant.has_product_clients() {
+            return None;
+        }
+        let runtime = SimRuntime::new(who);
+        let bits = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
+        Some(Rc::new(Client {
+            who,
+            plan: Rc::clone(plan),
+            id: ClientId::from_random(bits),
+            rounds: Cell::new(0),
+            holds: Cell::new(0),
+        }))
+    }
+
+    pub(super) fn has(&self, flaw: Flaw) -> bool {
+        self.plan.variant.has(flaw)
+    }
+
+    pub(super) fn runtime(&self) -> SimRuntime {
+        SimRuntime::new(self.who)
+    }
+
+    /// The monotonic clock, which timers go by.
+    pub(super) fn now(&self) -> Time {
+        self.runtime().now()
+    }
+
+    /// The clock that deadlines are compared with.
+    pub(super) fn clock(&self) -> Time {
+        if self.has(Flaw::WallClock) {
+            Time::from_millis(self.runtime().wall_clock().0)
+        } else {
+            self.now()
+        }
+    }
+
+    pub(super) async fn sleep_until(&self, at: Time) {
+        let mut timer = self.runtime().timer();
+        poll_fn(|cx| timer.poll_until(cx, at)).await;
+    }
+
+    /// Runs something in the background, unless the process has ended.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        let task = Box::pin(task);
+        let refused = with(|world| match world.seam(self.who) {
+            Some(_) => {
+                world.spawn(self.who, Part::Background, task);
+                None
+            }
+            None => Some(task),
+        });
+        drop(refused);
+    }
+
+    /// Under which identity the next round claims.
+    pub(super) fn next_owner(&self) -> OwnerId {
+        if self.has(Flaw::SharedOwner) {
+            return OwnerId {
+                client: ClientId::from_random(0),
+                number: 0,
+            };
+        }
+        if !self.has(Flaw::OneNumber) {
+            self.rounds.set(self.rounds.get() + 1);
+        }
+        OwnerId {
+            client: self.id,
+            number: self.rounds.get(),
+        }
+    }
+
+    /// By which the history knows the next hold, whatever its owner is on the wire.
+    pub(super) fn next_hold(&self) -> OwnerId {
+        self.holds.set(self.holds.get() + 1);
+        OwnerId {
+            client: self.id,
+            number: self.holds.get(),
+        }
+    }
+
+    /// How long a member is given to answer: as in the product, a twentieth of the lease, and at least 25 ms or a third.
+    pub(super) fn member_timeout(&self, lease: Lease) -> Duration {
+        if self.has(Flaw::MembersHaveTime) {
+            return self.plan.network.call_timeout.as_duration();
+        }
+        let least = Duration::from_millis(25).min(lease.length() / 3);
+        (lease.length() / 20).max(least)
+    }
+
+    pub(super) fn acquire(
+        &self,
+        member: &Member,
+        owner: OwnerId,
+        count: u32,
+        lease: Lease,
+        fence: Fence,
+    ) -> Request {
+        Request::Acquire(Acquire {
+            name: member.name.clone(),
+            access: Access::Plain,
+            owner,
+            count,
+            lease,
+            fence,
+            retention: RETENTION,
+            keep: None,
+            replaces: None,
+            check: None,
+        })
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("who", &self.who).finish()
+    }
+}

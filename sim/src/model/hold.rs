@@ -1,0 +1,140 @@
+//! What a holder knows of its hold.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use quorlock::{OwnerId, Time, Token};
+use quorlock_core::fencing::Fence;
+use quorlock_core::lease::Lease;
+
+use super::asking::Asking;
+use super::client::Client;
+use super::layout::Layout;
+use super::token;
+use crate::plan::variant::Flaw;
+
+/// A hold, which its guards share.
+pub(super) struct Hold {
+    pub(super) client: Rc<Client>,
+    pub(super) layout: Rc<Layout>,
+    /// By which the history knows it.
+    pub(super) id: OwnerId,
+    /// Under which the nodes have it.
+    pub(super) owner: OwnerId,
+    pub(super) lease: Lease,
+    /// One for each name.
+    pub(super) tokens: Vec<Token>,
+    state: RefCell<State>,
+}
+
+struct State {
+    /// Until when each member's confirmations carry; `None` for one that does not count.
+    terms: Vec<Option<Time>>,
+    guards: u32,
+    is_lost: bool,
+}
+
+impl Hold {
+    pub(super) fn new(
+        client: &Rc<Client>,
+        layout: &Rc<Layout>,
+        owner: OwnerId,
+        lease: Lease,
+        tokens: Vec<Token>,
+        terms: Vec<Option<Time>>,
+    ) -> Rc<Self> {
+        Rc::new(Hold {
+            client: Rc::clone(client),
+            layout: Rc::clone(layout),
+            id: client.next_hold(),
+            owner,
+            lease,
+            tokens,
+            state: RefCell::new(State {
+                terms,
+                guards: 0,
+                is_lost: false,
+            }),
+        })
+    }
+
+    pub(super) fn token(&self, group: usize) -> Token {
+        self.tokens.get(group).copied().unwrap_or_default()
+    }
+
+    /// How many guards there are.
+    pub(super) fn count(&self) -> u32 {
+        self.state.borrow().guards
+    }
+
+    pub(super) fn enter(&self) {
+        self.state.borrow_mut().guards += 1;
+    }
+
+    /// Returns how many guards are left.
+    pub(super) fn leave(&self) -> u32 {
+        let mut state = self.state.borrow_mut();
+        state.guards = state.guards.saturating_sub(1);
+        state.guards
+    }
+
+    /// Whether the last guard is gone.
+    pub(super) fn is_over(&self) -> bool {
+        self.count() == 0
+    }
+
+    pub(super) fn valid_until(&self) -> Time {
+        let terms = &self.state.borrow().terms;
+        self.layout.threshold_th(terms).unwrap_or(Time::ZERO)
+    }
+
+    /// Whether the lock may be relied upon. What is lost once stays lost.
+    pub(super) fn is_held(&self) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        let until = self.valid_until();
+        let is_in_time = match self.client.has(Flaw::NoDeadline) {
+            true => Time::ZERO < until,
+            false => self.client.clock() < until,
+        };
+        let mut state = self.state.borrow_mut();
+        if !is_in_time && !self.client.has(Flaw::FreshGrantRenews) {
+            state.is_lost = true;
+        }
+        is_in_time && !state.is_lost
+    }
+
+    /// A member has confirmed the claim; that carries until `term`, unless the hold is lost by now.
+    pub(super) fn confirm(&self, member: usize, term: Time) {
+        if !self.is_held() && !self.client.has(Flaw::FreshGrantRenews) {
+            return;
+        }
+        if let Some(place) = self.state.borrow_mut().terms.get_mut(member) {
+            *place = (*place).max(Some(term));
+        }
+    }
+
+    /// A member does not count any more.
+    pub(super) fn lose(&self, member: usize) {
+        if let Some(place) = self.state.borrow_mut().terms.get_mut(member) {
+            *place = None;
+        }
+    }
+
+    /// Asks every member to keep the claim.
+    pub(super) fn ask_renewal(&self, asking: &mut Asking<'_>) {
+        for (member, index) in self.layout.members.iter().zip(0..) {
+            let token = self.token(member.group);
+            let count = self.count().max(1);
+            let request = if self.client.has(Flaw::FreshGrantRenews) {
+                let fence = Fence::Carry(token);
+                self.client
+                    .acquire(member, self.owner, count, self.lease, fence)
+            } else {
+                token::renew(member, self.owner, count, self.lease, token)
+            };
+            asking.ask(index, member, request);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What is asked of whom.
+
+use quorlock::Name;
+
+use super::Client;
+use crate::history::NameId;
+use crate::plan::LockKind;
+use crate::plan::variant::Flaw;
+use crate::seam::transport::SimTransport;
+use crate::world::with;
+
+/// The members of a lock: each is one name on one node.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) names: Vec<Name>,
+    pub(super) members: Vec<Member>,
+    /// How many members must grant, name by name.
+    needed: Vec<usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Which of the names.
+    pub(super) group: usize,
+    pub(super) name: Name,
+    pub(super) node: SimTransport,
+}
+
+impl Layout {
+    pub(super) fn new(client: &Client, names: &[String]) -> Self {
+        let mut layout = Layout {
+            names: Vec::new(),
+            members: Vec::new(),
+            needed: Vec::new(),
+        };
+        for (text, group) in names.iter().zip(0..) {
+            let place = with(|world| world.history.name(text));
+            let seats = seats(client, place);
+            layout.needed.push(needed(client, seats.len()));
+            let name = Name::new(text).expect("the names of a lock");
+            for seat in seats {
+                layout.members.push(Member {
+                    group,
+                    name: name.clone(),
+                    node: SimTransport::new(client.who, seat),
+                });
+            }
+            layout.names.push(name);
+        }
+        layout
+    }
+
+    /// One of the members as a lock of its own.
+    pub(super) fn part(&self, member: usize) -> Option<Layout> {
+        let member = self.members.get(member)?;
+        Some(Layout {
+            names: vec![member.name.clone()],
+            members: vec![Member {
+                group: 0,
+                name: member.name.clone(),
+                node: member.node.clone(),
+            }],
+            needed: vec![1],
+        })
+    }
+
+    /// The names, for errors.
+    pub(super) fn text(&self) -> String {
+        let names: Vec<&str> = self.names.iter().map(Name::as_str).collect();
+        names.join(", ")
+    }
+
+    /// Whether the members for which this says yes are a threshold of every name.
+    pub(super) fn is_quorum(&self, says_yes: impl Fn(usize) -> bool) -> bool {
+        let mut counts = vec![0; self.needed.len()];
+        for (member, index) in self.members.iter().zip(0..) {
+            if let Some(count) = counts.get_mut(member.group) {
+                *count += usize::from(says_yes(index));
+            }
+        }
+        counts
+            .iter()
+            .zip(&self.needed)
+            .all(|(yes, needed)| needed <= yes)
+    }
+
+    /// The largest value that a threshold of every name reaches or exceeds, by values for each member.
+    pub(super) fn threshold_th<T: Ord + Copy>(&self, values: &[Option<T>]) -> Option<T> {
+        let groups = 0..self.needed.len();
+        let of_group = groups.map(|group| {
+            let pairs = self.members.iter().zip(values);
+            let own = pairs.filter(|(member, _)| member.group == group);
+            let mut own: Vec<T> = own.filter_map(|(_, value)| *value).collect();
+            own.sort_unstable_by(|a, b| b.cmp(a));
+            let nth = self.needed.get(group)?.checked_sub(1)?;
+            own.get(nth).copied()
+        });
+        of_group.collect::<Option<Vec<T>>>()?.into_iter().min()
+    }
+}
+
+/// The nodes that keep a name.
+fn seats(client: &Client, name: NameId) -> Vec<u16> {
+    let nodes = client.plan.nodes.count;
+    let known = if client.has(Flaw::MixedMembership) && client.who.client % 2 == 1 {
+        nodes.min(3)
+    } else {
+        nodes
+    };
+    match client.plan.lock {
+        LockKind::Single => vec![0],
+        LockKind::Multi => vec![name.0 % nodes],
+        LockKind::Redlock => (0..known).collect(),
+    }
+}
+
+fn needed(client: &Client, of: usize) -> usize {
+    if client.has(Flaw::HalfIsEnough) {
+        (of / 2).max(1)
+    } else {
+        of / 2 + 1
+    }
+}

@@ -1,0 +1,208 @@
+//! A lock, and what acquiring it takes.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use quorlock::{AcquireError, RetryPolicy, Runtime, Time, Token};
+use quorlock_core::backoff::Backoff;
+use quorlock_core::lease::Lease;
+
+use super::client::Client;
+use super::guard::Guard;
+use super::hold::Hold;
+use super::layout::Layout;
+use super::round::{Outcome, Round};
+use super::waiting::{Heard, Waiting};
+use super::{entry, watchdog};
+use crate::plan::variant::Flaw;
+
+/// How many rounds in a row may fail before an acquisition does.
+const FAILED_ROUNDS: u32 = 5;
+
+/// The longest lease that compounding comes to.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// A lock of a variant.
+#[derive(Clone)]
+pub struct Lock {
+    client: Rc<Client>,
+    layout: Rc<Layout>,
+    /// Renewed by the watchdog without.
+    lease: Option<Duration>,
+    /// The hold to enter again, if the lock is an owner's.
+    own: Option<Rc<RefCell<Weak<Hold>>>>,
+}
+
+/// Whether a refusal is waited out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    Try,
+    Wait,
+}
+
+impl Lock {
+    pub(crate) fn new(client: &Rc<Client>, names: &[String]) -> Self {
+        Lock {
+            client: Rc::clone(client),
+            layout: Rc::new(Layout::new(client, names)),
+            lease: None,
+            own: None,
+        }
+    }
+
+    /// The same for an owner, who enters the hold again that it has.
+    pub(crate) fn owned(mut self) -> Self {
+        self.own = Some(Rc::default());
+        self
+    }
+
+    pub(crate) fn lease(mut self, lease: Duration) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    pub(crate) async fn acquire(&self) -> Result<Guard, AcquireError> {
+        let won = self.win(Patience::Wait).await?;
+        won.ok_or_else(|| self.no_quorum())
+    }
+
+    pub(crate) async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
+        self.win(Patience::Try).await
+    }
+
+    fn no_quorum(&self) -> AcquireError {
+        AcquireError::NoQuorum {
+            names: self.layout.text(),
+            tried: Duration::ZERO,
+            of: usize::from(self.client.plan.nodes.count),
+            nodes: Vec::new(),
+        }
+    }
+
+    async fn win(&self, patience: Patience) -> Result<Option<Guard>, AcquireError> {
+        let known = self.own.as_ref().and_then(|own| own.borrow().upgrade());
+        if let Some(hold) = known.filter(|hold| hold.is_held()) {
+            match entry::enter(&hold).await {
+                Ok(guard) => return Ok(Some(guard)),
+                Err(_) if hold.is_held() => return Err(self.no_quorum()),
+                Err(_) => {}
+            }
+        }
+        let workload = &self.client.plan.workload;
+        let policy = RetryPolicy::default();
+        let cap = workload.backoff_cap.as_duration();
+        let mut backoff = Backoff::new(policy.backoff.min(cap), cap);
+        let mut lease = self.lease.unwrap_or(workload.lease.as_duration());
+        let mut failures = 0;
+        let mut waiting: Option<Waiting> = None;
+        loop {
+            let leased = Lease::new(lease).expect("the plan was checked");
+            if let Some(waiting) = &waiting {
+                waiting.clear();
+            }
+            let began = self.client.now();
+            match Round::new(&self.client, &self.layout, leased).run().await {
+                Outcome::Won(hold) => return Ok(Some(self.hold(&hold))),
+                Outcome::Refused(_) if patience == Patience::Try => return Ok(None),
+                Outcome::Failed if patience == Patience::Try => return Err(self.no_quorum()),
+                Outcome::Refused(Some(free_after)) => {
+                    failures = 0;
+                    backoff.reset();
+                    let heard = self.wait(&mut waiting, free_after).await;
+                    if heard == Heard::Free && self.client.has(Flaw::WakeIsGrant) {
+                        return Ok(Some(self.hold(&self.imagined(leased))));
+                    }
+                }
+                outcome => {
+                    failures = match outcome {
+                        Outcome::Failed => failures + 1,
+                        _ => 0,
+                    };
+                    if FAILED_ROUNDS <= failures {
+                        return Err(self.no_quorum());
+                    }
+                    let took = self.client.now().since(began);
+                    let pause = match self.client.has(Flaw::PausesAreEven) {
+                        true => policy.backoff.min(cap),
+                        false => backoff.next(self.client.runtime().random(), took * 2),
+                    };
+                    self.pause(&mut waiting, pause).await;
+                }
+            }
+            if self.client.has(Flaw::LeaseCompounds) {
+                lease = (lease * 1000).min(LONGEST);
+            }
+        }
+    }
+
+    /// Subscribes, looks again when that is done, and from then on waits until the lock may be free.
+    async fn wait(&self, waiting: &mut Option<Waiting>, free_after: Duration) -> Heard {
+        let now = self.client.now();
+        let is_new = waiting.is_none();
+        let waiting = waiting.get_or_insert_with(|| Waiting::new(&self.layout));
+        if self.client.has(Flaw::NoLookWithoutMessage) {
+            return waiting.hear(&self.client, Heard::Free, Time::NEVER).await;
+        }
+        let until = if is_new {
+            let lease = Lease::new(self.client.plan.workload.lease.as_duration());
+            let lease = lease.expect("the plan was checked");
+            now + self.client.member_timeout(lease)
+        } else {
+            // A claim exists until its time is over: a millisecond later it is gone.
+            let poll_cap = self.client.plan.workload.poll_cap.as_duration();
+            now + free_after
+                .saturating_add(Duration::from_millis(1))
+                .min(poll_cap)
+        };
+        waiting.hear(&self.client, Heard::Live, until).await
+    }
+
+    /// A random pause, which no message ends.
+    async fn pause(&self, waiting: &mut Option<Waiting>, pause: Duration) {
+        let until = self.client.now() + pause;
+        if self.client.has(Flaw::WakeEndsBackOff) {
+            let waiting = waiting.get_or_insert_with(|| Waiting::new(&self.layout));
+            waiting.hear(&self.client, Heard::Free, until).await;
+        } else {
+            self.client.sleep_until(until).await;
+        }
+    }
+
+    /// The guard of a hold that was won, and its watchdog if it has no lease of its own.
+    fn hold(&self, hold: &Rc<Hold>) -> Guard {
+        let guard = Guard::new(hold);
+        if let Some(own) = &self.own {
+            *own.borrow_mut() = Rc::downgrade(hold);
+        }
+        if self.lease.is_none() {
+            self.client.spawn(watchdog::watch(Rc::clone(hold)));
+        }
+        guard
+    }
+
+    /// A hold that nobody granted.
+    fn imagined(&self, lease: Lease) -> Rc<Hold> {
+        let term = lease.term(self.client.clock());
+        let tokens = vec![Token(self.client.runtime().wall_clock().0); self.layout.names.len()];
+        let terms = vec![Some(term); self.layout.members.len()];
+        Hold::new(
+            &self.client,
+            &self.layout,
+            self.client.next_owner(),
+            lease,
+            tokens,
+            terms,
+        )
+    }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = &self.layout.names;
+        f.debug_struct("Lock")
+            .field("names", names)
+            .finish_non_exhaustive()
+    }
+}

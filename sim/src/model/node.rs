@@ -1,0 +1,144 @@
+//! What nodes do otherwise, where the fault lies in the script.
+
+use quorlock::WallMillis;
+use quorlock::transport::{AcquireReply, Applied, Held, Node, Reply, Request};
+
+use super::modes;
+use crate::plan::variant::{Flaw, Variant};
+
+/// Executes a request as the node of this variant does.
+pub(crate) fn apply(
+    keys: &mut Node,
+    now: WallMillis,
+    request: &Request,
+    variant: Variant,
+) -> Applied {
+    if variant.flaws().is_empty() {
+        return keys.apply(now, request);
+    }
+    if variant.has_product_clients() {
+        return modes::apply(keys, now, request, variant);
+    }
+    match request {
+        Request::Acquire(ask) => {
+            let Some((Held::Plain { owner, count }, ttl)) = keys.held(now, &ask.name) else {
+                return keys.apply(now, request);
+            };
+            if owner == ask.owner && variant.has(Flaw::SetNx) {
+                return Applied {
+                    reply: Ok(Reply::Acquire(AcquireReply::Refused { ttl, beat: None })),
+                    published: None,
+                };
+            }
+            let mut ask = ask.clone();
+            if owner == ask.owner && variant.has(Flaw::Increments) {
+                ask.count = count.saturating_add(1);
+            }
+            keys.apply(now, &Request::Acquire(ask))
+        }
+        Request::Release(ask) => {
+            let Some((Held::Plain { owner, count }, _)) = keys.held(now, &ask.name) else {
+                return keys.apply(now, request);
+            };
+            let mut ask = ask.clone();
+            if variant.has(Flaw::DeleteUnchecked) {
+                (ask.owner, ask.count) = (owner, 0);
+            }
+            if variant.has(Flaw::Increments) {
+                ask.count = count.saturating_sub(1);
+            }
+            keys.apply(now, &Request::Release(ask))
+        }
+        _ => keys.apply(now, request),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorlock::transport::{Access, Acquire, Mode, Release, ReleaseReply, Retention};
+    use quorlock::{Name, OwnerId, WallMillis};
+    use quorlock_core::fencing::Fence;
+    use quorlock_core::lease::Lease;
+    use quorlock_core::owner::ClientId;
+
+    use super::*;
+
+    const NOW: WallMillis = WallMillis(1_000_000);
+
+    fn owner(number: u64) -> OwnerId {
+        OwnerId {
+            client: ClientId::from_random(7),
+            number,
+        }
+    }
+
+    fn name() -> Name {
+        Name::new("a").unwrap()
+    }
+
+    fn acquire(number: u64) -> Request {
+        Request::Acquire(Acquire {
+            name: name(),
+            access: Access::Plain,
+            owner: owner(number),
+            count: 1,
+            lease: Lease::new(Lease::SHORTEST).unwrap(),
+            fence: Fence::Carry(quorlock::Token(1)),
+            retention: Retention::Forever,
+            keep: None,
+            replaces: None,
+            check: None,
+        })
+    }
+
+    fn release(number: u64) -> Request {
+        Request::Release(Release {
+            name: name(),
+            mode: Mode::Plain,
+            owner: owner(number),
+            count: 0,
+        })
+    }
+
+    /// What stands after these requests, and the last reply.
+    fn after(variant: Variant, requests: &[Request]) -> (Option<(OwnerId, u32)>, Reply) {
+        let mut keys = Node::new();
+        let applied = requests
+            .iter()
+            .map(|request| apply(&mut keys, NOW, request, variant));
+        let reply = applied.last().unwrap().reply.unwrap();
+        let held = match keys.held(NOW, &name()) {
+            Some((Held::Plain { owner, count }, _)) => Some((owner, count)),
+            _ => None,
+        };
+        (held, reply)
+    }
+
+    #[test]
+    fn a_node_that_counts_takes_a_request_twice() {
+        let twice = [acquire(1), acquire(1)];
+        assert_eq!(after(Variant::Increments, &twice).0, Some((owner(1), 2)));
+        assert_eq!(after(Variant::Published, &twice).0, Some((owner(1), 1)));
+        let released = [acquire(1), acquire(1), release(1)];
+        assert_eq!(after(Variant::Increments, &released).0, Some((owner(1), 1)));
+        assert_eq!(after(Variant::Published, &released).0, None);
+    }
+
+    #[test]
+    fn a_plain_delete_takes_the_claim_of_anybody() {
+        let requests = [acquire(1), release(2)];
+        let freed = Reply::Release(ReleaseReply::Freed);
+        assert_eq!(after(Variant::PlainDelete, &requests), (None, freed));
+        let kept = Reply::Release(ReleaseReply::NotYours);
+        let claim = Some((owner(1), 1));
+        assert_eq!(after(Variant::Published, &requests), (claim, kept));
+    }
+
+    #[test]
+    fn set_nx_refuses_the_owner_too() {
+        let (held, reply) = after(Variant::SetNx, &[acquire(1), acquire(1)]);
+        assert_eq!(held, Some((owner(1), 1)));
+        let is_refused = matches!(reply, Reply::Acquire(AcquireReply::Refused { .. }));
+        assert!(is_refused, "{reply:?}");
+    }
+}

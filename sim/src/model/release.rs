@@ -1,0 +1,92 @@
+//! Giving claims back.
+
+use std::rc::Rc;
+
+use quorlock::transport::{Found, Inspect, Mode, ReleaseReply, Reply, Request};
+use quorlock::{OwnerId, Time};
+
+use super::asking::{Answer, Asking};
+use super::client::Client;
+use super::layout::Layout;
+use crate::plan::variant::Flaw;
+
+/// What is stated to members: that the owner's count is `left` from now on.
+pub(super) struct Release {
+    pub(super) client: Rc<Client>,
+    pub(super) layout: Rc<Layout>,
+    pub(super) owner: OwnerId,
+    pub(super) left: u32,
+}
+
+/// What members said.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) ours: Vec<usize>,
+    pub(super) answered: Vec<usize>,
+}
+
+impl Release {
+    /// Tells these members, each for as long as the transport tries.
+    pub(super) async fn tell(&self, members: impl IntoIterator<Item = usize>) -> Said {
+        let mut asking = Asking::new(&self.client);
+        for index in members {
+            self.ask(&mut asking, index);
+        }
+        let mut said = Said::default();
+        while !asking.is_empty() {
+            let Some(answer) = asking.next(Time::NEVER).await else {
+                break;
+            };
+            if self.is_ours_after_get(&answer) {
+                self.ask_release(&mut asking, answer.member);
+            }
+            if let Ok(Reply::Release(reply)) = answer.reply {
+                said.answered.push(answer.member);
+                if reply != ReleaseReply::NotYours {
+                    said.ours.push(answer.member);
+                }
+            }
+        }
+        said
+    }
+
+    /// Tells member after member. Returns the first that knows of no claim: those after it are told nothing.
+    pub(super) async fn tell_until_lost(&self) -> Option<usize> {
+        for member in 0..self.layout.members.len() {
+            let said = self.tell([member]).await;
+            if said.answered.contains(&member) && !said.ours.contains(&member) {
+                return Some(member);
+            }
+        }
+        None
+    }
+
+    fn ask(&self, asking: &mut Asking<'_>, index: usize) {
+        if !self.client.has(Flaw::GetBeforeDelete) {
+            self.ask_release(asking, index);
+        } else if let Some(member) = self.layout.members.get(index) {
+            let name = member.name.clone();
+            asking.ask(index, member, Request::Inspect(Inspect { name }));
+        }
+    }
+
+    fn ask_release(&self, asking: &mut Asking<'_>, index: usize) {
+        if let Some(member) = self.layout.members.get(index) {
+            let request = Request::Release(quorlock::transport::Release {
+                name: member.name.clone(),
+                mode: Mode::Plain,
+                owner: self.owner,
+                count: self.left,
+            });
+            asking.ask(index, member, request);
+        }
+    }
+
+    /// Whether a `GET` says that the claim is the owner's.
+    fn is_ours_after_get(&self, answer: &Answer) -> bool {
+        let Ok(Reply::Inspect(reply)) = &answer.reply else {
+            return false;
+        };
+        matches!(&reply.found, Found::Plain { owner, .. } if *owner == self.owner.to_string())
+    }
+}

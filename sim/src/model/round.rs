@@ -1,0 +1,301 @@
+//! One attempt at all members.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use quorlock::transport::{AcquireReply, Execution, Reply, Ttl};
+use quorlock::{OwnerId, Runtime, Time, Token};
+use quorlock_core::fencing::Fence;
+use quorlock_core::lease::Lease;
+
+use super::asking::{Answer, Asking};
+use super::client::Client;
+use super::hold::Hold;
+use super::layout::Layout;
+use super::release::Release;
+use super::stray::Strays;
+use super::token;
+use crate::plan::variant::Flaw;
+
+/// How far a floor may be from a node's clock.
+const SLACK_MILLIS: u64 = 15_000;
+
+/// One attempt: the clock is read, members are asked, grants are counted and held against the time that it took.
+///
+/// Dropped before it is won, it releases what it may have been granted.
+pub(super) struct Round {
+    pub(super) client: Rc<Client>,
+    pub(super) layout: Rc<Layout>,
+    pub(super) owner: OwnerId,
+    pub(super) lease: Lease,
+    /// What became of each member's request.
+    pub(super) votes: Vec<Vote>,
+    end: End,
+}
+
+/// Whether a round has come to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// Dropped now, it was cancelled.
+    Open,
+    Lost,
+    Won,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Vote {
+    Unasked,
+    Pending,
+    /// With this token, at the request sent then.
+    Granted(Token, Time),
+    Refused(Ttl),
+    Failed(Execution),
+}
+
+/// What a round has come to.
+pub(super) enum Outcome {
+    Won(Rc<Hold>),
+    /// Others hold so much that no threshold was left. When that may have changed, as far as one can tell; `None`
+    /// where some members granted, so that perhaps nobody has won.
+    Refused(Option<Duration>),
+    /// Too few answered, or too late.
+    Failed,
+}
+
+impl Round {
+    pub(super) fn new(client: &Rc<Client>, layout: &Rc<Layout>, lease: Lease) -> Self {
+        Round {
+            client: Rc::clone(client),
+            layout: Rc::clone(layout),
+            owner: client.next_owner(),
+            lease,
+            votes: vec![Vote::Unasked; layout.members.len()],
+            end: End::Open,
+        }
+    }
+
+    pub(super) async fn run(mut self) -> Outcome {
+        let outcome = self.attempt().await;
+        self.end = match outcome {
+            Outcome::Won(_) => End::Won,
+            _ => End::Lost,
+        };
+        outcome
+    }
+
+    async fn attempt(&mut self) -> Outcome {
+        if self.client.has(Flaw::WaitsInOrder) {
+            self.wait_in_order().await;
+        } else {
+            self.ask_all().await;
+        }
+        if !self.layout.is_quorum(|member| self.is_granted(member)) {
+            return self.loss();
+        }
+        let terms = self.terms();
+        let valid_until = self.layout.threshold_th(&terms);
+        if self.is_too_late(valid_until) {
+            return Outcome::Failed;
+        }
+        let Some(tokens) = token::of(self).await else {
+            return Outcome::Failed;
+        };
+        if self.is_too_late(valid_until) {
+            return Outcome::Failed;
+        }
+        let (client, layout) = (&self.client, &self.layout);
+        let hold = Hold::new(client, layout, self.owner, self.lease, tokens, terms);
+        Outcome::Won(hold)
+    }
+
+    fn is_too_late(&self, valid_until: Option<Time>) -> bool {
+        let is_over = valid_until.is_none_or(|until| until <= self.client.clock());
+        is_over && !self.client.has(Flaw::LateWinTaken)
+    }
+
+    async fn ask_all(&mut self) {
+        let client = Rc::clone(&self.client);
+        let mut asking = Asking::new(&client);
+        let mut deadline = client.now() + client.member_timeout(self.lease);
+        let at_once = match client.has(Flaw::OneByOne) {
+            true => 1,
+            false => self.votes.len(),
+        };
+        for _ in 0..at_once {
+            self.ask_next(&mut asking);
+        }
+        while self.is_open() {
+            let Some(answer) = asking.next(deadline).await else {
+                break;
+            };
+            self.note(&answer);
+            if self.ask_next(&mut asking) {
+                deadline = client.now() + client.member_timeout(self.lease);
+            }
+        }
+    }
+
+    /// Takes member after member, and keeps those that it has while it waits for the next.
+    async fn wait_in_order(&mut self) {
+        let client = Rc::clone(&self.client);
+        let layout = Rc::clone(&self.layout);
+        self.votes.fill(Vote::Pending);
+        let mut wanted = 1;
+        while wanted <= layout.members.len() {
+            let mut asking = Asking::new(&client);
+            for (member, index) in layout.members.iter().zip(0..wanted) {
+                let request = client.acquire(member, self.owner, 1, self.lease, self.fence());
+                asking.ask(index, member, request);
+            }
+            let deadline = client.now() + client.member_timeout(self.lease);
+            while !asking.is_empty()
+                && let Some(answer) = asking.next(deadline).await
+            {
+                self.note(&answer);
+            }
+            if (0..wanted).all(|member| self.is_granted(member)) {
+                wanted += 1;
+            } else {
+                client.sleep_until(deadline).await;
+            }
+        }
+    }
+
+    /// Asks the next member that was not asked.
+    fn ask_next(&mut self, asking: &mut Asking<'_>) -> bool {
+        let layout = Rc::clone(&self.layout);
+        let mut unasked = self.votes.iter_mut().zip(&layout.members).zip(0..);
+        let Some(((vote, member), index)) = unasked.find(|((vote, _), _)| **vote == Vote::Unasked)
+        else {
+            return false;
+        };
+        *vote = Vote::Pending;
+        let fence = self.fence();
+        let request = self
+            .client
+            .acquire(member, self.owner, 1, self.lease, fence);
+        asking.ask(index, member, request);
+        true
+    }
+
+    fn fence(&self) -> Fence {
+        if self.client.has(Flaw::CountersFromOne) {
+            return Fence::Mint {
+                floor: quorlock::WallMillis(1),
+                slack_millis: u64::MAX,
+            };
+        }
+        Fence::Mint {
+            floor: self.client.runtime().wall_clock(),
+            slack_millis: SLACK_MILLIS,
+        }
+    }
+
+    fn note(&mut self, answer: &Answer) {
+        let vote = match &answer.reply {
+            Ok(Reply::Acquire(AcquireReply::Granted { token, .. })) => {
+                Vote::Granted(*token, answer.sent)
+            }
+            Ok(Reply::Acquire(AcquireReply::Refused { ttl, .. })) => Vote::Refused(*ttl),
+            Ok(_) => Vote::Failed(Execution::Indeterminate),
+            Err(error) => Vote::Failed(error.execution),
+        };
+        if let Some(place) = self.votes.get_mut(answer.member) {
+            *place = vote;
+        }
+    }
+
+    pub(super) fn is_granted(&self, member: usize) -> bool {
+        matches!(self.votes.get(member), Some(Vote::Granted(..)))
+    }
+
+    /// Whether it is neither won yet nor lost.
+    fn is_open(&self) -> bool {
+        let may_grant = |member| {
+            let vote = self.votes.get(member);
+            !matches!(vote, Some(Vote::Refused(_) | Vote::Failed(_)))
+        };
+        !self.layout.is_quorum(|member| self.is_granted(member)) && self.layout.is_quorum(may_grant)
+    }
+
+    /// Until when each grant carries: sent + lease - drift.
+    fn terms(&self) -> Vec<Option<Time>> {
+        let from_reply = self.client.has(Flaw::GrantCountsFromReply);
+        let now = self.client.clock();
+        let term = |vote: &Vote| match vote {
+            Vote::Granted(..) if from_reply => Some(self.lease.term(now)),
+            Vote::Granted(_, sent) => Some(self.lease.term(*sent)),
+            _ => None,
+        };
+        self.votes.iter().map(term).collect()
+    }
+
+    fn loss(&self) -> Outcome {
+        let left = self.votes.iter().filter_map(|vote| match vote {
+            Vote::Refused(Ttl::Millis(millis)) => Some(Duration::from_millis(*millis)),
+            Vote::Refused(Ttl::Unbounded) => Some(Duration::MAX),
+            _ => None,
+        });
+        let has_granted = self
+            .votes
+            .iter()
+            .any(|vote| matches!(vote, Vote::Granted(..)));
+        match left.min() {
+            None => Outcome::Failed,
+            Some(_) if has_granted => Outcome::Refused(None),
+            left => Outcome::Refused(left),
+        }
+    }
+
+    /// Leaves what was granted so far to watchdogs.
+    fn keep_parts(&self) {
+        let strays = Strays {
+            client: &self.client,
+            layout: &self.layout,
+            owner: self.owner,
+            lease: self.lease,
+        };
+        for (vote, member) in self.votes.iter().zip(0..) {
+            if let Vote::Granted(token, _) = vote {
+                strays.keep(member, *token);
+            }
+        }
+    }
+
+    /// Whether the member may have recorded the claim. Silence is not refusal.
+    fn may_hold(&self, vote: Vote) -> bool {
+        match vote {
+            Vote::Granted(..) => true,
+            Vote::Pending | Vote::Failed(Execution::Indeterminate) => {
+                !self.client.has(Flaw::SilenceIsRefusal)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Drop for Round {
+    fn drop(&mut self) {
+        if self.end == End::Won {
+            return;
+        }
+        if self.end == End::Open && self.client.has(Flaw::CancelKeepsParts) {
+            return self.keep_parts();
+        }
+        let votes = self.votes.iter().zip(0..);
+        let stays = votes.filter(|(vote, _)| self.may_hold(**vote));
+        let stays: Vec<usize> = stays.map(|(_, member)| member).collect();
+        if stays.is_empty() {
+            return;
+        }
+        let release = Release {
+            client: Rc::clone(&self.client),
+            layout: Rc::clone(&self.layout),
+            owner: self.owner,
+            left: 0,
+        };
+        self.client.spawn(async move {
+            release.tell(stays).await;
+        });
+    }
+}

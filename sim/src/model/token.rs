@@ -1,0 +1,106 @@
+//! The tokens of a round that was won.
+
+use quorlock::transport::{Claim, Mode, Renew, RenewReply, Reply, Request};
+use quorlock::{OwnerId, Token};
+use quorlock_core::fencing::{Agreement, agreement, took_proposal};
+use quorlock_core::lease::Lease;
+
+use super::asking::Asking;
+use super::client::RETENTION;
+use super::layout::Member;
+use super::round::{Round, Vote};
+use crate::plan::variant::Flaw;
+
+/// How many proposals are made before the round is given up.
+const PROPOSALS: u32 = 3;
+
+/// One for each name: what its members handed out if that is the same, otherwise a larger value that a threshold of
+/// them takes. `None` if they take none.
+pub(super) async fn of(round: &Round) -> Option<Vec<Token>> {
+    let mut tokens = Vec::new();
+    for group in 0..round.layout.names.len() {
+        let members = round.layout.members.iter().zip(&round.votes);
+        let of_group = members.filter(|(member, _)| member.group == group);
+        let handed_out: Vec<Option<Token>> = of_group
+            .map(|(_, vote)| match vote {
+                Vote::Granted(token, _) => Some(*token),
+                _ => None,
+            })
+            .collect();
+        let token = match agreement(handed_out.iter().copied()) {
+            Agreement::Unanimous(token) => token,
+            Agreement::Propose(_) if round.client.has(Flaw::MaximumIsToken) => {
+                handed_out.into_iter().flatten().max()?
+            }
+            Agreement::Propose(token) => raise(round, group, token).await?,
+        };
+        tokens.push(token);
+    }
+    Some(tokens)
+}
+
+/// Proposes a token to the members that granted, until a threshold takes it.
+async fn raise(round: &Round, group: usize, mut proposal: Token) -> Option<Token> {
+    let client = &round.client;
+    for _ in 0..PROPOSALS {
+        let mut asking = Asking::new(client);
+        for (member, index) in round.layout.members.iter().zip(0..) {
+            if member.group == group && round.is_granted(index) {
+                let request = renew(member, round.owner, 1, round.lease, proposal);
+                asking.ask(index, member, request);
+            }
+        }
+        let deadline = client.now() + client.member_timeout(round.lease);
+        let mut taken: Vec<usize> = Vec::new();
+        let mut largest = proposal;
+        let is_taken = |taken: &[usize]| {
+            let elsewhere = |index| {
+                let member: Option<&Member> = round.layout.members.get(index);
+                member.is_some_and(|member| member.group != group)
+            };
+            round
+                .layout
+                .is_quorum(|member| elsewhere(member) || taken.contains(&member))
+        };
+        while !asking.is_empty() && !is_taken(&taken) {
+            let Some(answer) = asking.next(deadline).await else {
+                break;
+            };
+            if let Ok(Reply::Renew(replies)) = &answer.reply
+                && let [RenewReply::AlreadyYours { token }] = **replies
+            {
+                largest = largest.max(token);
+                if took_proposal(token, proposal) {
+                    taken.push(answer.member);
+                }
+            }
+        }
+        if is_taken(&taken) {
+            return Some(proposal);
+        }
+        proposal = Token(largest.0 + 1);
+    }
+    None
+}
+
+/// The request that keeps a claim, and its token.
+pub(super) fn renew(
+    member: &Member,
+    owner: OwnerId,
+    count: u32,
+    lease: Lease,
+    token: Token,
+) -> Request {
+    Request::Renew(Renew {
+        mode: Mode::Plain,
+        claims: vec![Claim {
+            name: member.name.clone(),
+            owner,
+            count,
+            lease,
+            token,
+            keep: None,
+        }],
+        retention: RETENTION,
+    })
+}

@@ -1,0 +1,55 @@
+//! Keeps a hold for as long as it has guards.
+
+use std::rc::Rc;
+
+use quorlock::Time;
+use quorlock::transport::{AcquireReply, RenewReply, Reply};
+
+use super::asking::{Answer, Asking};
+use super::hold::Hold;
+use crate::plan::variant::Flaw;
+
+/// Renews every third of the lease until the hold is over or lost.
+pub(super) async fn watch(hold: Rc<Hold>) {
+    let client = Rc::clone(&hold.client);
+    let mut asking = Asking::new(&client);
+    let mut latest_pass = client.clock();
+    loop {
+        let next_pass = client.now() + hold.lease.length() / 3;
+        while let Some(answer) = asking.next(next_pass).await {
+            if answer.reply.is_err() && client.has(Flaw::RenewalEndsAtError) {
+                return;
+            }
+            handle(&hold, &answer, latest_pass);
+        }
+        let goes_on = client.has(Flaw::WatchdogOutlivesRelease)
+            || !hold.is_over() && (hold.is_held() || client.has(Flaw::FreshGrantRenews));
+        if !goes_on {
+            return;
+        }
+        latest_pass = client.clock();
+        hold.ask_renewal(&mut asking);
+    }
+}
+
+/// Only a member that says that the claim was there counts, from when it was asked.
+fn handle(hold: &Hold, answer: &Answer, latest_pass: Time) {
+    let since = if hold.client.has(Flaw::LatestPassCredited) {
+        latest_pass
+    } else if hold.client.has(Flaw::ExtensionCountsFromReply) {
+        hold.client.clock()
+    } else {
+        answer.sent
+    };
+    let is_ours = match &answer.reply {
+        Ok(Reply::Renew(replies)) => matches!(**replies, [RenewReply::AlreadyYours { .. }]),
+        // Asked only by the variant that takes any grant for a renewal.
+        Ok(Reply::Acquire(reply)) => matches!(reply, AcquireReply::Granted { .. }),
+        _ => return,
+    };
+    if is_ours {
+        hold.confirm(answer.member, hold.lease.term(since));
+    } else {
+        hold.lose(answer.member);
+    }
+}

@@ -1,0 +1,289 @@
+//! Plans in TOML, and what a plan must be to be run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::plan::fault::{Fault, Kind, RATES_PPM};
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Plan, WorkloadKind};
+use crate::turmoil::Lacks;
+
+/// Why a plan cannot be run. Each error names the place.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The file cannot be read.
+    #[error("{path}: {error}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It is no plan.
+    #[error("{path}: {error}")]
+    Syntax {
+        /// Which file.
+        path: PathBuf,
+        /// Where and why.
+        error: Box<toml::de::Error>,
+    },
+    /// A plan cannot be written.
+    #[error("{0}")]
+    Write(#[from] toml::ser::Error),
+    /// Something in it is impossible.
+    #[error("{place}: {why}")]
+    Impossible {
+        /// Which field.
+        place: String,
+        /// Why.
+        why: String,
+    },
+    /// Its lane cannot do something in it.
+    #[error(transparent)]
+    Lacks(#[from] Lacks),
+    /// The same, in a file.
+    #[error("{path}: {error}")]
+    InFile {
+        /// Which file.
+        path: PathBuf,
+        /// What.
+        error: Box<PlanError>,
+    },
+}
+
+/// Reads and checks a plan.
+///
+/// # Errors
+/// [`PlanError`], which names the file and the place in it.
+pub fn read(path: &Path) -> Result<Plan, PlanError> {
+    let io = |error| PlanError::Io {
+        path: path.to_owned(),
+        error,
+    };
+    let text = fs::read_to_string(path).map_err(io)?;
+    let plan: Plan = toml::from_str(&text).map_err(|error| PlanError::Syntax {
+        path: path.to_owned(),
+        error: Box::new(error),
+    })?;
+    check(&plan).map_err(|error| PlanError::InFile {
+        path: path.to_owned(),
+        error: Box::new(error),
+    })?;
+    Ok(plan)
+}
+
+/// A plan as TOML.
+///
+/// # Errors
+/// [`PlanError::Write`].
+pub fn write(plan: &Plan) -> Result<String, PlanError> {
+    Ok(toml::to_string(plan)?)
+}
+
+fn wrong(place: impl Into<String>, why: impl Into<String>) -> PlanError {
+    PlanError::Impossible {
+        place: place.into(),
+        why: why.into(),
+    }
+}
+
+/// The shortest lease that the product takes.
+const SHORTEST_LEASE: Span = Span::millis(5);
+/// The longest lease that the simulator configures.
+const LONGEST_LEASE: Span = Span::secs(3600);
+/// The longest run.
+const LONGEST: Span = Span::secs(24 * 3600);
+
+/// Whether a plan can be run.
+///
+/// # Errors
+/// [`PlanError::Impossible`], which names the field.
+pub fn check(plan: &Plan) -> Result<(), PlanError> {
+    let between = |place: &str, value: u16, least: u16, most: u16| {
+        if (least..=most).contains(&value) {
+            Ok(())
+        } else {
+            Err(wrong(
+                place,
+                format!("{value} is not between {least} and {most}"),
+            ))
+        }
+    };
+    between("clients", plan.clients, 1, 60)?;
+    between("nodes.count", plan.nodes.count, 1, 15)?;
+    let replicas = plan.nodes.replicas;
+    between("nodes.replicas", replicas, 0, 5)?;
+    if let Some(wait) = &plan.nodes.wait {
+        between("nodes.wait.replicas", wait.replicas, 1, replicas)?;
+    }
+    if let Some(demanded) = &plan.nodes.min_replicas {
+        between("nodes.min_replicas.count", demanded.count, 1, replicas)?;
+    }
+    between("workload.names", plan.workload.names, 1, 60)?;
+    let ordered = |place: &str, least: Span, most: Span| {
+        if least <= most {
+            Ok(())
+        } else {
+            Err(wrong(place, format!("{least} is more than {most}")))
+        }
+    };
+    let shortest = |place: &str, least: Span, value: Span| {
+        if least <= value {
+            Ok(())
+        } else {
+            Err(wrong(
+                place,
+                format!("{value} is too short: say at least {least}"),
+            ))
+        }
+    };
+    // Without any, a client could go round for ever while no time passes.
+    shortest("network.least", Span::micros(1), plan.network.least)?;
+    let wait = Span::millis(1);
+    shortest("workload.poll_cap", wait, plan.workload.poll_cap)?;
+    shortest("workload.backoff_cap", wait, plan.workload.backoff_cap)?;
+    ordered("network.least", plan.network.least, plan.network.most)?;
+    ordered(
+        "workload.hold_least",
+        plan.workload.hold_least,
+        plan.workload.hold_most,
+    )?;
+    ordered(
+        "workload.think_least",
+        plan.workload.think_least,
+        plan.workload.think_most,
+    )?;
+    let longest = |place: &str, value: Span, most: Span| {
+        if value <= most {
+            Ok(())
+        } else {
+            let why = format!("{value} is too long: say at most {most}");
+            Err(wrong(place, why))
+        }
+    };
+    shortest("workload.lease", SHORTEST_LEASE, plan.workload.lease)?;
+    longest("workload.lease", plan.workload.lease, LONGEST_LEASE)?;
+    shortest("duration", Span::millis(1), plan.duration)?;
+    longest("duration", plan.duration, LONGEST)?;
+    shortest("network.call_timeout", wait, plan.network.call_timeout)?;
+    shortest(
+        "network.connect_timeout",
+        wait,
+        plan.network.connect_timeout,
+    )?;
+    if plan.workload.kind == WorkloadKind::Reentrant && plan.lock == LockKind::Multi {
+        let why = "a lock that takes one name from each node has no owner to enter it again";
+        return Err(wrong("workload.kind", why));
+    }
+    let is_of_modes = matches!(
+        plan.workload.kind,
+        WorkloadKind::Fair | WorkloadKind::ReadWrite
+    );
+    if plan.workload.kind == WorkloadKind::Fair && plan.lock == LockKind::Redlock {
+        let why = "queues on several nodes have no common order: a fair lock needs lock = \"single\" or \"multi\"";
+        return Err(wrong("workload.kind", why));
+    }
+    if is_of_modes && !plan.variant.has_product_clients() {
+        let why = "the simulator's own lock has neither queues nor readers: this work needs variant = \"product\", \
+                   or one that is wrong about them";
+        return Err(wrong("workload.kind", why));
+    }
+    for (fault, index) in plan.faults.iter().zip(0..) {
+        check_fault(plan, fault)
+            .map_err(|(field, why)| wrong(format!("faults[{index}].{field}"), why))?;
+    }
+    Lacks::check(plan)?;
+    Ok(())
+}
+
+type Wrong = (&'static str, String);
+
+fn check_fault(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
+    let client = |client: u16| {
+        if client < plan.clients {
+            Ok(())
+        } else {
+            Err((
+                "client",
+                format!("there is no client {client}, only {}", plan.clients),
+            ))
+        }
+    };
+    let node = |node: u16| {
+        if node < plan.nodes.count {
+            Ok(())
+        } else {
+            Err((
+                "node",
+                format!("there is no node {node}, only {}", plan.nodes.count),
+            ))
+        }
+    };
+    if plan.duration < fault.at().plus(fault.lasts()) {
+        let end = fault.at().plus(fault.lasts());
+        return Err((
+            "at",
+            format!("it ends at {end}, beyond the run ({})", plan.duration),
+        ));
+    }
+    if let Some((clients, nodes, _)) = fault.links() {
+        clients.iter().copied().try_for_each(client)?;
+        nodes.iter().copied().try_for_each(node)?;
+    }
+    fault.client().map_or(Ok(()), client)?;
+    fault.node().map_or(Ok(()), node)?;
+    match fault {
+        Fault::Loss { of_million, .. } | Fault::Duplicate { of_million, .. }
+            if 1_000_000 < *of_million =>
+        {
+            Err(("of_million", format!("{of_million} is more than a million")))
+        }
+        Fault::Delay { least, most, .. } if most < least => {
+            Err(("least", format!("{least} is more than {most}")))
+        }
+        Fault::PauseInside { nth: 0, .. } | Fault::Cancel { nth: 0, .. } => {
+            Err(("nth", "it counts from 1".to_owned()))
+        }
+        Fault::ClientRate { rate_ppm, .. } | Fault::NodeRate { rate_ppm, .. }
+            if !RATES_PPM.contains(rate_ppm) =>
+        {
+            let (least, most) = (RATES_PPM.start(), RATES_PPM.end());
+            Err((
+                "rate_ppm",
+                format!("{rate_ppm} is not between {least} and {most}"),
+            ))
+        }
+        Fault::Evict { name, .. } if plan.workload.names <= *name => Err((
+            "name",
+            format!("there is no name {name}, only {}", plan.workload.names),
+        )),
+        Fault::Failover {
+            replica,
+            left_behind,
+            ..
+        } => {
+            if plan.nodes.replicas <= *replica {
+                let replicas = plan.nodes.replicas;
+                return Err((
+                    "replica",
+                    format!("there is no replica {replica}, only {replicas}"),
+                ));
+            }
+            left_behind.iter().copied().try_for_each(client)
+        }
+        _ if fault.kind() == Kind::SlowReplication && plan.nodes.replicas == 0 => {
+            Err(("kind", "there are no replicas".to_owned()))
+        }
+        Fault::SlowReplication {
+            replica: Some(replica),
+            ..
+        } if plan.nodes.replicas <= *replica => {
+            let replicas = plan.nodes.replicas;
+            Err((
+                "replica",
+                format!("there is no replica {replica}, only {replicas}"),
+            ))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,307 @@
+//! Plans drawn from a seed.
+//!
+//! First it is drawn which kinds of fault exist at all, how often and how long: runs that know few kinds go deeper
+//! than runs that know all. Then the faults are written down one by one, and only that list is run.
+
+mod dice;
+
+use std::fmt;
+use std::str::FromStr;
+
+use quorlock::NodeTrust;
+
+use crate::checker::Property;
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::fault::{Fault, Kind};
+use crate::plan::time::{Span, Step};
+use crate::plan::variant::Variant;
+use crate::plan::{Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
+use crate::turmoil::Lacks;
+pub(crate) use dice::Dice;
+
+/// From which kinds of fault a plan is drawn.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Faults {
+    /// None.
+    None,
+    /// Those that the stated assumptions of the lock allow, within their bounds.
+    #[default]
+    Inside,
+    /// All.
+    All,
+    /// These.
+    Only(Vec<Kind>),
+}
+
+/// The text names no kinds of fault.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{word:?} is no kind of fault: say inside, all, none, or a list of {}", names().join(","))]
+pub struct UnknownKind {
+    word: String,
+}
+
+fn names() -> Vec<&'static str> {
+    Kind::ALL.iter().map(|kind| kind.name()).collect()
+}
+
+impl FromStr for Faults {
+    type Err = UnknownKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKind> {
+        match text {
+            "none" => Ok(Faults::None),
+            "inside" => Ok(Faults::Inside),
+            "all" => Ok(Faults::All),
+            list => list
+                .split(',')
+                .map(|word| {
+                    let kind = Kind::ALL
+                        .into_iter()
+                        .find(|kind| kind.name() == word.trim());
+                    kind.ok_or_else(|| UnknownKind {
+                        word: word.to_owned(),
+                    })
+                })
+                .collect::<Result<_, _>>()
+                .map(Faults::Only),
+        }
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Faults::None => f.write_str("none"),
+            Faults::Inside => f.write_str("inside"),
+            Faults::All => f.write_str("all"),
+            Faults::Only(kinds) => {
+                let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+                f.write_str(&names.join(","))
+            }
+        }
+    }
+}
+
+impl Faults {
+    /// Whether faults of a kind may be drawn for a plan.
+    fn allows(&self, kind: Kind, plan: &Plan) -> bool {
+        let is_possible = match kind {
+            Kind::SlowReplication | Kind::Failover => 0 < plan.nodes.replicas,
+            _ => true,
+        };
+        is_possible
+            && match self {
+                Faults::None => false,
+                Faults::Inside => is_inside(kind, plan) && plan.lane.has(kind),
+                Faults::All => plan.lane.has(kind),
+                Faults::Only(kinds) => kinds.contains(&kind),
+            }
+    }
+}
+
+/// Whether the stated assumptions of a lock allow a kind of fault: no node loses data but a minority of those that are
+/// watched, by being restarted; no node's clock is stepped by more than its margin, no machine is suspended behind the
+/// back of its clock.
+fn is_inside(kind: Kind, plan: &Plan) -> bool {
+    match kind {
+        Kind::NodeStep => Span::ZERO < plan.clock_margin(),
+        Kind::Flush | Kind::Evict | Kind::Failover | Kind::SlowReplication => false,
+        _ => true,
+    }
+}
+
+/// What a user fixes; the rest is drawn.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Swarm {
+    /// From which kinds of fault.
+    pub faults: Faults,
+    /// What carries messages. Faults that it lacks are drawn only if they are asked for by name.
+    pub lane: Lane,
+    /// Which lock.
+    pub lock: LockKind,
+    /// Whose lock.
+    pub variant: Variant,
+    /// How many nodes; drawn without.
+    pub nodes: Option<u16>,
+    /// How many clients; drawn without.
+    pub clients: Option<u16>,
+    /// Which work; drawn without.
+    pub workload: Option<WorkloadKind>,
+    /// For how long; the standard 2 s without.
+    pub duration: Option<Span>,
+}
+
+impl Default for Swarm {
+    fn default() -> Self {
+        Swarm {
+            faults: Faults::Inside,
+            lane: Lane::default(),
+            lock: LockKind::Redlock,
+            variant: Variant::Product,
+            nodes: None,
+            clients: None,
+            workload: None,
+            duration: None,
+        }
+    }
+}
+
+impl Swarm {
+    /// Whether its lane has the faults that were asked for by name.
+    ///
+    /// # Errors
+    /// [`Lacks::Kind`].
+    pub fn check(&self) -> Result<(), Lacks> {
+        let Faults::Only(kinds) = &self.faults else {
+            return Ok(());
+        };
+        let missing = kinds.iter().find(|kind| !self.lane.has(**kind));
+        missing.map_or(Ok(()), |kind| Err(Lacks::Kind(*kind)))
+    }
+
+    /// The plan that a seed stands for.
+    #[must_use]
+    pub fn plan(&self, seed: u64) -> Plan {
+        let mut draw = Draw::new(seed, Purpose::Plan, 0);
+        let mut plan = Plan {
+            seed,
+            lane: self.lane,
+            lock: self.lock,
+            variant: self.variant,
+            ..Plan::default()
+        };
+        let duration = self.duration.unwrap_or(plan.duration);
+        plan.duration = duration;
+        self.people(&mut plan, &mut draw);
+        self.work(&mut plan, &mut draw);
+        self.clocks(&mut plan, seed);
+        for kind in Kind::ALL {
+            // Each kind has a stream of its own, so that one kind more changes nothing about the others.
+            let mut draw = Draw::new(seed, Purpose::Plan, 1 + kind as u64);
+            if self.faults.allows(kind, &plan) && draw.chance(400_000) {
+                let times = draw.between(1, 4);
+                for _ in 0..times {
+                    let inside = self.faults == Faults::Inside;
+                    let fault = Dice {
+                        draw: &mut draw,
+                        plan: &plan,
+                        inside,
+                    }
+                    .fault(kind);
+                    plan.faults.push(fault);
+                }
+            }
+        }
+        plan.faults.sort_by_key(Fault::at);
+        let forgets = |fault: &Fault| matches!(fault, Fault::CrashNode { .. });
+        let is_set = |fault: &Fault| matches!(fault, Fault::NodeStep { .. });
+        if self.faults == Faults::Inside
+            && plan.nodes.persistence != Persistence::EveryWrite
+            && plan.faults.iter().any(forgets)
+            && plan.faults.iter().any(is_set)
+        {
+            // A token that a bare majority took is lost with the counter of one of them. Its order then rests on the
+            // nodes' clocks.
+            plan.not_demanded.push(Property::Fencing);
+        }
+        plan
+    }
+
+    fn people(&self, plan: &mut Plan, draw: &mut Draw) {
+        let nodes = [3, 5, 5, 3, 1];
+        let drawn = nodes.get(draw.index(nodes.len())).copied().unwrap_or(5);
+        plan.nodes.count = self.nodes.unwrap_or(match self.lock {
+            LockKind::Single => 1,
+            LockKind::Multi => draw.between(2, 3) as u16,
+            LockKind::Redlock => drawn,
+        });
+        plan.clients = self.clients.unwrap_or(draw.between(2, 4) as u16);
+        let may_forget = match self.faults {
+            Faults::None => false,
+            // Watched nodes may forget, as long as a majority of the token counters survives.
+            Faults::Inside => plan.node_trust() == NodeTrust::Watched && 3 <= plan.nodes.count,
+            Faults::All | Faults::Only(_) => true,
+        };
+        plan.nodes.persistence = match (may_forget, draw.between(0, 2)) {
+            (false, _) | (true, 0) => Persistence::EveryWrite,
+            (_, 1) => Persistence::EverySecond,
+            _ => Persistence::Memory,
+        };
+        if matches!(self.faults, Faults::All | Faults::Only(_)) {
+            plan.nodes.replicas = draw.between(0, 2) as u16;
+        }
+        let network = &mut plan.network;
+        network.least = Span::micros(draw.between(50, 2_000));
+        network.most = network.least.plus(Span::micros(draw.between(0, 6_000)));
+        network.call_timeout = Span::millis(draw.between(100, 600));
+        network.connect_timeout = Span::millis(draw.between(50, 300));
+    }
+
+    fn work(&self, plan: &mut Plan, draw: &mut Draw) {
+        let drawn = [
+            WorkloadKind::MutualExclusion,
+            WorkloadKind::MutualExclusion,
+            WorkloadKind::Reentrant,
+            WorkloadKind::Overlapping,
+            WorkloadKind::FencedWrites,
+            WorkloadKind::LongWork,
+            WorkloadKind::TryStorm,
+        ];
+        let drawn = drawn
+            .get(draw.index(drawn.len()))
+            .copied()
+            .unwrap_or_default();
+        // A lock that takes one name from each node has no owner to enter it again.
+        let drawn = match (drawn, self.lock) {
+            (WorkloadKind::Reentrant, LockKind::Multi) => WorkloadKind::MutualExclusion,
+            _ => drawn,
+        };
+        let workload = &mut plan.workload;
+        workload.kind = self.workload.unwrap_or(drawn);
+        workload.names = match workload.kind {
+            WorkloadKind::Overlapping => draw.between(2, 4) as u16,
+            _ => draw.between(1, 2) as u16,
+        };
+        workload.lease = Span::millis(draw.between(60, 400));
+        workload.watchdog = if draw.chance(500_000) {
+            Watchdog::On
+        } else {
+            Watchdog::Off
+        };
+        workload.hold_least = Span::millis(draw.between(1, 20));
+        workload.hold_most = workload.hold_least.plus(Span::millis(draw.between(0, 80)));
+        workload.think_least = Span::millis(draw.between(0, 10));
+        workload.think_most = workload.think_least.plus(Span::millis(draw.between(1, 60)));
+        workload.poll_cap = Span::millis(draw.between(100, 400));
+        workload.backoff_cap = Span::millis(draw.between(20, 200));
+        workload.looks = draw.between(1, 4) as u16;
+    }
+
+    /// Clients' wall clocks may show anything, and nodes' too, as long as nobody sets them.
+    fn clocks(&self, plan: &mut Plan, seed: u64) {
+        if self.faults == Faults::None {
+            return;
+        }
+        let mut draw = Draw::new(seed, Purpose::Plan, 1_000);
+        if draw.chance(300_000) {
+            for client in 0..plan.clients {
+                let by = Step::millis(draw.signed(-100_000_000, 100_000_000));
+                plan.faults.push(Fault::ClientStep {
+                    at: Span::ZERO,
+                    client,
+                    by,
+                });
+            }
+        }
+        if draw.chance(300_000) {
+            for node in 0..plan.nodes.count {
+                let by = Step::millis(draw.signed(-100_000, 100_000));
+                plan.faults.push(Fault::NodeStep {
+                    at: Span::ZERO,
+                    node,
+                    by,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! One fault of a kind, drawn.
+
+use crate::plan::draw::Draw;
+use crate::plan::fault::{Direction, Fault, InFlight, Kind, ServerError, Suspended};
+use crate::plan::time::{Span, Step};
+use crate::plan::{Persistence, Plan};
+
+/// Draws one fault.
+pub(crate) struct Dice<'a> {
+    pub(crate) draw: &'a mut Draw,
+    pub(crate) plan: &'a Plan,
+    /// Whether the lock's stated assumptions bound it.
+    pub(crate) inside: bool,
+}
+
+impl Dice<'_> {
+    /// Somewhere in the first 60 % of the run.
+    fn at(&mut self) -> Span {
+        let last = self.plan.duration.as_nanos() / 10 * 6;
+        Span::micros(self.draw.between(0, last / 1_000))
+    }
+
+    /// Mostly short, sometimes longer than a lease.
+    fn lasts(&mut self) -> Span {
+        let lease = self.plan.workload.lease.as_nanos() / 1_000;
+        let lasts = match self.draw.between(0, 2) {
+            0 => Span::micros(self.draw.between(100, 20_000)),
+            1 => Span::micros(self.draw.between(1_000, lease)),
+            _ => Span::micros(self.draw.between(lease / 2, 2 * lease)),
+        };
+        // It ends within the run.
+        lasts.min(Span::nanos(self.plan.duration.as_nanos() / 10 * 4))
+    }
+
+    fn client(&mut self) -> u16 {
+        self.draw.index(usize::from(self.plan.clients)) as u16
+    }
+
+    fn node(&mut self) -> u16 {
+        self.draw.index(usize::from(self.plan.nodes.count)) as u16
+    }
+
+    /// Nodes that forget are always of the same minority: the counters of a majority survive.
+    fn may_crash(&self, node: u16) -> u16 {
+        let nodes = &self.plan.nodes;
+        let minority = nodes.count.saturating_sub(1) / 2;
+        if !self.inside || nodes.persistence == Persistence::EveryWrite || minority == 0 {
+            return node;
+        }
+        node % minority
+    }
+
+    fn name(&mut self) -> u16 {
+        self.draw.index(usize::from(self.plan.workload.names)) as u16
+    }
+
+    /// Some of `0..of`, at least one.
+    fn some(&mut self, of: u16) -> Vec<u16> {
+        let all = self.draw.between(1, (1u64 << of.min(60)) - 1);
+        (0..of).filter(|bit| all & (1 << bit) != 0).collect()
+    }
+
+    fn clients(&mut self) -> Vec<u16> {
+        self.some(self.plan.clients)
+    }
+
+    fn nodes(&mut self) -> Vec<u16> {
+        self.some(self.plan.nodes.count)
+    }
+
+    fn direction(&mut self) -> Direction {
+        match self.draw.between(0, 2) {
+            0 => Direction::Both,
+            1 => Direction::ToNode,
+            _ => Direction::ToClient,
+        }
+    }
+
+    /// Within the drift allowance two clocks may differ by 1 %, so each may be off by half of that.
+    fn rate(&mut self) -> i32 {
+        let most = if self.inside { 4_900 } else { 200_000 };
+        i32::try_from(self.draw.signed(-most, most)).unwrap_or(0)
+    }
+
+    pub(crate) fn fault(&mut self, kind: Kind) -> Fault {
+        let at = self.at();
+        let lasts = self.lasts();
+        match kind {
+            Kind::Cut
+            | Kind::Loss
+            | Kind::Delay
+            | Kind::HoldBack
+            | Kind::Duplicate
+            | Kind::Reorder
+            | Kind::Reset => self.link_fault(kind, at, lasts),
+            Kind::PauseClient
+            | Kind::PauseInside
+            | Kind::CrashClient
+            | Kind::SuspendClient
+            | Kind::Cancel
+            | Kind::ClientRate
+            | Kind::ClientStep => self.client_fault(kind, at, lasts),
+            _ => self.node_fault(kind, at, lasts),
+        }
+    }
+
+    fn link_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
+        let (clients, nodes) = (self.clients(), self.nodes());
+        let direction = self.direction();
+        match kind {
+            Kind::Loss => {
+                let of_million = self.draw.between(10_000, 500_000) as u32;
+                Fault::Loss {
+                    at,
+                    lasts,
+                    clients,
+                    nodes,
+                    direction,
+                    of_million,
+                }
+            }
+            Kind::Delay => {
+                let least = Span::micros(self.draw.between(0, 20_000));
+                let most = least.plus(Span::micros(self.draw.between(0, 200_000)));
+                Fault::Delay {
+                    at,
+                    lasts,
+                    clients,
+                    nodes,
+                    direction,
+                    least,
+                    most,
+                }
+            }
+            Kind::HoldBack => Fault::HoldBack {
+                at,
+                lasts,
+                clients,
+                nodes,
+                direction,
+            },
+            Kind::Duplicate => {
+                let of_million = self.draw.between(10_000, 1_000_000) as u32;
+                let most = Span::micros(self.draw.between(10, 500_000));
+                Fault::Duplicate {
+                    at,
+                    lasts,
+                    clients,
+                    nodes,
+                    of_million,
+                    most,
+                }
+            }
+            Kind::Reorder => {
+                let most = Span::micros(self.draw.between(100, 100_000));
+                Fault::Reorder {
+                    at,
+                    lasts,
+                    clients,
+                    nodes,
+                    direction,
+                    most,
+                }
+            }
+            Kind::Reset => {
+                let in_flight = match self.draw.between(0, 1) {
+                    0 => InFlight::Lost,
+                    _ => InFlight::Executed,
+                };
+                Fault::Reset {
+                    at,
+                    clients,
+                    nodes,
+                    in_flight,
+                }
+            }
+            _ => Fault::Cut {
+                at,
+                lasts,
+                clients,
+                nodes,
+                direction,
+            },
+        }
+    }
+
+    fn client_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
+        let client = self.client();
+        match kind {
+            Kind::PauseInside => {
+                let nth = self.draw.between(1, 60) as u32;
+                Fault::PauseInside {
+                    at,
+                    lasts,
+                    client,
+                    nth,
+                }
+            }
+            Kind::CrashClient => Fault::CrashClient {
+                at,
+                client,
+                restart_after: lasts,
+            },
+            Kind::SuspendClient => {
+                let clock = match self.draw.between(0, 1) {
+                    _ if self.inside => Suspended::Counts,
+                    0 => Suspended::Stops,
+                    _ => Suspended::Counts,
+                };
+                Fault::SuspendClient {
+                    at,
+                    lasts,
+                    client,
+                    clock,
+                }
+            }
+            Kind::Cancel => {
+                let nth = self.draw.between(1, 20) as u32;
+                Fault::Cancel { at, client, nth }
+            }
+            Kind::ClientRate => {
+                let rate_ppm = self.rate();
+                Fault::ClientRate {
+                    at,
+                    client,
+                    rate_ppm,
+                }
+            }
+            Kind::ClientStep => {
+                let by = Step::millis(self.draw.signed(-3_600_000, 3_600_000));
+                Fault::ClientStep { at, client, by }
+            }
+            _ => Fault::PauseClient { at, lasts, client },
+        }
+    }
+
+    fn node_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
+        let node = self.node();
+        match kind {
+            Kind::CrashNode => Fault::CrashNode {
+                at,
+                node: self.may_crash(node),
+                restart_after: lasts,
+            },
+            Kind::Flush => Fault::Flush { at, node },
+            Kind::Evict => Fault::Evict {
+                at,
+                node,
+                name: self.name(),
+            },
+            Kind::ServerError => {
+                let errors = [
+                    ServerError::ReadOnly,
+                    ServerError::Loading,
+                    ServerError::OutOfMemory,
+                    ServerError::Busy,
+                ];
+                let error = errors.get(self.draw.index(errors.len()));
+                let error = error.copied().unwrap_or(ServerError::Busy);
+                Fault::ServerError {
+                    at,
+                    lasts,
+                    node,
+                    error,
+                }
+            }
+            Kind::ForgetScripts => Fault::ForgetScripts { at, node },
+            Kind::NodeRate => {
+                let rate_ppm = self.rate();
+                Fault::NodeRate { at, node, rate_ppm }
+            }
+            Kind::NodeStep => {
+                // Four of them, on one node and within one lease, stay within the margin.
+                let margin = self.plan.clock_margin().as_nanos() / 4_000_000;
+                let most = match self.inside {
+                    true => i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1),
+                    false => 1_000,
+                };
+                let by = Step::millis(self.draw.signed(-1_000, most));
+                Fault::NodeStep { at, node, by }
+            }
+            Kind::SlowReplication => {
+                let by = self.lasts();
+                Fault::SlowReplication {
+                    at,
+                    lasts,
+                    node,
+                    by,
+                    replica: None,
+                }
+            }
+            Kind::Failover => {
+                let replicas = u64::from(self.plan.nodes.replicas).max(1);
+                let replica = self.draw.between(0, replicas - 1) as u16;
+                let left_behind = if self.draw.chance(500_000) {
+                    self.clients()
+                } else {
+                    Vec::new()
+                };
+                Fault::Failover {
+                    at,
+                    node,
+                    replica,
+                    left_behind,
+                    rejoin_after: lasts,
+                }
+            }
+            _ => Fault::PauseNode { at, lasts, node },
+        }
+    }
+}

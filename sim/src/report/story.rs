@@ -1,0 +1,268 @@
+//! A run in words, in the order of true time.
+
+use quorlock::NodeTrust;
+
+use crate::history::recording::{Claim, Place, Recording, Status};
+use crate::history::{Accepted, Action, Operation, Outcome, Process, Written};
+use crate::plan::time::Span;
+use crate::plan::variant::Variant;
+use crate::plan::{LockKind, Plan};
+use crate::simulation::{Run, Verdict};
+
+/// One thing that happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// When, in nanoseconds of true time.
+    pub at: u64,
+    /// Of which kind it is.
+    pub sort: Sort,
+    /// Whose doing it is.
+    pub process: Option<Process>,
+    /// What happened, without its time.
+    pub text: String,
+}
+
+/// What a line of a story tells of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "each says what it is")]
+pub enum Sort {
+    Fault,
+    Client,
+    Node,
+    Store,
+    Violation,
+}
+
+impl Line {
+    fn new(at: u64, sort: Sort, process: Option<Process>, text: String) -> Self {
+        Line {
+            at,
+            sort,
+            process,
+            text,
+        }
+    }
+}
+
+/// A run as text.
+#[must_use]
+pub fn tell(run: &Run) -> Vec<String> {
+    let mut told = vec![format!("{}: {}", lock(&run.plan), whose(&run.plan))];
+    told.extend(lines(run, None).into_iter().map(|line| {
+        let mark = match line.sort {
+            Sort::Fault => "!! ",
+            Sort::Violation => ">> ",
+            _ => "",
+        };
+        let at = moment(line.at).to_string();
+        format!("{at:>12} {mark}{}", line.text)
+    }));
+    let counters = run.counters;
+    told.push(format!(
+        "{} holds, {} commands, {} refusals in {}; trace {:016x}",
+        run.history.holds, counters.commands, counters.refused, run.lasted, run.trace
+    ));
+    told.push(summary(run));
+    told
+}
+
+/// The verdict of a run as a sentence. A violation by anything but the product says so: its page or story may be shown
+/// without its plan.
+#[must_use]
+pub fn summary(run: &Run) -> String {
+    match &run.verdict {
+        Verdict::Holds => "every property holds".to_owned(),
+        Verdict::Vacuous => "vacuous: nobody acquired anything".to_owned(),
+        Verdict::Violated(violation) => {
+            let by = match run.plan.variant {
+                Variant::Product => String::new(),
+                variant => format!(" (variant {variant}, not the product)"),
+            };
+            let (property, at) = (violation.property, moment(violation.at.as_nanos()));
+            format!("{property} violated{by} at {at}: {}", violation.story)
+        }
+    }
+}
+
+/// Which lock a plan is about: its kind, and on how many nodes.
+#[must_use]
+pub fn lock(plan: &Plan) -> String {
+    let nodes = match plan.nodes.count {
+        1 => "one node".to_owned(),
+        count => format!("{count} nodes"),
+    };
+    match plan.lock {
+        LockKind::Single => format!("a lock on {nodes}"),
+        LockKind::Multi => format!("MultiLock on {nodes}"),
+        LockKind::Redlock => format!("RedLock on {nodes}"),
+    }
+}
+
+/// Whose lock a plan is about, and what the product does without.
+#[must_use]
+pub fn whose(plan: &Plan) -> String {
+    let variant = plan.variant;
+    if !variant.has_product_clients() {
+        return format!("the simulator's own, variant {variant}: not the product's");
+    }
+    let mut whose = match variant {
+        Variant::Product => "the product's".to_owned(),
+        _ => format!("the product's clients, variant {variant}: wrong on purpose"),
+    };
+    if plan.has_remedies() {
+        if plan.node_trust() == NodeTrust::Unwatched {
+            whose += ", without trust in nodes";
+        }
+        if plan.clock_margin() == Span::ZERO {
+            whose += ", without a clock margin";
+        }
+    }
+    whose
+}
+
+/// What happened in a run, in order; with a recording also what became of claims on nodes.
+#[must_use]
+pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for (fault, effects) in run.plan.faults.iter().zip(&run.effects) {
+        let effect = match effects {
+            0 => " (without effect)",
+            _ => "",
+        };
+        let text = format!("{fault}{effect}");
+        lines.push(Line::new(fault.at().as_nanos(), Sort::Fault, None, text));
+    }
+    let ended = run.history.operations.iter();
+    lines.extend(
+        ended
+            .filter(|op| op.completed != u64::MAX)
+            .map(|op| operation(run, op)),
+    );
+    sections(run, &mut lines);
+    lines.extend(run.history.writes.iter().map(|write| written(run, write)));
+    if let Some(recording) = recording {
+        // What a replica has is what its primary had.
+        let is_replica = |claim: &&Claim| {
+            let place = Place::Node(claim.node);
+            let mut states = recording.states.iter();
+            states.any(|s| {
+                s.place == place
+                    && s.status == Status::Replica
+                    && s.from <= claim.from
+                    && claim.from < s.until
+            })
+        };
+        for claim in recording.claims.iter().filter(|c| !is_replica(c)) {
+            claimed(run, claim, &mut lines);
+        }
+    }
+    if let Verdict::Violated(violation) = &run.verdict {
+        let text = format!("{} violated: {}", violation.property, violation.story);
+        let at = violation.at.as_nanos();
+        lines.push(Line::new(at, Sort::Violation, None, text));
+    }
+    lines.sort_by_key(|line| line.at);
+    lines
+}
+
+/// To the microsecond.
+fn moment(at: u64) -> Span {
+    Span::nanos(at / 1_000 * 1_000)
+}
+
+fn sections(run: &Run, lines: &mut Vec<Line>) {
+    for section in &run.history.sections {
+        let name = run.history.text(section.name);
+        let who = section.process;
+        let believed = match section.believed {
+            Some(at) => format!("finds its lock held, last at {}", moment(at)),
+            None => "finds its lock not held any more".to_owned(),
+        };
+        let text = format!("{who} goes into {name}; it {believed}");
+        lines.push(Line::new(section.entered, Sort::Client, Some(who), text));
+        if section.left != u64::MAX {
+            let text = format!("{who} leaves {name}");
+            lines.push(Line::new(section.left, Sort::Client, Some(who), text));
+        }
+    }
+}
+
+fn written(run: &Run, write: &Written) -> Line {
+    let token = write
+        .token
+        .map_or(String::new(), |t| format!(" with token {t}"));
+    let name = run.history.text(write.name);
+    let took = match write.accepted {
+        Accepted::Yes => "takes",
+        Accepted::No => "rejects",
+    };
+    let who = write.process;
+    let read = write.read_at.map_or(String::new(), |at| {
+        format!(", which had read at {}", moment(at))
+    });
+    let text = format!("the store {took} a write of {who}{read} to {name}{token}");
+    Line::new(write.at, Sort::Store, Some(who), text)
+}
+
+fn claimed(run: &Run, claim: &Claim, lines: &mut Vec<Line>) {
+    let name = run.history.text(claim.name);
+    let node = run.plan.node_name(claim.node);
+    let whose = claim
+        .owner
+        .map_or("somebody".to_owned(), |owner| owner.to_string());
+    let text = format!("{node}: {name} is locked by {whose}");
+    lines.push(Line::new(claim.from, Sort::Node, claim.owner, text));
+    if claim.until != u64::MAX {
+        let text = format!("{node}: {name} is no longer locked by {whose}");
+        lines.push(Line::new(claim.until, Sort::Node, claim.owner, text));
+    }
+}
+
+fn operation(run: &Run, operation: &Operation) -> Line {
+    let names: Vec<&str> = run
+        .history
+        .names
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| operation.names & (1 << bit) != 0)
+        .map(|(_, name)| name.as_str())
+        .collect();
+    let names = names.join("+");
+    let who = operation.process;
+    let did = |does: &str, fails: &str, perhaps: &str| match operation.outcome {
+        Outcome::Ok => format!("{does} {names} (token {})", operation.token),
+        Outcome::Fail => format!("{fails} {names}"),
+        Outcome::Indeterminate => format!("{perhaps} {names}"),
+    };
+    let text = match operation.action {
+        Action::Acquire => did(
+            "acquires",
+            "gives up acquiring",
+            "is cancelled while it acquires",
+        ),
+        Action::Try => did("acquires", "tries in vain", "is cancelled while it tries"),
+        Action::Reenter => did(
+            "enters again",
+            "cannot enter again",
+            "has perhaps entered again",
+        ),
+        Action::Extend => did(
+            "extends its lease of",
+            "cannot extend",
+            "has perhaps extended",
+        ),
+        Action::Release => did(
+            "has released",
+            "has lost and cannot release",
+            "has perhaps released",
+        ),
+        Action::Write => did(
+            "has written to",
+            "was not allowed to write to",
+            "has perhaps written to",
+        ),
+    };
+    let asked = moment(operation.invoked);
+    let text = format!("{who} {text}, asked at {asked}");
+    Line::new(operation.completed, Sort::Client, Some(who), text)
+}

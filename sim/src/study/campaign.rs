@@ -1,0 +1,362 @@
+//! Many runs, on all cores.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::fault::Kind;
+use crate::plan::generator::Swarm;
+use crate::simulation::{Run, Verdict, run};
+use crate::study::failure::{Failure, FileError};
+use crate::study::progress::{self, Counting};
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// What plans are drawn from.
+    pub swarm: Swarm,
+    /// Which seeds.
+    pub seeds: Range<u64>,
+    /// Every how many-th of them, and which.
+    pub shard: Shard,
+    /// On how many threads.
+    pub jobs: usize,
+    /// Whether it goes on after a failure.
+    pub after_failure: AfterFailure,
+    /// Where failures are written.
+    pub out: Option<PathBuf>,
+}
+
+/// One part of a campaign that is split over machines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shard {
+    /// Which part, from 0.
+    pub index: u64,
+    /// Of how many.
+    pub of: u64,
+}
+
+/// What a campaign does when a run fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AfterFailure {
+    /// It ends.
+    Stop,
+    /// It goes on to the last seed.
+    GoOn,
+}
+
+/// What a campaign has come to. Small, however many runs there were.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Summary {
+    /// How many runs.
+    pub runs: u64,
+    /// In how many nobody acquired anything.
+    pub vacuous_runs: u64,
+    /// How many holds were won.
+    pub holds: u64,
+    /// How many requests nodes executed.
+    pub commands: u64,
+    /// How many acquires found somebody else's claim.
+    pub refused: u64,
+    /// How many runs broke which property.
+    pub violated: BTreeMap<String, u64>,
+    /// The smallest seed that broke something, with what it broke.
+    pub first: Option<(u64, String)>,
+    /// Whether a property of safety was broken.
+    pub is_unsafe: bool,
+    /// How many faults of which kind were run, and how many of them did something.
+    pub faults: BTreeMap<String, (u64, u64)>,
+    /// Files that were written.
+    pub files: Vec<PathBuf>,
+}
+
+/// At most so many failures are written.
+const MOST_FILES: usize = 100;
+
+impl Summary {
+    /// Takes one run into account.
+    pub fn add(&mut self, run: &Run) {
+        self.runs += 1;
+        self.holds += u64::from(run.history.holds);
+        self.commands += run.counters.commands;
+        self.refused += run.counters.refused;
+        for (fault, effects) in run.plan.faults.iter().zip(&run.effects) {
+            let entry = self.faults.entry(fault.kind().name().to_owned());
+            let (drawn, effective) = entry.or_default();
+            *drawn += 1;
+            *effective += u64::from(0 < *effects);
+        }
+        match &run.verdict {
+            Verdict::Holds => {}
+            Verdict::Vacuous => self.vacuous_runs += 1,
+            Verdict::Violated(violation) => {
+                let property = violation.property;
+                let name = property.name().to_owned();
+                *self.violated.entry(name.clone()).or_default() += 1;
+                self.is_unsafe |= !property.is_liveness();
+                let seed = run.plan.seed;
+                if self.first.as_ref().is_none_or(|(first, _)| seed < *first) {
+                    self.first = Some((seed, name));
+                }
+            }
+        }
+    }
+
+    /// Takes another part into account.
+    pub fn merge(&mut self, other: Summary) {
+        self.runs += other.runs;
+        self.vacuous_runs += other.vacuous_runs;
+        self.holds += other.holds;
+        self.commands += other.commands;
+        self.refused += other.refused;
+        for (name, count) in other.violated {
+            *self.violated.entry(name).or_default() += count;
+        }
+        for (name, (drawn, effective)) in other.faults {
+            let entry = self.faults.entry(name).or_default();
+            entry.0 += drawn;
+            entry.1 += effective;
+        }
+        self.first = match (self.first.take(), other.first) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.is_unsafe |= other.is_unsafe;
+        self.files.extend(other.files);
+        self.files.truncate(MOST_FILES);
+    }
+
+    /// Why nothing was shown, if that is so: too few holds, no contention, or a kind of fault that never did anything.
+    #[must_use]
+    pub fn vacuity(&self) -> Option<String> {
+        if self.runs == 0 {
+            return Some("no run".to_owned());
+        }
+        if self.holds < 2 * self.runs {
+            return Some(format!("only {} holds in {} runs", self.holds, self.runs));
+        }
+        if self.refused == 0 {
+            return Some("nobody ever found the lock held by somebody else".to_owned());
+        }
+        let idle = self
+            .faults
+            .iter()
+            .find(|(_, (drawn, done))| 20 <= *drawn && *done == 0);
+        idle.map(|(kind, (drawn, _))| format!("{drawn} faults of kind {kind} never did anything"))
+    }
+
+    /// The exit code of the command line.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        if self.is_unsafe {
+            2
+        } else if !self.violated.is_empty() {
+            3
+        } else if self.vacuity().is_some() {
+            4
+        } else {
+            0
+        }
+    }
+
+    fn sort(&mut self) {
+        self.files.sort();
+    }
+}
+
+/// What threads share.
+struct Shared<'a> {
+    campaign: &'a Campaign,
+    next: AtomicU64,
+    is_over: AtomicBool,
+    summary: Mutex<Summary>,
+    trouble: Mutex<Option<FileError>>,
+    /// How many files are written or being written. Counted before the writing: threads that each saw 99 would write
+    /// several more.
+    files: AtomicUsize,
+    bar: ProgressBar,
+}
+
+/// How many seeds a thread takes at a time: few, because who takes the last ones is waited for.
+const BATCH: u64 = 4;
+
+impl Campaign {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`FileError`] when a failure cannot be written.
+    pub fn run(&self) -> Result<Summary, FileError> {
+        let shared = Shared {
+            campaign: self,
+            next: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            summary: Mutex::default(),
+            trouble: Mutex::default(),
+            files: AtomicUsize::new(0),
+            bar: progress::bar(self.len(), Counting::Runs),
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.max(1) {
+                scope.spawn(|| shared.work());
+            }
+        });
+        shared.bar.finish_and_clear();
+        if let Some(trouble) = taken(shared.trouble) {
+            return Err(trouble);
+        }
+        let mut summary = taken(shared.summary);
+        summary.sort();
+        Ok(summary)
+    }
+
+    /// The trace of every run, by its seed and in the order of seeds. A change that is to change nothing leaves these
+    /// as they are. Failures are neither looked for nor written.
+    #[must_use]
+    pub fn traces(&self) -> Vec<(u64, u64)> {
+        let len = self.len();
+        let next = AtomicU64::new(0);
+        let traces = Mutex::new(Vec::new());
+        let bar = progress::bar(len, Counting::Runs);
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.max(1) {
+                scope.spawn(|| {
+                    loop {
+                        let nth = next.fetch_add(1, Ordering::Relaxed);
+                        if len <= nth {
+                            return;
+                        }
+                        let seed = self.seed(nth);
+                        let trace = run(&Rc::new(self.swarm.plan(seed))).trace;
+                        if let Ok(mut traces) = traces.lock() {
+                            traces.push((seed, trace));
+                        }
+                        bar.inc(1);
+                    }
+                });
+            }
+        });
+        bar.finish_and_clear();
+        let mut traces = taken(traces);
+        traces.sort_unstable();
+        traces
+    }
+
+    /// How many seeds are this shard's.
+    fn len(&self) -> u64 {
+        let all = self.seeds.end.saturating_sub(self.seeds.start);
+        let before = self.shard.index.min(all);
+        (all - before).div_ceil(self.shard.of.max(1))
+    }
+
+    fn seed(&self, nth: u64) -> u64 {
+        self.seeds.start + self.shard.index + nth * self.shard.of.max(1)
+    }
+}
+
+fn taken<T: Default>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_default()
+}
+
+impl Shared<'_> {
+    fn work(&self) {
+        let len = self.campaign.len();
+        while !self.is_over.load(Ordering::Relaxed) {
+            let begin = self.next.fetch_add(BATCH, Ordering::Relaxed);
+            if len <= begin {
+                return;
+            }
+            let end = len.min(begin + BATCH);
+            let mut summary = Summary::default();
+            for nth in begin..end {
+                let plan = self.campaign.swarm.plan(self.campaign.seed(nth));
+                let ended = run(&Rc::new(plan));
+                summary.add(&ended);
+                if let Verdict::Violated(_) = &ended.verdict {
+                    self.failed(&ended, &mut summary);
+                    if self.campaign.after_failure == AfterFailure::Stop {
+                        self.is_over.store(true, Ordering::Relaxed);
+                        break;
+                    }
+                }
+            }
+            self.bar.inc(end - begin);
+            if let Ok(mut all) = self.summary.lock() {
+                all.merge(summary);
+            }
+        }
+    }
+
+    fn failed(&self, run: &Run, summary: &mut Summary) {
+        let Some(out) = &self.campaign.out else {
+            return;
+        };
+        if MOST_FILES <= self.files.fetch_add(1, Ordering::Relaxed) {
+            return;
+        }
+        match Failure::of(run).write(out) {
+            Ok(file) => summary.files.push(file),
+            Err(error) => {
+                self.is_over.store(true, Ordering::Relaxed);
+                if let Ok(mut trouble) = self.trouble.lock() {
+                    *trouble = Some(error);
+                }
+            }
+        }
+    }
+}
+
+/// Kinds of fault that a summary does not have because none was drawn.
+#[must_use]
+pub fn not_drawn(summary: &Summary) -> Vec<Kind> {
+    let is_missing = |kind: &Kind| !summary.faults.contains_key(kind.name());
+    Kind::ALL.into_iter().filter(is_missing).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn campaign(index: u64, of: u64) -> Campaign {
+        Campaign {
+            swarm: Swarm::default(),
+            seeds: 10..21,
+            shard: Shard { index, of },
+            jobs: 1,
+            after_failure: AfterFailure::GoOn,
+            out: None,
+        }
+    }
+
+    #[test]
+    fn shards_share_the_seeds() {
+        for of in 1..14 {
+            let mut seeds: Vec<u64> = (0..of)
+                .flat_map(|index| {
+                    let campaign = campaign(index, of);
+                    (0..campaign.len()).map(move |nth| campaign.seed(nth))
+                })
+                .collect();
+            seeds.sort_unstable();
+            assert_eq!(seeds, (10..21).collect::<Vec<_>>(), "{of}");
+        }
+    }
+
+    #[test]
+    fn shards_merge_to_the_whole() {
+        let mut whole = campaign(0, 1).run().unwrap();
+        let mut merged = Summary::default();
+        for index in 0..3 {
+            merged.merge(campaign(index, 3).run().unwrap());
+        }
+        (whole.files, merged.files) = (Vec::new(), Vec::new());
+        assert_eq!(whole, merged);
+        assert_eq!(whole.runs, 11);
+    }
+}

@@ -1,0 +1,309 @@
+//! Every lock against every class of fault: how often exclusion and fencing break.
+
+mod class;
+mod contender;
+mod examples;
+mod print;
+
+use std::rc::Rc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+pub use class::{CLASSES, Class};
+pub use contender::{CONTENDERS, Contender};
+pub use examples::Example;
+
+use crate::checker::{Property, check_one};
+use crate::plan::Plan;
+use crate::simulation::{Verdict, run};
+use crate::study::progress::{self, Counting};
+use crate::study::scenario::Interval;
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// Which locks.
+    pub contenders: Vec<Contender>,
+    /// Against which classes of fault.
+    pub classes: Vec<Class>,
+    /// How many seeds for each pair, from 0.
+    pub runs: u64,
+    /// On how many threads.
+    pub jobs: usize,
+}
+
+/// What has come of it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Table {
+    /// How many runs a cell had.
+    pub runs: u64,
+    /// Lock after lock, each with every class.
+    pub cells: Vec<Cell>,
+}
+
+/// One lock under one class of fault.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Cell {
+    /// Which lock.
+    pub lock: String,
+    /// Which class of fault.
+    pub class: String,
+    /// How many runs.
+    pub runs: u64,
+    /// In how many nobody acquired anything.
+    pub vacuous: u64,
+    /// How many holds were won.
+    pub holds: u64,
+    /// How many faults did something.
+    pub effects: u64,
+    /// Two believed to hold the lock at a time.
+    pub exclusion: Broken,
+    /// A token was not larger than those before, or a store took a smaller one than it had seen.
+    pub fencing: Broken,
+}
+
+/// How often a property was broken.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Broken {
+    /// Whether it is claimed that this never happens.
+    pub is_claimed_to_hold: bool,
+    /// In how many runs.
+    pub violations: u64,
+    /// In which share of them.
+    pub rate: f64,
+    /// The bounds of that share, with 95 % confidence (Wilson).
+    pub interval: (f64, f64),
+    /// The first of them.
+    pub first_seed: Option<u64>,
+}
+
+impl Broken {
+    fn add(&mut self, seed: u64, is_broken: bool) {
+        if is_broken {
+            self.violations += 1;
+            self.first_seed = Some(self.first_seed.map_or(seed, |first| first.min(seed)));
+        }
+    }
+
+    fn merge(&mut self, other: &Broken) {
+        self.violations += other.violations;
+        let seeds = self.first_seed.into_iter().chain(other.first_seed);
+        self.first_seed = seeds.min();
+    }
+
+    fn finish(&mut self, runs: u64, is_claimed_to_hold: bool) {
+        let interval = Interval::of(self.violations, runs);
+        self.is_claimed_to_hold = is_claimed_to_hold;
+        self.rate = interval.share;
+        self.interval = (interval.least, interval.most);
+    }
+}
+
+impl Cell {
+    fn add(&mut self, plan: Plan) {
+        let seed = plan.seed;
+        let run = run(&Rc::new(plan));
+        let breaks = |property| check_one(property, &run.history).is_some();
+        self.runs += 1;
+        self.vacuous += u64::from(run.verdict == Verdict::Vacuous);
+        self.holds += u64::from(run.history.holds);
+        self.effects += run.effects.iter().map(|n| u64::from(*n)).sum::<u64>();
+        self.exclusion.add(seed, breaks(Property::Exclusion));
+        self.fencing.add(seed, breaks(Property::Fencing));
+    }
+
+    fn merge(&mut self, other: &Cell) {
+        self.runs += other.runs;
+        self.vacuous += other.vacuous;
+        self.holds += other.holds;
+        self.effects += other.effects;
+        self.exclusion.merge(&other.exclusion);
+        self.fencing.merge(&other.fencing);
+    }
+}
+
+impl Table {
+    /// The cells in which something broke that is claimed to hold.
+    pub fn surprises(&self) -> impl Iterator<Item = &Cell> {
+        let is_one = |broken: &Broken| broken.is_claimed_to_hold && 0 < broken.violations;
+        let cells = self.cells.iter();
+        cells.filter(move |cell| is_one(&cell.exclusion) || is_one(&cell.fencing))
+    }
+
+    /// The cell of a lock and a class.
+    #[must_use]
+    pub fn cell(&self, lock: &str, class: &str) -> Option<&Cell> {
+        let mut cells = self.cells.iter();
+        cells.find(|cell| cell.lock == lock && cell.class == class)
+    }
+}
+
+/// How many seeds a thread takes at a time.
+const BATCH: u64 = 50;
+
+impl Matrix {
+    /// All of it.
+    #[must_use]
+    pub fn new(runs: u64, jobs: usize) -> Self {
+        Matrix {
+            contenders: CONTENDERS.to_vec(),
+            classes: CLASSES.to_vec(),
+            runs,
+            jobs,
+        }
+    }
+
+    /// Runs it. The same numbers come of it on however many threads.
+    #[must_use]
+    pub fn run(&self) -> Table {
+        let pairs: Vec<_> = self
+            .contenders
+            .iter()
+            .flat_map(|contender| self.classes.iter().map(move |class| (contender, class)))
+            .collect();
+        let batches = self.runs.div_ceil(BATCH);
+        let work: Vec<_> = (0..pairs.len())
+            .flat_map(|pair| (0..batches).map(move |batch| (pair, batch * BATCH)))
+            .collect();
+        let cells = Mutex::new(vec![Cell::default(); pairs.len()]);
+        let next = AtomicUsize::new(0);
+        let bar = progress::bar(pairs.len() as u64 * self.runs, Counting::Runs);
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.max(1) {
+                scope.spawn(|| {
+                    while let Some((pair, from)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let Some((contender, class)) = pairs.get(*pair) else {
+                            return;
+                        };
+                        let mut cell = Cell::default();
+                        for seed in *from..self.runs.min(from + BATCH) {
+                            cell.add(contender.plan(class, seed));
+                        }
+                        bar.inc(cell.runs);
+                        if let Ok(mut cells) = cells.lock()
+                            && let Some(place) = cells.get_mut(*pair)
+                        {
+                            place.merge(&cell);
+                        }
+                    }
+                });
+            }
+        });
+        bar.finish_and_clear();
+        let mut cells = cells.into_inner().unwrap_or_default();
+        for (cell, (contender, class)) in cells.iter_mut().zip(pairs) {
+            cell.lock = contender.id.to_owned();
+            cell.class = class.id.to_owned();
+            let runs = cell.runs;
+            cell.exclusion
+                .finish(runs, contender.keeps_exclusion(class));
+            cell.fencing.finish(runs, contender.keeps_order(class));
+        }
+        Table {
+            runs: self.runs,
+            cells,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(locks: &[&str], classes: &[&str], runs: u64, jobs: usize) -> Table {
+        let all = Matrix::new(runs, jobs);
+        let is_asked = |id: &str, ids: &[&str]| ids.contains(&id);
+        let matrix = Matrix {
+            contenders: CONTENDERS
+                .iter()
+                .filter(|c| is_asked(c.id, locks))
+                .copied()
+                .collect(),
+            classes: CLASSES
+                .iter()
+                .filter(|c| is_asked(c.id, classes))
+                .copied()
+                .collect(),
+            ..all
+        };
+        assert_eq!(
+            (matrix.contenders.len(), matrix.classes.len()),
+            (locks.len(), classes.len())
+        );
+        matrix.run()
+    }
+
+    #[test]
+    fn the_same_table_comes_of_it_on_one_thread_and_on_three() {
+        let (locks, classes) = (["published", "ours"], ["delays", "restarts, amnesia"]);
+        let alone = some(&locks, &classes, 60, 1);
+        assert_eq!(alone, some(&locks, &classes, 60, 3));
+        let runs: Vec<u64> = alone.cells.iter().map(|cell| cell.runs).collect();
+        assert_eq!(runs, [60; 4]);
+        assert!(alone.cells.iter().all(|cell| 60 <= cell.effects));
+        let csv = alone.csv();
+        assert_eq!(csv.lines().count(), 1 + 2 * 4);
+        assert!(
+            csv.lines().all(|line| line.matches(',').count() >= 12),
+            "{csv}"
+        );
+        assert!(alone.markdown().contains("| restarts, amnesia |"));
+    }
+
+    #[test]
+    fn what_is_known_to_break_breaks_and_what_a_remedy_is_for_holds() {
+        let breaks = |lock: &str, class: &str| {
+            let cell = some(&[lock], &[class], 150, 2).cells.swap_remove(0);
+            (0 < cell.exclusion.violations, 0 < cell.fencing.violations)
+        };
+        assert!(breaks("SET NX, DEL", "client pauses").0);
+        assert!(breaks("published", "restarts, amnesia").0);
+        assert!(breaks("published, counters", "restarts, amnesia").1);
+        assert!(breaks("ours", "suspend, clock stops").0);
+        for class in ["restarts, amnesia", "steps", "suspend", "client pauses"] {
+            assert_eq!(breaks("ours", class), (false, false), "{class}");
+        }
+    }
+
+    /// A lock that nobody ever gets breaks nothing, and shows nothing.
+    #[test]
+    fn every_lock_is_held_where_nothing_goes_wrong() {
+        let ids: Vec<&str> = CONTENDERS.iter().map(|contender| contender.id).collect();
+        for cell in some(&ids, &["quiet"], 6, 2).cells {
+            assert_eq!(cell.vacuous, 0, "{}", cell.lock);
+            assert!(6 * 5 <= cell.holds, "{}: {} holds", cell.lock, cell.holds);
+        }
+    }
+
+    #[test]
+    fn a_surprise_is_a_claim_that_broke() {
+        let mut table = some(&["ours"], &["quiet"], 1, 1);
+        assert_eq!(table.surprises().count(), 0);
+        table.cells[0].fencing.add(7, true);
+        table.cells[0].fencing.add(3, true);
+        assert_eq!(table.surprises().count(), 1);
+        assert_eq!(table.cells[0].fencing.first_seed, Some(3));
+        table.cells[0].fencing.is_claimed_to_hold = false;
+        assert_eq!(table.surprises().count(), 0);
+    }
+
+    #[test]
+    fn every_plan_can_be_run() {
+        for contender in CONTENDERS {
+            for class in CLASSES {
+                for seed in 0..12 {
+                    let plan = contender.plan(class, seed);
+                    let checked = crate::plan::file::check(&plan);
+                    assert!(
+                        checked.is_ok(),
+                        "{} {}: {checked:?}",
+                        contender.id,
+                        class.id
+                    );
+                }
+            }
+        }
+    }
+}

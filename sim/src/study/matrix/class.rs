@@ -1,0 +1,266 @@
+//! Classes of fault.
+
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::fault::{Fault, Kind, Suspended};
+use crate::plan::generator::Dice;
+use crate::plan::time::Step;
+use crate::plan::{Persistence, Plan};
+
+/// Faults of one sort.
+#[derive(Clone, Copy, Debug)]
+pub struct Class {
+    /// Its name in tables.
+    pub id: &'static str,
+    /// What goes wrong, and within which bounds.
+    pub title: &'static str,
+    pub(super) kinds: &'static [Kind],
+    pub(super) bounds: Bounds,
+    pub(super) persistence: Persistence,
+    pub(super) assumes: Assumes,
+}
+
+/// How far faults go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Bounds {
+    /// As far as the stated assumptions of our lock on a majority allow.
+    Inside,
+    /// Further.
+    Beyond,
+}
+
+/// What a lock must have to hold under a class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Assumes {
+    /// Nothing but what every lock of ours does.
+    Nothing,
+    /// That nodes are watched.
+    Trust,
+    /// That claims are kept for longer than their leases.
+    Margin,
+    /// That no token counter is lost: exclusion is not claimed, the order of tokens is.
+    Counters,
+    /// Neither is claimed.
+    TooMuch,
+}
+
+const QUIET: Class = Class {
+    id: "quiet",
+    title: "nothing goes wrong",
+    kinds: &[],
+    bounds: Bounds::Inside,
+    persistence: Persistence::EveryWrite,
+    assumes: Assumes::Nothing,
+};
+
+const EVERYTHING: Class = Class {
+    id: "everything",
+    title: "all of it at once, but for flush and failover; nodes come back with all their data",
+    kinds: &[
+        Kind::Cut,
+        Kind::Loss,
+        Kind::Delay,
+        Kind::HoldBack,
+        Kind::Duplicate,
+        Kind::Reorder,
+        Kind::Reset,
+        Kind::PauseClient,
+        Kind::PauseInside,
+        Kind::CrashClient,
+        Kind::SuspendClient,
+        Kind::Cancel,
+        Kind::ClientRate,
+        Kind::ClientStep,
+        Kind::PauseNode,
+        Kind::CrashNode,
+        Kind::Evict,
+        Kind::ServerError,
+        Kind::ForgetScripts,
+        Kind::NodeRate,
+        Kind::NodeStep,
+    ],
+    bounds: Bounds::Beyond,
+    persistence: Persistence::EveryWrite,
+    assumes: Assumes::Counters,
+};
+
+/// Every class.
+pub const CLASSES: &[Class] = &[
+    QUIET,
+    Class {
+        id: "partitions",
+        title: "links are cut, in one direction or both, or lose messages",
+        kinds: &[Kind::Cut, Kind::Loss],
+        ..QUIET
+    },
+    Class {
+        id: "delays",
+        title: "messages come late, twice, out of order or all at once; connections are reset",
+        kinds: &[
+            Kind::Delay,
+            Kind::HoldBack,
+            Kind::Duplicate,
+            Kind::Reorder,
+            Kind::Reset,
+        ],
+        ..QUIET
+    },
+    Class {
+        id: "client pauses",
+        title: "clients stand still, for up to two leases, also in the middle of what they do",
+        kinds: &[Kind::PauseClient, Kind::PauseInside],
+        ..QUIET
+    },
+    Class {
+        id: "client crashes",
+        title: "clients end and are started again; what they wait for is cancelled",
+        kinds: &[Kind::CrashClient, Kind::Cancel],
+        ..QUIET
+    },
+    Class {
+        id: "suspend",
+        title: "machines of clients are suspended; their monotonic clocks count the time",
+        kinds: &[Kind::SuspendClient],
+        ..QUIET
+    },
+    Class {
+        id: "suspend, clock stops",
+        title: "machines of clients are suspended; their monotonic clocks stand still",
+        kinds: &[Kind::SuspendClient],
+        bounds: Bounds::Beyond,
+        assumes: Assumes::Counters,
+        ..QUIET
+    },
+    Class {
+        id: "drift",
+        title: "clocks of clients and nodes run up to 0.49 % fast or slow",
+        kinds: &[Kind::ClientRate, Kind::NodeRate],
+        ..QUIET
+    },
+    Class {
+        id: "drift beyond 1 %",
+        title: "clocks of clients and nodes run up to 20 % fast or slow",
+        kinds: &[Kind::ClientRate, Kind::NodeRate],
+        bounds: Bounds::Beyond,
+        assumes: Assumes::Counters,
+        ..QUIET
+    },
+    Class {
+        id: "node pauses",
+        title: "nodes stand still, refuse everything with an error, or forget their scripts",
+        kinds: &[Kind::PauseNode, Kind::ServerError, Kind::ForgetScripts],
+        ..QUIET
+    },
+    Class {
+        id: "restarts",
+        title: "nodes end and come back with all their data",
+        kinds: &[Kind::CrashNode],
+        ..QUIET
+    },
+    Class {
+        id: "restarts, amnesia",
+        title: "nodes of a minority (the only one, where there is one) end and come back with nothing, at once or later",
+        kinds: &[Kind::CrashNode],
+        persistence: Persistence::Memory,
+        assumes: Assumes::Trust,
+        ..QUIET
+    },
+    Class {
+        id: "steps",
+        title: "wall clocks of nodes are set, back by up to a lease, or forward by less than the margin (a lease) in sum",
+        kinds: &[Kind::NodeStep],
+        assumes: Assumes::Margin,
+        ..QUIET
+    },
+    Class {
+        id: "steps beyond the margin",
+        title: "wall clocks of nodes are set by up to four leases, back or forward",
+        kinds: &[Kind::NodeStep],
+        bounds: Bounds::Beyond,
+        assumes: Assumes::Counters,
+        ..QUIET
+    },
+    Class {
+        id: "eviction",
+        title: "nodes evict claims",
+        kinds: &[Kind::Evict],
+        bounds: Bounds::Beyond,
+        assumes: Assumes::Counters,
+        ..QUIET
+    },
+    Class {
+        id: "flush",
+        title: "nodes are flushed, any of them",
+        kinds: &[Kind::Flush],
+        bounds: Bounds::Beyond,
+        assumes: Assumes::TooMuch,
+        ..QUIET
+    },
+    Class {
+        id: "failover",
+        title: "a replica takes the place of its node, asynchronously; clients may be left behind",
+        kinds: &[Kind::Failover, Kind::SlowReplication],
+        bounds: Bounds::Beyond,
+        assumes: Assumes::TooMuch,
+        ..QUIET
+    },
+    EVERYTHING,
+    Class {
+        id: "everything, amnesia",
+        title: "the same; nodes of a minority (the only one, where there is one) come back with nothing",
+        persistence: Persistence::Memory,
+        assumes: Assumes::TooMuch,
+        ..EVERYTHING
+    },
+];
+
+impl Class {
+    /// Whether nodes need replicas for it.
+    pub(super) fn needs_replicas(&self) -> bool {
+        self.kinds.contains(&Kind::Failover)
+    }
+
+    /// Adds its faults to a plan: one to four, or up to a dozen of many kinds.
+    pub(super) fn add_to(&self, plan: &mut Plan) {
+        if self.kinds.is_empty() {
+            return;
+        }
+        let mut draw = Draw::new(plan.seed, Purpose::Matrix, 0);
+        let most = if 10 < self.kinds.len() { 12 } else { 4 };
+        for _ in 0..draw.between(1, most) {
+            let kind = self.kinds.get(draw.index(self.kinds.len()));
+            let kind = kind.copied().unwrap_or(Kind::Cut);
+            let fault = self.fault(kind, plan, &mut draw);
+            plan.faults.push(fault);
+        }
+        plan.faults.sort_by_key(Fault::at);
+    }
+
+    fn fault(&self, kind: Kind, plan: &Plan, draw: &mut Draw) -> Fault {
+        // Nodes that forget are always of a minority.
+        let inside = self.bounds == Bounds::Inside || kind == Kind::CrashNode;
+        let mut fault = Dice { draw, plan, inside }.fault(kind);
+        match &mut fault {
+            Fault::SuspendClient { clock, .. } if self.bounds == Bounds::Beyond => {
+                *clock = Suspended::Stops;
+            }
+            // The same for every lock, whatever margin it has.
+            Fault::NodeStep { node, by, .. } => {
+                let lease = i64::try_from(plan.workload.lease.as_nanos() / 1_000_000).unwrap_or(0);
+                let (back, forward) = match self.bounds {
+                    // A node steps forward once, so that the sum is less than a lease.
+                    Bounds::Inside if has_stepped(plan, *node) => (-lease, 0),
+                    Bounds::Inside => (-lease, lease - 1),
+                    Bounds::Beyond => (-4 * lease, 4 * lease),
+                };
+                *by = Step::millis(draw.signed(back, forward));
+            }
+            _ => {}
+        }
+        fault
+    }
+}
+
+fn has_stepped(plan: &Plan, node: u16) -> bool {
+    let mut faults = plan.faults.iter();
+    faults.any(|fault| matches!(fault, Fault::NodeStep { node: other, .. } if *other == node))
+}

@@ -1,0 +1,205 @@
+//! The locks that are compared.
+
+use super::class::{Assumes, Class};
+use crate::plan::generator::{Faults, Swarm};
+use crate::plan::time::Span;
+use crate::plan::variant::Variant;
+use crate::plan::{Lane, LockKind, Plan, Remedies, Wait, WorkloadKind};
+
+/// One lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Contender {
+    /// Its name in tables.
+    pub id: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    lock: LockKind,
+    variant: Variant,
+    trust: Trust,
+    margin: Margin,
+    replicas: Replicas,
+}
+
+/// Whether a node that was restarted is watched before its vote counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Trust {
+    On,
+    Off,
+}
+
+/// Whether a node keeps a claim for longer than its lease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Margin {
+    On,
+    Off,
+}
+
+/// Whether a grant counts before a replica has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Replicas {
+    NotAwaited,
+    Awaited,
+}
+
+/// Ours, on one node: plain Redisson, without remedies.
+const OURS_SINGLE: Contender = Contender {
+    id: "ours, one node",
+    title: "the lock of this crate on one node",
+    lock: LockKind::Single,
+    variant: Variant::Product,
+    trust: Trust::Off,
+    margin: Margin::Off,
+    replicas: Replicas::NotAwaited,
+};
+
+/// Ours on a majority.
+pub(super) const OURS: Contender = Contender {
+    id: "ours",
+    title: "RedLock of this crate on three or five nodes, with its defaults",
+    lock: LockKind::Redlock,
+    trust: Trust::On,
+    margin: Margin::On,
+    ..OURS_SINGLE
+};
+
+/// Every lock.
+pub const CONTENDERS: &[Contender] = &[
+    Contender {
+        id: "SET NX, DEL",
+        title: "one node: `SET NX PX`, released by a plain `DEL`",
+        variant: Variant::SetNxDel,
+        ..OURS_SINGLE
+    },
+    Contender {
+        id: "SET NX, GET, DEL",
+        title: "one node: `SET NX PX`, released by `GET`, a comparison and `DEL`",
+        variant: Variant::GetThenDel,
+        ..OURS_SINGLE
+    },
+    Contender {
+        id: "SET NX, compare",
+        title: "one node: `SET NX PX`, released by compare-and-delete",
+        variant: Variant::SetNx,
+        ..OURS_SINGLE
+    },
+    OURS_SINGLE,
+    Contender {
+        id: "ours, WAIT 1",
+        title: "the same with one replica, which must have a claim before it counts",
+        replicas: Replicas::Awaited,
+        ..OURS_SINGLE
+    },
+    Contender {
+        id: "ours, MultiLock",
+        title: "several names, each on one of two nodes",
+        lock: LockKind::Multi,
+        ..OURS_SINGLE
+    },
+    Contender {
+        id: "published",
+        title: "Redlock as published on three or five nodes, by a holder that looks at its deadline; our tokens",
+        variant: Variant::Published,
+        ..OURS
+    },
+    Contender {
+        id: "published, counters",
+        title: "the same, with the largest of the nodes' counters as token",
+        variant: Variant::CounterTokens,
+        ..OURS
+    },
+    Contender {
+        id: "ours, neither",
+        title: "RedLock of this crate without trust and margin",
+        trust: Trust::Off,
+        margin: Margin::Off,
+        ..OURS
+    },
+    Contender {
+        id: "ours, no trust",
+        title: "RedLock of this crate without trust in nodes",
+        trust: Trust::Off,
+        ..OURS
+    },
+    Contender {
+        id: "ours, no margin",
+        title: "RedLock of this crate without the clock margin",
+        margin: Margin::Off,
+        ..OURS
+    },
+    OURS,
+];
+
+impl Contender {
+    /// The run that a seed stands for. All locks have the same clients, work and, as far as they have the same nodes,
+    /// the same faults.
+    #[must_use]
+    pub fn plan(&self, class: &Class, seed: u64) -> Plan {
+        let majority = if seed.is_multiple_of(2) { 3 } else { 5 };
+        let workloads = [
+            WorkloadKind::MutualExclusion,
+            WorkloadKind::FencedWrites,
+            WorkloadKind::LongWork,
+        ];
+        let workload = workloads.get((seed / 2 % 3) as usize);
+        let mut plan = Swarm {
+            lane: Lane::Fast,
+            faults: Faults::None,
+            lock: self.lock,
+            variant: self.variant,
+            nodes: Some(match self.lock {
+                LockKind::Single => 1,
+                LockKind::Multi => 2,
+                LockKind::Redlock => majority,
+            }),
+            clients: None,
+            workload: workload.copied(),
+            duration: None,
+        }
+        .plan(seed);
+        plan.remedies = Remedies {
+            trust: self.trust == Trust::On,
+            margin: (self.margin == Margin::Off).then_some(Span::ZERO),
+            ..Remedies::default()
+        };
+        // Some work lasts until the lease ends: whatever ends a claim early is noticed.
+        plan.workload.hold_most = plan.workload.hold_most.max(plan.workload.lease);
+        plan.nodes.persistence = class.persistence;
+        let is_awaited = self.replicas == Replicas::Awaited;
+        plan.nodes.replicas = u16::from(is_awaited || class.needs_replicas());
+        plan.nodes.wait = is_awaited.then(|| Wait {
+            replicas: 1,
+            within: Span::millis(20),
+        });
+        class.add_to(&mut plan);
+        plan
+    }
+
+    fn is_ours(&self) -> bool {
+        self.variant == Variant::Product
+    }
+
+    /// Whether it is claimed that at most one client believes to hold it, under a class of fault.
+    #[must_use]
+    pub fn keeps_exclusion(&self, class: &Class) -> bool {
+        self.is_ours()
+            && match class.assumes {
+                Assumes::Nothing => true,
+                Assumes::Trust => self.trust == Trust::On,
+                Assumes::Margin => self.margin == Margin::On,
+                Assumes::Counters | Assumes::TooMuch => false,
+            }
+    }
+
+    /// Whether it is claimed that its tokens are unique and grow, under a class of fault.
+    #[must_use]
+    pub fn keeps_order(&self, class: &Class) -> bool {
+        self.is_ours()
+            && match class.assumes {
+                Assumes::Nothing | Assumes::Margin | Assumes::Counters => true,
+                // Of a token that a bare majority took, the loss of one counter leaves only the clocks of the nodes,
+                // and they are right in this class.
+                Assumes::Trust => self.trust == Trust::On,
+                Assumes::TooMuch => false,
+            }
+    }
+}

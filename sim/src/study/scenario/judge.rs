@@ -1,0 +1,286 @@
+//! Runs a case and compares what came of it with what was expected.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use super::figure::{Interval, Measured};
+use super::{Case, Expect};
+use crate::checker::{Property, check_one};
+use crate::plan::Lane;
+use crate::plan::fault::Fault;
+use crate::simulation::run;
+use crate::turmoil::Lacks;
+
+/// Whether a case came out as expected.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It did.
+    AsExpected,
+    /// A property was broken that was to hold.
+    Broken(Property),
+    /// A property that was to be broken was not.
+    NotFound(Property),
+    /// Too little happened to show anything.
+    Vacuous(String),
+    /// A measured number is not what was published.
+    OtherFigure(String),
+    /// It was not run: its lane cannot do something that it needs.
+    NotInLane(String),
+    /// Nothing was shown, and nothing wrong was, with fewer seeds than it needs.
+    TooFewSeeds {
+        /// How many seeds its file says.
+        needs: u64,
+        /// How many were run.
+        given: u64,
+    },
+}
+
+/// What came of a case.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Judged {
+    /// Whether it is what was expected.
+    pub verdict: Verdict,
+    /// How many runs there were.
+    pub runs: u64,
+    /// In how many which property was broken.
+    pub broken: BTreeMap<Property, u64>,
+    /// The first seed that broke what was expected, or anything if nothing was.
+    pub first: Option<u64>,
+    /// Holds that were won.
+    pub grants: u64,
+    /// Acquires that found somebody else's claim.
+    pub refusals: u64,
+    /// What was measured.
+    pub measured: Option<Measured>,
+}
+
+/// How far a case is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Depth {
+    /// An expected break need only be found.
+    UntilFound,
+    /// All seeds, to tell how often it breaks.
+    AllSeeds,
+}
+
+impl Judged {
+    /// In what share of runs the property is broken, with its interval.
+    #[must_use]
+    pub fn rate(&self, property: Property) -> Interval {
+        let broken = self.broken.get(&property).copied().unwrap_or(0);
+        Interval::of(broken, self.runs)
+    }
+}
+
+impl Case {
+    /// Runs it with no more than so many seeds. What its own seeds would show and these do not is neither found nor
+    /// missing.
+    #[must_use]
+    pub fn judge_within(&self, depth: Depth, most: u64) -> Judged {
+        if self.seeds <= most {
+            return self.judge(depth);
+        }
+        let shortened = Case {
+            seeds: most,
+            ..self.clone()
+        };
+        let mut judged = shortened.judge(depth);
+        judged.verdict = match judged.verdict {
+            Verdict::NotFound(_) | Verdict::Vacuous(_) | Verdict::OtherFigure(_) => {
+                Verdict::TooFewSeeds {
+                    needs: self.seeds,
+                    given: most,
+                }
+            }
+            shown => shown,
+        };
+        judged
+    }
+
+    /// Runs it.
+    #[must_use]
+    pub fn judge(&self, depth: Depth) -> Judged {
+        let mut judged = Judged {
+            verdict: Verdict::AsExpected,
+            runs: 0,
+            broken: BTreeMap::new(),
+            first: None,
+            grants: 0,
+            refusals: 0,
+            measured: self.figure.as_ref().map(|_| Measured::default()),
+        };
+        let lacks = Lacks::check(&self.plan)
+            .err()
+            .map(|lacks| lacks.to_string());
+        let fast_only = self.fast_only.clone();
+        if let Some(why) = lacks.or(fast_only.filter(|_| self.plan.lane != Lane::Fast)) {
+            judged.verdict = Verdict::NotInLane(why);
+            return judged;
+        }
+        let mut effects = vec![0u64; self.plan.faults.len()];
+        let mut unexpected = None;
+        for seed in 0..self.seeds {
+            let mut plan = self.plan.clone();
+            plan.seed = seed;
+            let run = run(&Rc::new(plan));
+            judged.runs += 1;
+            judged.grants += u64::from(run.history.holds);
+            judged.refusals += run.counters.refused;
+            for (all, effects) in effects.iter_mut().zip(&run.effects) {
+                *all += u64::from(*effects);
+            }
+            if let Some((figure, measured)) = self.figure.as_ref().zip(judged.measured.as_mut()) {
+                figure.of.count(&run, measured);
+            }
+            let mut is_found = false;
+            for property in Property::ALL {
+                if check_one(property, &run.history).is_none() {
+                    continue;
+                }
+                *judged.broken.entry(property).or_default() += 1;
+                let is_expected = self.expect.property() == Some(property);
+                is_found |= is_expected;
+                if !is_expected && !self.expect.allows(property) {
+                    unexpected = unexpected.or(Some((property, seed)));
+                }
+            }
+            if is_found {
+                judged.first = judged.first.or(Some(seed));
+            }
+            let is_enough = is_found && depth == Depth::UntilFound && self.figure.is_none();
+            if unexpected.is_some() || is_enough {
+                break;
+            }
+        }
+        if let Some((_, seed)) = unexpected {
+            judged.first = Some(seed);
+        }
+        judged.verdict = self.verdict(&judged, unexpected.map(|(property, _)| property), &effects);
+        judged
+    }
+
+    fn verdict(&self, judged: &Judged, unexpected: Option<Property>, effects: &[u64]) -> Verdict {
+        if let Some(property) = unexpected {
+            return Verdict::Broken(property);
+        }
+        // What nobody did cannot break, and what breaks has been done.
+        let is_found = judged.first.is_some();
+        if !is_found && let Some(why) = self.vacuity(judged, effects) {
+            return Verdict::Vacuous(why);
+        }
+        if let Some(property) = self.expect.property().filter(|_| !is_found) {
+            return Verdict::NotFound(property);
+        }
+        let figures = self.figure.as_ref().zip(judged.measured.as_ref());
+        match figures.and_then(|(figure, measured)| figure.wrong(measured)) {
+            Some(why) => Verdict::OtherFigure(why),
+            None => Verdict::AsExpected,
+        }
+    }
+
+    fn vacuity(&self, judged: &Judged, effects: &[u64]) -> Option<String> {
+        if judged.grants < self.least.grants {
+            let least = self.least.grants;
+            return Some(format!("{} holds, at least {least} wanted", judged.grants));
+        }
+        if judged.refusals < self.least.refusals {
+            let (found, least) = (judged.refusals, self.least.refusals);
+            return Some(format!("{found} refusals, at least {least} wanted"));
+        }
+        let mut faults = self.plan.faults.iter().zip(effects);
+        let idle = faults.find(|(_, effects)| **effects == 0);
+        idle.map(|(fault, _): (&Fault, _)| format!("never had an effect: {fault}"))
+    }
+}
+
+impl Expect {
+    /// What is to be broken.
+    #[must_use]
+    pub fn property(&self) -> Option<Property> {
+        match self {
+            Expect::Holds => None,
+            Expect::Breaks(property, _) => Some(*property),
+        }
+    }
+
+    /// Whether a property may be broken besides.
+    fn allows(&self, property: Property) -> bool {
+        match self {
+            Expect::Holds => false,
+            Expect::Breaks(_, beside) => beside.contains(&property),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::time::Span;
+    use crate::plan::{LockKind, Plan, WorkloadKind};
+    use crate::study::scenario::Least;
+
+    fn case(expect: Expect) -> Case {
+        Case {
+            name: String::new(),
+            expect,
+            reason: String::new(),
+            fast_only: None,
+            seeds: 5,
+            least: Least::default(),
+            figure: None,
+            plan: Plan {
+                lock: LockKind::Single,
+                duration: Span::millis(500),
+                ..Plan::default()
+            },
+        }
+    }
+
+    fn flushed() -> Vec<Fault> {
+        let at = |n: u64| Span::millis(100 + 7 * n);
+        let faults = (0..40).map(|n| Fault::Flush { at: at(n), node: 0 });
+        faults.collect()
+    }
+
+    #[test]
+    fn what_holds_holds_and_a_break_that_is_not_found_is_told() {
+        let holds = case(Expect::Holds).judge(Depth::UntilFound);
+        assert_eq!(holds.verdict, Verdict::AsExpected);
+        assert_eq!(holds.runs, 5);
+        let breaks = Expect::Breaks(Property::Exclusion, vec![]);
+        let missed = case(breaks).judge(Depth::UntilFound);
+        assert_eq!(missed.verdict, Verdict::NotFound(Property::Exclusion));
+    }
+
+    #[test]
+    fn a_break_is_found_if_expected_and_told_if_not() {
+        let mut breaks = case(Expect::Breaks(Property::Exclusion, vec![]));
+        breaks.plan.faults = flushed();
+        let judged = breaks.judge(Depth::UntilFound);
+        assert_eq!(judged.verdict, Verdict::AsExpected, "{judged:?}");
+        assert!(judged.first.is_some());
+        breaks.expect = Expect::Holds;
+        let judged = breaks.judge(Depth::UntilFound);
+        assert_eq!(judged.verdict, Verdict::Broken(Property::Exclusion));
+    }
+
+    #[test]
+    fn a_case_in_which_nothing_happens_is_vacuous() {
+        let mut lonely = case(Expect::Holds);
+        lonely.plan.clients = 1;
+        let judged = lonely.judge(Depth::UntilFound);
+        assert!(matches!(judged.verdict, Verdict::Vacuous(_)), "{judged:?}");
+        let mut idle = case(Expect::Holds);
+        idle.plan.workload.kind = WorkloadKind::MutualExclusion;
+        idle.plan.faults = vec![Fault::Evict {
+            at: Span::ZERO,
+            node: 0,
+            name: 0,
+        }];
+        let judged = idle.judge(Depth::UntilFound);
+        assert!(matches!(judged.verdict, Verdict::Vacuous(_)), "{judged:?}");
+    }
+}

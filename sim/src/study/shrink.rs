@@ -1,0 +1,373 @@
+//! Makes a failure small while it stays the same failure.
+//!
+//! First fewer faults (delta debugging), then less of everything else: clients, nodes, replicas, names, time. Then
+//! smaller and rounder numbers. Each candidate is run, and counts only if it breaks the same property in the same
+//! roles. That goes on until nothing helps any more, or the runs are used up.
+
+mod numbers;
+mod structure;
+
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use crate::checker::{Property, Violation};
+use crate::plan::Plan;
+use crate::plan::file;
+use crate::plan::time::Span;
+use crate::simulation::{Run, Verdict, run};
+
+/// What makes two failures the same one: what is broken, and by how many different clients, restarted or not.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Identity {
+    /// Which property.
+    pub property: Property,
+    /// Of each process in the story: the how many-th client to appear it is, and whether it was restarted.
+    pub roles: Vec<(usize, bool)>,
+}
+
+impl Identity {
+    /// Of a violation.
+    #[must_use]
+    pub fn of(violation: &Violation) -> Self {
+        let mut seen: Vec<u16> = Vec::new();
+        let mut role = |client: u16| {
+            let known = seen.iter().position(|seen| *seen == client);
+            known.unwrap_or_else(|| {
+                seen.push(client);
+                seen.len() - 1
+            })
+        };
+        let processes = violation.processes.iter();
+        Identity {
+            property: violation.property,
+            roles: processes
+                .map(|process| (role(process.client), 0 < process.restarts))
+                .collect(),
+        }
+    }
+
+    fn is_of(&self, run: &Run) -> bool {
+        match &run.verdict {
+            Verdict::Violated(violation) => *self == Identity::of(violation),
+            _ => false,
+        }
+    }
+}
+
+/// How much a failure is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Size {
+    /// Faults in the plan.
+    pub faults: usize,
+    /// Clients.
+    pub clients: u16,
+    /// Nodes, with their replicas.
+    pub nodes: u16,
+    /// What clients did until it failed.
+    pub operations: usize,
+    /// Events of the whole run.
+    pub events: u64,
+    /// When it failed.
+    pub at: Span,
+}
+
+impl Size {
+    fn of(run: &Run) -> Self {
+        let at = match &run.verdict {
+            Verdict::Violated(violation) => violation.at,
+            _ => run.lasted,
+        };
+        let begun = |op: &&crate::history::Operation| op.invoked <= at.as_nanos();
+        Size {
+            faults: run.plan.faults.len(),
+            clients: run.plan.clients,
+            nodes: run.plan.nodes.count * (1 + run.plan.nodes.replicas),
+            operations: run.history.operations.iter().filter(begun).count(),
+            events: run.counters.events,
+            at,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Shrunk {
+    /// The smallest run that was found.
+    pub run: Run,
+    /// What it has in common with the one it comes from.
+    pub identity: Identity,
+    /// How much there was,
+    pub before: Size,
+    /// and how much is left.
+    pub after: Size,
+    /// How many runs that took.
+    pub runs: u32,
+}
+
+/// Shrinks a failure with at most so many runs; says now and then how many it has used, and how much is left.
+///
+/// `None` if the plan does not fail.
+pub fn shrink(plan: &Plan, most_runs: u32, watch: &mut dyn FnMut(u32, &Size)) -> Option<Shrunk> {
+    shrink_to(plan, 1, most_runs, watch)
+}
+
+/// The same with no fewer nodes than this: a majority of one node is another deployment, without a majority's remedies.
+pub(crate) fn shrink_to(
+    plan: &Plan,
+    least_nodes: u16,
+    most_runs: u32,
+    watch: &mut dyn FnMut(u32, &Size),
+) -> Option<Shrunk> {
+    let first = run(&Rc::new(plan.clone()));
+    let Verdict::Violated(violation) = &first.verdict else {
+        return None;
+    };
+    let identity = Identity::of(violation);
+    let before = Size::of(&first);
+    let mut search = Search {
+        identity,
+        size: before,
+        best: first,
+        least_nodes,
+        left: most_runs,
+        most: most_runs,
+        watch,
+    };
+    search.go();
+    Some(Shrunk {
+        identity: search.identity,
+        before,
+        after: search.size,
+        runs: search.most - search.left,
+        run: search.best,
+    })
+}
+
+struct Search<'a> {
+    identity: Identity,
+    best: Run,
+    size: Size,
+    least_nodes: u16,
+    left: u32,
+    most: u32,
+    watch: &'a mut dyn FnMut(u32, &Size),
+}
+
+/// With how many other seeds a smaller plan is tried: what clients draw changes with everything that is left out.
+const SEEDS: u64 = 12;
+
+/// The same where much is to be gained.
+const MANY_SEEDS: u64 = 48;
+
+impl Search<'_> {
+    fn go(&mut self) {
+        loop {
+            let before = self.best.plan.clone();
+            self.cut_the_end();
+            self.fewer_faults();
+            self.less_of_each();
+            self.sooner();
+            self.plainer();
+            if self.left == 0 || before == self.best.plan {
+                return;
+            }
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        Plan::clone(&self.best.plan)
+    }
+
+    /// Runs a candidate. It becomes the best if it fails in the same way.
+    fn attempt(&mut self, plan: Plan) -> bool {
+        self.attempt_if(plan, |_| true)
+    }
+
+    fn attempt_if(&mut self, plan: Plan, is_better: impl Fn(&Size) -> bool) -> bool {
+        let is_possible = self.least_nodes <= plan.nodes.count && file::check(&plan).is_ok();
+        if self.left == 0 || plan == *self.best.plan || !is_possible {
+            return false;
+        }
+        self.left -= 1;
+        let run = run(&Rc::new(plan));
+        let size = Size::of(&run);
+        let is_taken = self.identity.is_of(&run) && is_better(&size);
+        if is_taken {
+            self.best = run;
+            self.size = size;
+        }
+        (self.watch)(self.most - self.left, &self.size);
+        is_taken
+    }
+
+    /// Only if the run does not get longer by it: with smaller numbers more can happen in the same time.
+    fn attempt_no_longer(&mut self, plan: Plan) -> bool {
+        let (operations, events) = (self.size.operations, self.size.events);
+        self.attempt_if(plan, |size| {
+            size.operations <= operations && size.events <= events
+        })
+    }
+
+    /// The same with other seeds, unless the plan's own does.
+    fn attempt_with_seeds(&mut self, plan: &Plan) -> bool {
+        self.attempt_with(plan, SEEDS)
+    }
+
+    fn attempt_with(&mut self, plan: &Plan, seeds: u64) -> bool {
+        if self.attempt(plan.clone()) {
+            return true;
+        }
+        (0..seeds).any(|seed| {
+            let mut plan = plan.clone();
+            plan.seed = seed;
+            self.attempt(plan)
+        })
+    }
+
+    /// What comes after the violation does not matter to it. A failure to make progress is one of the end.
+    fn cut_the_end(&mut self) {
+        if self.identity.property.is_liveness() {
+            return;
+        }
+        let end = self.size.at.plus(Span::millis(1));
+        let mut plan = self.plan();
+        structure::end_at(&mut plan, end);
+        plan.progress_within = Some(Span::ZERO);
+        self.attempt(plan);
+    }
+
+    /// Delta debugging: leaves out large parts of the list first, then smaller ones, then each.
+    fn fewer_faults(&mut self) {
+        let mut part = self.best.plan.faults.len().div_ceil(2);
+        while 0 < part {
+            let mut begin = 0;
+            let mut has_helped = false;
+            while begin < self.best.plan.faults.len() && 0 < self.left {
+                let mut plan = self.plan();
+                let end = plan.faults.len().min(begin + part);
+                plan.faults.drain(begin..end);
+                // A single fault may be left out by way of another seed, too.
+                let is_gone = match part {
+                    1 => self.attempt_with_seeds(&plan),
+                    _ => self.attempt(plan),
+                };
+                if is_gone {
+                    has_helped = true;
+                } else {
+                    begin += part;
+                }
+            }
+            part = match part {
+                1 if has_helped => 1,
+                part => part / 2,
+            };
+        }
+    }
+
+    /// Fewer clients, nodes, replicas and names, and fewer of them in each fault.
+    fn less_of_each(&mut self) {
+        let mut has_helped = true;
+        while has_helped && 0 < self.left {
+            has_helped = false;
+            for candidate in structure::smaller(&self.best.plan) {
+                if self.attempt_with_seeds(&candidate) {
+                    has_helped = true;
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The faults, and with them the violation, nearer to the beginning; and seeds with which it comes sooner.
+    fn sooner(&mut self) {
+        for divisor in [1, 2, 4, 8] {
+            let times = self.best.plan.faults.iter().map(|fault| fault.at());
+            let first = times.filter(|at| Span::ZERO < *at).min();
+            let by = first.unwrap_or_default().as_nanos() / divisor;
+            let mut plan = self.plan();
+            structure::move_faults(&mut plan, Span::nanos(by));
+            if self.attempt_with(&plan, MANY_SEEDS) {
+                self.cut_the_end();
+            }
+        }
+        for seed in 0..MANY_SEEDS {
+            let (operations, at) = (self.size.operations, self.size.at);
+            let mut plan = self.plan();
+            plan.seed = seed;
+            if self.attempt_if(plan, |size| (size.operations, size.at) < (operations, at)) {
+                self.cut_the_end();
+            }
+        }
+    }
+
+    /// Smaller and rounder numbers, and what is usual instead of what is special.
+    fn plainer(&mut self) {
+        for candidate in structure::plainer(&self.best.plan) {
+            let mut plan = self.plan();
+            candidate(&mut plan);
+            self.attempt_no_longer(plan);
+        }
+        let is_liveness = self.identity.property.is_liveness();
+        let mut place = 0;
+        while let Some(candidates) = numbers::rounder(&self.best.plan, place, is_liveness) {
+            let helped = candidates
+                .into_iter()
+                .any(|plan| self.attempt_no_longer(plan));
+            // What could be halved once can perhaps be halved again.
+            if !helped || self.left == 0 {
+                place += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::generator::{Faults, Swarm};
+
+    fn failing() -> Plan {
+        let swarm = Swarm {
+            faults: Faults::All,
+            lock: crate::plan::LockKind::Single,
+            ..Swarm::default()
+        };
+        let mut plans = (0..400).map(|seed| swarm.plan(seed));
+        let fails = |plan: &Plan| {
+            let run = run(&Rc::new(plan.clone()));
+            matches!(run.verdict, Verdict::Violated(_))
+        };
+        plans.find(fails).expect("some plan fails")
+    }
+
+    #[test]
+    fn a_failure_gets_smaller_and_stays_the_same() {
+        let plan = failing();
+        let shrunk = shrink(&plan, 1_500, &mut |_, _| {}).expect("it fails");
+        assert!(shrunk.runs <= 1_500);
+        assert!(shrunk.after.faults <= 3, "{:?}", shrunk.after);
+        assert!(shrunk.after.events < shrunk.before.events / 4, "{shrunk:?}");
+        let again = run(&shrunk.run.plan);
+        assert_eq!(again.verdict, shrunk.run.verdict);
+        let Verdict::Violated(violation) = &again.verdict else {
+            panic!("it holds: {:?}", again.verdict)
+        };
+        assert_eq!(Identity::of(violation), shrunk.identity);
+    }
+
+    #[test]
+    fn no_fault_that_is_left_can_be_left_out() {
+        let shrunk = shrink(&failing(), 4_000, &mut |_, _| {}).expect("it fails");
+        for index in 0..shrunk.run.plan.faults.len() {
+            let mut plan = Plan::clone(&shrunk.run.plan);
+            plan.faults.remove(index);
+            assert!(!shrunk.identity.is_of(&run(&Rc::new(plan))), "{index}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fail_cannot_be_shrunk() {
+        assert!(shrink(&Plan::default(), 10, &mut |_, _| {}).is_none());
+    }
+}

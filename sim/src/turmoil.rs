@@ -1,0 +1,155 @@
+//! The lane in which messages are bytes: the production adapter and servers that run the real Lua scripts, over
+//! turmoil's TCP.
+//!
+//! What clients do, their clocks, and what goes wrong with them is the world's as in the other lane, and so are the
+//! plan, the history and the checkers. Only what is between a request and its answer is different: a client process
+//! leaves the request at its `client`, the adapter on its turmoil host takes it from there within a
+//! millisecond, and a `station` on another host executes what comes out of its sockets. Each step of
+//! turmoil is one event of the engine, a millisecond after the one before.
+
+mod cable;
+mod client;
+mod lacks;
+mod network;
+mod operator;
+mod outage;
+mod station;
+mod transport;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::task::{Context, Poll, Waker};
+
+pub use lacks::Lacks;
+pub(crate) use network::Network;
+pub(crate) use transport::{SocketCall, subscribe};
+
+use crate::world::World;
+use crate::world::client::Who;
+use crate::world::slab::Slab;
+use cable::Plug;
+use client::Desk;
+use station::Station;
+use transport::{Listening, Posted};
+
+/// How long one step of turmoil is, in nanoseconds: the timers of its hosts are no finer.
+pub(crate) const STEP: u64 = 1_000_000;
+
+/// Where servers listen.
+const PORT: u16 = 6379;
+
+/// What of this lane is in the world.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
+    posted: Slab<Posted>,
+    listening: Slab<Listening>,
+    /// Client after client.
+    desks: Vec<Desk>,
+    /// Node after node, the replicas last.
+    stations: Vec<Station>,
+    plugs: Slab<Plug>,
+    /// Where clients are on turmoil's network.
+    clients: BTreeMap<IpAddr, u16>,
+    /// Tasks of hosts that wait for a time of the world.
+    waiting: Vec<(u64, Waker)>,
+    orders: Vec<Order>,
+    /// Connections that are there before the run begins.
+    warm: usize,
+    /// Whether it has: until then no time passes.
+    has_begun: bool,
+}
+
+/// Something to be done to a host, between two steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    /// The process of this client has ended.
+    Kill(u16),
+    /// It is started again.
+    Boot(u16),
+    /// What is under way between this client and this node is lost.
+    Lose(u16, u16),
+}
+
+impl Sockets {
+    /// For so many clients and nodes.
+    pub(crate) fn new(seed: u64, clients: usize, nodes: usize) -> Self {
+        Sockets {
+            desks: (0..clients).map(|_| Desk::default()).collect(),
+            stations: (0..nodes).map(|node| Station::new(seed, node)).collect(),
+            ..Sockets::default()
+        }
+    }
+
+    /// Whether no call is under way.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.posted.iter().next().is_none()
+    }
+
+    /// The process of a client has ended: nothing that it has left here goes on.
+    pub(crate) fn kill(&mut self, client: u16) {
+        self.orders.push(Order::Kill(client));
+        for key in self.posted.keys(|posted| posted.client == client) {
+            self.posted.remove(key);
+        }
+    }
+
+    pub(crate) fn boot(&mut self, who: Who) {
+        if 0 < who.restarts {
+            self.orders.push(Order::Boot(who.client));
+        }
+    }
+
+    /// To which nodes of the plan calls of a client are under way.
+    fn calls_of(&self, client: u16) -> Vec<u16> {
+        let calls = self.posted.iter().map(|(_, posted)| posted);
+        let theirs = calls.filter(|posted| posted.client == client && !posted.is_over);
+        theirs.map(|posted| posted.seat).collect()
+    }
+
+    fn desk(&mut self, client: u16) -> &mut Desk {
+        self.desks
+            .get_mut(usize::from(client))
+            .expect("BUG: no such client")
+    }
+
+    fn station(&mut self, node: u16) -> &mut Station {
+        self.stations
+            .get_mut(usize::from(node))
+            .expect("BUG: no such node")
+    }
+}
+
+impl World {
+    fn sockets(&mut self) -> &mut Sockets {
+        self.sockets.as_mut().expect("BUG: it is the other lane")
+    }
+
+    /// Whether it is this time; if not, the task is woken when it is.
+    fn poll_time(&mut self, at: u64, cx: &Context<'_>) -> Poll<()> {
+        if at <= self.now {
+            return Poll::Ready(());
+        }
+        self.sockets().waiting.push((at, cx.waker().clone()));
+        Poll::Pending
+    }
+
+    /// Whether a client is not paused; if it is, the task is woken when it goes on.
+    fn poll_running(&mut self, client: u16, cx: &Context<'_>) -> Poll<()> {
+        let until = self.client(client).paused_until;
+        self.poll_time(until, cx)
+    }
+
+    /// The tasks of hosts that wait for this time, or for what is to be done by now.
+    fn due(&mut self) -> Vec<Waker> {
+        let now = self.now;
+        let sockets = self.sockets();
+        let waiting = std::mem::take(&mut sockets.waiting);
+        let (due, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(at, _)| *at <= now);
+        sockets.waiting = later;
+        let mut wakers: Vec<Waker> = due.into_iter().map(|(_, waker)| waker).collect();
+        for desk in &mut sockets.desks {
+            wakers.extend(desk.called(now));
+        }
+        wakers
+    }
+}

@@ -1,0 +1,155 @@
+//! The streams of a client: turmoil's TCP, as far as the process and the plan let it flow.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use quorlock::transport::{ByteStream, Connect, Connecting, Endpoint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use turmoil::net::TcpStream;
+
+use super::PORT;
+use super::network::node_host;
+use crate::world::link::Passage;
+use crate::world::slab::Key;
+use crate::world::{World, with};
+
+/// Connects one client to nodes.
+#[derive(Debug)]
+pub(super) struct Cables {
+    pub(super) client: u16,
+}
+
+impl Connect for Cables {
+    fn connect(&self, to: &Endpoint) -> Connecting {
+        let client = self.client;
+        let seat = match to {
+            Endpoint::Tcp { host, .. } => host.strip_prefix("node-").and_then(|n| n.parse().ok()),
+            Endpoint::Unix { .. } => None,
+        };
+        Box::pin(async move {
+            let seat = seat.ok_or(io::ErrorKind::AddrNotAvailable)?;
+            // What a paused process does, it does later.
+            poll_fn(|cx| with(|world| world.poll_running(client, cx))).await;
+            let node = with(|world| *world.route(client, seat));
+            let connected = TcpStream::connect((node_host(node), PORT)).await;
+            come_back(client, node).await;
+            let key = with(|world| world.plug_in(client, node));
+            Ok(Box::new(Cable {
+                client,
+                key,
+                stream: connected?,
+            }) as Box<dyn ByteStream>)
+        })
+    }
+}
+
+/// Waits for the answer to a connection attempt: turmoil tells of it at once, but it is a message like any other.
+async fn come_back(client: u16, node: u16) {
+    let passage = with(|world| {
+        if !world.sockets().has_begun {
+            return Some(Passage::Once(0));
+        }
+        let now = world.now;
+        let at = world.link_at(client, node);
+        let link = world.links.get_mut(at);
+        link.map(|link| link.to_client.send(now, &mut world.effects))
+    });
+    match passage {
+        Some(Passage::Once(at) | Passage::Twice(at, _)) => {
+            let at = super::network::step_of(at);
+            poll_fn(|cx| with(|world| world.poll_time(at, cx))).await;
+        }
+        Some(Passage::Never) | None => std::future::pending().await,
+    }
+}
+
+/// One end of a connection.
+struct Cable {
+    client: u16,
+    key: Key<Plug>,
+    stream: TcpStream,
+}
+
+/// What the world knows of it.
+#[derive(Debug)]
+pub(super) struct Plug {
+    pub(super) client: u16,
+    pub(super) node: u16,
+    pub(super) is_reset: bool,
+    reader: Option<Waker>,
+}
+
+impl AsyncRead for Cable {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if with(|world| world.is_reset(self.key, cx)) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Cable {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(with(|world| world.poll_running(self.client, cx)));
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        let plug = with(|world| world.sockets.as_mut()?.plugs.remove(self.key));
+        drop(plug);
+    }
+}
+
+impl World {
+    fn plug_in(&mut self, client: u16, node: u16) -> Key<Plug> {
+        self.sockets().plugs.insert(Plug {
+            client,
+            node,
+            is_reset: false,
+            reader: None,
+        })
+    }
+
+    /// Whether a fault has reset a connection; if not, the task is woken when one does.
+    fn is_reset(&mut self, key: Key<Plug>, cx: &Context<'_>) -> bool {
+        let Some(plug) = self.sockets().plugs.get_mut(key) else {
+            return true;
+        };
+        plug.reader = Some(cx.waker().clone());
+        plug.is_reset
+    }
+
+    /// Resets the connections of a client to a node, at the client's end.
+    pub(crate) fn unplug(&mut self, client: u16, node: u16) {
+        let sockets = self.sockets();
+        let theirs = |plug: &Plug| plug.client == client && plug.node == node;
+        for key in sockets.plugs.keys(theirs) {
+            if let Some(plug) = sockets.plugs.get_mut(key) {
+                plug.is_reset = true;
+                if let Some(reader) = plug.reader.take() {
+                    reader.wake();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What this lane cannot do.
+
+use crate::plan::fault::Kind;
+use crate::plan::variant::Variant;
+use crate::plan::{Lane, Plan};
+
+/// What somebody asked for and the lane of sockets has not.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Lacks {
+    /// A kind of fault.
+    #[error(
+        "the lane turmoil has no faults of kind {}: its TCP delivers every byte once and in order; use the lane fast",
+        .0.name()
+    )]
+    Kind(Kind),
+    /// The same, in a plan.
+    #[error("faults[{index}]: {}", Lacks::Kind(*kind))]
+    Fault {
+        /// Which fault of the plan.
+        index: usize,
+        /// Of which kind it is.
+        kind: Kind,
+    },
+    /// Replicas that are waited for.
+    #[error(
+        "nodes.{field}: the servers of the lane turmoil do not wait for replicas; use the lane fast"
+    )]
+    Waiting {
+        /// What the plan says.
+        field: &'static str,
+    },
+    /// A variant whose nodes are wrong.
+    #[error(
+        "variant: the lane turmoil has no nodes for {0}: its servers run the product's own scripts; use the lane fast"
+    )]
+    Variant(Variant),
+}
+
+impl Lane {
+    /// Whether there can be faults of a kind.
+    #[must_use]
+    pub fn has(self, kind: Kind) -> bool {
+        self == Lane::Fast || !matches!(kind, Kind::Duplicate | Kind::Reorder)
+    }
+}
+
+impl Lacks {
+    /// Whether a plan can be run in its lane.
+    ///
+    /// # Errors
+    /// [`Lacks`], which names what is in the way.
+    pub fn check(plan: &Plan) -> Result<(), Lacks> {
+        if plan.lane == Lane::Fast {
+            return Ok(());
+        }
+        if plan.variant.flaws().iter().any(|flaw| flaw.is_of_nodes()) {
+            return Err(Lacks::Variant(plan.variant));
+        }
+        let nodes = &plan.nodes;
+        let waits = [
+            ("wait", nodes.wait.is_some()),
+            ("min_replicas", nodes.min_replicas.is_some()),
+        ];
+        if let Some((field, _)) = waits.into_iter().find(|(_, is_said)| *is_said) {
+            return Err(Lacks::Waiting { field });
+        }
+        let mut faults = plan.faults.iter().map(|fault| fault.kind()).enumerate();
+        match faults.find(|(_, kind)| !plan.lane.has(*kind)) {
+            Some((index, kind)) => Err(Lacks::Fault { index, kind }),
+            None => Ok(()),
+        }
+    }
+}

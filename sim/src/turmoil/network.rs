@@ -1,0 +1,232 @@
+//! The hosts, and the messages between them.
+//!
+//! Every message is held on turmoil's link as soon as it is sent, and delivered when the world's own link says so: so
+//! both lanes have the same latencies, cuts and delays, of the same seed, message by message and way by way. A message that
+//! is never delivered is what turmoil calls lost: its TCP sends nothing again, so the connection is of no use any more.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use turmoil::{Protocol, Segment, Sim};
+
+use super::{Order, STEP, client, station};
+use crate::plan::Plan;
+use crate::plan::draw::{Draw, Purpose};
+use crate::world::link::Passage;
+use crate::world::{World, with};
+
+/// The hosts of one run.
+pub(crate) struct Network {
+    sim: Sim<'static>,
+    hosts: BTreeMap<IpAddr, Host>,
+    /// What is on turmoil's links and was not delivered, in the same order.
+    under_way: BTreeMap<(IpAddr, IpAddr), VecDeque<Held>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Host {
+    Client(u16),
+    Node(u16),
+}
+
+/// A message on a link: when it arrives, if it does.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    client: u16,
+    node: u16,
+    arrives: Option<u64>,
+}
+
+/// How many steps clients are given to connect before the run begins.
+const WARM_UP: usize = 1_000;
+
+impl Network {
+    /// Every client has its connections: the run begins with that.
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let nodes = with(|world| world.nodes.len());
+        let seed = Draw::new(plan.seed, Purpose::Sockets, 0).bits();
+        let mut sim = turmoil::Builder::new()
+            .rng_seed(seed)
+            .tick_duration(Duration::from_nanos(STEP))
+            .simulation_duration(Duration::from_secs(u64::from(u32::MAX)))
+            .tcp_capacity(1 << 16)
+            .build();
+        let mut hosts = BTreeMap::new();
+        for id in 0..u16::try_from(nodes).unwrap_or(u16::MAX) {
+            sim.host(node_host(id), move || station::run(id));
+            hosts.insert(sim.lookup(node_host(id)), Host::Node(id));
+        }
+        for id in 0..plan.clients {
+            sim.host(client_host(id), move || client::run(id));
+            hosts.insert(sim.lookup(client_host(id)), Host::Client(id));
+            for node in 0..u16::try_from(nodes).unwrap_or(u16::MAX) {
+                sim.hold(client_host(id), node_host(node));
+            }
+        }
+        with(|world| {
+            for (ip, host) in &hosts {
+                if let Host::Client(id) = host {
+                    world.sockets().clients.insert(*ip, *id);
+                }
+            }
+        });
+        let mut network = Network {
+            sim,
+            hosts,
+            under_way: BTreeMap::new(),
+        };
+        network.warm_up(usize::from(plan.clients) * usize::from(plan.nodes.count));
+        network
+    }
+
+    fn warm_up(&mut self, connections: usize) {
+        for _ in 0..WARM_UP {
+            if with(|world| world.sockets().warm == connections) {
+                with(|world| world.sockets().has_begun = true);
+                return;
+            }
+            self.step();
+        }
+        panic!("BUG: clients did not connect to nodes that nothing is wrong with");
+    }
+
+    /// A millisecond of everything that has to do with sockets.
+    pub(crate) fn step(&mut self) {
+        self.gather();
+        self.obey();
+        self.deliver();
+        for waker in with(World::due) {
+            waker.wake();
+        }
+        self.sim.step().expect("BUG: a host has ended");
+    }
+
+    fn obey(&mut self) {
+        for order in with(|world| std::mem::take(&mut world.sockets().orders)) {
+            match order {
+                Order::Kill(client) => {
+                    self.sim.crash(client_host(client));
+                    let left = with(|world| world.sockets().desk(client).clear());
+                    drop(left);
+                }
+                Order::Boot(client) => self.sim.bounce(client_host(client)),
+                Order::Lose(client, node) => {
+                    let all = self.under_way.values_mut().flatten();
+                    let theirs = all.filter(|m| m.client == client && m.node == node);
+                    theirs.for_each(|message| message.arrives = None);
+                }
+            }
+        }
+    }
+
+    /// Says of every message that was sent since the last step when it arrives.
+    fn gather(&mut self) {
+        let hosts = &self.hosts;
+        let under_way = &mut self.under_way;
+        self.sim.links(|links| {
+            for link in links {
+                let held = under_way.entry(link.pair()).or_default();
+                let mut new: Vec<_> = link.skip(held.len()).enumerate().collect();
+                // Connection by connection: when a host ends, tokio drops its tasks in an order that depends on the
+                // runs before, and with them the streams that they own.
+                new.sort_by_key(|(_, sent)| sent.pair());
+                let mut new: Vec<(usize, Held)> = new
+                    .into_iter()
+                    .map(|(index, sent)| {
+                        let (from, to) = sent.pair();
+                        let ends = hosts.get(&from.ip()).zip(hosts.get(&to.ip()));
+                        let (from, to) = ends.expect("BUG: a message of no host");
+                        let message = with(|world| world.hand_over(*from, *to, sent.protocol()));
+                        (index, message)
+                    })
+                    .collect();
+                new.sort_by_key(|(index, _)| *index);
+                held.extend(new.into_iter().map(|(_, message)| message));
+            }
+        });
+    }
+
+    /// Lets those pass that are due.
+    fn deliver(&mut self) {
+        let now = with(|world| match world.sockets().has_begun {
+            true => world.now,
+            false => u64::MAX,
+        });
+        let under_way = &mut self.under_way;
+        self.sim.links(|links| {
+            for link in links {
+                let held = under_way.entry(link.pair()).or_default();
+                let before = std::mem::take(held);
+                for (sent, message) in link.zip(before) {
+                    if message.arrives.is_some_and(|at| at <= now) {
+                        sent.deliver();
+                    } else {
+                        held.push_back(message);
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl World {
+    /// A message has left one host for another.
+    fn hand_over(&mut self, from: Host, to: Host, protocol: &Protocol) -> Held {
+        let (client, node) = match (from, to) {
+            (Host::Client(client), Host::Node(node)) | (Host::Node(node), Host::Client(client)) => {
+                (client, node)
+            }
+            _ => unreachable!("BUG: clients speak to nodes only"),
+        };
+        self.note(u64::from(client) << 16 | u64::from(node) | digest(protocol) << 32);
+        let at = self.link_at(client, node);
+        // It was sent in the step before this one.
+        let departs = self.now.saturating_sub(STEP);
+        let link = self.links.get_mut(at).expect("BUG: no such link");
+        let is_to_node = matches!(to, Host::Node(_));
+        let way = match is_to_node {
+            true => &mut link.to_node,
+            false => &mut link.to_client,
+        };
+        let arrives = match way.send(departs, &mut self.effects) {
+            Passage::Never => None,
+            // A request has waited for its step already: its arrival is rounded down, which makes up for that.
+            Passage::Once(at) | Passage::Twice(at, _) if is_to_node => Some(at / STEP * STEP),
+            Passage::Once(at) | Passage::Twice(at, _) => Some(step_of(at)),
+        };
+        Held {
+            client,
+            node,
+            arrives,
+        }
+    }
+}
+
+/// The step that is nearest to a time.
+pub(super) fn step_of(at: u64) -> u64 {
+    (at + STEP / 2) / STEP * STEP
+}
+
+pub(super) fn node_host(node: u16) -> String {
+    format!("node-{node}")
+}
+
+fn client_host(client: u16) -> String {
+    format!("client-{client}")
+}
+
+/// What a message says, as a number for the trace.
+fn digest(protocol: &Protocol) -> u64 {
+    let Protocol::Tcp(segment) = protocol else {
+        return 0;
+    };
+    match segment {
+        Segment::Syn(_) => 1,
+        Segment::Fin(sequence) => 2 | sequence << 8,
+        Segment::Rst => 3,
+        Segment::Data(sequence, bytes) => bytes.iter().fold(4 | sequence << 8, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        }),
+    }
+}

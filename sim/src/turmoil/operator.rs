@@ -1,0 +1,184 @@
+//! What the plan and the checkers do on a server, over a connection of their own.
+
+use super::station::contains;
+use crate::history::{Leftover, Process, Theft};
+use crate::world::World;
+use crate::world::node::Role;
+use redis_sim::{SessionId, WallMicros};
+
+/// The field of a read-write lock that is no claim.
+const MODE: &[u8] = b"mode";
+
+/// The field of a claim that is its beat.
+const BEAT: &[u8] = b"beat";
+
+/// What follows the owner in the field of a writer's claim.
+const WRITER: &[u8] = b":write";
+
+/// A command as a client sends it.
+fn packed(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+/// The lines of an answer that are no lengths: enough for numbers and short texts without line ends.
+fn words(answer: &[u8]) -> Vec<Vec<u8>> {
+    let lines = answer.split(|byte| *byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let said = lines.filter(|line| !matches!(line.first(), None | Some(b'$' | b'*')));
+    said.map(<[u8]>::to_vec).collect()
+}
+
+impl World {
+    pub(super) fn wall_of(&self, node: u16) -> WallMicros {
+        let state = self.nodes.get(usize::from(node));
+        WallMicros(state.map_or(0, |state| state.clock.read(self.now) / 1_000))
+    }
+
+    /// Has a server execute a command and gives its answer.
+    pub(super) fn operate(&mut self, node: u16, words: &[&[u8]]) -> Vec<u8> {
+        let wall = self.wall_of(node);
+        let station = self.sockets().station(node);
+        let operator = station.operator;
+        station.server.receive(operator, wall, &packed(words));
+        station.pass_on();
+        station.server.take_output(operator)
+    }
+
+    /// Whether there is something under a name.
+    pub(super) fn stands(&mut self, node: u16, name: &str) -> bool {
+        self.operate(node, &[b"EXISTS", name.as_bytes()]) == b":1\r\n"
+    }
+
+    /// A server gets bytes from a client.
+    pub(super) fn receive(&mut self, node: u16, session: SessionId, bytes: &[u8]) {
+        let wall = self.wall_of(node);
+        let asked = requests(bytes);
+        let before = self.claims(node, bytes);
+        let station = self.sockets().station(node);
+        station.server.receive(session, wall, bytes);
+        station.pass_on();
+        self.counters.commands += asked;
+        if 0 < asked {
+            self.blame_for_refusals(node, session);
+            self.check_owners(node, session, bytes, &before);
+            self.keep(node);
+        }
+    }
+
+    /// Whoever is to blame that a server did not execute something.
+    fn blame_for_refusals(&mut self, node: u16, session: SessionId) {
+        if let Some((_, fault)) = self.node(node).error {
+            self.blame(fault);
+        }
+        let station = self.sockets().station(node);
+        if let Some(fault) = station.forgot
+            && station.says(session, b"NOSCRIPT")
+        {
+            station.forgot = None;
+            self.blame(fault);
+        }
+    }
+
+    /// The claims on all names that are spoken of: name, owner, count. Readers whose leases have run out have none.
+    fn claims(&mut self, node: u16, bytes: &[u8]) -> Vec<(String, Vec<u8>, i64)> {
+        let names = self.history.names.iter();
+        let spoken_of = names.filter(|name| contains(bytes, name.as_bytes()));
+        let mut claims = Vec::new();
+        for name in spoken_of.cloned().collect::<Vec<String>>() {
+            let answer = words(&self.operate(node, &[b"HGETALL", name.as_bytes()]));
+            let pairs = answer.chunks_exact(2);
+            let is_read_write = pairs
+                .clone()
+                .any(|pair| pair.first().is_some_and(|f| f == MODE));
+            for pair in pairs {
+                let [owner, count] = pair else { continue };
+                let is_over = is_read_write && !owner.ends_with(WRITER) && {
+                    let owner = String::from_utf8_lossy(owner);
+                    !self.stands(node, &format!("{{{name}}}:{owner}:rwlock_timeout:1"))
+                };
+                if owner == MODE || owner == BEAT || is_over {
+                    continue;
+                }
+                let owner = owner.strip_suffix(WRITER).unwrap_or(owner);
+                let count = String::from_utf8_lossy(count).parse().unwrap_or(0);
+                claims.push((name.clone(), owner.to_vec(), count));
+            }
+        }
+        claims
+    }
+
+    /// Nobody takes from a claim who does not name its owner.
+    fn check_owners(
+        &mut self,
+        node: u16,
+        session: SessionId,
+        bytes: &[u8],
+        before: &[(String, Vec<u8>, i64)],
+    ) {
+        let after = self.claims(node, bytes);
+        let station = self.sockets().station(node);
+        let client = station.callers.get(&session).map(|caller| caller.client);
+        for (name, owner, count) in before {
+            let mut same = after.iter().filter(|(n, o, _)| n == name && o == owner);
+            let is_less = same.next().is_none_or(|(_, _, now)| now < count);
+            let Some(client) = client.filter(|_| is_less && !contains(bytes, owner)) else {
+                continue;
+            };
+            let restarts = self.client(client).restarts;
+            let theft = Theft {
+                at: self.now,
+                node,
+                name: self.history.name(name),
+                by: Process { client, restarts },
+            };
+            self.history.thefts.push(theft);
+        }
+    }
+
+    /// What stands on primaries.
+    pub(crate) fn keys_left(&mut self) -> Vec<Leftover> {
+        let mut left = Vec::new();
+        for node in 0..u16::try_from(self.nodes.len()).unwrap_or(u16::MAX) {
+            if self.node(node).role != Role::Primary {
+                continue;
+            }
+            for name in self.history.names.clone() {
+                let queue = format!("redisson_lock_queue:{{{name}}}");
+                if self.stands(node, &name) || self.stands(node, &queue) {
+                    let name = self.history.name(&name);
+                    left.push(Leftover { node, name });
+                }
+            }
+        }
+        left
+    }
+}
+
+/// How many scripts are to be run.
+fn requests(bytes: &[u8]) -> u64 {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let count = lines.filter(|line| matches!(*line, b"EVALSHA\r" | b"EVAL\r"));
+    count.count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_packed_and_answers_read() {
+        let command = packed(&[b"EXISTS", b"a"]);
+        assert_eq!(command, b"*2\r\n$6\r\nEXISTS\r\n$1\r\na\r\n");
+        let answer = b"*2\r\n$7\r\nuuid:12\r\n$1\r\n3\r\n";
+        assert_eq!(words(answer), [b"uuid:12".to_vec(), b"3".to_vec()]);
+        assert_eq!(words(b":1\r\n"), [b":1".to_vec()]);
+        let two = b"*2\r\n$7\r\nEVALSHA\r\n$1\r\na\r\n*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nEVAL\r\n";
+        assert_eq!(requests(two), 2);
+    }
+}

@@ -1,0 +1,247 @@
+//! A node's host: the sockets of a simulated server.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use turmoil::net::{TcpListener, TcpStream};
+
+use super::PORT;
+use super::outage::Replicated;
+use crate::plan::draw::{Draw, Purpose, stream};
+use crate::world::link::FaultId;
+use crate::world::{World, with};
+use redis_sim::{Dataset, Server, SessionId};
+
+/// A server and who is connected to it.
+#[derive(Debug)]
+pub(super) struct Station {
+    pub(super) server: Server,
+    /// The connection by which the plan does what it does to the keys.
+    pub(super) operator: SessionId,
+    /// What is on its disk, unless that is everything or nothing.
+    pub(super) saved: Dataset,
+    pub(super) callers: BTreeMap<SessionId, Caller>,
+    acceptor: Option<Waker>,
+    /// It was made to forget its scripts, and nobody has noticed yet.
+    pub(super) forgot: Option<FaultId>,
+    /// What is on its way to it from its primary.
+    pub(super) replicated: Vec<Replicated>,
+}
+
+/// A connection of a client.
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub(super) client: u16,
+    /// To be sent.
+    outgoing: Vec<u8>,
+    is_closed: bool,
+    waker: Option<Waker>,
+}
+
+impl Station {
+    pub(super) fn new(seed: u64, node: usize) -> Self {
+        let seed = Draw::new(seed, Purpose::Sockets, 1 + node as u64).bits();
+        let mut server = Server::new(stream(seed, Purpose::ServerIds, 0));
+        server.replicate();
+        Station {
+            operator: server.open_session(),
+            server,
+            saved: Dataset::empty(),
+            callers: BTreeMap::new(),
+            acceptor: None,
+            forgot: None,
+            replicated: Vec::new(),
+        }
+    }
+
+    /// Ends the connections of one client, or of all.
+    pub(super) fn hang_up(&mut self, client: Option<u16>) {
+        for caller in self.callers.values_mut() {
+            if client.is_none_or(|client| client == caller.client) {
+                caller.is_closed = true;
+                caller.ring();
+            }
+        }
+    }
+
+    /// Whether it listens may have changed.
+    pub(super) fn call_acceptor(&mut self) {
+        if let Some(acceptor) = self.acceptor.take() {
+            acceptor.wake();
+        }
+    }
+
+    /// Distributes what the server has to say.
+    pub(super) fn pass_on(&mut self) {
+        for session in self.server.sessions_with_output().collect::<Vec<_>>() {
+            if let Some(caller) = self.callers.get_mut(&session) {
+                caller.outgoing.extend(self.server.take_output(session));
+                caller.ring();
+            }
+        }
+    }
+
+    /// Whether this is about to be told to a connection.
+    pub(super) fn says(&self, session: SessionId, text: &[u8]) -> bool {
+        let caller = self.callers.get(&session);
+        caller.is_some_and(|caller| contains(&caller.outgoing, text))
+    }
+}
+
+impl Caller {
+    fn ring(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+pub(super) fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len().max(1)).any(|part| part == text)
+}
+
+/// What runs on the host.
+pub(super) async fn run(node: u16) -> turmoil::Result {
+    loop {
+        poll_fn(|cx| match with(|world| world.is_listening(node, cx)) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+        let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
+        while let Some((stream, from)) = accept(node, &listener).await? {
+            if let Some(session) = with(|world| world.admit(node, from)) {
+                tokio::task::spawn_local(serve(node, session, stream));
+            }
+        }
+    }
+}
+
+/// The next connection; `None` when the node has gone down.
+async fn accept(node: u16, listener: &TcpListener) -> std::io::Result<Option<(TcpStream, IpAddr)>> {
+    let mut next = pin!(listener.accept());
+    poll_fn(|cx| {
+        if !with(|world| world.is_listening(node, cx)) {
+            return Poll::Ready(Ok(None));
+        }
+        let next = next.as_mut().poll(cx);
+        next.map_ok(|(stream, from)| Some((stream, from.ip())))
+    })
+    .await
+}
+
+/// Serves one connection until one of its ends is gone.
+async fn serve(node: u16, session: SessionId, mut stream: TcpStream) {
+    let mut line = Line {
+        node,
+        session,
+        outgoing: Vec::new(),
+        sent: 0,
+    };
+    poll_fn(|cx| line.poll(&mut stream, cx)).await;
+    let caller = with(|world| world.dismiss(node, session));
+    drop(caller);
+}
+
+/// What a server does with a connection next.
+enum Attention {
+    /// Nothing: the node stands still.
+    Later,
+    /// It sends this, then looks whether there is something to read.
+    Speak(Vec<u8>),
+    /// Nothing any more.
+    Gone,
+}
+
+struct Line {
+    node: u16,
+    session: SessionId,
+    outgoing: Vec<u8>,
+    sent: usize,
+}
+
+impl Line {
+    fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match with(|world| world.attend(self.node, self.session, cx)) {
+                Attention::Later => return Poll::Pending,
+                Attention::Gone => return Poll::Ready(()),
+                Attention::Speak(bytes) => self.outgoing.extend(bytes),
+            }
+            while let Some(rest) = self.outgoing.get(self.sent..)
+                && !rest.is_empty()
+            {
+                match Pin::new(&mut *stream).poll_write(cx, rest) {
+                    Poll::Ready(Ok(count)) => self.sent += count,
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            self.outgoing.clear();
+            self.sent = 0;
+            let mut room = [0; 16 * 1024];
+            let mut room = ReadBuf::new(&mut room);
+            match Pin::new(&mut *stream).poll_read(cx, &mut room) {
+                Poll::Ready(Ok(())) if !room.filled().is_empty() => {
+                    with(|world| world.receive(self.node, self.session, room.filled()));
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl World {
+    /// Whether a node accepts connections; the task is woken when that changes.
+    fn is_listening(&mut self, node: u16, cx: &Context<'_>) -> bool {
+        self.sockets().station(node).acceptor = Some(cx.waker().clone());
+        self.node(node).is_up
+    }
+
+    fn admit(&mut self, node: u16, from: IpAddr) -> Option<SessionId> {
+        let sockets = self.sockets();
+        let client = *sockets.clients.get(&from)?;
+        let station = sockets.station(node);
+        let session = station.server.open_session();
+        station.callers.insert(
+            session,
+            Caller {
+                client,
+                outgoing: Vec::new(),
+                is_closed: false,
+                waker: None,
+            },
+        );
+        Some(session)
+    }
+
+    fn attend(&mut self, node: u16, session: SessionId, cx: &Context<'_>) -> Attention {
+        let until = self.node(node).paused_until;
+        let station = self.sockets().station(node);
+        let is_closing = station.server.is_closing(session);
+        let Some(caller) = station.callers.get_mut(&session) else {
+            return Attention::Gone;
+        };
+        if caller.is_closed || (is_closing && caller.outgoing.is_empty()) {
+            return Attention::Gone;
+        }
+        caller.waker = Some(cx.waker().clone());
+        if self.poll_time(until, cx).is_pending() {
+            return Attention::Later;
+        }
+        let caller = self.sockets().station(node).callers.get_mut(&session);
+        let outgoing = caller.map(|caller| std::mem::take(&mut caller.outgoing));
+        Attention::Speak(outgoing.unwrap_or_default())
+    }
+
+    fn dismiss(&mut self, node: u16, session: SessionId) -> Option<Caller> {
+        let station = self.sockets.as_mut()?.station(node);
+        station.server.close_session(session);
+        station.callers.remove(&session)
+    }
+}
