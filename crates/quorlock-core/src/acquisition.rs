@@ -149,7 +149,8 @@ pub struct Acquisition {
     is_postponed: bool,
     last_order: Order,
     last_because: Because,
-    /// When the first round began that failed since a quorum last answered.
+    /// When the first round began that failed since a quorum last answered. A round that was refused is one that a quorum
+    /// answered: it does not end as refused before that is known.
     failing_since: Option<Time>,
     /// Why the last round was lost.
     last_loss: Option<GiveUp>,

@@ -57,7 +57,8 @@ impl From<AcquireReply> for Answer {
 
 /// One attempt: ask the members, count the grants, hold them against the time that it took.
 ///
-/// The round ends as soon as it is won or cannot be won. What was asked and is still unanswered then belongs to the
+/// The round ends as soon as it is won, or cannot be won and it is known why: others are in the way, or too few members
+/// answer. What was asked and is still unanswered then belongs to the
 /// holder (a late grant counts) or must be released: silence is not refusal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Round {
@@ -283,6 +284,9 @@ impl Round {
         match self.tally.verdict() {
             Verdict::Won if now < self.terms.valid_until() => Outcome::Won,
             Verdict::Won => Outcome::Lost(Loss::TooSlow),
+            // 1 refuses, 2 is down, 3 has not answered: the round cannot be won, and what it says is up to 3. If 3 answers,
+            // the lock is another's and is waited for; if it hangs, a wait that took 1 for a quorum would have no end.
+            Verdict::Lost if self.is_undecided() => Outcome::Pending,
             Verdict::Lost => Outcome::Lost(self.loss()),
             Verdict::Pending if self.is_postponed() => Outcome::Lost(Loss::Postponed),
             Verdict::Pending if self.timed_out => Outcome::Lost(self.loss()),
@@ -331,6 +335,17 @@ impl Round {
         }
     }
 
+    /// Whether members that may still answer decide if others are in the way or too few answer.
+    fn is_undecided(&self) -> bool {
+        let mut groups = self.tally.members().groups();
+        let is_open = !self.timed_out && groups.any(|group| self.may_be_contended(&group));
+        let mut groups = self.tally.members().groups();
+        is_open
+            && self.other_mode().is_none()
+            && !self.is_denied()
+            && !groups.any(|group| self.is_contended(&group))
+    }
+
     /// Whether some group has no threshold without the members that waiting does not cure. One user without rights on one
     /// of five nodes is no reason to end a wait that the other four can end well.
     fn is_denied(&self) -> bool {
@@ -361,18 +376,22 @@ impl Round {
         Loss::Quarantined { until }
     }
 
-    /// Whether others are in the way: they hold so much that no threshold is left, or enough members answered, or still
-    /// may, and they disagree.
+    /// Whether others are in the way: they hold so much that no threshold is left, or enough members answered and they
+    /// disagree.
     fn is_contended(&self, group: &Group) -> bool {
         let refused = self.tally.count(group, Vote::Refused);
         let granted = self.tally.count(group, Vote::Granted);
-        let pending = match self.timed_out {
-            true => 0,
-            false => self.tally.count(group, Vote::Pending),
-        };
         let needed = group.threshold().needed();
         group.threshold().spare() < refused
-            || (0 < refused && granted < needed && needed <= granted + refused + pending)
+            || (0 < refused && granted < needed && needed <= granted + refused)
+    }
+
+    /// Whether a member refused, and enough members have answered if those answer that have not.
+    fn may_be_contended(&self, group: &Group) -> bool {
+        let refused = self.tally.count(group, Vote::Refused);
+        let answered = refused + self.tally.count(group, Vote::Granted);
+        let pending = self.tally.count(group, Vote::Pending);
+        0 < refused && group.threshold().needed() <= answered + pending
     }
 
     /// The threshold-th smallest of what is left of the claims in the way; a member that granted is free, and of one

@@ -40,10 +40,10 @@ fn a_majority_in_time_wins_before_the_rest_has_answered() {
     assert!(round.may_hold(ids[4]));
 }
 
-/// Two nodes are down and say so at once, and the first of the others refuses: the lock is held, and whoever wants
-/// it waits for it.
+/// Two nodes are down and say so at once, and the first of the others refuses: the round cannot be won. Whether the lock
+/// is waited for or too few nodes answer is what the last two say.
 #[test]
-fn a_refusal_beside_a_dead_minority_is_contention() {
+fn a_refusal_beside_a_dead_minority_is_contention_if_the_others_answer() {
     let mut round = round(&[Threshold::majority(5)], Order::Parallel);
     let ids = ask_all(&mut round, ms(0));
     for id in ids.iter().take(2) {
@@ -51,11 +51,39 @@ fn a_refusal_beside_a_dead_minority_is_contention() {
     }
     assert_eq!(round.outcome(ms(0)), Outcome::Pending);
     round.handle_answer(ms(1), ids[4], refused(9_000));
-    let outcome = round.outcome(ms(1));
+    assert_eq!(round.outcome(ms(1)), Outcome::Pending);
+    round.handle_answer(ms(2), ids[3], granted());
+    assert_eq!(round.outcome(ms(2)), Outcome::Pending);
+
+    let mut answered = round.clone();
+    answered.handle_answer(ms(3), ids[2], granted());
+    let outcome = answered.outcome(ms(3));
     assert!(
-        matches!(&outcome, Outcome::Lost(Loss::Refused { refused, .. }) if *refused == [ids[4]]),
+        matches!(&outcome, Outcome::Lost(Loss::Refused { refused, split: true, .. }) if *refused == [ids[4]]),
         "{outcome:?}"
     );
+
+    let mut failed = round.clone();
+    failed.handle_answer(ms(3), ids[2], Answer::Failed(Execution::Definite));
+    assert_eq!(failed.outcome(ms(3)), Outcome::Lost(Loss::NoQuorum));
+
+    round.handle_timeout(ms(500));
+    assert_eq!(round.outcome(ms(500)), Outcome::Lost(Loss::NoQuorum));
+}
+
+/// What is in the way for certain is not asked about any further.
+#[test]
+fn refusals_that_leave_no_threshold_end_a_round_at_once() {
+    let mut round = round(&[Threshold::majority(5)], Order::Parallel);
+    let ids = ask_all(&mut round, ms(0));
+    for id in &ids[..3] {
+        assert_eq!(round.outcome(ms(1)), Outcome::Pending);
+        round.handle_answer(ms(1), *id, refused(9_000));
+    }
+    assert!(matches!(
+        round.outcome(ms(1)),
+        Outcome::Lost(Loss::Refused { split: false, .. })
+    ));
 }
 
 #[test]
@@ -181,11 +209,11 @@ fn a_refused_round_says_when_a_threshold_will_be_free() {
     );
 }
 
-/// Three nodes: one is busy, one refuses for 77 ms, one has not answered. A waiter that took the silent one for held
-/// for ever would sleep far beyond the end of the claim.
+/// Three nodes, all of which are needed: one is busy, one refuses for 77 ms, one has not answered. A waiter that took the
+/// silent one for held for ever would sleep far beyond the end of the claim.
 #[test]
 fn a_member_that_did_not_answer_is_not_taken_for_held_for_ever() {
-    let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+    let mut round = round(&[Threshold::all(3)], Order::Parallel);
     let ids = ask_all(&mut round, ms(0));
     round.handle_answer(ms(1), ids[0], Answer::Failed(Execution::Definite));
     round.handle_answer(ms(1), ids[2], refused(77));

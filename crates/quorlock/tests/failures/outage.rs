@@ -6,7 +6,7 @@ use quorlock::transport::Cause;
 use quorlock::{AcquireError, EmbeddedNode, Guard, Locks, RetryPolicy};
 use tokio::time::{Instant, sleep};
 
-use crate::support::{at_once, client, millis, nodes, secs, settle};
+use crate::support::{at_once, client, foreign, millis, name, nodes, secs, settle, take_away};
 use crate::unreliable::{Fate, Unreliable};
 
 /// What an acquisition came to, and after how long.
@@ -73,6 +73,44 @@ async fn a_wait_without_a_bound_ends_after_thirty_seconds_without_a_quorum() {
     assert_no_quorum(outcome.unwrap(), "");
     assert!(secs(30) <= took && took <= secs(36), "{took:?}");
     drop(held);
+}
+
+/// Of three nodes one refuses, one is down and one accepts requests and never answers: one that answers is no quorum.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_beside_a_dead_node_and_a_silent_one_is_no_quorum() {
+    for wait in [None, Some(20), Some(90)] {
+        let nodes = nodes(3);
+        nodes[0].put(&name("a"), foreign(), None);
+        nodes[1].kill();
+        nodes[2].pause();
+        let mut lock = client(&nodes).lock("a");
+        if let Some(wait) = wait {
+            lock = lock.wait(secs(wait));
+        }
+        let wait = secs(wait.unwrap_or(30));
+        let ended = tokio::time::timeout(secs(200), timed(lock.acquire())).await;
+        let (outcome, took) = ended.unwrap_or_else(|_| panic!("no end of {wait:?}"));
+        assert_no_quorum(outcome, "");
+        assert!(wait <= took && took <= wait + secs(1), "{wait:?}: {took:?}");
+    }
+}
+
+/// The same with a node that is slow, and answers: the lock is another's, and is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_slow_node_that_answers_is_one_of_a_quorum() {
+    for latency in [100, 600].map(millis) {
+        let mut nodes = nodes(2);
+        nodes.push(EmbeddedNode::new().latency(latency));
+        nodes[0].put(&name("a"), foreign(), None);
+        nodes[1].kill();
+        let lock = client(&nodes).lock("a");
+        let waiting = tokio::spawn(async move { lock.acquire().await });
+        sleep(secs(200)).await;
+        assert!(!waiting.is_finished(), "{latency:?}");
+        take_away(&nodes[0], "a");
+        let guard = tokio::time::timeout(secs(20), waiting).await.unwrap();
+        assert!(guard.unwrap().unwrap().is_held());
+    }
 }
 
 /// A lock is waited for in vain by several of a process: each is told after its own time.
