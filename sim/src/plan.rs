@@ -427,13 +427,16 @@ impl Plan {
 
     /// For how long nodes may be quarantined after the last fault.
     fn quarantine(&self) -> Span {
-        let forgets = |fault: &Fault| {
+        let looks_new = |fault: &Fault| {
             matches!(
                 fault,
-                Fault::CrashNode { .. } | Fault::Flush { .. } | Fault::Failover { .. }
+                Fault::CrashNode { .. }
+                    | Fault::Flush { .. }
+                    | Fault::Failover { .. }
+                    | Fault::Backup { .. }
             )
         };
-        match self.node_trust() != NodeTrust::Unwatched && self.faults.iter().any(forgets) {
+        match self.node_trust() != NodeTrust::Unwatched && self.faults.iter().any(looks_new) {
             // A client that begins to watch later needs not wait for the whole of it again.
             true => self.longest_lease().plus(self.longest_lease()),
             false => Span::ZERO,

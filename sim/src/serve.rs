@@ -158,7 +158,7 @@ async fn act(
     tasks: &LocalSet,
 ) -> io::Result<()> {
     let (What::Begins(fault) | What::Ends(fault)) = what;
-    for at in words::nodes_of(fault) {
+    for at in fault.nodes().iter().copied() {
         let Some((node, port)) = nodes.get(usize::from(at)).zip(ports.get(usize::from(at))) else {
             continue;
         };

@@ -190,6 +190,10 @@ fn node_fault(nodes: u16) -> impl Strategy<Value = Fault> {
             }
         }),
         node().prop_map(|(at, _, node)| Fault::ForgetScripts { at, node }),
+        node().prop_map(|(at, _, node)| Fault::Backup {
+            at,
+            nodes: vec![node]
+        }),
         (node(), rate_ppm()).prop_map(|((at, _, node), rate_ppm)| Fault::NodeRate {
             at,
             node,

@@ -23,7 +23,7 @@ pub(super) struct Serve {
     #[arg(long, value_enum, default_value_t = Kept::Memory)]
     persistence: Kept,
     /// What goes wrong after the beginning, of node /N or of all: pause-node@5s..8s, crash-node@10s..12s/0, reset@3s,
-    /// flush@3s, forget-scripts@3s, server-error=loading@2s..4s, delay=20ms@1s..5s, node-step=30s@6s, node-rate=5000@6s.
+    /// flush@3s, forget-scripts@3s, backup@3s, server-error=loading@2s..4s, delay=20ms@1s..5s, node-step=30s@6s, node-rate=5000@6s.
     #[arg(long = "fault", value_name = "KIND[=VALUE]@FROM[..TO][/NODE]")]
     faults: Vec<FaultWords>,
     #[command(flatten)]

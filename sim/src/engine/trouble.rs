@@ -36,6 +36,12 @@ impl World {
             self.link_fault(fault, id, until);
         } else if fault.client().is_some() {
             return self.client_fault(fault, id, until);
+        } else if let Fault::Backup { nodes, .. } = fault {
+            for seat in nodes {
+                if self.back_up(self.primary(*seat)) {
+                    self.blame(usize::from(id));
+                }
+            }
         } else {
             self.node_fault(fault, id, until);
         }
@@ -115,7 +121,9 @@ impl World {
     }
 
     fn node_fault(&mut self, fault: &Fault, id: u16, until: u64) {
-        let Some(seat) = fault.node() else { return };
+        let Some(seat) = fault.node().copied() else {
+            return;
+        };
         let node = self.primary(seat);
         let now = self.now;
         match fault {

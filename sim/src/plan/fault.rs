@@ -293,6 +293,15 @@ pub enum Fault {
         /// How long the old primary goes on.
         rejoin_after: Span,
     },
+    /// Nodes are backed up by replication (`redis-cli --rdb`): each is followed by a replica that leaves when it has
+    /// everything. A node that has no other replica draws its `master_replid` anew, as if it had been restarted, and
+    /// loses nothing. A node with replicas has a backlog, and keeps it.
+    Backup {
+        /// When.
+        at: Span,
+        /// Nodes that are backed up.
+        nodes: Vec<u16>,
+    },
 }
 
 /// Which messages of a link.
@@ -382,7 +391,8 @@ impl Fault {
             | Fault::NodeRate { at, .. }
             | Fault::NodeStep { at, .. }
             | Fault::SlowReplication { at, .. }
-            | Fault::Failover { at, .. } => *at,
+            | Fault::Failover { at, .. }
+            | Fault::Backup { at, .. } => *at,
         }
     }
 
@@ -463,8 +473,20 @@ impl Fault {
         }
     }
 
+    /// Nodes that it is a fault of, by themselves or by their links.
+    pub(crate) fn nodes(&self) -> &[u16] {
+        match self {
+            Fault::Backup { nodes, .. } => nodes,
+            _ => match (self.links(), self.node()) {
+                (Some((_, nodes, _)), _) => nodes,
+                (None, Some(node)) => std::slice::from_ref(node),
+                (None, None) => &[],
+            },
+        }
+    }
+
     /// The one node it is a fault of.
-    pub(crate) fn node(&self) -> Option<u16> {
+    pub(crate) fn node(&self) -> Option<&u16> {
         match self {
             Fault::PauseNode { node, .. }
             | Fault::CrashNode { node, .. }
@@ -475,7 +497,7 @@ impl Fault {
             | Fault::NodeRate { node, .. }
             | Fault::NodeStep { node, .. }
             | Fault::SlowReplication { node, .. }
-            | Fault::Failover { node, .. } => Some(*node),
+            | Fault::Failover { node, .. } => Some(node),
             _ => None,
         }
     }

@@ -226,12 +226,11 @@ fn check_fault(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
             format!("it ends at {end}, beyond the run ({})", plan.duration),
         ));
     }
-    if let Some((clients, nodes, _)) = fault.links() {
+    if let Some((clients, ..)) = fault.links() {
         clients.iter().copied().try_for_each(client)?;
-        nodes.iter().copied().try_for_each(node)?;
     }
     fault.client().map_or(Ok(()), client)?;
-    fault.node().map_or(Ok(()), node)?;
+    fault.nodes().iter().copied().try_for_each(node)?;
     match fault {
         Fault::Loss { of_million, .. } | Fault::Duplicate { of_million, .. }
             if 1_000_000 < *of_million =>

@@ -87,6 +87,7 @@ impl Faults {
     fn allows(&self, kind: Kind, plan: &Plan) -> bool {
         let is_possible = match kind {
             Kind::SlowReplication | Kind::Failover => 0 < plan.nodes.replicas,
+            Kind::Backup => plan.nodes.replicas == 0,
             _ => true,
         };
         is_possible

@@ -155,6 +155,11 @@ impl Node {
             Fault::Reset { .. } => self.close_all(),
             Fault::Flush { .. } => self.server.flush(),
             Fault::ForgetScripts { .. } => self.server.forget_scripts(),
+            Fault::Backup { .. } => {
+                self.server.free_backlog();
+                self.server.set_replicas(1);
+                self.server.set_replicas(0);
+            }
             Fault::ServerError { error, .. } => {
                 self.troubles.push(*error);
                 self.tell_of_trouble();

@@ -14,7 +14,7 @@ pub struct FaultWords {
 
 /// Which kinds there are, for whoever wrote another.
 const KNOWN: &str = "pause-node@5s..8s, crash-node@10s..12s, reset@3s, flush@3s, forget-scripts@3s, \
-     server-error=loading@2s..4s (or read-only, out-of-memory, busy), delay=20ms@1s..5s, node-step=30s@6s (or -30s), \
+     backup@3s, server-error=loading@2s..4s (or read-only, out-of-memory, busy), delay=20ms@1s..5s, node-step=30s@6s (or -30s), \
      node-rate=5000@6s (in ppm)";
 
 impl FaultWords {
@@ -113,6 +113,10 @@ impl Words<'_> {
                 at: self.once()?,
                 node,
             },
+            Some(Kind::Backup) => Fault::Backup {
+                at: self.once()?,
+                nodes: Vec::new(),
+            },
             Some(Kind::ServerError) => Fault::ServerError {
                 at,
                 lasts: self.lasts()?,
@@ -197,18 +201,12 @@ fn with_node(fault: &Fault, to: u16) -> Fault {
         | Fault::ServerError { node, .. }
         | Fault::NodeStep { node, .. }
         | Fault::NodeRate { node, .. } => *node = to,
-        Fault::Delay { nodes, .. } | Fault::Reset { nodes, .. } => *nodes = vec![to],
+        Fault::Delay { nodes, .. } | Fault::Reset { nodes, .. } | Fault::Backup { nodes, .. } => {
+            *nodes = vec![to];
+        }
         _ => {}
     }
     fault
-}
-
-/// Which nodes a fault is one of.
-pub(super) fn nodes_of(fault: &Fault) -> Vec<u16> {
-    match fault.links() {
-        Some((_, nodes, _)) => nodes.to_vec(),
-        None => fault.node().into_iter().collect(),
-    }
 }
 
 #[cfg(test)]
@@ -248,6 +246,10 @@ mod tests {
         assert_eq!(
             told("reset@3s/1", 2),
             ["3s: connections are reset, requests under way are lost, between clients and node 1"]
+        );
+        assert_eq!(
+            told("backup@3s", 2),
+            ["3s: backup of node 0", "3s: backup of node 1"]
         );
         assert_eq!(
             told("node-rate=+5000@0s", 1),

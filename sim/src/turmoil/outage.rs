@@ -129,6 +129,14 @@ impl World {
         self.sockets().station(node).server.set_replicas(replicas);
     }
 
+    /// A first replica comes and leaves. Backups are nights apart: the backlog of the one before has been freed since.
+    pub(crate) fn back_up_station(&mut self, node: u16) {
+        let server = &mut self.sockets().station(node).server;
+        server.free_backlog();
+        server.set_replicas(1);
+        server.set_replicas(0);
+    }
+
     /// A server becomes a replica of another one, with all that it has.
     pub(crate) fn follow_station(&mut self, primary: u16, replica: u16) {
         let stations = &mut self.sockets().stations;

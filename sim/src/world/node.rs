@@ -352,6 +352,21 @@ impl World {
         }
     }
 
+    /// A replica follows a node, reads all of it and leaves. Returns whether the node goes by another identity since.
+    pub(crate) fn back_up(&mut self, id: u16) -> bool {
+        // Only a first replica begins another history. A node that has replicas has a backlog, and keeps it for an hour
+        // after the last one left: longer than runs last.
+        if !self.node(id).is_up || 0 < self.plan.nodes.replicas {
+            return false;
+        }
+        let process = self.next_process(id);
+        self.node(id).keys.set_process(process);
+        if self.sockets.is_some() {
+            self.back_up_station(id);
+        }
+        true
+    }
+
     /// A replica takes the place of its primary; the old one goes on until it rejoins.
     pub(crate) fn promote(
         &mut self,

@@ -33,11 +33,12 @@ pub enum Kind {
     NodeStep,
     SlowReplication,
     Failover,
+    Backup,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 24] = [
+    pub const ALL: [Kind; 25] = [
         Kind::Cut,
         Kind::Loss,
         Kind::Delay,
@@ -62,6 +63,7 @@ impl Kind {
         Kind::NodeStep,
         Kind::SlowReplication,
         Kind::Failover,
+        Kind::Backup,
     ];
 
     /// Its name.
@@ -92,6 +94,7 @@ impl Kind {
             Kind::NodeStep => "node-step",
             Kind::SlowReplication => "slow-replication",
             Kind::Failover => "failover",
+            Kind::Backup => "backup",
         }
     }
 }
@@ -125,6 +128,7 @@ impl Fault {
             Fault::NodeStep { .. } => Kind::NodeStep,
             Fault::SlowReplication { .. } => Kind::SlowReplication,
             Fault::Failover { .. } => Kind::Failover,
+            Fault::Backup { .. } => Kind::Backup,
         }
     }
 }

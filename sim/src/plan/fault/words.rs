@@ -14,8 +14,11 @@ impl fmt::Display for Fault {
         if let Some(client) = self.client() {
             return self.of_client(f, client);
         }
+        if let Fault::Backup { nodes, .. } = self {
+            return write!(f, "backup of {}", List("node", nodes));
+        }
         match self.node() {
-            Some(node) => self.of_node(f, node),
+            Some(node) => self.of_node(f, *node),
             None => f.write_str(self.kind().name()),
         }
     }

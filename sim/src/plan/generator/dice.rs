@@ -100,6 +100,10 @@ impl Dice<'_> {
             | Kind::Cancel
             | Kind::ClientRate
             | Kind::ClientStep => self.client_fault(kind, at, lasts),
+            Kind::Backup => Fault::Backup {
+                at,
+                nodes: self.nodes(),
+            },
             _ => self.node_fault(kind, at, lasts),
         }
     }

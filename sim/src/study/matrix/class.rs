@@ -77,6 +77,7 @@ const EVERYTHING: Class = Class {
         Kind::ForgetScripts,
         Kind::NodeRate,
         Kind::NodeStep,
+        Kind::Backup,
     ],
     bounds: Bounds::Beyond,
     persistence: Persistence::EveryWrite,
