@@ -1,34 +1,42 @@
 //! One run, from beginning to end.
 
-pub(crate) mod executor;
-mod stop;
-pub(crate) mod trouble;
+mod calls;
+mod clients;
+mod connections;
+mod executor;
+mod nodes;
+mod record;
+mod replication;
+mod statements;
+pub(crate) mod stop;
+mod subscriptions;
+mod timers;
+mod trouble;
 mod turn;
-
-pub(crate) use stop::{Stop, go_on_without};
+mod writes;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use crate::client::context::Context;
-use crate::engine::executor::{Part, Task, forget_ready, is_anything_ready, make_ready, run_ready};
+use crate::engine::executor::run_ready;
 use crate::engine::trouble::Aftermath;
 use crate::history::{History, Leftover};
 use crate::plan::fault::Fault;
 use crate::plan::time::Span;
 use crate::plan::{Lane, Plan};
-use crate::seam::store::Store;
 use crate::turmoil::{Network, STEP, Sockets};
-use crate::world::client::ClientState;
+use crate::world::client::{ClientState, Who};
 use crate::world::event::What;
 use crate::world::link::Link;
 use crate::world::node::{NodeState, Role};
+use crate::world::store::Store;
 use crate::world::subscription::Tell;
+use crate::world::task::{Part, Task, forget_ready, is_anything_ready, make_ready};
 use crate::world::{Counters, World, with};
 
-/// What a client does, from its start to its end.
-pub(crate) type Main<'a> = dyn Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'a;
+/// What a process of a client does, from its start to its end.
+pub(crate) type Main<'a> = dyn Fn(Who) -> Pin<Box<dyn Future<Output = ()>>> + 'a;
 
 /// What is left of a run.
 #[derive(Debug)]
@@ -89,8 +97,7 @@ pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
 /// Starts a client: as a user would, outside the world.
 fn start(client: u16, main: &Main<'_>) {
     let who = with(|world| world.boot(client));
-    let plan = with(|world| Rc::clone(&world.plan));
-    let work = main(Context::new(who, &plan));
+    let work = main(who);
     with(|world| world.spawn(who, Part::Main, work));
 }
 
@@ -125,7 +132,7 @@ enum Next {
 
 impl World {
     fn begin(&mut self, plan: &Rc<Plan>) {
-        executor::forget_ready();
+        forget_ready();
         self.run = self.run.wrapping_add(1);
         self.now = 0;
         self.plan = Rc::clone(plan);

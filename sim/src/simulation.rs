@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::checker::{Violation, check};
 use crate::client::context::Context;
 use crate::client::workload;
-use crate::engine::{self, Main};
+use crate::engine;
 use crate::history::History;
 use crate::history::recording::Recording;
 use crate::plan::Plan;
@@ -67,8 +67,8 @@ pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
     )
 }
 
-fn run_with(plan: &Rc<Plan>, main: &Main<'_>) -> Run {
-    let ended = engine::run(plan, main);
+fn run_with(plan: &Rc<Plan>, main: &dyn Fn(Context) -> Pin<Box<dyn Future<Output = ()>>>) -> Run {
+    let ended = engine::run(plan, &|who| main(Context::new(who, plan)));
     let verdict = match check(&ended.history, &plan.not_demanded) {
         Some(violation) => Verdict::Violated(violation),
         None if ended.history.holds == 0 => Verdict::Vacuous,

@@ -12,18 +12,20 @@ pub(crate) mod link;
 pub(crate) mod node;
 pub(crate) mod replication;
 pub(crate) mod slab;
+pub(crate) mod specification;
 pub(crate) mod statement;
+pub(crate) mod stop;
+pub(crate) mod store;
 pub(crate) mod subscription;
+pub(crate) mod task;
+pub(crate) mod timer;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::engine::executor::Task;
 use crate::history::History;
 use crate::history::recording::Recording;
 use crate::plan::Plan;
-use crate::seam::runtime::Alarm;
-use crate::seam::store::{Store, Write};
 use crate::turmoil::Sockets;
 use crate::world::call::{Call, Replied};
 use crate::world::client::{ClientState, Who};
@@ -33,7 +35,10 @@ use crate::world::node::NodeState;
 use crate::world::replication::Waiting;
 use crate::world::slab::Slab;
 use crate::world::statement::Statements;
+use crate::world::store::{Store, Write};
 use crate::world::subscription::Subscribed;
+use crate::world::task::Task;
+use crate::world::timer::Alarm;
 
 thread_local! {
     static WORLD: RefCell<World> = RefCell::new(World::default());

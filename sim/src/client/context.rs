@@ -17,7 +17,6 @@ pub use record::{Cancelled, Fencing, Held};
 pub use section::Section;
 
 use crate::client::subject::Subject;
-use crate::engine::Stop;
 use crate::model;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::Span;
@@ -25,6 +24,7 @@ use crate::plan::{LockKind, Plan};
 use crate::seam::runtime::{SimRuntime, SimTimer};
 use crate::seam::transport::SimTransport;
 use crate::world::client::Who;
+use crate::world::stop::Stop;
 use crate::world::with;
 
 /// One client process of a simulation: its locks, its clock, its randomness, the store, and the marks by which the

@@ -4,43 +4,24 @@
 //! the middle of a step: what others do meanwhile has happened when it goes on, and replies have come, but the reading
 //! is the one from before.
 
-use std::time::Duration;
-
 use super::{Next, resume};
 use crate::engine::executor::run_ready;
 use crate::world::client::Who;
 use crate::world::event::What;
+use crate::world::stop::Stop;
 use crate::world::{World, with};
-
-/// A stop that is due.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stop {
-    /// How many readings are left.
-    left: u32,
-    lasts: u64,
-}
-
-impl Stop {
-    /// At the `nth` reading from now on, from 1.
-    pub(crate) fn new(nth: u32, lasts: Duration) -> Self {
-        Stop {
-            left: nth.max(1),
-            lasts: u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX),
-        }
-    }
-}
 
 impl World {
     /// The clock is read: whether the process is to be stopped now, and for how long.
     pub(crate) fn count_towards_stop(&mut self, who: Who) -> Option<u64> {
         let client = self.clients.get_mut(usize::from(who.client))?;
         let stop = client.stop.as_mut()?;
-        stop.left = stop.left.saturating_sub(1);
+        let is_due = stop.count();
         // One at a time: what is stopped inside another stop would go on only after that.
-        if 0 < stop.left || self.is_stopped || client.process != Some(who) {
+        if !is_due || self.is_stopped || client.process != Some(who) {
             return None;
         }
-        client.stop.take().map(|stop| stop.lasts)
+        client.stop.take().map(Stop::lasts)
     }
 }
 

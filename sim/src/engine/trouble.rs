@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::engine::executor::Task;
 use crate::plan::fault::{Direction, Fault, ServerError};
 use crate::world::World;
 use crate::world::client::Counted;
 use crate::world::event::What;
 use crate::world::link::{FaultId, Trouble};
+use crate::world::task::Task;
 
 /// What has to be done once the world is not borrowed.
 #[derive(Debug)]

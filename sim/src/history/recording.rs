@@ -6,12 +6,9 @@ mod message;
 
 use std::collections::BTreeMap;
 
-use quorlock::transport::{Held, Ttl};
 use quorlock::{Name, OwnerId};
 
 use crate::history::{NameId, Process};
-use crate::world::World;
-use crate::world::node::{NodeState, Role};
 
 pub use message::{Message, Sort};
 
@@ -26,13 +23,13 @@ pub struct Recording {
     pub states: Vec<State>,
     /// Of each clock that was ever wrong: when it showed how much too much, in nanoseconds.
     pub clocks: BTreeMap<Clock, Vec<(u64, i64)>>,
-    owners: BTreeMap<OwnerId, Process>,
-    names: Vec<Name>,
+    pub(crate) owners: BTreeMap<OwnerId, Process>,
+    pub(crate) names: Vec<Name>,
     /// Of a place the claims that stand: several, where several read.
-    open_claims: BTreeMap<(u16, NameId), Vec<usize>>,
-    open_states: BTreeMap<Place, usize>,
+    pub(crate) open_claims: BTreeMap<(u16, NameId), Vec<usize>>,
+    pub(crate) open_states: BTreeMap<Place, usize>,
     /// What the monotonic clock of each client showed at the beginning.
-    uptimes: Vec<u64>,
+    pub(crate) uptimes: Vec<u64>,
 }
 
 /// A client or a node, each from 0.
@@ -68,9 +65,9 @@ pub struct Claim {
     /// Until when; `u64::MAX` if it stood at the end.
     pub until: u64,
     /// Which round of its client made it.
-    identity: Option<OwnerId>,
+    pub(crate) identity: Option<OwnerId>,
     /// When it would expire, as the node's clock runs now.
-    expires: u64,
+    pub(crate) expires: u64,
 }
 
 /// A process that was not at work.
@@ -100,7 +97,12 @@ const FINE: u64 = 200_000;
 
 impl Recording {
     /// Ends the claims of a place that stand no more.
-    fn end_claims(&mut self, place: (u16, NameId), at: u64, standing: &[(Option<OwnerId>, u64)]) {
+    pub(crate) fn end_claims(
+        &mut self,
+        place: (u16, NameId),
+        at: u64,
+        standing: &[(Option<OwnerId>, u64)],
+    ) {
         let Some(open) = self.open_claims.get_mut(&place) else {
             return;
         };
@@ -116,7 +118,7 @@ impl Recording {
         });
     }
 
-    fn state(&mut self, place: Place, status: Option<Status>, at: u64) {
+    pub(crate) fn state(&mut self, place: Place, status: Option<Status>, at: u64) {
         let open = self.open_states.get(&place).copied();
         let known = open.and_then(|index| self.states.get_mut(index));
         if known.as_ref().map(|state| state.status) == status {
@@ -137,7 +139,7 @@ impl Recording {
         }
     }
 
-    fn clock(&mut self, clock: Clock, at: u64, right: u64, shown: u64) {
+    pub(crate) fn clock(&mut self, clock: Clock, at: u64, right: u64, shown: u64) {
         let ahead = shown.cast_signed().wrapping_sub(right.cast_signed());
         match self.clocks.get_mut(&clock) {
             None if ahead == 0 => {}
@@ -151,124 +153,6 @@ impl Recording {
                     points.push((at, ahead));
                 }
             }
-        }
-    }
-}
-
-impl World {
-    /// Records how everything stands after an event.
-    pub(crate) fn record(&mut self) {
-        let Some(mut recording) = self.recording.take() else {
-            return;
-        };
-        for name in self.history.names.iter().skip(recording.names.len()) {
-            if let Ok(name) = Name::new(name) {
-                recording.names.push(name);
-            }
-        }
-        for node in 0..self.nodes.len() {
-            self.catch_up(u16::try_from(node).unwrap_or(u16::MAX));
-        }
-        self.record_nodes(&mut recording);
-        self.record_clients(&mut recording);
-        self.recording = Some(recording);
-    }
-
-    fn record_nodes(&self, recording: &mut Recording) {
-        let now = self.now;
-        let right = crate::world::client::right_wall_clock().read(now);
-        for (node, id) in self.nodes.iter().zip(0u16..) {
-            let status = match node.role {
-                _ if !node.is_up => Some(Status::Down),
-                _ if now < node.paused_until => Some(Status::Paused),
-                Role::ReplicaOf(_) => Some(Status::Replica),
-                Role::Primary => None,
-            };
-            recording.state(Place::Node(id), status, now);
-            recording.clock(Clock::Node(id), now, right, node.clock.read(now));
-            let names: Vec<_> = recording.names.iter().cloned().zip(0u16..).collect();
-            for (name, index) in names {
-                let standing = self.standing(node, &name);
-                self.record_claims(recording, (id, NameId(index)), &standing);
-            }
-        }
-    }
-
-    /// Who has a claim under a name of a node, and until when as the node's clock runs now.
-    fn standing(&self, node: &NodeState, name: &Name) -> Vec<(Option<OwnerId>, u64)> {
-        let now = self.now;
-        let wall = node.wall(now);
-        let expires = |ttl| match ttl {
-            // A key is there in the whole of its last millisecond.
-            Ttl::Millis(millis) => {
-                let last = wall.0.saturating_add(millis);
-                let next = last.saturating_add(1).saturating_mul(1_000_000);
-                node.clock.when(now, next)
-            }
-            Ttl::Unbounded => u64::MAX,
-        };
-        match node.keys.held(wall, name) {
-            None => Vec::new(),
-            Some((Held::Plain { owner, .. }, ttl)) => vec![(Some(owner), expires(ttl))],
-            Some((Held::ReadWrite(held), ttl)) => {
-                let readers = node.keys.readers(wall, name).into_iter();
-                let readers = readers.map(|(owner, _, ttl)| (Some(owner), expires(ttl)));
-                let writer = held.writer.map(|(owner, _)| (Some(owner), expires(ttl)));
-                writer.into_iter().chain(readers).collect()
-            }
-            Some((Held::NotALock, ttl)) => vec![(None, expires(ttl))],
-        }
-    }
-
-    fn record_claims(
-        &self,
-        recording: &mut Recording,
-        place: (u16, NameId),
-        standing: &[(Option<OwnerId>, u64)],
-    ) {
-        let now = self.now;
-        recording.end_claims(place, now, standing);
-        for (identity, expires) in standing.iter().copied() {
-            let open = recording.open_claims.entry(place).or_default();
-            let known = open.iter().copied().find(|index| {
-                let claim = recording.claims.get(*index);
-                claim.is_some_and(|claim| claim.identity == identity)
-            });
-            if let Some(claim) = known.and_then(|index| recording.claims.get_mut(index)) {
-                claim.expires = expires;
-                continue;
-            }
-            open.push(recording.claims.len());
-            let owner = identity.and_then(|owner| recording.owners.get(&owner).copied());
-            recording.claims.push(Claim {
-                node: place.0,
-                name: place.1,
-                owner,
-                from: now,
-                until: u64::MAX,
-                identity,
-                expires,
-            });
-        }
-    }
-
-    fn record_clients(&self, recording: &mut Recording) {
-        let now = self.now;
-        let right = crate::world::client::right_wall_clock().read(now);
-        for (client, id) in self.clients.iter().zip(0u16..) {
-            let status = match client.process.is_some() {
-                false => Some(Status::Down),
-                true if now < client.paused_until => Some(Status::Paused),
-                true => None,
-            };
-            recording.state(Place::Client(id), status, now);
-            recording.clock(Clock::Wall(id), now, right, client.wall.read(now));
-            let shown = client.monotonic.read(now);
-            if recording.uptimes.len() == usize::from(id) {
-                recording.uptimes.push(shown.saturating_sub(now));
-            }
-            let uptime = recording.uptimes.get(usize::from(id)).copied().unwrap_or(0);
-            recording.clock(Clock::Monotonic(id), now, uptime + now, shown);
         }
     }
 }

@@ -14,11 +14,11 @@ use quorlock_core::message::Acquire;
 use quorlock_core::owner::ClientId;
 
 use super::layout::Member;
-use crate::engine::executor::Part;
 use crate::plan::Plan;
 use crate::plan::variant::Flaw;
 use crate::seam::runtime::SimRuntime;
 use crate::world::client::Who;
+use crate::world::task::Part;
 use crate::world::with;
 
 /// How long counters are kept: for longer than any run.

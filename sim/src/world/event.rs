@@ -5,12 +5,12 @@ use std::collections::BinaryHeap;
 
 use quorlock::transport::Wake;
 
-use crate::seam::runtime::Alarm;
-use crate::seam::store::Write;
 use crate::world::call::{Call, Replied};
 use crate::world::replication::Waiting;
 use crate::world::slab::Key;
+use crate::world::store::Write;
 use crate::world::subscription::Subscribed;
+use crate::world::timer::Alarm;
 
 /// What happens.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quorlock::transport::Request;
-use quorlock::{Name, OwnerId};
-
-use crate::history::{Process, Shrunk};
-use crate::world::World;
+use quorlock::OwnerId;
 
 /// The lease in milliseconds that was stated under each number of an owner. The claims of one hold have the numbers in
 /// common, on all nodes.
@@ -20,7 +16,12 @@ impl Statements {
 
     /// Notes a request. If its lease is out of order: the two requests, each with number and lease, the one with the
     /// smaller number first.
-    fn note(&mut self, owner: OwnerId, number: u64, lease: u64) -> Option<[(u64, u64); 2]> {
+    pub(crate) fn note(
+        &mut self,
+        owner: OwnerId,
+        number: u64,
+        lease: u64,
+    ) -> Option<[(u64, u64); 2]> {
         let this = (number, lease);
         let before = self.0.range((owner, 0)..(owner, number)).next_back();
         let before = before.map(|((_, number), lease)| (*number, *lease));
@@ -36,49 +37,6 @@ impl Statements {
         // A number is given to one statement.
         let other = same.filter(|same| *same != lease)?;
         Some([(number, other), this])
-    }
-}
-
-impl World {
-    /// A node executes a request.
-    pub(crate) fn note_statements(&mut self, by: Process, request: &Request) {
-        match request {
-            Request::Acquire(ask) => {
-                if let Some(keep) = ask.keep {
-                    self.note_statement(by, &ask.name, ask.owner, keep.number, ask.lease.millis());
-                }
-            }
-            Request::Renew(ask) => {
-                for claim in &ask.claims {
-                    if let Some(keep) = claim.keep {
-                        let lease = claim.lease.millis();
-                        self.note_statement(by, &claim.name, claim.owner, keep.number, lease);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn note_statement(
-        &mut self,
-        by: Process,
-        name: &Name,
-        owner: OwnerId,
-        number: u64,
-        lease: u64,
-    ) {
-        if let Some([before, after]) = self.statements.note(owner, number, lease) {
-            let name = self.history.name(name.as_str());
-            let at = self.now;
-            self.history.shrunk.push(Shrunk {
-                at,
-                name,
-                by,
-                before,
-                after,
-            });
-        }
     }
 }
 

@@ -7,7 +7,8 @@ use quorlock::{AcquireError, ConfirmError, ReleaseError};
 use super::Context;
 use crate::client::subject::{Guard, Hold, Subject};
 use crate::history::{Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome};
-use crate::seam::store::{Asked, Writing};
+use crate::seam::store::Writing;
+use crate::world::store::Asked;
 use crate::world::with;
 
 /// A fault of the plan dropped the future.

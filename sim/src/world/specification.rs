@@ -1,9 +1,10 @@
-//! What nodes do otherwise, where the fault lies in the script.
+//! What a node does with a request: as the specification says, or otherwise where the fault lies in the script.
+
+mod modes;
 
 use quorlock::WallMillis;
 use quorlock::transport::{AcquireReply, Applied, Held, Node, Reply, Request};
 
-use super::modes;
 use crate::plan::variant::{Flaw, Variant};
 
 /// Executes a request as the node of this variant does.

@@ -1,6 +1,6 @@
 //! Connections: how they come about and end, and what becomes of the calls on them.
 
-use super::Sent;
+use super::calls::Sent;
 use crate::plan::fault::InFlight;
 use crate::world::World;
 use crate::world::event::What;

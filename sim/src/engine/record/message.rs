@@ -1,0 +1,164 @@
+//! What messages say.
+
+use quorlock::transport::{
+    AcquireReply, Act, Freshness, ReleaseReply, RenewReply, Reply, Request, Ripeness, Shown,
+    ShownMarker, Ttl, Wake,
+};
+
+use crate::history::Process;
+use crate::history::recording::{Message, Recording, Sort};
+use crate::world::World;
+use crate::world::call::Answer;
+use crate::world::link::Passage;
+
+impl World {
+    /// Records a message, if this run is recorded.
+    pub(crate) fn record_request(
+        &mut self,
+        process: Process,
+        node: u16,
+        sent: u64,
+        passage: Passage,
+        request: &Request,
+    ) {
+        let Some(recording) = &mut self.recording else {
+            return;
+        };
+        for owner in owners(request) {
+            recording.owners.insert(owner, process);
+        }
+        let ends = (process.client, node);
+        recording.passes(ends, Sort::Request, sent, passage, &asked(request));
+    }
+
+    /// The same for an answer.
+    pub(crate) fn record_answer(&mut self, ends: (u16, u16), passage: Passage, answer: &Answer) {
+        let now = self.now;
+        if let Some(recording) = &mut self.recording {
+            let (sort, text) = answered(answer);
+            recording.passes(ends, sort, now, passage, &text);
+        }
+    }
+}
+
+impl Recording {
+    /// Records what a node published.
+    pub(crate) fn wake(&mut self, ends: (u16, u16), sent: u64, passage: Passage, wake: Wake) {
+        let text = match wake {
+            Wake::Unlocked => "it is free",
+            Wake::ReadersMayEnter => "readers may enter",
+        };
+        self.passes(ends, Sort::Wake, sent, passage, text);
+    }
+
+    fn passes(
+        &mut self,
+        (client, node): (u16, u16),
+        sort: Sort,
+        sent: u64,
+        passage: Passage,
+        text: &str,
+    ) {
+        let mut push = |arrives, text: &str| {
+            self.messages.push(Message {
+                client,
+                node,
+                sort,
+                sent,
+                arrives,
+                text: text.to_owned(),
+            });
+        };
+        match passage {
+            Passage::Never => push(None, text),
+            Passage::Once(at) => push(Some(at), text),
+            Passage::Twice(first, second) => {
+                push(Some(first), text);
+                push(Some(second), &format!("{text} (again)"));
+            }
+        }
+    }
+}
+
+/// Whose claims a request may make.
+fn owners(request: &Request) -> Vec<quorlock::OwnerId> {
+    match request {
+        Request::Acquire(acquire) => vec![acquire.owner],
+        Request::Renew(renew) => renew.claims.iter().map(|claim| claim.owner).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn asked(request: &Request) -> String {
+    match request {
+        Request::Acquire(acquire) => {
+            let lease = acquire.lease.millis();
+            format!("acquire {} for {lease} ms", acquire.name)
+        }
+        Request::Renew(renew) => {
+            let names: Vec<String> = renew.claims.iter().map(|c| c.name.to_string()).collect();
+            format!("renew {}", names.join(", "))
+        }
+        Request::Release(release) if release.count == 0 => format!("release {}", release.name),
+        Request::Release(release) => format!("{} holds of {}", release.count, release.name),
+        Request::Inspect(inspect) => format!("inspect {}", inspect.name),
+        Request::ForceRelease(force) => format!("free {} by force", force.name),
+        Request::Probe(check) => match check.act {
+            Act::Ripen(_) => "you were watched for long enough".to_owned(),
+            _ => "which process are you?".to_owned(),
+        },
+    }
+}
+
+/// What is to be known of a node whose votes do not count.
+fn marker(shown: &Shown) -> &'static str {
+    match shown.marker {
+        ShownMarker::Own(_, Ripeness::Ripe) => "",
+        ShownMarker::Own(_, Ripeness::Unripe) => "; it is being watched",
+        ShownMarker::Anothers => "; it was restarted",
+        ShownMarker::Missing => "; it has no marker",
+    }
+}
+
+fn acquired(reply: &AcquireReply) -> (Sort, String) {
+    match reply {
+        AcquireReply::Granted { freshness, token } => {
+            let how = match freshness {
+                Freshness::Anew => "granted",
+                Freshness::AlreadyYours => "already yours",
+            };
+            (Sort::Yes, format!("{how}, token {}", token.0))
+        }
+        AcquireReply::Refused { ttl, .. } => {
+            let left = match ttl {
+                Ttl::Millis(millis) => format!("{millis} ms left"),
+                Ttl::Unbounded => "for ever".to_owned(),
+            };
+            (Sort::No, format!("refused: held by another, {left}"))
+        }
+        other => (Sort::Yes, format!("{other:?}")),
+    }
+}
+
+fn answered(answer: &Answer) -> (Sort, String) {
+    match answer {
+        Ok(Reply::Acquire(reply)) => acquired(reply),
+        Ok(Reply::Checked(reply, shown)) => {
+            let (sort, text) = acquired(reply);
+            (sort, format!("{text}{}", marker(shown)))
+        }
+        Ok(Reply::Probe(shown)) => (Sort::Yes, format!("answered{}", marker(shown))),
+        Ok(Reply::Renew(replies)) => {
+            let is_good = |r: &RenewReply| matches!(r, RenewReply::AlreadyYours { .. });
+            if replies.iter().all(is_good) {
+                (Sort::Yes, "renewed".to_owned())
+            } else {
+                (Sort::No, "not yours".to_owned())
+            }
+        }
+        Ok(Reply::Release(ReleaseReply::NotYours)) => (Sort::No, "not yours".to_owned()),
+        Ok(Reply::Release(_)) => (Sort::Yes, "released".to_owned()),
+        Ok(other) => (Sort::Yes, format!("{other:?}")),
+        Err(error) => (Sort::No, format!("{:?}", error.cause)),
+    }
+}
