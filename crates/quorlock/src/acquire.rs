@@ -49,7 +49,7 @@ struct Place {
 impl Acquiring {
     pub(crate) fn new(client: Arc<Client>, wanted: Wanted, waits: Waits) -> Self {
         Acquiring {
-            began: telemetry::begin(&client),
+            began: telemetry::begin(|| client.now()),
             client,
             wanted,
             waits,
@@ -242,8 +242,9 @@ impl Future for Acquiring {
                 Step::Wait => return Poll::Pending,
                 Step::End(result) => {
                     this.leave();
-                    let told = result.as_deref();
-                    telemetry::acquired(&this.client, this.began, &this.wanted.layout, told);
+                    let told = result.as_ref().map(|hold| (hold.owner, hold.token(0)));
+                    let now = || this.client.now();
+                    telemetry::acquired(this.began, now, &*this.wanted.layout, told);
                     return Poll::Ready(result);
                 }
             }

@@ -351,7 +351,7 @@ impl Attempt {
         self.disagreement = (loss == Loss::Denied)
             .then(|| running.disagreement(&self.wanted.layout))
             .flatten();
-        telemetry::round_lost(&self.wanted.layout, &loss, &problems);
+        telemetry::round_lost(&*self.wanted.layout, &loss, &problems);
         if loss != Loss::Postponed {
             // What the first member says alone is no news of the others.
             self.problems = problems;
@@ -549,7 +549,7 @@ impl Running {
                         self.tokens = Some(tokens);
                         return Outcome::Won;
                     }
-                    telemetry::raised(&wanted.layout);
+                    telemetry::raised(&*wanted.layout);
                     self.raise = Some(Raise::new(now, tokens, wanted));
                 }
                 Outcome::Pending if self.round.has_more_to_ask() => {}

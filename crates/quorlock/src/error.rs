@@ -8,8 +8,7 @@ use quorlock_core::message::Mode;
 use quorlock_core::name::NameError;
 use quorlock_core::renewal::Lost;
 use quorlock_core::transport::TransportError;
-
-use crate::trust::Quarantine;
+use quorlock_core::trust::Why;
 
 /// What one node had to say.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +28,27 @@ impl fmt::Display for NodeReport {
             (Some(error), _) => write!(f, "{}: {error}", self.address),
             (None, Some(quarantine)) => write!(f, "{}: {quarantine}", self.address),
             (None, None) => write!(f, "{}: no answer in time", self.address),
+        }
+    }
+}
+
+/// Why the votes of a node are not counted, and for how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Quarantine {
+    /// Why.
+    pub why: Why,
+    /// For how much longer, if that is known: until this client, or one that has watched the node for longer, declares
+    /// it trusted.
+    pub left: Option<Duration>,
+}
+
+impl fmt::Display for Quarantine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "quarantined, {}", self.why)?;
+        match self.left {
+            Some(left) => write!(f, " ({:.1} s more)", left.as_secs_f64()),
+            None => Ok(()),
         }
     }
 }

@@ -214,7 +214,8 @@ impl Hold {
         drop(state);
         // The end of a leaked hold is nobody's loss.
         if let Some((status, false)) = ended {
-            telemetry::ended(self, now.since(self.began), status);
+            let held = now.since(self.began);
+            telemetry::ended(&*self.layout, self.owner, self.token(0), held, status);
         }
         for (_, waker) in woken {
             waker.wake();

@@ -109,11 +109,10 @@ impl Asked {
     /// The answer to an acquire that was sent at `sent`. Returns whether a claim stands there that is to be released.
     pub(crate) fn answered(&self, sent: Sent, received: &Received) -> bool {
         let Received { result, at } = received;
+        let Place { node, name, .. } = self.hold.layout.place(self.member);
         if let Err(error) = result {
-            telemetry::node_missing(&self.hold, self.member, error);
+            telemetry::node_missing(name, self.hold.owner, node.address(), error);
         }
-        let node = &self.hold.layout.place(self.member).node;
-        let name = &self.hold.layout.place(self.member).name;
         let answer = node.vote(sent, name, self.asking, result);
         self.hold
             .answered(*at, self.member, self.sent, self.lease, answer)

@@ -13,9 +13,9 @@ use quorlock_core::quorum::{MemberId, Members, Threshold};
 use quorlock_core::time::millis_of;
 use quorlock_core::transport::TransportError;
 
-use crate::error::{ConfigError, LeaseSource, NodeReport};
+use crate::error::{ConfigError, LeaseSource, NodeReport, Quarantine};
 use crate::party::Party;
-use crate::trust::{Peer, Quarantine, Question};
+use crate::trust::{Peer, Question};
 
 /// One node.
 pub(crate) type Node = Arc<Peer>;
@@ -229,8 +229,7 @@ impl Layout {
 
     /// The keys, as they appear in errors.
     pub(crate) fn title(&self) -> String {
-        let names: Vec<_> = self.names().map(Name::as_str).collect();
-        names.join(", ")
+        self.to_string()
     }
 }
 
@@ -252,6 +251,19 @@ fn joined(parts: &[Part]) -> String {
         });
     }
     key
+}
+
+/// The keys, one after another.
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.names().enumerate() {
+            if 0 < index {
+                f.write_str(", ")?;
+            }
+            f.write_str(name.as_str())?;
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Debug for Layout {

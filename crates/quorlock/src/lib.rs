@@ -72,7 +72,7 @@ pub use config::LocksBuilder;
 pub use embedded::{EmbeddedNode, Persistence};
 pub use error::{
     AcquireError, ConfigError, ConfirmError, ConnectError, Holder, LeaseSource, NodeReport,
-    ReleaseError,
+    Quarantine, ReleaseError,
 };
 pub use guard::{Guard, LostSignal};
 pub use lock::Lock;
@@ -90,7 +90,7 @@ pub use quorlock_core::renewal::Lost;
 pub use quorlock_core::time::{Time, WallMillis};
 pub use quorlock_core::trust::Why;
 pub use runtime::{Runtime, Task, Timer, TokioRuntime};
-pub use trust::{NodeTrust, Quarantine};
+pub use trust::NodeTrust;
 pub use while_held::WhileHeld;
 
 #[cfg(doctest)]

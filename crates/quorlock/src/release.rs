@@ -122,7 +122,7 @@ impl Releasing {
                 let is_late = self.deadline <= self.client.now();
                 let is_silent = |member| is_late && self.confirming.is_unanswered(member);
                 let nodes = self.hold.layout.reports(&self.failed, is_silent, |_| None);
-                telemetry::release_unconfirmed(&self.hold, &nodes);
+                telemetry::release_unconfirmed(&*self.hold.layout, self.hold.owner, &nodes);
                 let names = names();
                 Err(ReleaseError::Unconfirmed { names, nodes })
             }

@@ -13,21 +13,18 @@
     )
 )]
 
+use std::fmt::Display;
 use std::time::Duration;
 
+use quorlock_core::fencing::Token;
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
-use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Lost, Status};
 use quorlock_core::round::Loss;
 use quorlock_core::time::Time;
 use quorlock_core::transport::TransportError;
 
-use crate::client::Client;
-use crate::error::{AcquireError, NodeReport};
-use crate::hold::Hold;
-use crate::layout::Layout;
-use crate::trust::Quarantine;
+use crate::error::{AcquireError, NodeReport, Quarantine};
 
 /// Counts one, with a label if there is one.
 macro_rules! count {
@@ -57,9 +54,9 @@ macro_rules! tell {
 #[derive(Clone, Copy)]
 pub(crate) struct Began(Option<Time>);
 
-/// An acquisition begins.
-pub(crate) fn begin(client: &Client) -> Began {
-    Began(is_wanted().then(|| client.now()))
+/// An acquisition begins. The clock is read only if its end will be told.
+pub(crate) fn begin(now: impl FnOnce() -> Time) -> Began {
+    Began(is_wanted().then(now))
 }
 
 fn is_wanted() -> bool {
@@ -71,29 +68,29 @@ fn is_wanted() -> bool {
 }
 
 /// An acquisition has ended.
-pub(crate) fn acquired<'a>(
-    client: &Client,
+pub(crate) fn acquired(
     began: Began,
-    layout: &Layout,
-    result: Result<&'a Hold, &'a AcquireError>,
+    now: impl FnOnce() -> Time,
+    names: &dyn Display,
+    result: Result<(OwnerId, Token), &AcquireError>,
 ) {
     let Some(began) = began.0 else {
         return;
     };
-    let waited = client.now().since(began);
+    let waited = now().since(began);
     match result {
-        Ok(hold) => {
-            tell!(debug, names = %layout.title(), owner = %hold.owner, token = %hold.token(0), ?waited, "acquired");
+        Ok((owner, token)) => {
+            tell!(debug, %names, %owner, %token, ?waited, "acquired");
         }
         Err(error) => {
-            tell!(debug, names = %layout.title(), ?waited, %error, "not acquired");
+            tell!(debug, %names, ?waited, %error, "not acquired");
         }
     }
     note!(WAIT_SECONDS, waited, "outcome" => outcome(result));
 }
 
 #[cfg(feature = "metrics")]
-fn outcome(result: Result<&Hold, &AcquireError>) -> &'static str {
+fn outcome(result: Result<(OwnerId, Token), &AcquireError>) -> &'static str {
     match result {
         Ok(_) => "acquired",
         Err(AcquireError::Contended { .. }) => "contended",
@@ -105,33 +102,33 @@ fn outcome(result: Result<&Hold, &AcquireError>) -> &'static str {
 }
 
 /// A round was lost.
-pub(crate) fn round_lost(layout: &Layout, loss: &Loss, problems: &[NodeReport]) {
+pub(crate) fn round_lost(names: &dyn Display, loss: &Loss, problems: &[NodeReport]) {
     match loss {
         Loss::Refused { split, .. } => {
             count!(REFUSED_ROUNDS);
             if *split {
                 count!(SPLIT_VOTES);
             }
-            tell!(debug, names = %layout.title(), split = *split, "contended: others hold it");
+            tell!(debug, %names, split = *split, "contended: others hold it");
         }
         Loss::Postponed => {
             count!(REFUSED_ROUNDS);
-            tell!(debug, names = %layout.title(), "contended: the first node is another's");
+            tell!(debug, %names, "contended: the first node is another's");
         }
         Loss::NoQuorum | Loss::TooSlow => {
             count!(FAILED_ROUNDS);
-            tell!(debug, names = %layout.title(), ?loss, "a round failed");
+            tell!(debug, %names, ?loss, "a round failed");
         }
         Loss::Quarantined { .. } => {
             count!(FAILED_ROUNDS);
-            tell!(debug, names = %layout.title(), "too many nodes are quarantined: waiting until they are trusted");
+            tell!(debug, %names, "too many nodes are quarantined: waiting until they are trusted");
         }
         Loss::Denied => {
             count!(FAILED_ROUNDS);
-            tell!(warn, names = %layout.title(), "too many nodes refuse in a way that waiting does not cure");
+            tell!(warn, %names, "too many nodes refuse in a way that waiting does not cure");
         }
         Loss::OtherMode(mode) => {
-            tell!(warn, names = %layout.title(), found = %mode, "a lock of another mode stands there");
+            tell!(warn, %names, found = %mode, "a lock of another mode stands there");
         }
     }
     for node in problems {
@@ -147,23 +144,29 @@ pub(crate) fn built(doubts: impl Iterator<Item = String>) {
 }
 
 /// A round was won whose members handed out different tokens.
-pub(crate) fn raised(layout: &Layout) {
+pub(crate) fn raised(names: &dyn Display) {
     count!(RAISED_TOKENS);
-    tell!(debug, names = %layout.title(), "the nodes handed out different tokens: proposing a larger one");
+    tell!(debug, %names, "the nodes handed out different tokens: proposing a larger one");
 }
 
 /// A hold is over: released or lost.
-pub(crate) fn ended(hold: &Hold, held: Duration, status: Status) {
+pub(crate) fn ended(
+    names: &dyn Display,
+    owner: OwnerId,
+    token: Token,
+    held: Duration,
+    status: Status,
+) {
     note!(HOLD_SECONDS, held);
     if let Status::Lost(lost) = status {
         count!(LOST, "kind" => kind(lost));
         if lost == Lost::Closed {
-            tell!(debug, names = %hold.layout.title(), owner = %hold.owner, "given back: the client was closed");
+            tell!(debug, %names, %owner, "given back: the client was closed");
         } else {
-            tell!(warn, names = %hold.layout.title(), owner = %hold.owner, token = %hold.token(0), ?held, kind = kind(lost), "lost");
+            tell!(warn, %names, %owner, %token, ?held, kind = kind(lost), "lost");
         }
     } else {
-        tell!(debug, names = %hold.layout.title(), owner = %hold.owner, ?held, "released");
+        tell!(debug, %names, %owner, ?held, "released");
     }
 }
 
@@ -179,48 +182,35 @@ fn kind(lost: Lost) -> &'static str {
 }
 
 /// A node did not answer a renewal of so many claims.
-pub(crate) fn renewal_failed(
-    hold: &Hold,
-    member: MemberId,
-    error: Option<&TransportError>,
-    claims: usize,
-) {
+pub(crate) fn renewal_failed(address: &str, error: Option<&TransportError>, claims: usize) {
     count!(RENEWAL_FAILURES);
-    let node = &hold.layout.place(member).node;
     match error {
         Some(error) => {
-            tell!(warn, address = node.address(), claims, cause = ?error.cause, %error, "a renewal failed");
+            tell!(warn, address, claims, cause = ?error.cause, %error, "a renewal failed");
         }
         None => {
-            tell!(
-                warn,
-                address = node.address(),
-                claims,
-                "a renewal failed: a strange answer"
-            );
+            tell!(warn, address, claims, "a renewal failed: a strange answer");
         }
     }
 }
 
 /// A node says that a claim is gone.
-pub(crate) fn claim_gone(hold: &Hold, member: MemberId) {
+pub(crate) fn claim_gone(name: &Name, owner: OwnerId, address: &str) {
     count!(CLAIMS_GONE);
-    let place = hold.layout.place(member);
-    tell!(warn, name = %place.name, owner = %hold.owner, address = place.node.address(), "a claim is gone from a node");
+    tell!(warn, %name, %owner, address, "a claim is gone from a node");
 }
 
 /// A node answered late, or not at all, in a round that was won without it.
-pub(crate) fn node_missing(hold: &Hold, member: MemberId, error: &TransportError) {
-    let place = hold.layout.place(member);
-    tell!(warn, name = %place.name, owner = %hold.owner, address = place.node.address(), cause = ?error.cause, %error, "a node does not back a hold");
+pub(crate) fn node_missing(name: &Name, owner: OwnerId, address: &str, error: &TransportError) {
+    tell!(warn, %name, %owner, address, cause = ?error.cause, %error, "a node does not back a hold");
 }
 
 /// Too few nodes confirmed a release.
-pub(crate) fn release_unconfirmed(hold: &Hold, problems: &[NodeReport]) {
+pub(crate) fn release_unconfirmed(names: &dyn Display, owner: OwnerId, problems: &[NodeReport]) {
     count!(RELEASES_UNCONFIRMED);
-    tell!(warn, names = %hold.layout.title(), owner = %hold.owner, "a release is not confirmed; it goes on in the background");
+    tell!(warn, %names, %owner, "a release is not confirmed; it goes on in the background");
     for node in problems {
-        tell!(warn, owner = %hold.owner, address = %node.address, problem = %node, "a node did not confirm a release");
+        tell!(warn, %owner, address = %node.address, problem = %node, "a node did not confirm a release");
     }
 }
 

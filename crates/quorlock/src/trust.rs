@@ -16,6 +16,7 @@ use quorlock_core::transport::{
 };
 use quorlock_core::trust::{Counts, Trust, Why};
 
+use crate::error::Quarantine;
 use crate::keeper::Keeper;
 use crate::mutex::Mutex;
 use crate::party::Party;
@@ -41,27 +42,6 @@ pub enum NodeTrust {
     AssertedDurable,
     /// Every node's: one that comes back without its data may give a lock to a second holder.
     Unwatched,
-}
-
-/// Why the votes of a node are not counted, and for how long.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Quarantine {
-    /// Why.
-    pub why: Why,
-    /// For how much longer, if that is known: until this client, or one that has watched the node for longer, declares
-    /// it trusted.
-    pub left: Option<Duration>,
-}
-
-impl fmt::Display for Quarantine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "quarantined, {}", self.why)?;
-        match self.left {
-            Some(left) => write!(f, " ({:.1} s more)", left.as_secs_f64()),
-            None => Ok(()),
-        }
-    }
 }
 
 /// What a member is asked for by an acquire.

@@ -470,8 +470,9 @@ impl KeeperTask {
             Ok(Reply::Renew(replies)) => replies.as_slice(),
             _ => {
                 if let Some(asked) = renewing.first() {
+                    let node = &asked.hold.layout.place(asked.member).node;
                     let error = result.as_ref().err();
-                    telemetry::renewal_failed(&asked.hold, asked.member, error, renewing.len());
+                    telemetry::renewal_failed(node.address(), error, renewing.len());
                 }
                 &[]
             }
@@ -493,7 +494,8 @@ impl KeeperTask {
             match replies.next() {
                 Some(reply) => {
                     if *reply == RenewReply::NotYours && hold.status(now) == Status::Held {
-                        telemetry::claim_gone(&hold, member);
+                        let Place { node, name, .. } = hold.layout.place(member);
+                        telemetry::claim_gone(name, hold.owner, node.address());
                     }
                     hold.renewed(now, member, sent, lease, *reply);
                 }

@@ -8,9 +8,9 @@ use quorlock_core::message::{Reply, Request};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 
 use crate::calls::Calls;
+use crate::error::Quarantine;
 use crate::layout::Node;
 use crate::locks::Locks;
-use crate::trust::Quarantine;
 
 /// What each node answers, with its address, or why it does not.
 pub(super) async fn all<T>(

@@ -7,7 +7,7 @@ use quorlock_core::message::{Found, InspectReply, Ttl};
 use quorlock_core::name::Name;
 use quorlock_core::transport::TransportError;
 
-use crate::trust::Quarantine;
+use crate::error::Quarantine;
 
 /// What the nodes show under a name. See [`Locks::inspect`](crate::Locks::inspect).
 ///
