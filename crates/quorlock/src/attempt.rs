@@ -19,7 +19,7 @@ use quorlock_core::transport::{Cause, TransportError};
 use crate::calls::{Calls, Received};
 use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, Holder, NodeReport};
-use crate::hold::{Hold, Late, Standing};
+use crate::hold::{Hold, PendingAcquire, Standing};
 use crate::keeper::Orphaned;
 use crate::layout::Layout;
 use crate::listen::Ears;
@@ -319,7 +319,7 @@ impl Attempt {
             .drain()
             .map(|((member, shows), call)| {
                 let sent = running.round.sent(member).unwrap_or(running.began);
-                Late::new(member, sent, shows, lease, call)
+                PendingAcquire::new(member, sent, shows, lease, call)
             })
             .collect();
         for late in &late {

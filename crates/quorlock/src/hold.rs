@@ -1,8 +1,9 @@
 //! One hold: what the guards of it, its renewals and its release share.
 
-use std::fmt;
+mod pending;
+
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use quorlock_core::fencing::Fence;
@@ -16,15 +17,13 @@ use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Heeded, Lost, Renewal, Status};
 use quorlock_core::round::Answer;
 use quorlock_core::time::Time;
-use quorlock_core::transport::{Call, Execution};
+use quorlock_core::transport::Execution;
 
-use crate::calls::{Received, poll_once};
-use crate::keeper::Asked;
+pub(crate) use self::pending::{Asked, PendingAcquire};
 use crate::layout::Layout;
 use crate::mutex::Mutex;
-use crate::runtime::Runtime;
 use crate::telemetry;
-use crate::trust::{Asking, Sent};
+use crate::trust::Sent;
 use crate::under::{Readers, Under};
 
 #[derive(Debug)]
@@ -54,7 +53,7 @@ struct State {
     /// Its end was told to operators.
     is_told: bool,
     standing: Vec<Standing>,
-    late: Vec<Late>,
+    late: Vec<PendingAcquire>,
     /// What it began to read beside; until it is over, and renews no more.
     beside: Option<Under>,
     waiting: Vec<(u64, Waker)>,
@@ -98,56 +97,6 @@ pub(crate) enum Standing {
     Unanswered,
 }
 
-/// How long after an acquire was sent its answer is looked for, if the hold lasts as long.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// An acquire of the round that won, without its answer. It is looked at when the hold is released, or after a while:
-/// until then nobody needs to know.
-pub(crate) struct Late {
-    pub(crate) member: MemberId,
-    sent: Time,
-    shows: Sent,
-    lease: Lease,
-    pub(crate) call: Call,
-}
-
-impl Late {
-    pub(crate) fn new(member: MemberId, sent: Time, shows: Sent, lease: Lease, call: Call) -> Self {
-        Late {
-            member,
-            sent,
-            shows,
-            lease,
-            call,
-        }
-    }
-
-    /// The answer, if it has come.
-    pub(crate) fn poll(&mut self, clock: &dyn Runtime) -> Poll<Received> {
-        poll_once(&mut self.call, clock)
-    }
-
-    /// What was asked for, and when on the clock by which the node is judged.
-    pub(crate) fn asked(&self, hold: &Arc<Hold>) -> (Asked, Sent) {
-        let asked = Asked {
-            hold: hold.clone(),
-            member: self.member,
-            asking: Asking::NewHold,
-            lease: self.lease,
-            sent: self.sent,
-        };
-        (asked, self.shows)
-    }
-}
-
-impl fmt::Debug for Late {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Late")
-            .field("member", &self.member)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Hold {
     #[expect(
         clippy::too_many_arguments,
@@ -161,7 +110,7 @@ impl Hold {
         tokens: Box<[Token]>,
         renewal: Renewal,
         standing: Vec<Standing>,
-        late: Vec<Late>,
+        late: Vec<PendingAcquire>,
     ) -> Self {
         let writer = under.as_ref().map(|under| under.writer);
         let state = State {
@@ -239,7 +188,7 @@ impl Hold {
         const TOGETHER: u64 = 100_000_000;
         let state = self.state.lock();
         let at = state.renewal.poll_timeout();
-        let heard = state.late.first().map(|late| late.sent + PATIENCE);
+        let heard = state.late.first().map(PendingAcquire::poll_timeout);
         let slack = state.renewal.valid_until().since(at);
         let at = if slack < Duration::from_secs(1) || at == Time::NEVER {
             at
@@ -371,7 +320,7 @@ impl Hold {
     }
 
     /// The acquires of the round that won whose answers nobody has looked at.
-    pub(crate) fn take_late(&self) -> Vec<Late> {
+    pub(crate) fn take_late(&self) -> Vec<PendingAcquire> {
         std::mem::take(&mut self.state.lock().late)
     }
 

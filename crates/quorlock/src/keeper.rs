@@ -30,7 +30,7 @@ use crate::mutex::Mutex;
 use crate::queue::Queue;
 use crate::runtime::Runtime;
 use crate::telemetry;
-use crate::trust::{Asking, Sent, answer};
+use crate::trust::answer;
 use crate::under::Readers;
 
 /// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
@@ -93,30 +93,6 @@ pub(crate) enum Message {
     Orphans(Vec<Orphaned>),
     /// A guard was dropped, and this is the count that it left.
     Dropped(Arc<Hold>, u32),
-}
-
-/// What a member of a hold was asked for.
-pub(crate) struct Asked {
-    pub(crate) hold: Arc<Hold>,
-    pub(crate) member: MemberId,
-    pub(crate) asking: Asking,
-    /// What the request stated; the hold may state more by now.
-    pub(crate) lease: Lease,
-    pub(crate) sent: Time,
-}
-
-impl Asked {
-    /// The answer to an acquire that was sent at `sent`. Returns whether a claim stands there that is to be released.
-    pub(crate) fn answered(&self, sent: Sent, received: &Received) -> bool {
-        let Received { result, at } = received;
-        let Place { node, name, .. } = self.hold.layout.place(self.member);
-        if let Err(error) = result {
-            telemetry::node_missing(name, self.hold.owner, node.address(), error);
-        }
-        let answer = node.vote(sent, name, self.asking, result);
-        self.hold
-            .answered(*at, self.member, self.sent, self.lease, answer)
-    }
 }
 
 /// A claim that may stand on a node for an owner that has given up.

@@ -14,9 +14,9 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
 
 use super::lanes::{Lanes, Next};
-use super::{Asked, Inner, Keeper, Message, Orphaned, PATIENCE, TICK};
+use super::{Inner, Keeper, Message, Orphaned, PATIENCE, TICK};
 use crate::calls::Received;
-use crate::hold::Hold;
+use crate::hold::{Asked, Hold};
 use crate::layout::{Node, Place};
 use crate::queue::{Due, Queue, Watch};
 use crate::runtime::{Runtime, Timer};
