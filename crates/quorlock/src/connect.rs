@@ -7,7 +7,7 @@ use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
 use quorlock_redis::{Backlog, Checked, ConnectError as NodeError, RedisTransport};
 
-use crate::config::{LocksBuilder, distinct};
+use crate::builder::{LocksBuilder, distinct};
 use crate::error::{ConfigError, ConnectError};
 use crate::locks::Locks;
 use crate::telemetry;

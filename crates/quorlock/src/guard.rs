@@ -1,24 +1,26 @@
-//! The value that holds a lock, and the signal of its loss.
+//! The value that holds a lock, the signal of its loss, and work that ends with it.
+
+mod lost_signal;
+mod while_held;
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quorlock_core::fencing::Token;
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
-use quorlock_core::renewal::{Lost, Status};
+use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
 
+pub use self::lost_signal::LostSignal;
+pub use self::while_held::WhileHeld;
 use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::error::{ConfirmError, LeaseSource, ReleaseError};
 use crate::hold::{Hold, NoEntry};
 use crate::release::Releasing;
-use crate::while_held::WhileHeld;
 
 /// Holds a lock.
 ///
@@ -116,13 +118,9 @@ impl Guard {
 
     /// Ready when the lock is lost, and how; at latest when its validity ends, even if no node answers.
     ///
-    /// The signal outlives the guard; when the last guard is released on purpose it says [`Lost::Released`].
+    /// The signal outlives the guard; when the last guard is released on purpose it says [`Lost::Released`](crate::Lost::Released).
     pub fn lost(&self) -> LostSignal {
-        LostSignal {
-            client: self.client.clone(),
-            hold: self.hold.clone(),
-            key: 0,
-        }
+        LostSignal::new(self.client.clone(), self.hold.clone())
     }
 
     /// Runs `work` while the lock is held, then releases it.
@@ -130,7 +128,7 @@ impl Guard {
     /// Losing the lock drops `work` where it stands. The deadline is tested at every poll, before and after.
     ///
     /// # Errors
-    /// [`Lost`], and `work` was cancelled, or ended too late to have been protected.
+    /// [`Lost`](crate::Lost), and `work` was cancelled, or ended too late to have been protected.
     pub fn while_held<F: Future>(self, work: F) -> WhileHeld<F> {
         WhileHeld::new(self, work)
     }
@@ -237,43 +235,6 @@ impl fmt::Debug for Guard {
             .field("owner", &self.hold.owner)
             .field("token", &self.fencing_token())
             .field("validity", &self.validity())
-            .finish_non_exhaustive()
-    }
-}
-
-/// A future that is ready when a lock is lost. See [`Guard::lost`].
-#[must_use = "futures do nothing unless polled"]
-pub struct LostSignal {
-    client: Arc<Client>,
-    hold: Arc<Hold>,
-    key: u64,
-}
-
-impl Future for LostSignal {
-    type Output = Lost;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Lost> {
-        let now: Time = self.client.now();
-        match self.hold.wait_for_loss(cx, now, self.key) {
-            Ok(key) => {
-                self.key = key;
-                Poll::Pending
-            }
-            Err(lost) => Poll::Ready(lost),
-        }
-    }
-}
-
-impl Drop for LostSignal {
-    fn drop(&mut self) {
-        self.hold.stop_waiting(self.key);
-    }
-}
-
-impl fmt::Debug for LostSignal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LostSignal")
-            .field("names", &self.hold.layout)
             .finish_non_exhaustive()
     }
 }

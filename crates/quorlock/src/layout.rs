@@ -17,6 +17,9 @@ use crate::error::{ConfigError, LeaseSource, NodeReport, Quarantine};
 use crate::party::Party;
 use crate::trust::{Peer, Question};
 
+/// No lock has more names than this.
+pub(crate) const MOST_NAMES: usize = 10_000;
+
 /// One node.
 pub(crate) type Node = Arc<Peer>;
 
@@ -91,7 +94,35 @@ impl Part {
 
 impl Layout {
     /// A lock of these parts, which need not be in order or distinct.
-    pub(crate) fn new(mut parts: Vec<Part>) -> Self {
+    ///
+    /// # Errors
+    /// For no parts, too many of them, and one name in two modes.
+    pub(crate) fn of(parts: Vec<Part>) -> Result<Arc<Layout>, ConfigError> {
+        if parts.is_empty() {
+            return Err(ConfigError::NoNames);
+        }
+        let (names, most) = (parts.len(), MOST_NAMES);
+        if most < names {
+            return Err(ConfigError::TooManyNames { names, most });
+        }
+        let members = parts.iter().map(|part| part.nodes.len()).sum();
+        let most = Members::MOST;
+        if most < members {
+            return Err(ConfigError::TooManyMembers { members, most });
+        }
+        let layout = Layout::new(parts);
+        for (one, other) in layout.parts.iter().zip(layout.parts.iter().skip(1)) {
+            if one.is_same_place(other) {
+                return Err(ConfigError::TwoModes {
+                    name: one.given.to_string(),
+                    modes: [one.mode, other.mode],
+                });
+            }
+        }
+        Ok(Arc::new(layout))
+    }
+
+    fn new(mut parts: Vec<Part>) -> Self {
         if 1 < parts.len() {
             parts.sort_by(Part::order);
             parts.dedup_by(|a, b| a.order(b).is_eq());

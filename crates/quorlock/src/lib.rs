@@ -39,6 +39,7 @@
 
 mod acquire;
 mod attempt;
+mod builder;
 mod calls;
 mod client;
 mod config;
@@ -66,15 +67,14 @@ mod runtime;
 mod telemetry;
 mod trust;
 mod under;
-mod while_held;
 
-pub use config::LocksBuilder;
+pub use builder::LocksBuilder;
 pub use embedded::{EmbeddedNode, Persistence};
 pub use error::{
     AcquireError, ConfigError, ConfirmError, ConnectError, Holder, LeaseSource, NodeReport,
     Quarantine, ReleaseError,
 };
-pub use guard::{Guard, LostSignal};
+pub use guard::{Guard, LostSignal, WhileHeld};
 pub use lock::Lock;
 pub use locks::Locks;
 pub use operate::{
@@ -91,7 +91,6 @@ pub use quorlock_core::time::{Time, WallMillis};
 pub use quorlock_core::trust::Why;
 pub use runtime::{Runtime, Task, Timer, TokioRuntime};
 pub use trust::NodeTrust;
-pub use while_held::WhileHeld;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

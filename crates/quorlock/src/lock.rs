@@ -10,8 +10,7 @@ use crate::attempt::{Waits, Wanted};
 use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, LeaseSource};
 use crate::guard::Guard;
-use crate::layout::Layout;
-use crate::locks::layout;
+use crate::layout::{Layout, MOST_NAMES};
 use crate::owner::Owner;
 use crate::under::Under;
 
@@ -33,7 +32,7 @@ pub struct Lock {
 impl Lock {
     /// No lock has more names than this. Each costs a request to each of its nodes, and all of them must be answered
     /// within the [member time-out](crate::LocksBuilder::member_timeout): thousands of names need a long lease.
-    pub const MOST_NAMES: usize = 10_000;
+    pub const MOST_NAMES: usize = MOST_NAMES;
 
     pub(crate) fn new(
         client: Arc<Client>,
@@ -85,7 +84,7 @@ impl Lock {
                 }
             }
         }
-        let layout = Ok(layout(parts)?);
+        let layout = Ok(Layout::of(parts)?);
         let first = locks.into_iter().next().ok_or(ConfigError::NoNames)?;
         Ok(Lock {
             layout,

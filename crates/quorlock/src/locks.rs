@@ -6,15 +6,12 @@ use std::task::Poll;
 
 use quorlock_core::message::Mode;
 use quorlock_core::name::Name;
-use quorlock_core::quorum::{Members, Threshold};
-use quorlock_core::transport::Transport;
+use quorlock_core::quorum::Threshold;
 
 use crate::client::Client;
-use crate::config::LocksBuilder;
 use crate::error::ConfigError;
 use crate::layout::{Layout, Node, Part};
 use crate::lock::Lock;
-use crate::owner::Owner;
 
 /// A client of one node, or of a majority of several. Cheap to clone; clones are the same client.
 #[derive(Clone, Debug)]
@@ -33,31 +30,6 @@ impl Locks {
         }
     }
 
-    /// Settings to begin with.
-    pub fn builder() -> LocksBuilder {
-        LocksBuilder::default()
-    }
-
-    /// Locks on one node, by a transport of your own, for example an [`EmbeddedNode`](crate::EmbeddedNode). Must be
-    /// called inside a tokio runtime.
-    ///
-    /// # Errors
-    /// None with the default settings; the type is that of [`LocksBuilder::on_node`].
-    pub fn on_node(node: impl Transport) -> Result<Self, ConfigError> {
-        Self::builder().on_node(node)
-    }
-
-    /// Locks on a majority of nodes (RedLock), by transports of your own. Must be called inside a tokio runtime.
-    ///
-    /// Nodes that are new to all clients are quarantined for one [`longest_lease`](LocksBuilder::longest_lease) first.
-    /// Where nobody can have used them before, as in a test, say so by [`LocksBuilder::trust_fresh_nodes`].
-    ///
-    /// # Errors
-    /// [`ConfigError`] for no nodes, or one node twice.
-    pub fn on_nodes<T: Transport>(nodes: impl IntoIterator<Item = T>) -> Result<Self, ConfigError> {
-        Self::builder().on_nodes(nodes)
-    }
-
     /// A lock of this name. Nothing is sent; a name that cannot be one is an error when the lock is acquired.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
         self.in_mode(Mode::Plain, name)
@@ -66,7 +38,7 @@ impl Locks {
     /// A fair lock of this name: first come, first served, across processes.
     ///
     /// Each waiter has a place in a queue that the node keeps, and is woken when its turn has come. One that dies is
-    /// passed over when the node has not heard of it for as long as [`LocksBuilder::watchdog_lease`] says, by the
+    /// passed over when the node has not heard of it for as long as [`LocksBuilder::watchdog_lease`](crate::LocksBuilder::watchdog_lease) says, by the
     /// node's clock; one that gives up leaves the queue. A waiter that comes back after a time-out begins at the end.
     ///
     /// It needs one node: several queues have no common order. On several, acquiring it is an error
@@ -86,7 +58,7 @@ impl Locks {
     /// The lock of this name for one writer, who keeps everybody else out.
     ///
     /// A writer may read as well, and go on reading after it has stopped to write: acquire both through one
-    /// [`Owner`]. A reader cannot become a writer ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
+    /// [`Owner`](crate::Owner). A reader cannot become a writer ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
     pub fn write(&self, name: impl AsRef<str>) -> Lock {
         self.in_mode(Mode::Write, name)
     }
@@ -129,7 +101,7 @@ impl Locks {
                 threshold: self.threshold,
             });
         }
-        layout(parts)
+        Layout::of(parts)
     }
 
     pub(crate) fn nodes(&self) -> &[Node] {
@@ -142,12 +114,6 @@ impl Locks {
 
     pub(crate) fn client(&self) -> &Arc<Client> {
         &self.client
-    }
-
-    /// An identity that can enter its own locks again: acquiring a name through the same owner re-enters its hold.
-    /// (A task is no identity: it has no name, and it moves between threads.)
-    pub fn owner(&self) -> Owner {
-        Owner::new(self.clone())
     }
 
     /// How many holds this client has.
@@ -186,30 +152,4 @@ impl Locks {
         })
         .await;
     }
-}
-
-/// The layout of a lock of these parts.
-pub(crate) fn layout(parts: Vec<Part>) -> Result<Arc<Layout>, ConfigError> {
-    if parts.is_empty() {
-        return Err(ConfigError::NoNames);
-    }
-    let (names, most) = (parts.len(), Lock::MOST_NAMES);
-    if most < names {
-        return Err(ConfigError::TooManyNames { names, most });
-    }
-    let members = parts.iter().map(|part| part.nodes.len()).sum();
-    let most = Members::MOST;
-    if most < members {
-        return Err(ConfigError::TooManyMembers { members, most });
-    }
-    let layout = Layout::new(parts);
-    for (one, other) in layout.parts.iter().zip(layout.parts.iter().skip(1)) {
-        if one.is_same_place(other) {
-            return Err(ConfigError::TwoModes {
-                name: one.given.to_string(),
-                modes: [one.mode, other.mode],
-            });
-        }
-    }
-    Ok(Arc::new(layout))
 }

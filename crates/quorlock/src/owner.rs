@@ -1,4 +1,4 @@
-//! An identity that can enter its own locks again.
+//! An identity that can enter its own locks again, and the constructor of [`Locks`] for it.
 
 mod slots;
 mod turns;
@@ -34,8 +34,16 @@ pub struct Owner {
     turns: Arc<Turns>,
 }
 
+impl Locks {
+    /// An identity that can enter its own locks again: acquiring a name through the same owner re-enters its hold.
+    /// (A task is no identity: it has no name, and it moves between threads.)
+    pub fn owner(&self) -> Owner {
+        Owner::new(self.clone())
+    }
+}
+
 impl Owner {
-    pub(crate) fn new(locks: Locks) -> Self {
+    fn new(locks: Locks) -> Self {
         Owner {
             locks,
             slots: Arc::default(),

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 
 use quorlock_core::renewal::Lost;
 
+use super::{Guard, LostSignal};
 use crate::error::ReleaseError;
-use crate::guard::{Guard, LostSignal};
 
 /// A future that runs work while a lock is held. See [`Guard::while_held`].
 #[must_use = "futures do nothing unless polled"]
