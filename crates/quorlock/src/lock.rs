@@ -11,18 +11,18 @@ use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, LeaseSource};
 use crate::guard::Guard;
 use crate::layout::{Layout, MOST_NAMES};
-use crate::owner::Owner;
+use crate::owner::identity::Identity;
 use crate::under::Under;
 
 /// One lock, or several taken together. Cheap to clone, to be acquired any number of times.
 ///
-/// Two acquisitions exclude each other, also through the same `Lock`, unless both go through one [`Owner`].
+/// Two acquisitions exclude each other, also through the same `Lock`, unless both go through one [`Owner`](crate::Owner).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Lock {
     client: Arc<Client>,
     layout: Result<Arc<Layout>, ConfigError>,
-    owner: Option<Owner>,
+    owner: Option<Arc<Identity>>,
     lease: Option<Duration>,
     wait: Option<Duration>,
     /// The other clients of its members. They watch their nodes for as long as it lives.
@@ -37,7 +37,7 @@ impl Lock {
     pub(crate) fn new(
         client: Arc<Client>,
         layout: Result<Arc<Layout>, ConfigError>,
-        owner: Option<Owner>,
+        owner: Option<Arc<Identity>>,
     ) -> Self {
         Lock {
             client,
@@ -129,7 +129,12 @@ impl Lock {
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         match &self.owner {
             None => self.acquire_anew(None, self.waits()).await,
-            Some(owner) => owner.acquire(self).await,
+            Some(owner) => {
+                let layout = self.layout()?;
+                let waits = self.waits();
+                let anew = |under| self.acquire_anew(under, waits);
+                owner.acquire(&self.client, layout, waits, anew).await
+            }
         }
     }
 
@@ -144,7 +149,11 @@ impl Lock {
     pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
         let guard = match &self.owner {
             None => self.try_anew(None).await,
-            Some(owner) => owner.try_acquire(self).await,
+            Some(owner) => {
+                let layout = self.layout()?;
+                let anew = |under| self.try_anew(under);
+                owner.try_acquire(&self.client, layout, anew).await
+            }
         };
         match guard {
             Ok(guard) => Ok(Some(guard)),
@@ -153,16 +162,12 @@ impl Lock {
         }
     }
 
-    pub(crate) fn layout(&self) -> Result<&Arc<Layout>, ConfigError> {
+    fn layout(&self) -> Result<&Arc<Layout>, ConfigError> {
         self.layout.as_ref().map_err(ConfigError::clone)
     }
 
-    pub(crate) fn client(&self) -> &Arc<Client> {
-        &self.client
-    }
-
     /// How long an acquisition waits that begins now.
-    pub(crate) fn waits(&self) -> Waits {
+    fn waits(&self) -> Waits {
         self.wait.map_or(Waits::UNBOUNDED, |wait| {
             let now = self.client.now();
             Waits {
@@ -173,7 +178,7 @@ impl Lock {
     }
 
     /// A new hold; `under` is who writes what is to be read.
-    pub(crate) fn acquire_anew(
+    fn acquire_anew(
         &self,
         under: Option<Under>,
         waits: Waits,
@@ -184,10 +189,7 @@ impl Lock {
         }
     }
 
-    pub(crate) fn try_anew(
-        &self,
-        under: Option<Under>,
-    ) -> impl Future<Output = Result<Guard, AcquireError>> {
+    fn try_anew(&self, under: Option<Under>) -> impl Future<Output = Result<Guard, AcquireError>> {
         self.hold(Patience::Try, under, Waits::UNBOUNDED)
     }
 

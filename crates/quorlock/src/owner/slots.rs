@@ -1,10 +1,16 @@
 //! What an owner has of each lock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 
+use quorlock_core::backoff::Backoff;
 use quorlock_core::name::Name;
+use quorlock_core::time::Time;
 
+use crate::attempt::Waits;
+use crate::client::Client;
+use crate::error::{AcquireError, ConfirmError};
 use crate::guard::Guard;
 use crate::hold::Hold;
 use crate::layout::Layout;
@@ -26,6 +32,72 @@ impl Slot {
     pub(super) fn remember(&self, guard: Guard) -> Guard {
         *self.hold.lock() = Arc::downgrade(guard.hold());
         guard
+    }
+
+    /// Enters the hold once more, if it is still held.
+    pub(super) async fn reenter(
+        &self,
+        client: &Arc<Client>,
+        until: Time,
+    ) -> Result<Option<Guard>, AcquireError> {
+        let Some(hold) = self.live() else {
+            return Ok(None);
+        };
+        let asked = client.now();
+        match Guard::enter(client, &hold, until).await {
+            Ok(guard) => Ok(Some(guard)),
+            // The owner starts a new hold.
+            Err(ConfirmError::Lost { .. } | ConfirmError::Config(_)) => Ok(None),
+            Err(ConfirmError::TooManyEntries { names, most }) => {
+                Err(AcquireError::TooManyEntries { names, most })
+            }
+            Err(ConfirmError::Unconfirmed { names, nodes }) => Err(AcquireError::NoQuorum {
+                names,
+                tried: client.now().since(asked),
+                of: hold.layout.most_nodes(),
+                nodes,
+            }),
+        }
+    }
+
+    /// Enters the hold once more, if it is still held; nodes that do not confirm that are asked again while the caller
+    /// waits.
+    pub(super) async fn reenter_within(
+        &self,
+        client: &Arc<Client>,
+        waits: Waits,
+    ) -> Result<Option<Guard>, AcquireError> {
+        let policy = &client.config.retry;
+        let mut backoff = Backoff::new(policy.backoff, policy.backoff_cap);
+        let mut timer = client.runtime.timer();
+        let until = waits.until.unwrap_or(Time::NEVER);
+        let mut failing_since = None;
+        loop {
+            let (names, took, of, nodes) = match self.reenter(client, until).await {
+                Err(AcquireError::NoQuorum {
+                    names,
+                    tried,
+                    of,
+                    nodes,
+                }) => (names, tried, of, nodes),
+                other => return other,
+            };
+            let now = client.now();
+            let began = *failing_since.get_or_insert(now - took);
+            let give_up_at = policy.gives_up_at(waits.limit(), Some(began));
+            if give_up_at <= now {
+                let tried = now.since(waits.since.unwrap_or(began));
+                return Err(AcquireError::NoQuorum {
+                    names,
+                    tried,
+                    of,
+                    nodes,
+                });
+            }
+            let random = client.runtime.random();
+            let again = now + backoff.next(random, took.saturating_mul(2));
+            poll_fn(|cx| timer.poll_until(cx, again.min(give_up_at))).await;
+        }
     }
 }
 
@@ -143,14 +215,14 @@ mod tests {
             let lock = owner.lock(format!("held:{number}"));
             guards.push(lock.acquire().await.unwrap());
         }
-        assert_eq!(owner.slots.lock().looked_at, 0);
+        assert_eq!(owner.identity.slots.lock().looked_at, 0);
         for number in 0..500 {
             let names = ["shared".to_owned(), format!("other:{number}")];
             let lock = owner.all(names).unwrap();
             lock.acquire().await.unwrap().release().await.unwrap();
         }
         // Each of them meets the one before, and forgets it.
-        assert_eq!(owner.slots.lock().looked_at, 499);
+        assert_eq!(owner.identity.slots.lock().looked_at, 499);
         let overlapping = owner.all(["held:7", "free"]).unwrap();
         assert!(matches!(
             overlapping.try_acquire().await,
@@ -166,7 +238,7 @@ mod tests {
             let lock = owner.lock(format!("brief:{number}"));
             lock.acquire().await.unwrap().release().await.unwrap();
         }
-        let slots = owner.slots.lock();
+        let slots = owner.identity.slots.lock();
         assert!(slots.slots.len() <= 65, "{}", slots.slots.len());
         assert_eq!(slots.by_name.len(), slots.slots.len());
     }

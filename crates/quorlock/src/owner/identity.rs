@@ -1,0 +1,130 @@
+//! What the locks of one owner share: what it holds, and whose turn it is.
+
+use std::sync::Arc;
+
+use quorlock_core::message::Mode;
+use quorlock_core::time::Time;
+
+use super::slots::{Slot, Slots};
+use super::turns::Turns;
+use crate::attempt::Waits;
+use crate::client::Client;
+use crate::error::{AcquireError, Holder};
+use crate::guard::Guard;
+use crate::hold::Hold;
+use crate::layout::Layout;
+use crate::mutex::Mutex;
+use crate::under::Under;
+
+/// The identity behind an owner, which its locks carry.
+#[derive(Debug, Default)]
+pub(crate) struct Identity {
+    pub(super) slots: Mutex<Slots>,
+    turns: Arc<Turns>,
+}
+
+impl Identity {
+    /// Enters the hold that the owner has, or wins a new one by `anew`, which is told who writes what is to be read.
+    pub(crate) async fn acquire<F>(
+        &self,
+        client: &Arc<Client>,
+        layout: &Layout,
+        waits: Waits,
+        anew: impl FnOnce(Option<Under>) -> F,
+    ) -> Result<Guard, AcquireError>
+    where
+        F: Future<Output = Result<Guard, AcquireError>>,
+    {
+        let give_up_at = waits.until.unwrap_or(Time::NEVER);
+        let Some(_turn) = self.turns.wait(layout, client, give_up_at).await else {
+            return Err(contended(client, layout, waits));
+        };
+        // What the owner holds is known only now: an acquisition that began before has ended.
+        let slot = self.slot(layout);
+        if let Some(guard) = slot.reenter_within(client, waits).await? {
+            return Ok(guard);
+        }
+        let under = self.under(layout, client.now())?;
+        Ok(slot.remember(anew(under).await?))
+    }
+
+    /// The same without waiting.
+    pub(crate) async fn try_acquire<F>(
+        &self,
+        client: &Arc<Client>,
+        layout: &Layout,
+        anew: impl FnOnce(Option<Under>) -> F,
+    ) -> Result<Guard, AcquireError>
+    where
+        F: Future<Output = Result<Guard, AcquireError>>,
+    {
+        let slot = self.slot(layout);
+        // Two tasks enter at once what the owner holds: the one without the turn is not to hear that others hold it.
+        if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
+            return Ok(guard);
+        }
+        let Some(_turn) = self.turns.try_begin(layout) else {
+            return Err(contended(client, layout, Waits::UNBOUNDED));
+        };
+        // Another task may have won it since.
+        if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
+            return Ok(guard);
+        }
+        let under = self.under(layout, client.now())?;
+        Ok(slot.remember(anew(under).await?))
+    }
+
+    fn slot(&self, layout: &Layout) -> Arc<Slot> {
+        self.slots.lock().slot(layout)
+    }
+
+    /// As whom the owner writes what it is going to read, by a new hold of this lock.
+    ///
+    /// To be asked when the owner is known not to hold the lock itself: A writes, and has lost what it read beside
+    /// that. Should it read anew as any other would, it would wait for its own claim to write.
+    fn under(&self, layout: &Layout, now: Time) -> Result<Option<Under>, AcquireError> {
+        let mut under = None;
+        for hold in self.slots.lock().sharing_names(layout) {
+            // A lost hold, whose guard is still out, is nothing that the owner has.
+            if hold.is_valid(now) {
+                under = under.or(beside(&hold, layout)?);
+            }
+        }
+        Ok(under)
+    }
+}
+
+/// Another acquisition of the owner has its turn.
+fn contended(client: &Client, layout: &Layout, waits: Waits) -> AcquireError {
+    let now = client.now();
+    AcquireError::Contended {
+        names: layout.title(),
+        tried: now.since(waits.since.unwrap_or(now)),
+        holder: Holder::ThisClient,
+    }
+}
+
+/// Whether an owner that has this hold can acquire the layout as well; if it is to read what the hold writes, as whom.
+fn beside(hold: &Hold, layout: &Layout) -> Result<Option<Under>, AcquireError> {
+    let names = || layout.title();
+    let (held, wanted) = (&hold.layout.parts, &layout.parts);
+    if let ([held], [wanted]) = (&**held, &**wanted)
+        && held.is_same_place(wanted)
+    {
+        match (held.mode, wanted.mode) {
+            (Mode::Write, Mode::Read) => return Ok(Some(Under::new(hold.owner, hold.readers()))),
+            (Mode::Read, Mode::Write) => return Err(AcquireError::Upgrade { names: names() }),
+            _ => {}
+        }
+    }
+    match hold.layout.common_name(layout) {
+        None => Ok(None),
+        Some(name) => {
+            let held = name.to_string();
+            Err(AcquireError::Overlap {
+                names: names(),
+                held,
+            })
+        }
+    }
+}
