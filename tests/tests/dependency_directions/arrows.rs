@@ -20,14 +20,14 @@ struct File {
 
 /// A crate's files, by their modules.
 #[derive(Default)]
-pub struct Tree(BTreeMap<Module, File>);
+pub(crate) struct Tree(BTreeMap<Module, File>);
 
 /// `from` takes a name from `to`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Arrow {
-    pub from: String,
-    pub line: usize,
-    pub to: String,
+pub(crate) struct Arrow {
+    pub(crate) from: String,
+    pub(crate) line: usize,
+    pub(crate) to: String,
 }
 
 /// One path of a `use` or of the code.
@@ -40,7 +40,7 @@ struct Named {
 
 impl Tree {
     /// The files under a crate's `src`.
-    pub fn read(src: &Path) -> Tree {
+    pub(crate) fn read(src: &Path) -> Tree {
         let mut tree = Tree::default();
         let mut folders = vec![src.to_path_buf()];
         while let Some(folder) = folders.pop() {
@@ -59,7 +59,7 @@ impl Tree {
     }
 
     /// Adds a file; one of tests alone is left out.
-    pub fn add(&mut self, path: &str, text: &str) {
+    pub(crate) fn add(&mut self, path: &str, text: &str) {
         let module = path.trim_end_matches(".rs").trim_end_matches("/mod");
         let module: Module = match module {
             "lib" | "main" => Vec::new(),
@@ -71,11 +71,11 @@ impl Tree {
         }
     }
 
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(|file| file.path.as_str())
     }
 
-    pub fn arrows(&self) -> BTreeSet<Arrow> {
+    pub(crate) fn arrows(&self) -> BTreeSet<Arrow> {
         let mut arrows = BTreeSet::new();
         for (module, file) in &self.0 {
             for named in self.named(module, file) {
