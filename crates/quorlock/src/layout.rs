@@ -95,9 +95,15 @@ impl Part {
 impl Layout {
     /// A lock of these parts, which need not be in order or distinct.
     ///
+    /// `parties` are clients whose settings count besides those of the parts: of two parts that are one name on one node,
+    /// the second is dropped, and its client is still one of the lock's.
+    ///
     /// # Errors
     /// For no parts, too many of them, and one name in two modes.
-    pub(crate) fn of(parts: Vec<Part>) -> Result<Arc<Layout>, ConfigError> {
+    pub(crate) fn of(
+        parts: Vec<Part>,
+        parties: Vec<Arc<Party>>,
+    ) -> Result<Arc<Layout>, ConfigError> {
         if parts.is_empty() {
             return Err(ConfigError::NoNames);
         }
@@ -110,7 +116,7 @@ impl Layout {
         if most < members {
             return Err(ConfigError::TooManyMembers { members, most });
         }
-        let layout = Layout::new(parts);
+        let layout = Layout::new(parts, parties);
         for (one, other) in layout.parts.iter().zip(layout.parts.iter().skip(1)) {
             if one.is_same_place(other) {
                 return Err(ConfigError::TwoModes {
@@ -122,15 +128,11 @@ impl Layout {
         Ok(Arc::new(layout))
     }
 
-    fn new(mut parts: Vec<Part>) -> Self {
+    fn new(mut parts: Vec<Part>, parties: Vec<Arc<Party>>) -> Self {
         if 1 < parts.len() {
             parts.sort_by(Part::order);
             parts.dedup_by(|a, b| a.order(b).is_eq());
         }
-        let key = match parts.as_slice() {
-            [only] if only.mode == Mode::Plain => only.name.clone().into(),
-            _ => joined(&parts).into(),
-        };
         // A lock is often made just to be acquired once: everything has its size from the start.
         let mut places = Vec::with_capacity(parts.iter().map(|part| part.nodes.len()).sum());
         for (group, part) in parts.iter().enumerate() {
@@ -144,12 +146,16 @@ impl Layout {
         let mut others: Vec<Arc<Party>> = Vec::new();
         let mut nodes = parts.iter().filter_map(|part| part.nodes.first());
         let first = nodes.next().map(|node| &node.party);
-        for party in nodes.map(|node| &node.party) {
+        for party in nodes.map(|node| &node.party).chain(&parties) {
             let is_known = |known: &Arc<Party>| Arc::ptr_eq(known, party);
             if !first.is_some_and(is_known) && !others.iter().any(is_known) {
                 others.push(party.clone());
             }
         }
+        let key = match parts.as_slice() {
+            [only] if only.mode == Mode::Plain && others.is_empty() => only.name.clone().into(),
+            _ => joined(&parts, &others).into(),
+        };
         Layout {
             others: others.into(),
             members: Arc::new(Members::new(parts.iter().map(|part| part.threshold))),
@@ -265,7 +271,10 @@ impl Layout {
 }
 
 /// A NUL cannot be in a name, so different lists of names have different keys.
-fn joined(parts: &[Part]) -> String {
+///
+/// So have equal lists of different clients: who waits behind another waiter for its lock may get a hold of that one's
+/// layout, which obeys its clients' settings and ends when they are closed.
+fn joined(parts: &[Part], others: &[Arc<Party>]) -> String {
     let mut key = String::new();
     for part in parts {
         key.push_str(part.name.as_str());
@@ -280,6 +289,10 @@ fn joined(parts: &[Part]) -> String {
             Mode::Read => 'r',
             Mode::Write => 'w',
         });
+    }
+    for party in others {
+        key.push('\0');
+        key.push_str(&format!("{:016x}", party.number));
     }
     key
 }

@@ -68,10 +68,11 @@ impl Lock {
     /// [`Lock::MOST_NAMES`].
     pub fn all(locks: impl IntoIterator<Item = Lock>) -> Result<Lock, ConfigError> {
         let locks: Vec<Lock> = locks.into_iter().collect();
-        let mut parts = Vec::new();
+        let (mut parts, mut parties) = (Vec::new(), Vec::new());
         for lock in &locks {
             let layout = lock.layout.as_ref().map_err(ConfigError::clone)?;
             parts.extend(layout.parts.iter().cloned());
+            parties.extend(layout.parties().cloned());
         }
         let client = &locks.first().ok_or(ConfigError::NoNames)?.client;
         let mut others: Vec<Arc<Client>> = Vec::new();
@@ -84,7 +85,7 @@ impl Lock {
                 }
             }
         }
-        let layout = Ok(Layout::of(parts)?);
+        let layout = Ok(Layout::of(parts, parties)?);
         let first = locks.into_iter().next().ok_or(ConfigError::NoNames)?;
         Ok(Lock {
             layout,

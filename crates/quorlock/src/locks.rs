@@ -101,7 +101,7 @@ impl Locks {
                 threshold: self.threshold,
             });
         }
-        Layout::of(parts)
+        Layout::of(parts, Vec::new())
     }
 
     pub(crate) fn nodes(&self) -> &[Node] {

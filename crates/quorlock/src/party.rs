@@ -1,6 +1,6 @@
 //! What a client states for its own nodes, also where a lock of another client has them among its members.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use crate::mutex::Mutex;
 /// A client as a party to locks over several clients: its settings hold for its own members, whichever client drives the lock.
 #[derive(Debug)]
 pub(crate) struct Party {
+    /// Tells it from the other clients of the process.
+    pub(crate) number: u64,
     /// No request to its nodes states a longer lease: a node that has forgotten everything is trusted again after that.
     pub(crate) longest_lease: Duration,
     pub(crate) max_hold: Option<Duration>,
@@ -26,7 +28,9 @@ pub(crate) struct Party {
 
 impl Party {
     pub(crate) fn new(config: &Config) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         Party {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             longest_lease: config.longest_lease,
             max_hold: config.max_hold,
             retention: config.retention,
