@@ -309,7 +309,10 @@ impl Hold {
                 }
                 Answer::Refused(_) | Answer::Queued(_) | Answer::OtherMode(_) => false,
             };
-            let standing = if may_stand {
+            // A wins without node 3, whose refusal is under way on a connection that stalls. The watchdog asks 3 again, on the
+            // next connection, and is granted; then the refusal comes. It says what was so before the grant: were the
+            // claim taken for absent, no release would go to 3, and no one could have the name there for its lease.
+            let standing = if may_stand || state.renewal.counts(member) {
                 Standing::Claimed
             } else {
                 Standing::Absent
