@@ -126,7 +126,11 @@ impl Acquiring {
                 Poll::Ready(Err(error @ (AcquireError::Closed | AcquireError::Config(_)))) => {
                     Step::End(Err(error))
                 }
-                Poll::Ready(Err(_)) => {
+                Poll::Ready(Err(error)) => {
+                    let now = self.client.now();
+                    if self.waits.until.is_some_and(|until| until <= now) {
+                        return Step::End(Err(error));
+                    }
                     // A writer is in the way, or too few nodes answer: one of those who wait asks on behalf of all.
                     self.state = self.join();
                     Step::Again

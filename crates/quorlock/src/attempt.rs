@@ -252,7 +252,8 @@ impl Attempt {
                 Step::GiveUp(why) => return Poll::Ready(Err(self.error(why, waits))),
             };
             let give_up_at = match self.wanted.patience {
-                Patience::Try => Time::NEVER,
+                // A reader that waits tries first whether it can enter: its bound is one of that, too.
+                Patience::Try => waits.until.unwrap_or(Time::NEVER),
                 Patience::Wait => self.machine.gives_up_at(waits.limit()),
             };
             if self.timer.poll_until(cx, at.min(give_up_at)).is_pending() {
