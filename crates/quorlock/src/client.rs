@@ -17,7 +17,7 @@ pub(crate) struct Client {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) config: Config,
     pub(crate) keeper: Arc<Keeper>,
-    pub(crate) queues: Queues,
+    pub(crate) queues: Arc<Queues>,
     id: ClientId,
     next_number: AtomicU64,
     pub(crate) party: Arc<Party>,
@@ -33,10 +33,12 @@ impl Client {
         party: Arc<Party>,
     ) -> Self {
         let bits = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
+        let queues = Arc::new(Queues::default());
+        keeper.tell_of_its_end(&queues);
         Client {
             keeper,
             config,
-            queues: Queues::default(),
+            queues,
             id: ClientId::from_random(bits),
             next_number: AtomicU64::new(1),
             party,

@@ -8,8 +8,8 @@ mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use crate::calls::{Received, poll_once};
 use crate::hold::Hold;
 use crate::layout::{Layout, Node, Place};
 use crate::mutex::Mutex;
-use crate::queue::Queue;
+use crate::queue::{Queue, Queues};
 use crate::runtime::Runtime;
 use crate::telemetry;
 use crate::trust::answer;
@@ -79,6 +79,8 @@ struct Inner {
     /// Claims may be left of locks of which another client was closed, and who waits for their end.
     is_closing_others: bool,
     waiting_for_others: Vec<Waker>,
+    /// Waiters of the client, who are told when the task ends before its time.
+    waiters: Weak<Queues>,
 }
 
 #[derive(Debug)]
@@ -374,19 +376,33 @@ impl Keeper {
 
     /// The task ends. If there is still something to keep, it is lost now.
     fn die(&self, now: Time) {
-        let (holds, queues): (Vec<_>, _) = {
+        let (holds, queues, waiting, waiters): (Vec<_>, _, _, _) = {
             let mut inner = self.inner.lock();
             self.is_dead.store(true, Ordering::Release);
             inner.is_idle = true;
             inner.due.clear();
             let holds = std::mem::take(&mut inner.holds);
             let holds = holds.into_values().map(|kept| kept.hold).collect();
-            (holds, std::mem::take(&mut inner.queues))
+            let mut waiting = std::mem::take(&mut inner.waiting_for_idle);
+            waiting.append(&mut inner.waiting_for_others);
+            let queues = std::mem::take(&mut inner.queues);
+            (holds, queues, waiting, inner.waiters.upgrade())
         };
         drop(queues);
         for hold in holds {
             hold.close(now);
         }
+        // A closes the client on another runtime than the keeper's, or B waits there behind a leader that is not polled: the
+        // task that would wake them has ended, and they would sleep for ever.
+        waiting.into_iter().for_each(Waker::wake);
+        if let Some(waiters) = waiters {
+            waiters.close();
+        }
+    }
+
+    /// These wait with the client whose keeper it is.
+    pub(crate) fn tell_of_its_end(&self, waiters: &Arc<Queues>) {
+        self.inner.lock().waiters = Arc::downgrade(waiters);
     }
 
     /// Gives everything back that is held.

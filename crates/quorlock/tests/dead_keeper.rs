@@ -1,0 +1,141 @@
+//! What is waited for when the runtime of the keeper ends.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use quorlock::transport::{Call, Channel, Listener, Request, Subscription, Transport};
+use quorlock::{AcquireError, EmbeddedNode, Lock, Locks};
+
+/// A node that never answers a release.
+#[derive(Debug, Clone)]
+struct Deaf(EmbeddedNode, Arc<AtomicBool>);
+
+impl Transport for Deaf {
+    fn call(&self, request: Request) -> Call {
+        if matches!(request, Request::Release(_)) {
+            self.1.store(true, Ordering::SeqCst);
+            return Box::pin(std::future::pending());
+        }
+        self.0.call(request)
+    }
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        self.0.subscribe(channel, listener)
+    }
+    fn address(&self) -> &str {
+        self.0.address()
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+fn wait_until(what: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !what() {
+        assert!(began.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A closes the client on one runtime, and the runtime of its keeper ends meanwhile.
+#[test]
+fn closing_ends_when_the_keepers_runtime_ends() {
+    let (keepers, callers) = (runtime(), runtime());
+    let asked = Arc::new(AtomicBool::new(false));
+    let node = Deaf(EmbeddedNode::new(), asked.clone());
+    let locks = keepers.block_on(async { Locks::on_node(node).unwrap() });
+    let guard = callers.block_on(locks.lock("a").acquire()).unwrap();
+    let (done, is_done) = mpsc::channel();
+    let closing = locks.clone();
+    callers.spawn(async move {
+        closing.close().await;
+        done.send(()).unwrap();
+    });
+    // The keeper has sent the release, and closing waits for it.
+    wait_until(|| asked.load(Ordering::SeqCst));
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(is_done.try_recv().is_err());
+    keepers.shutdown_timeout(Duration::from_secs(2));
+    let ended = is_done.recv_timeout(Duration::from_secs(8));
+    drop(guard);
+    assert!(
+        ended.is_ok(),
+        "close() sleeps on, 8 s after nothing was left to wait for"
+    );
+}
+
+/// The same where the client has a part in a lock that another client drives, whose runtime ends.
+#[test]
+fn closing_ends_when_the_runtime_of_another_keeper_ends() {
+    let (keepers, callers) = (runtime(), runtime());
+    let asked = Arc::new(AtomicBool::new(false));
+    let (a, b) = (
+        Deaf(EmbeddedNode::new(), asked.clone()),
+        Deaf(EmbeddedNode::new(), asked.clone()),
+    );
+    let driver = keepers.block_on(async { Locks::on_node(a).unwrap() });
+    let closed = callers.block_on(async { Locks::on_node(b).unwrap() });
+    let both = Lock::all([driver.lock("a"), closed.lock("b")]).unwrap();
+    let guard = callers.block_on(both.acquire()).unwrap();
+    let (done, is_done) = mpsc::channel();
+    let closing = closed.clone();
+    callers.spawn(async move {
+        closing.close().await;
+        done.send(()).unwrap();
+    });
+    wait_until(|| asked.load(Ordering::SeqCst));
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(is_done.try_recv().is_err());
+    keepers.shutdown_timeout(Duration::from_secs(2));
+    let ended = is_done.recv_timeout(Duration::from_secs(8));
+    drop(guard);
+    assert!(
+        ended.is_ok(),
+        "close() sleeps on, 8 s after nothing was left to wait for"
+    );
+}
+
+/// The keeper's runtime ends while the leader's future is idle: who waits behind it is told.
+#[test]
+fn waiters_are_told_that_the_keepers_runtime_has_ended() {
+    let (keepers, callers) = (runtime(), runtime());
+    let node = EmbeddedNode::new();
+    let locks = keepers.block_on(async { Locks::on_node(node.clone()).unwrap() });
+    let other = callers.block_on(async { Locks::on_node(node).unwrap() });
+    let held = callers.block_on(other.lock("a").acquire()).unwrap();
+    let (done, is_done) = mpsc::channel();
+    let lock = locks.lock("a");
+    let mut idle = Box::pin(async move { lock.acquire().await.map(drop) });
+    callers.block_on(async {
+        // Polled now and then for a second, and then no more.
+        let _ = tokio::time::timeout(Duration::from_millis(500), idle.as_mut()).await;
+    });
+    let lock = locks.lock("a");
+    callers.spawn(async move {
+        done.send(lock.acquire().await.map(drop)).unwrap();
+    });
+    std::thread::sleep(Duration::from_millis(20));
+    keepers.shutdown_timeout(Duration::from_secs(2));
+    let began = std::time::Instant::now();
+    let ended = is_done.recv_timeout(Duration::from_secs(10));
+    println!("{ended:?} after {:?}", began.elapsed());
+    drop(held);
+    let again = is_done.recv_timeout(Duration::from_secs(10));
+    println!("{again:?} after {:?}", began.elapsed());
+    drop(idle);
+    assert_eq!(ended, Ok(Err(AcquireError::Closed)));
+}
