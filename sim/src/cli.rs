@@ -10,6 +10,7 @@ mod run;
 mod scenarios;
 mod serve;
 mod shrink;
+mod watch;
 
 use std::io::{ErrorKind, Write as _};
 use std::num::NonZeroUsize;

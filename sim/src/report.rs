@@ -4,6 +4,7 @@
 //! so it needs nothing from elsewhere, and says the same without scripts.
 
 mod bars;
+mod compose;
 mod figure;
 mod marks;
 mod page;

@@ -3,7 +3,9 @@
 //! Everything runs in one thread. Clocks run on from the real time, unless a fault says otherwise.
 
 mod connection;
+mod listen;
 mod node;
+mod time;
 mod words;
 
 use std::cell::RefCell;
@@ -13,7 +15,6 @@ use std::rc::Rc;
 
 use tokio::net::TcpListener;
 use tokio::task::LocalSet;
-use tokio::time::Instant;
 
 pub use words::FaultWords;
 
@@ -80,15 +81,15 @@ impl Host {
     /// What the operating system says when a node that crashed cannot take its port again.
     pub async fn run(self, told: impl Fn(&Fault), end: impl Future<Output = ()>) -> io::Result<()> {
         let tasks = LocalSet::new();
-        let start = start();
+        let start = time::now();
         for (node, listener) in self.nodes.iter().zip(self.listeners) {
-            node.borrow_mut().listen(Rc::clone(node), listener, &tasks);
+            listen::listen(node, listener, &tasks);
         }
         let (nodes, ports) = (&self.nodes, &self.ports);
         let faults = async {
             let mut due = Schedule::of(self.faults);
             while let Some((at, what)) = due.next() {
-                sleep_until(start + at.as_duration()).await;
+                time::sleep_until(start + at.as_duration()).await;
                 if let What::Begins(fault) = &what {
                     told(fault);
                 }
@@ -170,22 +171,12 @@ async fn act(
                     continue;
                 }
                 let listener = TcpListener::bind(("127.0.0.1", *port)).await?;
-                node.borrow_mut().listen(Rc::clone(node), listener, tasks);
+                listen::listen(node, listener, tasks);
             }
             What::Ends(fault) => node.borrow_mut().end(fault),
         }
     }
     Ok(())
-}
-
-#[expect(clippy::disallowed_methods, reason = "these servers live in real time")]
-fn start() -> Instant {
-    Instant::now()
-}
-
-#[expect(clippy::disallowed_methods, reason = "these servers live in real time")]
-async fn sleep_until(at: Instant) {
-    tokio::time::sleep_until(at).await;
 }
 
 #[cfg(test)]
@@ -212,7 +203,7 @@ mod tests {
             let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
             let port = listener.local_addr().unwrap().port();
             let node = Rc::new(RefCell::new(Node::new(1, None, Persistence::Memory)));
-            node.borrow_mut().listen(Rc::clone(&node), listener, &tasks);
+            listen::listen(&node, listener, &tasks);
             let mut client = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
             node.borrow_mut().begin(&pause);
             client.write_all(b"SET a 1\r\n").await.unwrap();

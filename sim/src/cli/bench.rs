@@ -1,7 +1,5 @@
 //! `bench`.
 
-mod watch;
-
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::process::{Child, Command, Stdio};
@@ -10,13 +8,13 @@ use std::rc::Rc;
 use clap::Args;
 use serde::Serialize;
 
+use super::watch::{Rate, Took, Watch};
 use super::{Form, Trouble, say, say_json, seeds};
 use crate::plan::generator::{Faults, Swarm};
 use crate::plan::time::Span;
 use crate::plan::{AssertedRestarts, Lane, Plan, Remedies};
 use crate::simulation::run;
 use crate::study::campaign::{AfterFailure, Campaign, Shard};
-use watch::{Rate, Took, Watch};
 
 /// How fast this machine is, on one core and on all of them.
 #[derive(Debug, Args)]

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 
+use super::watch::Watch;
 use super::{Form, InLane, Threads, Trouble, say, say_json};
 use crate::study::progress::{self, Counting};
 use crate::study::scenario::{self, Case, Depth, Expect, Interval, Judged, Scenario, Verdict};
@@ -122,7 +123,6 @@ impl Scenarios {
         Ok(0)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
     fn judge(&self, cases: &[(&Scenario, &Case)]) -> Vec<Row> {
         let depth = match self.rates {
             true => Depth::AllSeeds,
@@ -139,9 +139,9 @@ impl Scenarios {
                         let Some((scenario, case)) = cases.get(index) else {
                             return;
                         };
-                        let began = Instant::now();
+                        let watch = Watch::start();
                         let judged = case.judge_within(depth, self.seeds.unwrap_or(u64::MAX));
-                        let row = Row::of(scenario, case, judged, began.elapsed());
+                        let row = Row::of(scenario, case, judged, watch.elapsed());
                         bar.set_message(format!("{} {}", row.id, row.case));
                         bar.inc(1);
                         if let Ok(mut rows) = rows.lock() {

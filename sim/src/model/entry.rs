@@ -1,6 +1,5 @@
 //! Entering a hold once more, and extending it.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use quorlock::transport::{AcquireReply, Freshness, Reply};
@@ -9,12 +8,10 @@ use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 
 use super::asking::Asking;
-use super::guard::Guard;
 use super::hold::Hold;
 
-pub(super) async fn enter(hold: &Rc<Hold>) -> Result<Guard, ConfirmError> {
-    confirm(hold, hold.count() + 1, hold.lease).await?;
-    Ok(Guard::new(hold))
+pub(super) async fn enter(hold: &Hold) -> Result<(), ConfirmError> {
+    confirm(hold, hold.count() + 1, hold.lease).await
 }
 
 pub(super) async fn extend(hold: &Hold, lease: Duration) -> Result<(), ConfirmError> {

@@ -36,7 +36,8 @@ impl Guard {
     }
 
     pub(crate) async fn reenter(&self) -> Result<Guard, ConfirmError> {
-        entry::enter(&self.hold).await
+        entry::enter(&self.hold).await?;
+        Ok(Guard::new(&self.hold))
     }
 
     pub(crate) async fn extend(&self, lease: Duration) -> Result<(), ConfirmError> {

@@ -85,7 +85,7 @@ impl Lock {
         let known = self.own.as_ref().and_then(|own| own.borrow().upgrade());
         if let Some(hold) = known.filter(|hold| hold.is_held()) {
             match entry::enter(&hold).await {
-                Ok(guard) => return Ok(Some(guard)),
+                Ok(()) => return Ok(Some(Guard::new(&hold))),
                 Err(_) if hold.is_held() => return Err(self.no_quorum()),
                 Err(_) => {}
             }

@@ -1,11 +1,7 @@
 //! What is where in the picture: lanes from top to bottom, and in them what happened when.
 
-use std::collections::BTreeSet;
-
-use super::{bars, marks};
 use crate::history::NameId;
-use crate::history::recording::{Clock, Place, Recording};
-use crate::simulation::{Run, Verdict};
+use crate::history::recording::{Clock, Place};
 
 /// The picture, with times in nanoseconds across and lengths in pixels down.
 #[derive(Debug, Default)]
@@ -97,57 +93,8 @@ pub(super) enum Shape {
 
 /// Room for the axis.
 pub(super) const AXIS: f64 = 30.0;
-/// A picture of more rows than this has low ones.
-const FEW_ROWS: usize = 10;
-const CLOCK_ROW: f64 = 22.0;
-const FAULT_ROW: f64 = 17.0;
-const PADDING: f64 = 7.0;
-/// A run with more messages than this is shown around its violation first.
-const MANY: usize = 160;
-
-/// How high things are.
-struct Heights {
-    /// Of a name in the lane of a client.
-    name: f64,
-    /// Of a name on a node.
-    key: f64,
-    /// Between clients and nodes, where messages are easiest to see.
-    sea: f64,
-}
-
-impl Heights {
-    fn of(run: &Run, names: usize) -> Self {
-        let lanes = run.plan.clients + run.plan.nodes.count * (1 + run.plan.nodes.replicas);
-        let (name, key, sea) = if usize::from(lanes) * names.max(1) <= FEW_ROWS {
-            (34.0, 26.0, 110.0)
-        } else {
-            (24.0, 18.0, 64.0)
-        };
-        Heights { name, key, sea }
-    }
-}
 
 impl Scene {
-    pub(super) fn of(run: &Run, recording: &Recording) -> Self {
-        let end = recording
-            .messages
-            .iter()
-            .filter_map(|message| message.arrives)
-            .max();
-        let end = end.unwrap_or(0).max(run.lasted.as_nanos()).max(1);
-        let mut scene = Scene {
-            end,
-            height: AXIS,
-            summary: crate::report::story::summary(run),
-            ..Scene::default()
-        };
-        scene.view = scene.view(run, recording);
-        scene.lanes(run, recording);
-        bars::draw(&mut scene, run, recording);
-        marks::draw(&mut scene, run, recording);
-        scene
-    }
-
     pub(super) fn push(&mut self, shape: Shape, class: impl Into<String>, title: String) {
         self.items.push(Item {
             shape,
@@ -163,115 +110,6 @@ impl Scene {
     pub(super) fn row(&self, who: Who, what: What) -> Option<&Row> {
         self.lane(who)?.rows.iter().find(|row| row.what == what)
     }
-
-    fn lanes(&mut self, run: &Run, recording: &Recording) {
-        let all: BTreeSet<NameId> = recording.claims.iter().map(|claim| claim.name).collect();
-        let heights = Heights::of(run, all.len());
-        let stacked = marks::stack(run, self.view).into_iter().flatten().max();
-        let stacked = stacked.map_or(0, |row| row + 1);
-        if 0 < stacked {
-            let rows = (0..stacked).map(|nth| (What::Nth(nth), String::new(), FAULT_ROW));
-            self.add(Who::Faults, "faults", rows.collect());
-        }
-        let names = |ids: BTreeSet<NameId>, height: f64| -> Vec<(What, String, f64)> {
-            let named = |id| (What::Name(id), run.history.text(id).to_owned(), height);
-            ids.into_iter().map(named).collect()
-        };
-        if !run.history.writes.is_empty() {
-            let written = run.history.writes.iter().map(|write| write.name).collect();
-            self.add(Who::Store, "store", names(written, heights.key));
-        }
-        for client in 0..run.plan.clients {
-            let of_client = |clock: &Clock| matches!(clock, Clock::Monotonic(c) | Clock::Wall(c) if *c == client);
-            let mut rows = names(all.clone(), heights.name);
-            rows.extend(clocks(recording, of_client));
-            let label = format!("client {client}");
-            self.add(Who::Place(Place::Client(client)), &label, rows);
-        }
-        self.height += heights.sea;
-        let nodes = run.plan.nodes.count * (1 + run.plan.nodes.replicas);
-        for node in 0..nodes {
-            let on_node = recording.claims.iter().filter(|claim| claim.node == node);
-            let mut rows = names(on_node.map(|claim| claim.name).collect(), heights.key);
-            rows.extend(clocks(recording, |clock| *clock == Clock::Node(node)));
-            let label = run.plan.node_name(node);
-            self.add(Who::Place(Place::Node(node)), &label, rows);
-        }
-    }
-
-    fn add(&mut self, who: Who, label: &str, rows: Vec<(What, String, f64)>) {
-        let top = self.height;
-        let mut y = top + PADDING;
-        let mut placed = Vec::new();
-        for (what, label, height) in rows {
-            placed.push(Row {
-                what,
-                label,
-                top: y,
-                height,
-            });
-            y += height;
-        }
-        let height = (y + PADDING - top).max(24.0 + PADDING);
-        self.height = top + height;
-        self.lanes.push(Lane {
-            who,
-            label: label.to_owned(),
-            top,
-            height,
-            rows: placed,
-        });
-    }
-
-    /// All of it if that can be taken in, otherwise what led to the violation.
-    fn view(&self, run: &Run, recording: &Recording) -> (u64, u64) {
-        let Verdict::Violated(violation) = &run.verdict else {
-            return (0, self.end);
-        };
-        let at = violation.at.as_nanos();
-        let seen = recording.messages.iter().filter(|m| m.sent <= at).count();
-        let involved = |process| violation.processes.contains(process);
-        let sections = run.history.sections.iter();
-        let last = sections
-            .filter(|s| involved(&s.process) && s.won <= at)
-            .filter_map(|s| s.believed)
-            .fold(at, u64::max);
-        let until = last + (last / 8).max(1_000_000);
-        if seen <= MANY {
-            return (0, until.min(self.end));
-        }
-        // From when on whoever takes part had asked for what it believes in.
-        let asked = |process| {
-            let grants = run.history.grants.iter();
-            let mut theirs = grants.filter(|g| g.process == process && g.won <= at);
-            theirs.next_back().map(|grant| grant.invoked)
-        };
-        let begun = violation.processes.iter().filter_map(|p| asked(*p)).min();
-        let begun = begun.unwrap_or(at.saturating_sub(self.end / 10)).min(at);
-        let margin = ((last - begun) / 8).max(2_000_000);
-        (
-            begun.saturating_sub(margin),
-            last.saturating_add(margin).min(self.end),
-        )
-    }
-}
-
-/// A row for each clock that did not keep the offset with which it began.
-fn clocks(recording: &Recording, is_of: impl Fn(&Clock) -> bool) -> Vec<(What, String, f64)> {
-    let strips = recording.clocks.iter().filter(|(clock, points)| {
-        let first = initial(points);
-        is_of(clock) && points.iter().any(|(at, ahead)| 0 < *at && *ahead != first)
-    });
-    strips
-        .map(|(clock, _)| {
-            let label = match clock {
-                Clock::Monotonic(_) => "its clock",
-                Clock::Wall(_) => "wall clock",
-                Clock::Node(_) => "its clock",
-            };
-            (What::Clock(*clock), label.to_owned(), CLOCK_ROW)
-        })
-        .collect()
 }
 
 /// By how much a clock was ahead at the beginning.

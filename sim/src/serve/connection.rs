@@ -11,6 +11,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 
 use super::node::Node;
+use super::time;
 use redis_sim::SessionId;
 
 /// Returns when either side has closed the connection.
@@ -53,7 +54,7 @@ async fn write(node: &RefCell<Node>, session: SessionId, output: &Notify, mut to
         pauses(node).await;
         let delay = node.borrow().delay();
         if !delay.is_zero() {
-            super::sleep_until(super::start() + delay).await;
+            time::sleep_until(time::now() + delay).await;
         }
         let (bytes, is_last) = {
             let server = &mut node.borrow_mut().server;

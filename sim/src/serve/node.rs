@@ -1,16 +1,14 @@
 //! One node that listens.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
-use tokio::task::{AbortHandle, LocalSet};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::connection;
+use super::time;
 use crate::plan::Persistence;
 use crate::plan::fault::{Fault, ServerError};
 use crate::world::clock::Clock;
@@ -51,8 +49,8 @@ impl Node {
         Node {
             server,
             persistence,
-            clock: Clock::new(wall_nanos()),
-            start: super::start(),
+            clock: Clock::new(time::wall_nanos()),
+            start: time::now(),
             pauses: watch::Sender::new(0),
             delays: Vec::new(),
             troubles: Vec::new(),
@@ -64,7 +62,7 @@ impl Node {
 
     /// True time, in nanoseconds since the beginning.
     fn passed(&self) -> u64 {
-        let passed = super::start().saturating_duration_since(self.start);
+        let passed = time::now().saturating_duration_since(self.start);
         u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
     }
 
@@ -103,28 +101,13 @@ impl Node {
         self.connections.remove(&session);
     }
 
-    /// Accepts connections from now on.
-    pub(super) fn listen(
-        &mut self,
-        this: Rc<RefCell<Node>>,
-        listener: TcpListener,
-        tasks: &LocalSet,
-    ) {
-        let accepting = tasks.spawn_local(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                Node::accept(&this, stream);
-            }
-        });
-        self.listener = Some(accepting.abort_handle());
+    /// Connections are accepted from now on, until the node crashes.
+    pub(super) fn is_accepted_by(&mut self, listener: AbortHandle) {
+        self.listener = Some(listener);
     }
 
-    fn accept(this: &Rc<RefCell<Node>>, stream: TcpStream) {
-        let node = &mut *this.borrow_mut();
-        let session = node.server.open_session();
-        let output = Rc::new(Notify::new());
-        let serving = connection::serve(Rc::clone(this), session, Rc::clone(&output), stream);
-        let task = tokio::task::spawn_local(serving).abort_handle();
-        node.connections
+    pub(super) fn connect(&mut self, session: SessionId, output: Rc<Notify>, task: AbortHandle) {
+        self.connections
             .insert(session, Connection { output, task });
     }
 
@@ -196,12 +179,4 @@ fn remove_one<T: PartialEq>(all: &mut Vec<T>, one: &T) {
     if let Some(at) = all.iter().position(|known| known == one) {
         all.remove(at);
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "these servers live in real time")]
-fn wall_nanos() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

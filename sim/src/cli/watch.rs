@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::AddAssign;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -34,6 +34,11 @@ impl Watch {
             wall: Instant::now(),
             cpu: cpu_seconds(),
         }
+    }
+
+    /// How long it took so far, on the wall.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.wall.elapsed()
     }
 
     pub(super) fn read(&self) -> Took {

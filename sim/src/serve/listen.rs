@@ -1,0 +1,30 @@
+//! The port of a node: who connects gets a session.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::LocalSet;
+
+use super::connection;
+use super::node::Node;
+
+/// Accepts connections from now on, until the node crashes.
+pub(super) fn listen(node: &Rc<RefCell<Node>>, listener: TcpListener, tasks: &LocalSet) {
+    let this = Rc::clone(node);
+    let accepting = tasks.spawn_local(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            accept(&this, stream);
+        }
+    });
+    node.borrow_mut().is_accepted_by(accepting.abort_handle());
+}
+
+fn accept(node: &Rc<RefCell<Node>>, stream: TcpStream) {
+    let session = node.borrow_mut().server.open_session();
+    let output = Rc::new(Notify::new());
+    let serving = connection::serve(Rc::clone(node), session, Rc::clone(&output), stream);
+    let task = tokio::task::spawn_local(serving).abort_handle();
+    node.borrow_mut().connect(session, output, task);
+}
