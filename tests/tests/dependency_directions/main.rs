@@ -1,5 +1,5 @@
-//! Dependencies run one way: quorlock-core <- quorlock-redis <- quorlock <- the simulator <- the tests. Inside a crate
-//! they run one way, too: from floor to floor.
+//! Dependencies run one way: quorlock-core <- quorlock-redis <- quorlock <- the command, the simulator <- the tests. Inside
+//! a crate they run one way, too: from floor to floor.
 
 mod arrows;
 mod floors;
@@ -140,6 +140,14 @@ fn the_product_knows_the_core_and_by_its_default_feature_the_adapter() {
 }
 
 #[test]
+fn the_command_is_made_of_what_every_user_has() {
+    assert_eq!(
+        ours(&workspace(), "quorlock-cli", &["normal", "build"]),
+        BTreeSet::from(["quorlock", "quorlock-redis"])
+    );
+}
+
+#[test]
 fn the_simulated_redis_knows_nothing_of_locks() {
     assert_eq!(ours(&workspace(), "redis-sim", &ANY_KIND), BTreeSet::new());
 }
@@ -179,7 +187,13 @@ fn only_the_adapter_and_its_tests_speak_to_redis() {
 #[test]
 fn every_crate_of_the_product_is_looked_at() {
     let workspace = workspace();
-    for name in ["quorlock", "quorlock-core", "quorlock-redis", "redis-sim"] {
+    for name in [
+        "quorlock",
+        "quorlock-cli",
+        "quorlock-core",
+        "quorlock-redis",
+        "redis-sim",
+    ] {
         assert_eq!(workspace[name].folder, format!("crates/{name}"));
     }
 }

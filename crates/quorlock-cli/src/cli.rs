@@ -1,0 +1,79 @@
+//! The command line.
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use crate::failure::Code;
+#[cfg(unix)]
+use crate::run;
+
+/// Distributed locks on Redis for scripts, jobs and operators.
+///
+/// Exit codes: 64 usage, 69 no quorum of servers, 71 the system refused something, 75 others hold the lock (-E changes it),
+/// 76 the lock was lost while the command ran, 78 settings, login or rights; 126 and 127 as env(1) has them; otherwise the
+/// command's own, 128 and the signal if it died of one.
+#[derive(Debug, Parser)]
+#[command(
+    name = "quorlock",
+    version,
+    after_help = "Examples:
+  export QUORLOCK_NODES=redis://127.0.0.1
+  quorlock run -n nightly/report -- ./report.sh
+  quorlock inspect nightly/report"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    #[cfg(unix)]
+    #[command(after_help = "Examples:
+  One host of many does the job, the others go on at once:
+    quorlock run -n --nodes redis://10.0.0.5 nightly/report -- ./report.sh
+  A majority of three servers, wait for at most a minute:
+    quorlock run -w 1m --nodes redis://a,redis://b,redis://c deploy -- make deploy
+  Fence what the script writes:
+    quorlock run backup -- sh -c 'curl -T dump \"https://store/?token=$QUORLOCK_FENCING_TOKEN\"'
+  The password is in a file, so that ps shows none:
+    QUORLOCK_PASSWORD_FILE=/etc/quorlock.secret quorlock run --nodes redis://jobs@10.0.0.5 x -- ./x.sh")]
+    Run(Box<run::Run>),
+    /// Between run and the command.
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Guard(run::guardian::Guard),
+    /// Becomes the command.
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Launch(run::launch::Launch),
+}
+
+pub(crate) fn main() -> ExitCode {
+    let code = match Cli::try_parse() {
+        Ok(cli) => cli.run(),
+        Err(error) => {
+            let _ = error.print();
+            match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Code::SUCCESS,
+                _ => Code::USAGE,
+            }
+        }
+    };
+    ExitCode::from(code.0)
+}
+
+impl Cli {
+    fn run(self) -> Code {
+        match self.command {
+            #[cfg(unix)]
+            Command::Run(run) => run.run(),
+            #[cfg(unix)]
+            Command::Guard(guard) => guard.run(),
+            #[cfg(unix)]
+            Command::Launch(launch) => launch.run(),
+        }
+    }
+}

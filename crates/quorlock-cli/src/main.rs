@@ -1,0 +1,20 @@
+//! The command `quorlock`. `quorlock --help` says what it does.
+//!
+//! | to read | see |
+//! |---|---|
+//! | the command line | `cli` |
+//! | which servers, and how to log in | `settings`, `connect` |
+//! | `quorlock run` | `run` |
+//! | what it says, and how it ends | `voice`, `failure` |
+
+mod cli;
+mod connect;
+mod failure;
+mod run;
+mod settings;
+mod span;
+mod voice;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

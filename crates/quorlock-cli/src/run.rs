@@ -1,0 +1,365 @@
+//! `quorlock run`: a command while a lock is held.
+//!
+//! Three processes. The **wrapper** has the client, acquires the lock and renews it. It starts the **guardian**, which is
+//! told with every renewal until when the lock is valid, and ends the command's process group by then: also when the wrapper
+//! is stopped (A holds; A's machine swaps for a minute; the server gives the lock to B, and A's command must not work on) or
+//! killed. The guardian starts the **command**, by way of `launch`, which ties it to the guardian's life and becomes it.
+
+pub(crate) mod guardian;
+pub(crate) mod launch;
+
+mod clock;
+mod held;
+mod link;
+mod notify;
+mod signals;
+mod terminal;
+mod timing;
+
+use std::ffi::OsString;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use quorlock::{Guard, Lock, Locks, ReleaseError, RetryPolicy};
+use rustix::process::Signal;
+
+use self::guardian::OnLoss;
+use self::held::{End, GroupThen, HoldThen, Work};
+use self::notify::Notify;
+use self::signals::{ENDING, Signals};
+use self::timing::Timing;
+use crate::connect::{Patience, connect};
+use crate::failure::{Code, Failure};
+use crate::settings::{Reach, Settings};
+use crate::span::Span;
+use crate::voice::Voice;
+
+/// Run a command while a lock is held, and end it in time when the lock is lost.
+///
+/// The command gets QUORLOCK_NAME, QUORLOCK_FENCING_TOKEN (a number that grows with every hold: give it to what you write
+/// to), QUORLOCK_OWNER, QUORLOCK_DEADLINE (until when the lock is valid if nothing renews it, in seconds since 1970, as of the
+/// start) and QUORLOCK_FD (a file descriptor that is at its end when the lock is lost). Of --also there are QUORLOCK_NAME_1,
+/// QUORLOCK_FENCING_TOKEN_1 and so on.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    reach: Reach,
+    /// Do not wait: end with 75 when others hold the lock.
+    #[arg(short, long, conflicts_with = "wait")]
+    no_wait: bool,
+    /// Wait for so long, then end with 75; servers that are down are waited for as well. Without -n or -w: until the lock is
+    /// free, and for 30 s where no majority answers.
+    #[arg(short, long, value_name = "SPAN")]
+    wait: Option<Span>,
+    /// What the lock is asked for, and renewed every third of it; how long it stays locked if this machine dies
+    /// [default: 30s].
+    #[arg(long, value_name = "SPAN")]
+    lease: Option<Span>,
+    /// Hold the lock no longer than this, also if the command goes on: it is ended then.
+    #[arg(long, value_name = "SPAN")]
+    max_hold: Option<Span>,
+    /// One of any number of readers, who keep writers out.
+    #[arg(long, conflicts_with_all = ["write", "fair"])]
+    read: bool,
+    /// A writer, who keeps readers and writers out.
+    #[arg(long, conflicts_with = "fair")]
+    write: bool,
+    /// First come, first served. On one server only.
+    #[arg(long)]
+    fair: bool,
+    /// Take this name too: all of them or none.
+    #[arg(long, value_name = "NAME")]
+    also: Vec<String>,
+    /// What becomes of the command when the lock is lost.
+    #[arg(long, value_enum, default_value_t = OnLoss::Kill)]
+    on_loss: OnLoss,
+    /// From TERM to the end of the validity, at most half of the lease [default: a third of the lease, at most 10s].
+    #[arg(long, value_name = "SPAN")]
+    grace: Option<Span>,
+    /// What must be left of the validity before the grace for the command to start [default: a third of the lease, at most
+    /// 10s].
+    #[arg(long, value_name = "SPAN")]
+    min_validity: Option<Span>,
+    /// Do not release the lock after a command that ended with 0: it ends with its lease. Others that wake up a little later
+    /// for the same job find it done.
+    #[arg(long)]
+    keep: bool,
+    /// End with this code instead of 75 when others hold the lock.
+    #[arg(short = 'E', long, value_name = "CODE", default_value_t = 75)]
+    conflict_exit_code: u8,
+    /// Say nothing.
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+    /// Say what happens as lines of JSON, on stderr.
+    #[arg(long)]
+    json: bool,
+    /// What to lock.
+    name: String,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// How long giving back may take in the background, where servers do not answer.
+const CLOSING: Duration = Duration::from_secs(2);
+
+impl Run {
+    pub(crate) fn run(&self) -> Code {
+        let voice = match (self.quiet, self.json) {
+            (true, _) => Voice::Quiet,
+            (_, true) => Voice::Json,
+            _ => Voice::Text,
+        };
+        // The thread that starts the guardian must live as long as this process: this one, so no others are made.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let ended = match runtime {
+            Ok(runtime) => runtime.block_on(self.hold(voice)),
+            Err(error) => Err(Failure::system("no runtime", error)),
+        };
+        match ended {
+            Ok(code) => code,
+            Err(failure) => {
+                voice.failure(&failure);
+                match failure.code {
+                    Code::CONTENDED => Code(self.conflict_exit_code),
+                    code => code,
+                }
+            }
+        }
+    }
+
+    async fn hold(&self, voice: Voice) -> Result<Code, Failure> {
+        let mut settings = self.reach.settings()?;
+        let lease = self.lease.or(settings.lease);
+        let lease = lease.map_or(Timing::LEASE, |lease| lease.0);
+        let timing = Timing::new(lease, self.grace, self.min_validity)?;
+        settings.builder = settings.builder.watchdog_lease(lease);
+        if let Some(max) = self.max_hold {
+            settings.builder = settings.builder.max_hold(max.0);
+        }
+        let mut signals = Signals::catch(&ENDING)
+            .map_err(|error| Failure::system("signals cannot be caught", error))?;
+        Notify::of_environment().tell(&format!("STATUS=waiting for the lock {}", self.name));
+
+        let began = now();
+        let connected = unless_told(&mut signals, self.connect(&settings, began)).await;
+        let locks = match connected {
+            Ok(locks) => locks?,
+            Err(signal) => return Ok(Code::of_signal(signal.as_raw())),
+        };
+        voice.event("waiting", &[("name", self.name.as_str().into())]);
+        let acquired = unless_told(&mut signals, self.acquire(&locks, began)).await;
+        let code = match acquired {
+            Ok(Ok(guard)) => {
+                let ended = self.work(&guard, &timing, &mut signals, voice).await;
+                self.let_go(guard, ended, &timing, voice).await
+            }
+            Ok(Err(failure)) => Err(failure),
+            Err(signal) => Ok(Code::of_signal(signal.as_raw())),
+        };
+        // What some servers granted and others did not, and what the slower ones have not been told yet, is given back in the
+        // background, which ends with this process.
+        close(&locks).await;
+        code
+    }
+
+    /// A client.
+    async fn connect(&self, settings: &Settings, began: Instant) -> Result<Locks, Failure> {
+        let bound = match self.wait {
+            Some(wait) => wait.0,
+            None => RetryPolicy::default().without_quorum,
+        };
+        let patience = match (self.no_wait, began.checked_add(bound)) {
+            (false, Some(until)) => Patience::Until(until),
+            _ => Patience::None,
+        };
+        connect(settings, patience).await
+    }
+
+    /// The lock.
+    async fn acquire(&self, locks: &Locks, began: Instant) -> Result<Guard, Failure> {
+        let lock = self.lock(locks)?;
+        if self.no_wait {
+            let guard = lock.try_acquire().await?;
+            guard.ok_or_else(|| {
+                let text = format!("{}: others hold it", self.name);
+                Failure::new(Code::CONTENDED, text)
+            })
+        } else if let Some(wait) = self.wait {
+            let left = wait.0.saturating_sub(began.elapsed());
+            Ok(lock.wait(left).acquire().await?)
+        } else {
+            Ok(lock.acquire().await?)
+        }
+    }
+
+    /// The command, with the lock in hand.
+    async fn work(
+        &self,
+        guard: &Guard,
+        timing: &Timing,
+        signals: &mut Signals,
+        voice: Voice,
+    ) -> Result<End, Failure> {
+        match unless_told(signals, lasting(guard, timing)).await {
+            Ok(lasts) => lasts?,
+            Err(signal) => {
+                return Ok(End {
+                    code: Code::of_signal(signal.as_raw()),
+                    hold: HoldThen::Held,
+                    group: GroupThen::Gone,
+                });
+            }
+        }
+        let token = guard.fencing_token_of(&self.name);
+        let fields = [
+            ("name", self.name.as_str().into()),
+            ("token", token.map_or(0, |token| token.0).into()),
+            ("owner", guard.owner_id().to_string().into()),
+        ];
+        voice.event("acquired", &fields);
+        let notify = Notify::of_environment();
+        notify.tell(&format!("READY=1\nSTATUS=holds the lock {}", self.name));
+        let work = Work {
+            command: &self.command,
+            variables: self.variables(guard),
+            timing: *timing,
+            on_loss: self.on_loss,
+            voice,
+        };
+        let ended = held::run(&work, guard, signals).await;
+        notify.tell("STOPPING=1");
+        ended
+    }
+
+    fn lock(&self, locks: &Locks) -> Result<Lock, Failure> {
+        let names = [&self.name].into_iter().chain(&self.also);
+        let parts = names.map(|name| match (self.read, self.write, self.fair) {
+            (true, _, _) => locks.read(name),
+            (_, true, _) => locks.write(name),
+            (_, _, true) => locks.fair(name),
+            _ => locks.lock(name),
+        });
+        Ok(Lock::all(parts)?)
+    }
+
+    /// What the command is told.
+    fn variables(&self, guard: &Guard) -> Vec<(String, String)> {
+        let token = |name: &str| {
+            let token = guard.fencing_token_of(name);
+            token.map_or_else(String::new, |token| token.0.to_string())
+        };
+        let mut variables = vec![
+            ("QUORLOCK_NAME".into(), self.name.clone()),
+            ("QUORLOCK_FENCING_TOKEN".into(), token(&self.name)),
+            ("QUORLOCK_OWNER".into(), guard.owner_id().to_string()),
+            ("QUORLOCK_DEADLINE".into(), deadline(guard).to_string()),
+        ];
+        for (number, name) in (1..).zip(&self.also) {
+            variables.push((format!("QUORLOCK_NAME_{number}"), name.clone()));
+            variables.push((format!("QUORLOCK_FENCING_TOKEN_{number}"), token(name)));
+        }
+        variables
+    }
+
+    /// Gives the lock back, and says how it all ended.
+    async fn let_go(
+        &self,
+        guard: Guard,
+        ended: Result<End, Failure>,
+        timing: &Timing,
+        voice: Voice,
+    ) -> Result<Code, Failure> {
+        let stays = match &ended {
+            Ok(end) if end.group == GroupThen::Survives => true,
+            Ok(end) => self.keep && end.hold == HoldThen::Held && end.code == Code::SUCCESS,
+            Err(_) => false,
+        };
+        let mut was_held = true;
+        if stays {
+            // From now on, not from the last renewal.
+            was_held = guard.extend(timing.lease).await.is_ok() || guard.is_held();
+            guard.leak();
+        } else {
+            match guard.release().await {
+                Ok(()) => voice.event("released", &[]),
+                Err(ReleaseError::NotHeld { .. }) => was_held = false,
+                Err(error) => {
+                    let text = format!("{error}; the lease ends it at the latest");
+                    voice.warn("unconfirmed", &text, &[]);
+                }
+            }
+        }
+        let end = ended?;
+        if end.hold == HoldThen::Lost {
+            return Ok(Code::LOST);
+        }
+        if !was_held {
+            let text = "the lock was lost while the command ran: others may have held it meanwhile";
+            voice.warn("lost", text, &[]);
+            return Ok(Code::LOST);
+        }
+        Ok(end.code)
+    }
+}
+
+/// Waits until enough of the validity is ahead.
+async fn lasting(guard: &Guard, timing: &Timing) -> Result<(), Failure> {
+    if guard.validity() < timing.needed() {
+        let _ = guard.extend(timing.lease).await;
+    }
+    let validity = guard.validity();
+    if timing.needed() <= validity {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::UNAVAILABLE,
+        format!(
+            "the servers are so slow that {validity:?} are left of a lease of {:?}, and {:?} are needed (--min-validity and --grace): ask for a longer --lease",
+            timing.lease,
+            timing.needed()
+        ),
+    ))
+}
+
+/// The end of the validity on the wall clock, in whole seconds.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what a script compares with date +%s"
+)]
+fn deadline(guard: &Guard) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    (now.unwrap_or_default() + guard.validity()).as_secs()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command runs on the real clock"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Does work until a signal comes that ends a program.
+async fn unless_told<F: Future>(signals: &mut Signals, work: F) -> Result<F::Output, Signal> {
+    let mut work = pin!(work);
+    poll_fn(|cx| match signals.poll(cx) {
+        Poll::Ready(signal) => Poll::Ready(Err(signal)),
+        Poll::Pending => work.as_mut().poll(cx).map(Ok),
+    })
+    .await
+}
+
+/// Lets the client end what is under way, within a bound.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command runs on the real clock"
+)]
+async fn close(locks: &Locks) {
+    let _ = tokio::time::timeout(CLOSING, locks.close()).await;
+}

@@ -1,0 +1,357 @@
+//! From the start of the command to its end, with the lock in hand.
+
+use std::ffi::OsString;
+use std::future::{Future as _, poll_fn};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::pin::{Pin, pin};
+use std::process::{Child, Command, Stdio};
+use std::task::Poll;
+use std::time::Duration;
+
+use clap::ValueEnum as _;
+use quorlock::{Guard, Lost, LostSignal};
+use rustix::process::{
+    Pid, Signal, kill_current_process_group, kill_process, kill_process_group,
+    test_kill_process_group,
+};
+
+use super::clock::Moment;
+use super::guardian::{OnLoss, program};
+use super::link::{Link, Order, Report, hand_over};
+use super::notify::Notify;
+use super::signals::{Signals, TELLING};
+use super::terminal::{Terminal, is_a_job};
+use super::timing::Timing;
+use crate::failure::{Code, Failure};
+use crate::voice::Voice;
+
+/// What is to be run, and how.
+#[derive(Debug)]
+pub(crate) struct Work<'a> {
+    pub(crate) command: &'a [OsString],
+    /// What the command is told of its lock.
+    pub(crate) variables: Vec<(String, String)>,
+    pub(crate) timing: Timing,
+    pub(crate) on_loss: OnLoss,
+    pub(crate) voice: Voice,
+}
+
+/// How the command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct End {
+    pub(crate) code: Code,
+    pub(crate) hold: HoldThen,
+    pub(crate) group: GroupThen,
+}
+
+/// What became of the lock meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HoldThen {
+    Held,
+    Lost,
+}
+
+/// What is left of the process group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum GroupThen {
+    Gone,
+    /// It could not be ended: others must not get the lock before its time.
+    Survives,
+}
+
+/// How long the group may take to go when no guardian tells.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often is looked whether it has gone.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+/// Until when the lock is valid. The clock is read first: what follows can only make it earlier than it is.
+pub(crate) fn valid_until(guard: &Guard) -> Moment {
+    let now = Moment::now();
+    now.after(guard.validity())
+}
+
+/// Runs the command while the lock is held.
+pub(crate) async fn run(
+    work: &Work<'_>,
+    guard: &Guard,
+    signals: &mut Signals,
+) -> Result<End, Failure> {
+    signals
+        .catch_also(&TELLING)
+        .map_err(|error| Failure::system("signals cannot be caught", error))?;
+    // Should the guardian be killed, its children become this process's, which ends and waits for them.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let terminal = Terminal::open();
+    let until = valid_until(guard);
+    let (guardian, link) = start(work, until, terminal.as_ref())
+        .map_err(|error| Failure::system("the guardian of the command cannot be started", error))?;
+    let held = Held {
+        work,
+        guard,
+        link,
+        guardian,
+        terminal,
+        until,
+        group: None,
+        hold: HoldThen::Held,
+    };
+    held.watch(signals).await
+}
+
+/// Starts the guardian, which starts the command.
+fn start(work: &Work<'_>, until: Moment, terminal: Option<&Terminal>) -> io::Result<(Child, Link)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let nanos = |span: Duration| span.as_nanos().to_string();
+    let on_loss = work.on_loss.to_possible_value();
+    let on_loss = on_loss.map_or_else(String::new, |value| value.get_name().to_owned());
+    let mut command = Command::new(program());
+    command
+        .arg0("quorlock")
+        .arg("guard")
+        .args(["--until", &until.as_nanos().to_string()])
+        .args(["--grace-nanos", &nanos(work.timing.grace)])
+        .args(["--reserve-nanos", &nanos(work.timing.reserve)])
+        .args(["--on-loss", &on_loss])
+        .args(["--voice", work.voice.name()]);
+    // In a pipeline the rest of it would lose the terminal: the command gets it only when it asks by reading.
+    let is_interactive =
+        rustix::termios::isatty(io::stdin()) && rustix::termios::isatty(io::stdout());
+    if is_interactive && terminal.is_some_and(Terminal::is_ours) {
+        command.arg("--foreground");
+    }
+    // A group of its own: what a terminal or a shell does to the wrapper's must not stop it.
+    let guardian = command
+        .arg("--")
+        .args(work.command)
+        .envs(work.variables.iter().map(|(name, value)| (name, value)))
+        .env_remove(Notify::VARIABLE)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .process_group(0)
+        .spawn()?;
+    hand_over(&ours, io::stdin())?;
+    Ok((guardian, Link::new(ours)?))
+}
+
+/// What happens.
+enum Event {
+    Report(Report),
+    GuardianGone,
+    Signal(Signal),
+    Lost(Lost),
+    Time,
+}
+
+struct Held<'a> {
+    work: &'a Work<'a>,
+    guard: &'a Guard,
+    link: Link,
+    guardian: Child,
+    terminal: Option<Terminal>,
+    /// What the guardian was told.
+    until: Moment,
+    group: Option<Pid>,
+    hold: HoldThen,
+}
+
+impl Held<'_> {
+    async fn watch(mut self, signals: &mut Signals) -> Result<End, Failure> {
+        let mut lost = Some(self.guard.lost());
+        let end = loop {
+            let event = self.next(signals, &mut lost).await;
+            match event {
+                Event::Report(report) => {
+                    if let Some(end) = self.heard(report)? {
+                        break end;
+                    }
+                }
+                Event::GuardianGone => break self.without_guardian().await,
+                Event::Signal(signal) => self.link.order(Order::Signal(signal.as_raw())),
+                Event::Lost(how) => self.lost(how),
+                Event::Time => {}
+            }
+            self.tick();
+        };
+        if let (Some(terminal), Some(group)) = (&self.terminal, self.group) {
+            terminal.take_from(group);
+        }
+        let _ = self.guardian.wait();
+        Ok(end)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command runs on the real clock"
+    )]
+    async fn next(&mut self, signals: &mut Signals, lost: &mut Option<LostSignal>) -> Event {
+        let mut sleep = pin!(tokio::time::sleep(self.work.timing.tick()));
+        poll_fn(|cx| {
+            if let Poll::Ready(report) = self.link.poll_report(cx) {
+                return Poll::Ready(report.map_or(Event::GuardianGone, Event::Report));
+            }
+            if let Some(signal) = lost
+                && let Poll::Ready(how) = Pin::new(signal).poll(cx)
+            {
+                *lost = None;
+                return Poll::Ready(Event::Lost(how));
+            }
+            if let Poll::Ready(signal) = signals.poll(cx) {
+                return Poll::Ready(Event::Signal(signal));
+            }
+            sleep.as_mut().poll(cx).map(|()| Event::Time)
+        })
+        .await
+    }
+
+    /// Tells the guardian until when, and does its work if it does not.
+    fn tick(&mut self) {
+        let until = valid_until(self.guard);
+        // A reading a little later differs by less than that.
+        if self.hold == HoldThen::Held && Duration::from_millis(1) < until.since(self.until) {
+            self.until = until;
+            self.link.order(Order::Until(until));
+        }
+        self.link.flush();
+        let is_late = self.until.before(self.work.timing.reserve / 2) <= Moment::now();
+        if is_late
+            && self.work.on_loss == OnLoss::Kill
+            && let Some(group) = self.group
+        {
+            // It is stopped, or the machine is so busy that it does not get its turn.
+            let _ = kill_process_group(group, Signal::KILL);
+            self.wake_guardian();
+        }
+    }
+
+    fn lost(&mut self, how: Lost) {
+        self.hold = HoldThen::Lost;
+        self.until = self.until.min(Moment::now());
+        self.link.order(Order::Lost);
+        let what = match self.work.on_loss {
+            OnLoss::Kill => "the command is ended",
+            OnLoss::Term => "the command is told to end",
+            OnLoss::Ignore => "the command goes on without it (--on-loss ignore)",
+        };
+        let text = format!("{how}: {what}");
+        self.work.voice.warn("lost", &text, &[]);
+    }
+
+    /// What the guardian says. The end, if it is one.
+    fn heard(&mut self, report: Report) -> Result<Option<End>, Failure> {
+        match report {
+            Report::Started(group) => {
+                self.group = Pid::from_raw(group);
+                self.work.voice.event("started", &[("group", group.into())]);
+                Ok(None)
+            }
+            Report::Stopped(signal) => {
+                self.stopped(signal);
+                Ok(None)
+            }
+            Report::Ending => {
+                let was = std::mem::replace(&mut self.hold, HoldThen::Lost);
+                if was == HoldThen::Lost {
+                    return Ok(None);
+                }
+                let left = self.until.since(Moment::now());
+                let text = format!(
+                    "the lock was not renewed in time, {:.1} s are left of it: the command is told to end",
+                    left.as_secs_f64()
+                );
+                self.work.voice.warn("ending", &text, &[]);
+                Ok(None)
+            }
+            Report::LeftOthers => {
+                let text = "the command has ended and left processes behind: they are ended before the lock is released";
+                self.work.voice.warn("left-others", text, &[]);
+                Ok(None)
+            }
+            Report::Exited(code) => {
+                let code = Code(u8::try_from(code & 0xff).unwrap_or(u8::MAX));
+                Ok(Some(self.end(code, GroupThen::Gone)))
+            }
+            Report::Killed(signal) => Ok(Some(self.end(Code::of_signal(signal), GroupThen::Gone))),
+            Report::TooLate => Err(Failure::new(
+                Code::UNAVAILABLE,
+                "the lock was acquired, and too little was left of it to start the command",
+            )),
+            Report::Failed => Err(Failure::new(
+                Code::SYSTEM,
+                "the command could not be started",
+            )),
+            Report::Survives => {
+                let text = "processes of the command cannot be ended: the lock is kept until its lease runs out";
+                self.work.voice.warn("survives", text, &[]);
+                Ok(Some(self.end(Code::LOST, GroupThen::Survives)))
+            }
+        }
+    }
+
+    fn end(&self, code: Code, group: GroupThen) -> End {
+        let hold = self.hold;
+        End { code, hold, group }
+    }
+
+    /// A command that stops for want of the terminal gets it; one that was stopped at the terminal stops this job, as a
+    /// shell expects it of one.
+    fn stopped(&mut self, signal: i32) {
+        let Some(group) = self.group else { return };
+        let Some(terminal) = &self.terminal else {
+            return;
+        };
+        let signal = Signal::from_named_raw(signal);
+        let wants_terminal = signal == Some(Signal::TTIN) || signal == Some(Signal::TTOU);
+        if wants_terminal && terminal.is_ours() {
+            let _ = terminal.give(group);
+        } else if wants_terminal || signal == Some(Signal::TSTP) {
+            let had_terminal = terminal.is_of(group);
+            terminal.take_from(group);
+            if is_a_job() {
+                // Here it stands still, until the shell lets it go on; so does the renewal. The guardian does not.
+                let _ = kill_current_process_group(Signal::STOP);
+            }
+            if had_terminal && terminal.is_ours() {
+                let _ = terminal.give(group);
+            }
+        } else {
+            return;
+        }
+        self.link.order(Order::Signal(Signal::CONT.as_raw()));
+    }
+
+    /// The guardian was killed: the command dies with it on Linux, and its group here.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command runs on the real clock"
+    )]
+    async fn without_guardian(&mut self) -> End {
+        let text = "the guardian of the command is gone: the command is ended";
+        self.work.voice.warn("guardian-gone", text, &[]);
+        let killed = Code::of_signal(Signal::KILL.as_raw());
+        let Some(group) = self.group else {
+            return self.end(killed, GroupThen::Gone);
+        };
+        let until = Moment::now().after(PATIENCE);
+        while Moment::now() < until {
+            let _ = kill_process_group(group, Signal::KILL);
+            // Orphans have become children of this process.
+            while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
+            if test_kill_process_group(group) == Err(rustix::io::Errno::SRCH) {
+                return self.end(killed, GroupThen::Gone);
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        self.end(killed, GroupThen::Survives)
+    }
+
+    fn wake_guardian(&self) {
+        let pid = i32::try_from(self.guardian.id()).ok();
+        if let Some(pid) = pid.and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::CONT);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What systemd is told, if it asks by `NOTIFY_SOCKET`.
+
+use std::os::unix::net::UnixDatagram;
+
+/// Where to tell it.
+#[derive(Debug)]
+pub(crate) struct Notify {
+    socket: Option<String>,
+}
+
+impl Notify {
+    pub(crate) const VARIABLE: &'static str = "NOTIFY_SOCKET";
+
+    pub(crate) fn of_environment() -> Self {
+        Notify {
+            socket: std::env::var(Self::VARIABLE).ok(),
+        }
+    }
+
+    /// Tells it: `READY=1`, `STATUS=..`. Without an ear for it nothing happens.
+    pub(crate) fn tell(&self, state: &str) {
+        let Some(path) = &self.socket else { return };
+        let Ok(socket) = UnixDatagram::unbound() else {
+            return;
+        };
+        let _ = socket.set_nonblocking(true);
+        #[cfg(target_os = "linux")]
+        if let Some(name) = path.strip_prefix('@') {
+            use std::os::linux::net::SocketAddrExt as _;
+            if let Ok(address) = std::os::unix::net::SocketAddr::from_abstract_name(name) {
+                let _ = socket.send_to_addr(state.as_bytes(), &address);
+            }
+            return;
+        }
+        let _ = socket.send_to(state.as_bytes(), path);
+    }
+}

@@ -1,0 +1,236 @@
+//! Which servers, how to log in, and what all clients of a deployment must agree on.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use quorlock::{Locks, LocksBuilder};
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::span::Span;
+
+/// Which servers have the locks, and how to get there.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Servers")]
+pub(crate) struct Reach {
+    /// A server: redis://[user@]host[:port][/db] or unix:///path. Several, with a comma between them or one --nodes each,
+    /// make a majority (RedLock). Without: QUORLOCK_NODES, or the file of --config.
+    #[arg(long, value_name = "URL", value_delimiter = ',')]
+    pub(crate) nodes: Vec<String>,
+    /// A TOML file with settings: nodes, password_file, key_prefix, lease, longest_lease, clock_margin, token_retention,
+    /// member_timeout, trust_fresh_nodes. Without: QUORLOCK_CONFIG.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A file with the password, for the addresses that have none: nothing secret is in the list of processes then.
+    /// Without: QUORLOCK_PASSWORD_FILE.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// Comes before every name: `app:` locks orders/42 under the key app:orders/42.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) key_prefix: Option<String>,
+    /// The longest lease that any client of the deployment asks for, the same for all of them [default: 60s].
+    #[arg(long, value_name = "SPAN")]
+    pub(crate) longest_lease: Option<Span>,
+    /// Trusts servers of a majority that nobody has used before, instead of watching them for one longest lease first. Not
+    /// where servers may come back without their data.
+    #[arg(long)]
+    pub(crate) trust_fresh_nodes: bool,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    nodes: Vec<String>,
+    password_file: Option<PathBuf>,
+    key_prefix: Option<String>,
+    lease: Option<Span>,
+    longest_lease: Option<Span>,
+    clock_margin: Option<Span>,
+    token_retention: Option<Span>,
+    member_timeout: Option<Span>,
+    #[serde(default)]
+    trust_fresh_nodes: bool,
+}
+
+/// All of it: what the command line says, then the environment, then the file.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    /// With their passwords: not to be shown.
+    pub(crate) addresses: Vec<String>,
+    pub(crate) builder: LocksBuilder,
+    pub(crate) lease: Option<Span>,
+}
+
+impl Reach {
+    /// Reads what there is to read.
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        let from_environment = || variable("QUORLOCK_CONFIG").map(PathBuf::from);
+        let path = self.config.clone().or_else(from_environment);
+        let file = path.map_or_else(|| Ok(File::default()), |path| read(&path))?;
+
+        let nodes = [&self.nodes, &of_environment(), &file.nodes];
+        let Some(nodes) = nodes.into_iter().find(|nodes| !nodes.is_empty()) else {
+            return Err(Failure::config(
+                "no servers are known: give --nodes redis://host:6379, or set QUORLOCK_NODES, or name a file with --config",
+            ));
+        };
+        let secret = self
+            .password_file
+            .clone()
+            .or_else(|| variable("QUORLOCK_PASSWORD_FILE").map(PathBuf::from))
+            .or(file.password_file);
+        let secret = secret.map(|path| password(&path)).transpose()?;
+        let addresses = nodes
+            .iter()
+            .map(|node| match &secret {
+                Some(secret) => with_password(node, secret),
+                None => node.clone(),
+            })
+            .collect();
+
+        let mut builder = Locks::builder();
+        if let Some(prefix) = self.key_prefix.as_ref().or(file.key_prefix.as_ref()) {
+            builder = builder.key_prefix(prefix);
+        }
+        if let Some(longest) = self.longest_lease.or(file.longest_lease) {
+            builder = builder.longest_lease(longest.0);
+        }
+        if let Some(margin) = file.clock_margin {
+            builder = builder.clock_margin(margin.0);
+        }
+        if let Some(retention) = file.token_retention {
+            builder = builder.token_retention(Some(retention.0));
+        }
+        if let Some(timeout) = file.member_timeout {
+            builder = builder.member_timeout(timeout.0);
+        }
+        if self.trust_fresh_nodes || file.trust_fresh_nodes {
+            builder = builder.trust_fresh_nodes();
+        }
+        Ok(Settings {
+            addresses,
+            builder,
+            lease: file.lease,
+        })
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+/// The comma list of `QUORLOCK_NODES`.
+fn of_environment() -> Vec<String> {
+    let nodes = variable("QUORLOCK_NODES").unwrap_or_default();
+    let nodes = nodes.split(',').map(str::trim);
+    nodes
+        .filter(|node| !node.is_empty())
+        .map(String::from)
+        .collect()
+}
+
+fn read(path: &Path) -> Result<File, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::config(format!("{shown}: cannot be read: {error}")))?;
+    toml::from_str(&text).map_err(|error| {
+        // Its own text quotes the line, which may have a password.
+        let line = error
+            .span()
+            .map(|span| text.get(..span.start).unwrap_or_default());
+        let line = line.map_or(0, |before| before.matches('\n').count() + 1);
+        Failure::config(format!("{shown}, line {line}: {}", error.message()))
+    })
+}
+
+/// The first line of a file.
+fn password(path: &Path) -> Result<String, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::config(format!("{shown}: the password cannot be read: {error}"))
+    })?;
+    match text.lines().next() {
+        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        _ => Err(Failure::config(format!(
+            "{shown}: its first line should be the password, and is empty"
+        ))),
+    }
+}
+
+/// The address with the password, if it has none of its own.
+fn with_password(address: &str, password: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return address.to_owned();
+    };
+    let password = encoded(password);
+    if scheme.ends_with("unix") {
+        return match rest.split_once('?') {
+            Some((_, query)) if query.split('&').any(|part| part.starts_with("pass=")) => {
+                address.to_owned()
+            }
+            Some(_) => format!("{address}&pass={password}"),
+            None => format!("{address}?pass={password}"),
+        };
+    }
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    match authority.rsplit_once('@') {
+        Some((login, _)) if login.contains(':') => address.to_owned(),
+        Some((user, host)) => format!("{scheme}://{user}:{password}@{host}{path}"),
+        None => format!("{scheme}://:{password}@{authority}{path}"),
+    }
+}
+
+/// Percent-encoded, so that no character of it is taken for a part of the address.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_goes_into_the_addresses_that_have_none() {
+        for (address, with) in [
+            ("redis://h", "redis://:p%40%2F%3A@h"),
+            ("redis://h:7000/3", "redis://:p%40%2F%3A@h:7000/3"),
+            ("redis://bob@h/", "redis://bob:p%40%2F%3A@h/"),
+            ("redis://bob:own@h/", "redis://bob:own@h/"),
+            ("redis://:own@h/", "redis://:own@h/"),
+            ("unix:///s", "unix:///s?pass=p%40%2F%3A"),
+            ("unix:///s?user=bob", "unix:///s?user=bob&pass=p%40%2F%3A"),
+            ("unix:///s?pass=own", "unix:///s?pass=own"),
+            ("nonsense", "nonsense"),
+        ] {
+            assert_eq!(with_password(address, "p@/:"), with);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_told_without_its_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("quorlock.toml");
+        std::fs::write(&path, "lease = \"30s\"\nnodes = [\"redis://:s3cret@h\"\n").unwrap();
+        let failure = read(&path).unwrap_err();
+        assert!(failure.text.contains("line "), "{failure:?}");
+        assert!(!failure.text.contains("s3cret"), "{failure:?}");
+        std::fs::write(&path, "leese = \"30s\"\n").unwrap();
+        let failure = read(&path).unwrap_err();
+        assert!(
+            failure.text.contains("unknown field `leese`"),
+            "{failure:?}"
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! Lengths of time, as people write them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+/// A length of time: `500ms`, `30s`, `2m`, `1h`, `1d`; `1.5h` too. A bare number counts seconds, as flock(1) has it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Span(pub(crate) Duration);
+
+impl Span {
+    /// No longer than that.
+    const LONGEST: Duration = quorlock::LocksBuilder::LONGEST_SPAN;
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no length of time: write 500ms, 30s, 2m, 1h or 1d");
+        let text = text.trim();
+        let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, unit) = text.split_at(unit.unwrap_or(text.len()));
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" | "" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            _ => return Err(wrong()),
+        };
+        let number: f64 = number.parse().map_err(|_| wrong())?;
+        // Whole milliseconds: 0.1 has no exact place among binary numbers.
+        let millis = (number * seconds * 1_000.0).round();
+        let span = Duration::try_from_secs_f64(millis / 1_000.0).map_err(|_| wrong())?;
+        if Span::LONGEST < span {
+            return Err(format!("{text:?} is more than a hundred years"));
+        }
+        let span = u64::try_from((span.as_micros() + 500) / 1_000).unwrap_or(u64::MAX);
+        Ok(Span(Duration::from_millis(span)))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_a_number_and_its_unit() {
+        for (text, millis) in [
+            ("500ms", 500),
+            ("30s", 30_000),
+            ("30", 30_000),
+            ("1.5h", 5_400_000),
+            ("0.1s", 100),
+            ("2m", 120_000),
+            ("2min", 120_000),
+            ("1d", 86_400_000),
+            ("0", 0),
+        ] {
+            assert_eq!(
+                text.parse(),
+                Ok(Span(Duration::from_millis(millis))),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_span_is_said_so() {
+        for text in [
+            "",
+            "s",
+            "-1s",
+            "1 s",
+            "1.2.3s",
+            "soon",
+            "1w",
+            "99999999999d",
+            "1e3s",
+        ] {
+            let error = text.parse::<Span>().unwrap_err();
+            assert!(
+                error.contains("is no length of time") || error.contains("hundred years"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Starting `quorlock`, and seeing what becomes of the processes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use quorlock_tests::server::Server;
+use quorlock_tests::wait::{wait_for, wait_until};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process_group};
+
+/// The command, with nothing in its environment that a test has not put there.
+pub(crate) fn quorlock() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock"));
+    for name in ["NODES", "CONFIG", "PASSWORD_FILE"] {
+        command.env_remove(format!("QUORLOCK_{name}"));
+    }
+    command.env_remove("NOTIFY_SOCKET").stdin(Stdio::null());
+    command
+}
+
+/// The command, for the locks of this server.
+pub(crate) fn quorlock_on(server: &Server) -> Command {
+    let mut command = quorlock();
+    command.env("QUORLOCK_NODES", server.address());
+    command
+}
+
+/// `quorlock run` with these words before the `--`, and this script for a shell behind it.
+pub(crate) fn run(server: &Server, words: &[&str], script: &str) -> Command {
+    let mut command = quorlock_on(server);
+    command
+        .arg("run")
+        .args(words)
+        .args(["--", "sh", "-c", script]);
+    command
+}
+
+/// Runs it to its end: the code, what it printed, what it said.
+pub(crate) fn end_of(command: &mut Command) -> (i32, String, String) {
+    let output: Output = command.output().expect("quorlock runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = output.status.code().expect("it was not killed");
+    (code, text(&output.stdout), text(&output.stderr))
+}
+
+/// Holds the lock `name` by another `quorlock run`, until this is dropped.
+pub(crate) struct HeldElsewhere {
+    child: Child,
+}
+
+impl HeldElsewhere {
+    pub(crate) fn new(server: &Server, name: &str) -> Self {
+        let mut command = run(server, &[name], "read -r line");
+        let child = command.stdin(Stdio::piped()).spawn().expect("it starts");
+        wait_until("the lock is held", || {
+            server.command::<i64>(&["EXISTS", name]) == 1
+        });
+        HeldElsewhere { child }
+    }
+}
+
+impl Drop for HeldElsewhere {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// A folder in which scripts leave their words for a test.
+pub(crate) struct Folder {
+    dir: tempfile::TempDir,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("quorlock-").tempdir();
+        Folder {
+            dir: dir.expect("a temporary folder"),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What stands in the file; nothing if there is none.
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.file(name)).unwrap_or_default()
+    }
+
+    /// The first line of a file, when it is complete.
+    pub(crate) fn line(&self, name: &str) -> String {
+        wait_for(name, || {
+            let text = self.read(name);
+            let (line, _) = text.split_once('\n')?;
+            Some(line.to_owned())
+        })
+    }
+
+    /// The number that stands there, when it does.
+    pub(crate) fn pid(&self, name: &str) -> Pid {
+        let line = self.line(name);
+        Pid::from_raw(line.trim().parse().expect("a number")).expect("not zero")
+    }
+}
+
+/// The process of a child.
+pub(crate) fn pid_of(child: &Child) -> Pid {
+    let pid = i32::try_from(child.id()).expect("process ids are small");
+    Pid::from_raw(pid).expect("process ids are not zero")
+}
+
+/// Sends a signal to a process that is there.
+pub(crate) fn send(pid: Pid, signal: Signal) {
+    kill_process(pid, signal).expect("the process is there");
+}
+
+/// Whether anything of a process group is left that is not dead.
+pub(crate) fn lives(group: Pid) -> bool {
+    if test_kill_process_group(group) == Err(rustix::io::Errno::SRCH) {
+        return false;
+    }
+    processes().any(|process| process.group == group && process.state != 'Z')
+}
+
+/// Whether a process is there and not dead.
+pub(crate) fn is_alive(pid: Pid) -> bool {
+    stat(pid.as_raw_nonzero().get()).is_some_and(|process| process.state != 'Z')
+}
+
+/// What the system says of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    pub(crate) state: char,
+    pub(crate) parent: i32,
+    pub(crate) group: Pid,
+}
+
+/// All processes.
+pub(crate) fn processes() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").expect("there is /proc");
+    entries.filter_map(|entry| {
+        let name = entry.ok()?.file_name();
+        stat(name.to_str()?.parse().ok()?)
+    })
+}
+
+/// What the system says of this process, if it is there.
+pub(crate) fn stat(pid: i32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    let state = fields.next()?.chars().next()?;
+    Some(Process {
+        pid: Pid::from_raw(pid)?,
+        state,
+        parent: fields.next()?.parse().ok()?,
+        group: Pid::from_raw(fields.next()?.parse().ok()?)?,
+    })
+}
+
+/// The guardian of this wrapper: its child.
+pub(crate) fn guardian_of(wrapper: &Child) -> Pid {
+    let wrapper = pid_of(wrapper).as_raw_nonzero().get();
+    wait_for("the guardian", || {
+        let mut children = processes().filter(|process| process.parent == wrapper);
+        Some(children.next()?.pid)
+    })
+}
