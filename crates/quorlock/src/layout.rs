@@ -154,7 +154,12 @@ impl Layout {
         }
         let key = match parts.as_slice() {
             [only] if only.mode == Mode::Plain && others.is_empty() => only.name.clone().into(),
-            _ => joined(&parts, &others).into(),
+            _ if others.is_empty() => joined(&parts, &[]).into(),
+            _ => {
+                // The first, too: of A's lock it is A's client, of B's lock B's, and the others are the same.
+                let all: Vec<_> = first.into_iter().chain(&others).collect();
+                joined(&parts, &all).into()
+            }
         };
         Layout {
             others: others.into(),
@@ -274,7 +279,7 @@ impl Layout {
 ///
 /// So have equal lists of different clients: who waits behind another waiter for its lock may get a hold of that one's
 /// layout, which obeys its clients' settings and ends when they are closed.
-fn joined(parts: &[Part], others: &[Arc<Party>]) -> String {
+fn joined(parts: &[Part], parties: &[&Arc<Party>]) -> String {
     let mut key = String::new();
     for part in parts {
         key.push_str(part.name.as_str());
@@ -290,7 +295,7 @@ fn joined(parts: &[Part], others: &[Arc<Party>]) -> String {
             Mode::Write => 'w',
         });
     }
-    for party in others {
+    for party in parties {
         key.push('\0');
         key.push_str(&format!("{:016x}", party.number));
     }
