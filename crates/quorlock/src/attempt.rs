@@ -323,9 +323,10 @@ impl Attempt {
                 PendingAcquire::new(member, sent, shows, lease, call)
             })
             .collect();
+        // What is not answered yet is the hold's to hear, and stands or not by that answer.
         for late in &late {
             if let Some(place) = late.member.get_mut(&mut standing) {
-                *place = Standing::Unanswered;
+                *place = Standing::Absent;
             }
         }
         let hold = Arc::new(Hold::new(

@@ -86,15 +86,14 @@ pub(crate) enum NoEntry {
     },
 }
 
-/// What may stand on a member under the hold's owner.
+/// What may stand on a member under the hold's owner by the requests that have ended. An acquire that is under way is
+/// judged by its own answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Standing {
     /// No claim.
     Absent,
-    /// A claim, perhaps.
+    /// A claim or a place in a queue, perhaps.
     Claimed,
-    /// An acquire is under way.
-    Unanswered,
 }
 
 impl Hold {
@@ -247,7 +246,6 @@ impl Hold {
             let ask = if state.renewal.counts(member) {
                 Ask::Renew
             } else {
-                state.stand(member, Standing::Unanswered);
                 Ask::Reacquire
             };
             Some((ask, state.next_statement()))
@@ -296,29 +294,30 @@ impl Hold {
         answer: Answer,
     ) -> bool {
         self.change(now, |state| {
-            let may_stand = match answer {
+            match answer {
                 Answer::Granted(_) => {
                     let is_ours = state.renewal.handle_granted(now, member, sent, lease);
                     state.stand(member, Standing::Claimed);
                     return !is_ours;
                 }
-                Answer::Quarantined(_) => true,
-                Answer::Failed(execution) => {
-                    state.renewal.handle_failed(now, member);
-                    execution == Execution::Indeterminate
-                }
-                Answer::Refused(_) | Answer::Queued(_) | Answer::OtherMode(_) => false,
-            };
-            // A wins without node 3, whose refusal is under way on a connection that stalls. The watchdog asks 3 again, on the
-            // next connection, and is granted; then the refusal comes. It says what was so before the grant: were the
-            // claim taken for absent, no release would go to 3, and no one could have the name there for its lease.
-            let standing = if may_stand || state.renewal.counts(member) {
-                Standing::Claimed
-            } else {
-                Standing::Absent
-            };
-            state.stand(member, standing);
-            may_stand && state.renewal.status(now) != Status::Held
+                Answer::Failed(_) => state.renewal.handle_failed(now, member),
+                Answer::Quarantined(_)
+                | Answer::Queued(_)
+                | Answer::Refused(_)
+                | Answer::OtherMode(_) => {}
+            }
+            // A's acquire of the round is refused, and the reply is slow. B releases, A's watchdog acquires the member
+            // and is granted, and only then the refusal comes. It says that its own request left nothing, and nothing of
+            // another: should it take the claim off the list, the release would not go there.
+            let has_left_nothing = matches!(
+                answer,
+                Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite)
+            );
+            if has_left_nothing {
+                return false;
+            }
+            state.stand(member, Standing::Claimed);
+            state.renewal.status(now) != Status::Held
         })
     }
 
@@ -329,6 +328,11 @@ impl Hold {
 
     pub(crate) fn gone_from(&self, member: MemberId) {
         self.state.lock().stand(member, Standing::Absent);
+    }
+
+    /// Whether a request that has ended may have left a claim there.
+    pub(crate) fn may_stand_on(&self, member: MemberId) -> bool {
+        member.get(&self.state.lock().standing) == Some(&Standing::Claimed)
     }
 
     /// Whether a renewal or re-entry is to be sent to the member.
@@ -387,7 +391,7 @@ impl Hold {
         self.change(now, |state| state.renewal.close(now))
     }
 
-    /// The members on which a claim may stand whose acquire is not under way any more.
+    /// The members on which a claim may stand, whether or not another acquire is under way there.
     ///
     /// Of a leaked hold there are none: its claims end with their lease. But a writer's is not left to those who read
     /// beside it, and keep it alive.

@@ -57,9 +57,11 @@ impl Releasing {
                 return Err(ReleaseError::NotHeld { names });
             }
         }
-        if count == 0 {
-            hear_late(&client, &hold);
-        }
+        let orphans = if count == 0 {
+            hear_late(&client, &hold)
+        } else {
+            Vec::new()
+        };
         let claimed = hold.claimed();
         let mut calls = Calls::of(claimed.len());
         for member in &claimed {
@@ -70,6 +72,8 @@ impl Releasing {
                 .call(hold.release_request(*member, count));
             calls.push(*member, call);
         }
+        // What the keeper sends goes behind that: of two releases of one claim the first has the answer that counts.
+        client.keeper.leave(now, orphans);
         Ok(Some(Releasing {
             confirming: Confirming::new(hold.layout.members.clone(), |m| {
                 claimed.binary_search(&m).is_ok()
@@ -150,26 +154,26 @@ impl Releasing {
 }
 
 /// Takes in what the members say that had not answered when the round was won. Those that still have not are sent a
-/// release behind the acquire, and the keeper waits for them.
-fn hear_late(client: &Client, hold: &Arc<Hold>) {
+/// release behind the acquire, and are for the keeper to wait for.
+fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<Orphaned> {
     let clock = &*client.runtime;
-    let orphans = hold.take_late().into_iter();
-    let orphans = orphans.filter_map(|mut late| match late.poll(clock) {
-        Poll::Ready(received) => {
+    let mut orphans = Vec::new();
+    for mut late in hold.take_late() {
+        if let Poll::Ready(received) = late.poll(clock) {
             let (asked, sent) = late.asked(hold);
             asked.answered(sent, &received);
-            None
+            continue;
         }
-        Poll::Pending => {
-            let now = clock.now();
-            let member = late.member;
-            let mut orphan = Orphaned::of(hold, member, now, Some(late.call));
+        let now = clock.now();
+        let member = late.member;
+        let mut orphan = Orphaned::of(hold, member, now, Some(late.call));
+        // Where another acquire has left a claim, it is released with the others.
+        if !hold.may_stand_on(member) {
             orphan.send_release(now, clock);
-            hold.gone_from(member);
-            Some(orphan)
         }
-    });
-    client.keeper.leave(clock.now(), orphans.collect());
+        orphans.push(orphan);
+    }
+    orphans
 }
 
 impl Future for Releasing {

@@ -265,3 +265,65 @@ async fn a_hanging_minority_does_not_hold_a_release_up() {
     settle().await;
     assert_empty(&nodes);
 }
+
+/// A's acquire of the third member is refused, as B has it, and the refusal is slow. B releases, A's watchdog acquires the
+/// member, and only then the refusal comes. The claim of the watchdog stands all the same.
+#[tokio::test(start_paused = true)]
+async fn a_release_goes_to_a_member_whose_refusal_was_late() {
+    let nodes = nodes(3);
+    let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
+    let builder = || Locks::builder().trust_fresh_nodes().watchdog_lease(secs(3));
+    let locks = builder().on_nodes(ways.clone()).unwrap();
+    let third = builder().on_nodes([nodes[2].clone()]).unwrap();
+    let other = third.lock("a").acquire().await.unwrap();
+    let mut acquires = 0;
+    ways[2].decide(move |request| match request {
+        Request::Acquire(_) => {
+            acquires += 1;
+            if acquires == 1 {
+                Fate::ReplyLate(millis(1_900))
+            } else {
+                Fate::Arrives
+            }
+        }
+        _ => Fate::Arrives,
+    });
+    let guard = locks.lock("a").acquire().await.unwrap();
+    sleep(millis(500)).await;
+    other.release().await.unwrap();
+    sleep(secs(3)).await;
+    assert!(is_claimed_by(&nodes[2], "a", &guard, 1));
+    guard.release().await.unwrap();
+    settle().await;
+    assert_empty(&nodes);
+}
+
+/// The reply to A's acquire of the third member is lost, and its watchdog's acquires are refused there. These have left
+/// nothing, but the first has.
+#[tokio::test(start_paused = true)]
+async fn a_release_goes_to_a_member_that_refused_only_the_second_acquire() {
+    for cause in [Cause::Unreachable, Cause::OutOfMemory, Cause::Busy] {
+        let nodes = nodes(3);
+        let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
+        let locks = Locks::builder().trust_fresh_nodes().watchdog_lease(secs(3));
+        let locks = locks.on_nodes(ways.clone()).unwrap();
+        let mut acquires = 0;
+        ways[2].decide(move |request| match request {
+            Request::Acquire(_) => {
+                acquires += 1;
+                if acquires == 1 {
+                    Fate::ReplyLost
+                } else {
+                    Fate::Refused(cause)
+                }
+            }
+            _ => Fate::Arrives,
+        });
+        let guard = locks.lock("a").acquire().await.unwrap();
+        sleep(secs(6)).await;
+        assert!(is_claimed_by(&nodes[2], "a", &guard, 1));
+        guard.release().await.unwrap();
+        settle().await;
+        assert_empty(&nodes);
+    }
+}

@@ -22,6 +22,8 @@ pub(crate) enum Fate {
     ArrivesTwice(Duration),
     /// It is executed after some time, whether or not somebody still waits for it.
     ArrivesLate(Duration),
+    /// It is executed, and its reply comes back some time later.
+    ReplyLate(Duration),
     /// It is executed, and nobody hears of it.
     ReplyLost,
     /// Nobody hears of it, not even the node.
@@ -120,6 +122,11 @@ impl Transport for Unreliable {
                         reply = executed => reply.unwrap(),
                         () = sleep(CALL_TIMEOUT) => Err(no_reply()),
                     }
+                }
+                Fate::ReplyLate(after) => {
+                    let reply = node.call(request).await;
+                    sleep(after).await;
+                    reply
                 }
                 Fate::ReplyLost => {
                     let _ = node.call(request).await;
