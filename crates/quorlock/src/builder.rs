@@ -348,7 +348,7 @@ impl LocksBuilder {
         telemetry::built(config.doubts(nodes.len()));
         let keeper = Keeper::new();
         let party = Arc::new(Party::new(&config));
-        let nodes = peers(nodes, watching, margin, &keeper, &runtime, &party);
+        let nodes = peers(nodes, watching, margin, keeper.alarm(), &runtime, &party);
         keeper.start(&runtime, nodes.clone());
         let client = Arc::new(Client::new(config, runtime, keeper, party));
         Ok(Locks::new(client, nodes, threshold))

@@ -23,6 +23,7 @@ use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
 use quorlock_core::transport::Call;
 
+use crate::alarm::Alarm;
 use crate::calls::{Received, poll_once};
 use crate::hold::Hold;
 use crate::layout::{Layout, Node, Place};
@@ -49,6 +50,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     inner: Mutex<Inner>,
+    /// When the watch of a node ends.
+    alarm: Arc<Alarm>,
     /// The task has ended before its time, together with the runtime that it ran on.
     is_dead: AtomicBool,
 }
@@ -61,8 +64,6 @@ struct Inner {
     inbox: Vec<Message>,
     /// When the inbox is to be looked at.
     inbox_due: Time,
-    /// When the watch of a node ends.
-    watch_due: Time,
     /// Queues whose leaders were woken on behalf of others, since the task looked last.
     queues: Vec<Arc<Queue>>,
     /// Guards that are out: each has its place in the inbox, so that dropping one never allocates.
@@ -231,7 +232,6 @@ impl Keeper {
             let mut inner = keeper.inner.lock();
             inner.wakes_at = Time::NEVER;
             inner.inbox_due = Time::NEVER;
-            inner.watch_due = Time::NEVER;
         }
         keeper
     }
@@ -243,12 +243,9 @@ impl Keeper {
         runtime.spawn(Box::pin(task));
     }
 
-    /// The watch of a node ends then.
-    pub(crate) fn watch(&self, due: Time) {
-        self.with(|inner| {
-            inner.watch_due = inner.watch_due.min(due);
-            due < inner.wakes_at
-        });
+    /// What tells it when the watch of a node ends.
+    pub(crate) fn alarm(&self) -> &Arc<Alarm> {
+        &self.alarm
     }
 
     /// The leader of the queue was woken on behalf of others: it is passed over if it does not come.

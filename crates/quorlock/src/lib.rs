@@ -38,6 +38,7 @@
 //! | running it in a simulator | [`Runtime`], [`Transport`](transport::Transport) |
 
 mod acquire;
+mod alarm;
 mod attempt;
 mod builder;
 mod calls;

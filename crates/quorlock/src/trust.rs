@@ -1,7 +1,7 @@
 //! The nodes of a client, and whether their votes count.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::beat::{Beat, Keep, Observations};
@@ -16,8 +16,8 @@ use quorlock_core::transport::{
 };
 use quorlock_core::trust::{Counts, Trust, Why};
 
+use crate::alarm::Alarm;
 use crate::error::Quarantine;
-use crate::keeper::Keeper;
 use crate::mutex::Mutex;
 use crate::party::Party;
 use crate::runtime::Runtime;
@@ -109,8 +109,8 @@ enum News {
 
 /// What the nodes of one client under watch have in common.
 struct Shared {
-    /// Weak: the keeper may have the nodes in its inbox.
-    keeper: Weak<Keeper>,
+    /// Set to when the watch of one of them ends.
+    alarm: Arc<Alarm>,
     longest: Lease,
     trusts_fresh: bool,
     restarts: Restarts,
@@ -131,13 +131,13 @@ pub(crate) fn peers(
     transports: Vec<Arc<dyn Transport>>,
     watching: Option<Watching>,
     margin: Duration,
-    keeper: &Arc<Keeper>,
+    alarm: &Arc<Alarm>,
     runtime: &Arc<dyn Runtime>,
     party: &Arc<Party>,
 ) -> Arc<[Arc<Peer>]> {
     let shared = watching.map(|watching| {
         Arc::new(Shared {
-            keeper: Arc::downgrade(keeper),
+            alarm: alarm.clone(),
             longest: watching.longest,
             trusts_fresh: watching.trusts_fresh,
             restarts: watching.restarts,
@@ -312,9 +312,8 @@ impl Peer {
             News::Trusted => telemetry::trusted(self.address()),
             News::Quarantined(quarantine, due) => {
                 telemetry::quarantined(self.address(), quarantine);
-                let watch = self.watch.as_ref();
-                if let Some(keeper) = watch.and_then(|watch| watch.shared.keeper.upgrade()) {
-                    keeper.watch(due);
+                if let Some(watch) = &self.watch {
+                    watch.shared.alarm.set(due);
                 }
             }
         }

@@ -336,7 +336,7 @@ impl KeeperTask {
                 let due = inner.due.first().filter(|(at, _)| *at <= now);
                 match due.and_then(|(_, number)| inner.holds.get(number)) {
                     Some(kept) => kept.hold.clone(),
-                    None => break inner.is_watch_due(now),
+                    None => break !inner.is_giving_back() && self.keeper.alarm.due() <= now,
                 }
             };
             match hold.status(now) {
@@ -448,21 +448,21 @@ impl KeeperTask {
             }
             Of::Ripening(node, sent) => {
                 node.ripened(sent, result);
-                self.keeper.watch(node.poll_timeout());
+                self.keeper.alarm.set(node.poll_timeout());
             }
         }
     }
 
     /// Ends the watches that are due.
     fn ripen_due(&mut self) {
-        self.keeper.inner.lock().watch_due = Time::NEVER;
+        self.keeper.alarm.clear();
         for node in self.nodes.clone().iter() {
             if let Some((request, sent)) = node.next_ripening() {
                 self.call(Of::Ripening(node.clone(), sent), node.call(request));
             }
         }
         let due = self.nodes.iter().map(|node| node.poll_timeout()).min();
-        self.keeper.watch(due.unwrap_or(Time::NEVER));
+        self.keeper.alarm.set(due.unwrap_or(Time::NEVER));
     }
 
     fn renewed(&mut self, renewing: Vec<Asked>, result: &Result<Reply, TransportError>, now: Time) {
@@ -540,10 +540,6 @@ impl KeeperTask {
         } else {
             inner.inbox_due
         };
-        let watch = match inner.is_closing || inner.is_finishing {
-            true => Time::NEVER,
-            false => inner.watch_due,
-        };
         let queues = match inner.queues.is_empty() {
             true => self
                 .queues
@@ -551,7 +547,15 @@ impl KeeperTask {
                 .map_or(Time::NEVER, |watched| watched.due),
             false => now,
         };
-        let at = mail.min(orphans).min(holds).min(watch).min(queues);
+        let at = mail.min(orphans).min(holds).min(queues);
+        let is_giving_back = inner.is_giving_back();
+        let at =
+            self.keeper.alarm.sleep(
+                cx.waker(),
+                |watch| {
+                    if is_giving_back { at } else { at.min(watch) }
+                },
+            );
         inner.wakes_at = at;
         let is_idle = self.calls.is_empty() && self.orphans.is_empty() && inner.inbox.is_empty();
         inner.is_idle = is_idle;
@@ -585,8 +589,9 @@ impl KeeperTask {
 }
 
 impl Inner {
-    fn is_watch_due(&self, now: Time) -> bool {
-        self.watch_due <= now && !self.is_closing && !self.is_finishing
+    /// Whether all that is held is being given back: which nodes are trusted does not matter any more.
+    fn is_giving_back(&self) -> bool {
+        self.is_closing || self.is_finishing
     }
 
     fn is_empty(&self) -> bool {

@@ -1,0 +1,75 @@
+//! When the watch of a node ends: set by the nodes, read by the keeper's task.
+
+use std::fmt;
+use std::task::Waker;
+
+use quorlock_core::time::Time;
+
+use crate::mutex::Mutex;
+
+/// The time at which the nodes of a client are looked at next, and the task that sleeps until then.
+///
+/// It stands below both: a node that is quarantined knows when its watch ends, and no keeper.
+pub(crate) struct Alarm(Mutex<State>);
+
+struct State {
+    due: Time,
+    /// Until when the task sleeps if it is not woken.
+    sleeps_until: Time,
+    waker: Option<Waker>,
+}
+
+impl Default for Alarm {
+    fn default() -> Self {
+        Alarm(Mutex::new(State {
+            due: Time::NEVER,
+            sleeps_until: Time::NEVER,
+            waker: None,
+        }))
+    }
+}
+
+impl Alarm {
+    /// Something is due at this time. The task is woken only if it would sleep too long.
+    pub(crate) fn set(&self, due: Time) {
+        let waker = {
+            let mut state = self.0.lock();
+            state.due = state.due.min(due);
+            if due < state.sleeps_until {
+                state.waker.take()
+            } else {
+                None
+            }
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Nothing is due any more.
+    pub(crate) fn clear(&self) {
+        self.0.lock().due = Time::NEVER;
+    }
+
+    pub(crate) fn due(&self) -> Time {
+        self.0.lock().due
+    }
+
+    /// The task of `waker` is about to sleep, until what it chooses in view of what is due. It chooses under the mutex: what
+    /// is set after its choice wakes it.
+    pub(crate) fn sleep(&self, waker: &Waker, until: impl FnOnce(Time) -> Time) -> Time {
+        let mut state = self.0.lock();
+        match &mut state.waker {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        state.sleeps_until = until(state.due);
+        state.sleeps_until
+    }
+}
+
+impl fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Alarm").field(&self.due()).finish()
+    }
+}
