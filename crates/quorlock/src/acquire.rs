@@ -13,7 +13,7 @@ use crate::attempt::{Attempt, Waits, Wanted};
 use crate::client::Client;
 use crate::error::AcquireError;
 use crate::hold::Hold;
-use crate::queue::{Company, Key, Queue, Turn, Waiter};
+use crate::queue::{Company, Key, Queue, Queues, Turn, Waiter};
 use crate::runtime::Timer;
 use crate::telemetry;
 
@@ -21,6 +21,7 @@ use crate::telemetry;
 /// the next waiter of the process.
 pub(crate) struct Acquiring {
     client: Arc<Client>,
+    queues: Arc<Queues>,
     wanted: Wanted,
     waits: Waits,
     began: telemetry::Began,
@@ -47,10 +48,16 @@ struct Place {
 }
 
 impl Acquiring {
-    pub(crate) fn new(client: Arc<Client>, wanted: Wanted, waits: Waits) -> Self {
+    pub(crate) fn new(
+        client: Arc<Client>,
+        queues: Arc<Queues>,
+        wanted: Wanted,
+        waits: Waits,
+    ) -> Self {
         Acquiring {
             began: telemetry::begin(|| client.now()),
             client,
+            queues,
             wanted,
             waits,
             state: State::New,
@@ -60,7 +67,7 @@ impl Acquiring {
     fn begin(&mut self) {
         self.state = if self.wanted.patience == Patience::Try {
             State::Trying(attempt(&self.client, &self.wanted))
-        } else if self.wanted.is_shared() && !self.client.queues.has(&self.key(0)) {
+        } else if self.wanted.is_shared() && !self.queues.has(&self.key(0)) {
             self.enter()
         } else {
             self.join()
@@ -93,7 +100,7 @@ impl Acquiring {
             false => 0,
         };
         let key = self.key(alone);
-        let (queue, waiter) = self.client.queues.join(key, &self.client.keeper);
+        let (queue, waiter) = self.queues.join(key, &self.client.keeper);
         State::Queued(Place {
             queue,
             waiter,
@@ -105,8 +112,10 @@ impl Acquiring {
     /// Leaves the queue; the attempt stays for the next waiter, or ends.
     fn leave(&mut self) {
         if let State::Queued(place) = std::mem::replace(&mut self.state, State::Done) {
-            let queues = &self.client.queues;
-            drop(queues.leave(&place.queue, &place.waiter, place.attempt));
+            drop(
+                self.queues
+                    .leave(&place.queue, &place.waiter, place.attempt),
+            );
         }
     }
 
@@ -183,11 +192,11 @@ impl Acquiring {
         if let Err(error) = &result
             && attempt.has_given_up()
         {
-            self.client.queues.fail(&place.queue, &place.waiter, error);
+            self.queues.fail(&place.queue, &place.waiter, error);
         }
         if result.is_ok() && self.wanted.is_shared() {
             // The writer has left. Should one come in after the other, the last of 200 would wait for 200 rounds.
-            self.client.queues.open(&place.queue, &place.waiter);
+            self.queues.open(&place.queue, &place.waiter);
         }
         Step::End(result)
     }

@@ -359,7 +359,7 @@ impl Attempt {
             self.problems = problems;
         }
         if matches!(loss, Loss::Refused { .. } | Loss::Postponed) {
-            self.client.queues.in_the_way(&self.wanted.layout.key);
+            self.client.waiters.in_the_way(&self.wanted.layout.key);
         }
         let began = running.began;
         if let Some((member, _)) = running.round.other_mode() {

@@ -16,6 +16,7 @@ use crate::error::{ConfigError, LeaseSource};
 use crate::keeper::Keeper;
 use crate::locks::Locks;
 use crate::party::Party;
+use crate::queue::Queues;
 use crate::runtime::{Runtime, TokioRuntime};
 use crate::telemetry;
 use crate::trust::{NodeTrust, Watching, peers};
@@ -350,8 +351,9 @@ impl LocksBuilder {
         let party = Arc::new(Party::new(&config));
         let nodes = peers(nodes, watching, margin, keeper.alarm(), &runtime, &party);
         keeper.start(&runtime, nodes.clone());
-        let client = Arc::new(Client::new(config, runtime, keeper, party));
-        Ok(Locks::new(client, nodes, threshold))
+        let queues = Arc::<Queues>::default();
+        let client = Client::new(config, runtime, keeper, party, queues.clone());
+        Ok(Locks::new(Arc::new(client), queues, nodes, threshold))
     }
 }
 

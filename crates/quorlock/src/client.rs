@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::Waker;
 
 use quorlock_core::owner::{ClientId, OwnerId};
 use quorlock_core::time::Time;
 
 use crate::config::Config;
 use crate::keeper::Keeper;
-use crate::party::Party;
-use crate::queue::Queues;
+use crate::party::{Driver, Party};
 use crate::runtime::Runtime;
+use crate::waiters::Waiters;
 
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) config: Config,
     pub(crate) keeper: Arc<Keeper>,
-    pub(crate) queues: Arc<Queues>,
+    /// Those who wait for its locks. Their queues stand above it: each has an attempt that is made with this client.
+    pub(crate) waiters: Arc<dyn Waiters>,
     id: ClientId,
     next_number: AtomicU64,
     pub(crate) party: Arc<Party>,
@@ -31,14 +33,14 @@ impl Client {
         runtime: Arc<dyn Runtime>,
         keeper: Arc<Keeper>,
         party: Arc<Party>,
+        waiters: Arc<dyn Waiters>,
     ) -> Self {
         let bits = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
-        let queues = Arc::new(Queues::default());
-        keeper.tell_of_its_end(&queues);
+        keeper.tell_of_its_end(&waiters);
         Client {
             keeper,
             config,
-            queues,
+            waiters,
             id: ClientId::from_random(bits),
             next_number: AtomicU64::new(1),
             party,
@@ -85,13 +87,23 @@ impl Client {
     /// Ends every acquisition; what is held is the keeper's to give back.
     pub(crate) fn close(&self) {
         self.party.close();
-        self.queues.close();
+        self.waiters.close();
         self.keeper.close();
         // Locks of others that have its nodes among their members end, too.
         for driver in self.party.drivers() {
-            driver.queues.close();
-            driver.keeper.close_others();
+            driver.close_others();
         }
+    }
+}
+
+impl Driver for Client {
+    fn close_others(&self) {
+        self.waiters.close();
+        self.keeper.close_others();
+    }
+
+    fn has_closed_others(&self, waker: &Waker) -> bool {
+        self.keeper.has_closed_others(waker)
     }
 }
 

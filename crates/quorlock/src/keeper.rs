@@ -28,11 +28,11 @@ use crate::calls::{Received, poll_once};
 use crate::hold::Hold;
 use crate::layout::{Layout, Node, Place};
 use crate::mutex::Mutex;
-use crate::queue::{Queue, Queues};
 use crate::runtime::Runtime;
 use crate::telemetry;
 use crate::trust::answer;
 use crate::under::Readers;
+use crate::waiters::{Led, Waiters};
 
 /// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
 /// machine was suspended, the clock does.
@@ -65,7 +65,7 @@ struct Inner {
     /// When the inbox is to be looked at.
     inbox_due: Time,
     /// Queues whose leaders were woken on behalf of others, since the task looked last.
-    queues: Vec<Arc<Queue>>,
+    queues: Vec<Arc<dyn Led>>,
     /// Guards that are out: each has its place in the inbox, so that dropping one never allocates.
     guards: usize,
     waker: Option<Waker>,
@@ -81,7 +81,7 @@ struct Inner {
     is_closing_others: bool,
     waiting_for_others: Vec<Waker>,
     /// Waiters of the client, who are told when the task ends before its time.
-    waiters: Weak<Queues>,
+    waiters: Option<Weak<dyn Waiters>>,
 }
 
 #[derive(Debug)]
@@ -249,7 +249,7 @@ impl Keeper {
     }
 
     /// The leader of the queue was woken on behalf of others: it is passed over if it does not come.
-    pub(crate) fn watch_queue(&self, queue: Arc<Queue>) {
+    pub(crate) fn watch_queue(&self, queue: Arc<dyn Led>) {
         let mut dropped = None;
         self.with(|inner| {
             let is_idle = inner.queues.is_empty();
@@ -383,7 +383,7 @@ impl Keeper {
             let mut waiting = std::mem::take(&mut inner.waiting_for_idle);
             waiting.append(&mut inner.waiting_for_others);
             let queues = std::mem::take(&mut inner.queues);
-            (holds, queues, waiting, inner.waiters.upgrade())
+            (holds, queues, waiting, inner.waiters.clone())
         };
         drop(queues);
         for hold in holds {
@@ -392,14 +392,14 @@ impl Keeper {
         // A closes the client on another runtime than the keeper's, or B waits there behind a leader that is not polled: the
         // task that would wake them has ended, and they would sleep for ever.
         waiting.into_iter().for_each(Waker::wake);
-        if let Some(waiters) = waiters {
+        if let Some(waiters) = waiters.and_then(|waiters| waiters.upgrade()) {
             waiters.close();
         }
     }
 
     /// These wait with the client whose keeper it is.
-    pub(crate) fn tell_of_its_end(&self, waiters: &Arc<Queues>) {
-        self.inner.lock().waiters = Arc::downgrade(waiters);
+    pub(crate) fn tell_of_its_end(&self, waiters: &Arc<dyn Waiters>) {
+        self.inner.lock().waiters = Some(Arc::downgrade(waiters));
     }
 
     /// Gives everything back that is held.

@@ -68,6 +68,7 @@ mod runtime;
 mod telemetry;
 mod trust;
 mod under;
+mod waiters;
 
 pub use builder::LocksBuilder;
 pub use embedded::{EmbeddedNode, Persistence};

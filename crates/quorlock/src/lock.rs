@@ -12,6 +12,7 @@ use crate::error::{AcquireError, ConfigError, LeaseSource};
 use crate::guard::Guard;
 use crate::layout::{Layout, MOST_NAMES};
 use crate::owner::identity::Identity;
+use crate::queue::Queues;
 use crate::under::Under;
 
 /// One lock, or several taken together. Cheap to clone, to be acquired any number of times.
@@ -21,6 +22,8 @@ use crate::under::Under;
 #[must_use]
 pub struct Lock {
     client: Arc<Client>,
+    /// Those who wait for locks of the client, each behind the others for the same.
+    queues: Arc<Queues>,
     layout: Result<Arc<Layout>, ConfigError>,
     owner: Option<Arc<Identity>>,
     lease: Option<Duration>,
@@ -36,11 +39,13 @@ impl Lock {
 
     pub(crate) fn new(
         client: Arc<Client>,
+        queues: Arc<Queues>,
         layout: Result<Arc<Layout>, ConfigError>,
         owner: Option<Arc<Identity>>,
     ) -> Self {
         Lock {
             client,
+            queues,
             layout,
             owner,
             lease: None,
@@ -221,7 +226,7 @@ impl Lock {
             patience,
             under,
         };
-        let hold = Acquiring::new(self.client.clone(), wanted, waits).await?;
+        let hold = Acquiring::new(self.client.clone(), self.queues.clone(), wanted, waits).await?;
         Ok(Guard::new(self.client.clone(), hold))
     }
 }

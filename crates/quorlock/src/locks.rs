@@ -12,19 +12,28 @@ use crate::client::Client;
 use crate::error::ConfigError;
 use crate::layout::{Layout, Node, Part};
 use crate::lock::Lock;
+use crate::owner::identity::Identity;
+use crate::queue::Queues;
 
 /// A client of one node, or of a majority of several. Cheap to clone; clones are the same client.
 #[derive(Clone, Debug)]
 pub struct Locks {
     client: Arc<Client>,
+    queues: Arc<Queues>,
     nodes: Arc<[Node]>,
     threshold: Threshold,
 }
 
 impl Locks {
-    pub(crate) fn new(client: Arc<Client>, nodes: Arc<[Node]>, threshold: Threshold) -> Self {
+    pub(crate) fn new(
+        client: Arc<Client>,
+        queues: Arc<Queues>,
+        nodes: Arc<[Node]>,
+        threshold: Threshold,
+    ) -> Self {
         Locks {
             client,
+            queues,
             nodes,
             threshold,
         }
@@ -64,7 +73,7 @@ impl Locks {
     }
 
     fn in_mode(&self, mode: Mode, name: impl AsRef<str>) -> Lock {
-        Lock::new(self.client.clone(), self.layout(mode, [name]), None)
+        self.lock_of(self.layout(mode, [name]), None)
     }
 
     /// Several locks taken together (MultiLock): all of them or none. Duplicates are merged, and the order does not
@@ -77,7 +86,7 @@ impl Locks {
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {
         let layout = Ok(self.layout(Mode::Plain, names)?);
-        Ok(Lock::new(self.client.clone(), layout, None))
+        Ok(self.lock_of(layout, None))
     }
 
     pub(crate) fn layout<N: AsRef<str>>(
@@ -102,6 +111,15 @@ impl Locks {
             });
         }
         Layout::of(parts, Vec::new())
+    }
+
+    /// The lock of this layout, to be acquired by an owner or each time by another one.
+    pub(crate) fn lock_of(
+        &self,
+        layout: Result<Arc<Layout>, ConfigError>,
+        owner: Option<Arc<Identity>>,
+    ) -> Lock {
+        Lock::new(self.client.clone(), self.queues.clone(), layout, owner)
     }
 
     pub(crate) fn nodes(&self) -> &[Node] {
@@ -143,7 +161,7 @@ impl Locks {
             let is_over = !client.has_attempts() || timer.poll_until(cx, patience).is_ready();
             // All of them are asked, so that each wakes this task.
             let left = drivers.iter();
-            let left = left.filter(|driver| !driver.keeper.has_closed_others(cx.waker()));
+            let left = left.filter(|driver| !driver.has_closed_others(cx.waker()));
             if left.count() == 0 && is_idle && is_over {
                 Poll::Ready(())
             } else {

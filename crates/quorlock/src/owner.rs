@@ -68,11 +68,7 @@ impl Owner {
 
     fn in_mode(&self, mode: Mode, name: impl AsRef<str>) -> Lock {
         let layout = self.locks.layout(mode, [name]);
-        Lock::new(
-            self.locks.client().clone(),
-            layout,
-            Some(self.identity.clone()),
-        )
+        self.locks.lock_of(layout, Some(self.identity.clone()))
     }
 
     /// Several locks taken together, to be acquired by this owner.
@@ -84,10 +80,6 @@ impl Owner {
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {
         let layout = Ok(self.locks.layout(Mode::Plain, names)?);
-        Ok(Lock::new(
-            self.locks.client().clone(),
-            layout,
-            Some(self.identity.clone()),
-        ))
+        Ok(self.locks.lock_of(layout, Some(self.identity.clone())))
     }
 }

@@ -1,14 +1,15 @@
 //! What a client states for its own nodes, also where a lock of another client has them among its members.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::Waker;
 use std::time::Duration;
 
 use quorlock_core::fencing::Fence;
 use quorlock_core::message::Retention;
 use quorlock_core::time::{WallMillis, millis_of};
 
-use crate::client::Client;
 use crate::config::Config;
 use crate::mutex::Mutex;
 
@@ -23,7 +24,16 @@ pub(crate) struct Party {
     pub(crate) retention: Retention,
     is_closed: AtomicBool,
     /// Other clients, which drive locks that have its nodes among their members.
-    drivers: Mutex<Vec<Weak<Client>>>,
+    drivers: Mutex<Vec<Weak<dyn Driver>>>,
+}
+
+/// A client that drives locks with members of other clients.
+pub(crate) trait Driver: fmt::Debug + Send + Sync {
+    /// One of those other clients was closed: gives back the locks that have its nodes among their members.
+    fn close_others(&self);
+
+    /// Whether that has been done; if not, the task of `waker` is woken when it has.
+    fn has_closed_others(&self, waker: &Waker) -> bool;
 }
 
 impl Party {
@@ -40,16 +50,17 @@ impl Party {
     }
 
     /// Another client drives a lock that has its nodes among the members.
-    pub(crate) fn driven_by(&self, driver: &Arc<Client>) {
+    pub(crate) fn driven_by<D: Driver + 'static>(&self, driver: &Arc<D>) {
+        let driver: Weak<D> = Arc::downgrade(driver);
+        let driver: Weak<dyn Driver> = driver;
         let mut drivers = self.drivers.lock();
         drivers.retain(|known| 0 < known.strong_count());
-        let driver = Arc::downgrade(driver);
         if !drivers.iter().any(|known| known.ptr_eq(&driver)) {
             drivers.push(driver);
         }
     }
 
-    pub(crate) fn drivers(&self) -> Vec<Arc<Client>> {
+    pub(crate) fn drivers(&self) -> Vec<Arc<dyn Driver>> {
         let drivers = self.drivers.lock();
         drivers.iter().filter_map(Weak::upgrade).collect()
     }

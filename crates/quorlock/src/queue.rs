@@ -11,6 +11,7 @@ use crate::attempt::Attempt;
 use crate::error::AcquireError;
 use crate::keeper::Keeper;
 use crate::mutex::Mutex;
+use crate::waiters::{LeaderDue, Led, Relief, Waiters};
 
 /// What waiters must have in common to share a leader: the lock, the lease, and whether it is watched. The number is 0,
 /// or different for each waiter that talks to the nodes itself.
@@ -92,19 +93,6 @@ enum Standing {
     PassedOver,
     /// The leader has failed on behalf of all.
     Failed(AcquireError),
-}
-
-/// What the keeper saw when it looked: the turn that the leader was due for, if it was. It is the same turn, and so the same
-/// wake-up that it has not followed, when it is due for it at the next look.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Due(Option<u64>);
-
-/// What the keeper has seen of a queue.
-pub(crate) enum Watch {
-    /// Nobody waits for a leader that does not come.
-    Over,
-    /// To be looked at again.
-    On(Due),
 }
 
 /// What a waiter is to do.
@@ -255,23 +243,23 @@ impl Queue {
             self.keeper.watch_queue(self.clone());
         }
     }
+}
 
-    /// Whether the leader is to come.
-    pub(crate) fn due(&self) -> Due {
+impl Led for Queue {
+    fn due(&self) -> LeaderDue {
         let state = self.state.lock();
-        Due(state.is_leader_due.then_some(state.turns))
+        LeaderDue(state.is_leader_due.then_some(state.turns))
     }
 
-    /// Passes over a leader that was due at an earlier look and has not come since.
-    pub(crate) fn relieve(&self, before: Due) -> Watch {
+    fn relieve(&self, before: LeaderDue) -> Relief {
         let mut state = self.state.lock();
         if !state.is_leader_due || !state.has_others() {
             state.is_watched = false;
-            return Watch::Over;
+            return Relief::Over;
         }
-        let due = Due(Some(state.turns));
+        let due = LeaderDue(Some(state.turns));
         if due != before || matches!(state.attempt, Shelf::Taken) {
-            return Watch::On(due);
+            return Relief::On(due);
         }
         if state.line.rest.is_empty() {
             // None can take over what was granted to it: that is given back, and the leader begins anew when it comes.
@@ -279,7 +267,7 @@ impl Queue {
             let attempt = std::mem::take(&mut state.attempt);
             drop(state);
             drop(attempt);
-            return Watch::Over;
+            return Relief::Over;
         }
         let absent = state.line.first.take();
         if let Some(absent) = &absent {
@@ -293,7 +281,7 @@ impl Queue {
         for waiter in absent.into_iter().chain(next) {
             waiter.wake();
         }
-        Watch::On(due)
+        Relief::On(due)
     }
 }
 
@@ -370,38 +358,6 @@ impl Queues {
         }
     }
 
-    /// The lock was refused to another acquisition of this client: perhaps for the sake of a leader with another lease that was
-    /// granted it and is not polled. From now on those are to come when they are woken.
-    pub(crate) fn in_the_way(&self, layout: &Arc<str>) {
-        let Ok(shortest) = Lease::new(Lease::SHORTEST) else {
-            return;
-        };
-        let queues: Vec<_> = {
-            let queues = self.0.lock();
-            if queues.is_empty() {
-                return;
-            }
-            let all = queues.range((layout.clone(), shortest, false, 0)..);
-            let same = all.take_while(|((key, ..), _)| key == layout);
-            // Of those that talk to the nodes themselves one waits for the next, whose turn the nodes decide.
-            let shared = same.filter(|((.., alone), _)| *alone == 0);
-            shared.map(|(_, queue)| queue.clone()).collect()
-        };
-        for queue in queues {
-            let is_news = {
-                let mut state = queue.state.lock();
-                // One that is polled just now needs no telling, and may be the one that asks.
-                let is_here = matches!(state.attempt, Shelf::Here(_));
-                let is_news = is_here && !state.is_in_the_way;
-                state.is_in_the_way |= is_here;
-                is_news
-            };
-            if is_news {
-                queue.wake_leader();
-            }
-        }
-    }
-
     /// The leader has failed in a way that its followers would repeat: they fail with it.
     pub(crate) fn fail(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>, error: &AcquireError) {
         self.dismiss(queue, leader, || Standing::Failed(error.clone()));
@@ -432,10 +388,10 @@ impl Queues {
     pub(crate) fn has(&self, key: &Key) -> bool {
         self.0.lock().contains_key(key)
     }
+}
 
-    /// Wakes every waiter, to see that the client was closed, and ends the attempts that no waiter polls just now:
-    /// a future that is never polled again would keep what its nodes have granted.
-    pub(crate) fn close(&self) {
+impl Waiters for Queues {
+    fn close(&self) {
         let queues: Vec<_> = self.0.lock().values().cloned().collect();
         for queue in queues {
             let (waiters, attempt) = {
@@ -451,6 +407,36 @@ impl Queues {
             };
             drop(attempt);
             waiters.iter().for_each(|waiter| waiter.wake());
+        }
+    }
+
+    fn in_the_way(&self, layout: &Arc<str>) {
+        let Ok(shortest) = Lease::new(Lease::SHORTEST) else {
+            return;
+        };
+        let queues: Vec<_> = {
+            let queues = self.0.lock();
+            if queues.is_empty() {
+                return;
+            }
+            let all = queues.range((layout.clone(), shortest, false, 0)..);
+            let same = all.take_while(|((key, ..), _)| key == layout);
+            // Of those that talk to the nodes themselves one waits for the next, whose turn the nodes decide.
+            let shared = same.filter(|((.., alone), _)| *alone == 0);
+            shared.map(|(_, queue)| queue.clone()).collect()
+        };
+        for queue in queues {
+            let is_news = {
+                let mut state = queue.state.lock();
+                // One that is polled just now needs no telling, and may be the one that asks.
+                let is_here = matches!(state.attempt, Shelf::Here(_));
+                let is_news = is_here && !state.is_in_the_way;
+                state.is_in_the_way |= is_here;
+                is_news
+            };
+            if is_news {
+                queue.wake_leader();
+            }
         }
     }
 }

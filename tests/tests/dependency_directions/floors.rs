@@ -79,8 +79,46 @@ const SIMULATED_REDIS: Floors = &[
     ],
 ];
 
+const PRODUCT: Floors = &[
+    &["lib.rs"],
+    // The face: how locks are made, acquired and held.
+    &["connect.rs", "operate.rs", "operate/", "owner.rs"],
+    &["builder.rs"],
+    &["locks.rs"],
+    &["lock.rs"],
+    &["owner/"],
+    &["guard.rs", "guard/"],
+    // Operations, one future each.
+    &["acquire.rs"],
+    &["queue.rs"],
+    &["attempt.rs", "attempt/", "confirm.rs", "release.rs"],
+    // What the locks of one client share.
+    &["client.rs", "listen.rs"],
+    &["keeper.rs", "keeper/"],
+    &["hold.rs", "hold/"],
+    &["layout.rs"],
+    &["trust.rs"],
+    &["alarm.rs", "party.rs", "under.rs", "waiters.rs"],
+    // The ground. The embedded node stands on nothing else.
+    &[
+        "calls.rs",
+        "config.rs",
+        "embedded.rs",
+        "embedded/",
+        "telemetry.rs",
+    ],
+    &[
+        "error.rs",
+        "metrics.rs",
+        "mutex.rs",
+        "runtime.rs",
+        "runtime/",
+    ],
+];
+
 /// The crates that stand on floors.
-const CRATES: [(&str, Floors); 3] = [
+const CRATES: [(&str, Floors); 4] = [
+    ("crates/quorlock", PRODUCT),
     ("crates/quorlock-core", CORE),
     ("crates/quorlock-redis", ADAPTER),
     ("crates/redis-sim", SIMULATED_REDIS),

@@ -18,10 +18,10 @@ use super::{Inner, Keeper, Message, Orphaned, PATIENCE, TICK};
 use crate::calls::Received;
 use crate::hold::{Asked, Hold};
 use crate::layout::{Node, Place};
-use crate::queue::{Due, Queue, Watch};
 use crate::runtime::{Runtime, Timer};
 use crate::telemetry;
 use crate::trust::{Asking, Sent, answer};
+use crate::waiters::{LeaderDue, Led, Relief};
 
 /// How many claims go into one renewal: few enough not to hold up a server, which runs one script at a time.
 const BATCH: usize = 100;
@@ -46,8 +46,8 @@ pub(super) struct KeeperTask {
 struct WatchedQueue {
     due: Time,
     /// What was seen when it was looked at last.
-    before: Due,
-    queue: Arc<Queue>,
+    before: LeaderDue,
+    queue: Arc<dyn Led>,
 }
 
 /// A call under way, and what it is for.
@@ -320,7 +320,7 @@ impl KeeperTask {
                 self.queues.push_front(watched);
                 return;
             }
-            if let Watch::On(before) = watched.queue.relieve(watched.before) {
+            if let Relief::On(before) = watched.queue.relieve(watched.before) {
                 let queue = watched.queue;
                 self.queues.push_back(WatchedQueue { due, before, queue });
             }
