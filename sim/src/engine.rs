@@ -22,7 +22,7 @@ use std::rc::Rc;
 use crate::engine::executor::run_ready;
 use crate::engine::trouble::Aftermath;
 use crate::history::{History, Leftover};
-use crate::plan::fault::Fault;
+use crate::plan::fault::{Fault, Kind};
 use crate::plan::time::Span;
 use crate::plan::{Lane, Plan};
 use crate::turmoil::{Network, STEP, Sockets};
@@ -157,7 +157,7 @@ impl World {
             self.nodes.push(NodeState::new(Role::Primary));
         }
         // What a replica has is seen by nobody unless it is promoted or recorded.
-        let is_failover = |fault: &Fault| matches!(fault, Fault::Failover { .. });
+        let is_failover = |fault: &Fault| fault.kind() == Kind::Failover;
         let are_replicas_seen = self.recording.is_some()
             || plan.nodes.wait.is_some()
             || plan.nodes.min_replicas.is_some()

@@ -11,7 +11,7 @@ use quorlock::NodeTrust;
 use serde::{Deserialize, Serialize};
 
 use crate::checker::Property;
-use crate::plan::fault::Fault;
+use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault};
 use crate::plan::time::Span;
 use crate::plan::variant::Variant;
 
@@ -381,10 +381,7 @@ impl Plan {
     /// When the last fault has ended.
     #[must_use]
     pub fn heals_at(&self) -> Span {
-        let ends = self
-            .faults
-            .iter()
-            .map(|fault| fault.at().plus(fault.lasts()));
+        let ends = self.faults.iter().map(Fault::ends);
         self.healed_at.or(ends.max()).unwrap_or(Span::ZERO)
     }
 
@@ -428,13 +425,8 @@ impl Plan {
     /// For how long nodes may be quarantined after the last fault.
     fn quarantine(&self) -> Span {
         let looks_new = |fault: &Fault| {
-            matches!(
-                fault,
-                Fault::CrashNode { .. }
-                    | Fault::Flush { .. }
-                    | Fault::Failover { .. }
-                    | Fault::Backup { .. }
-            )
+            let kinds = [Kind::CrashNode, Kind::Flush, Kind::Failover, Kind::Backup];
+            kinds.contains(&fault.kind())
         };
         match self.node_trust() != NodeTrust::Unwatched && self.faults.iter().any(looks_new) {
             // A client that begins to watch later needs not wait for the whole of it again.
@@ -471,13 +463,23 @@ impl Plan {
     /// By how much clocks that are set, or run slowly, may delay the end of a claim or what a client waits for.
     fn clock_slack(&self) -> Span {
         let has_replicas = 0 < self.nodes.replicas;
-        let slack = |fault: &Fault| match fault {
+        let slack = |fault: &Fault| match &fault.what {
             // A promoted replica expires what it has by its own clock, which was not set.
-            Fault::NodeStep { at, by, .. } if 0 < at.as_nanos() => {
+            FaultKind::Node {
+                fault: NodeFault::Step { by },
+                ..
+            } if Span::ZERO < fault.at => {
                 let by = by.as_nanos();
                 (by < 0 || has_replicas).then_some(by.unsigned_abs())
             }
-            Fault::NodeRate { rate_ppm, .. } | Fault::ClientRate { rate_ppm, .. } => {
+            FaultKind::Node {
+                fault: NodeFault::Rate { rate_ppm },
+                ..
+            }
+            | FaultKind::Client {
+                fault: ClientFault::Rate { rate_ppm },
+                ..
+            } => {
                 let rate = u64::from(rate_ppm.min(&0).unsigned_abs());
                 let span = self.longest_lease().plus(self.workload.poll_cap).as_nanos();
                 Some(span / 500_000 * rate)

@@ -19,7 +19,7 @@ use tokio::task::LocalSet;
 pub use words::FaultWords;
 
 use crate::plan::Persistence;
-use crate::plan::fault::Fault;
+use crate::plan::fault::{Fault, Kind};
 use crate::plan::time::Span;
 use node::Node;
 
@@ -60,7 +60,7 @@ impl Host {
             nodes.push(Rc::new(RefCell::new(node)));
         }
         let mut faults = offer.faults;
-        faults.sort_by_key(Fault::at);
+        faults.sort_by_key(|fault| fault.at);
         Ok(Host {
             nodes,
             listeners,
@@ -136,8 +136,8 @@ impl Schedule {
     fn of(faults: Vec<Fault>) -> Self {
         let mut due = Vec::new();
         for fault in faults {
-            let ends = fault.at().plus(fault.lasts());
-            due.push((fault.at(), What::Begins(fault.clone())));
+            let ends = fault.ends();
+            due.push((fault.at, What::Begins(fault.clone())));
             due.push((ends, What::Ends(fault)));
         }
         // What is to be done at one time is done in this order: a fault begins before it ends.
@@ -165,7 +165,7 @@ async fn act(
         };
         match what {
             What::Begins(fault) => node.borrow_mut().begin(fault),
-            What::Ends(fault @ Fault::CrashNode { .. }) => {
+            What::Ends(fault) if fault.kind() == Kind::CrashNode => {
                 node.borrow_mut().end(fault);
                 if node.borrow().is_down() {
                     continue;
@@ -185,15 +185,11 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
-    use crate::plan::fault::ServerError;
+    use crate::plan::fault::{NodeFault, ServerError};
 
     #[test]
     fn a_paused_node_answers_when_it_goes_on() {
-        let pause = Fault::PauseNode {
-            at: Span::ZERO,
-            lasts: Span::secs(1),
-            node: 0,
-        };
+        let pause = Fault::of_node(Span::ZERO, 0, NodeFault::Pause).lasting(Span::secs(1));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -220,12 +216,7 @@ mod tests {
     }
 
     fn error(error: ServerError) -> Fault {
-        Fault::ServerError {
-            at: Span::ZERO,
-            lasts: Span::secs(1),
-            node: 0,
-            error,
-        }
+        Fault::of_node(Span::ZERO, 0, NodeFault::Error { error }).lasting(Span::secs(1))
     }
 
     fn asked(node: &mut Node) -> String {
@@ -237,11 +228,7 @@ mod tests {
 
     #[test]
     fn of_faults_that_overlap_the_last_to_end_ends_the_trouble() {
-        let crash = Fault::CrashNode {
-            at: Span::ZERO,
-            node: 0,
-            restart_after: Span::secs(1),
-        };
+        let crash = Fault::of_node(Span::ZERO, 0, NodeFault::Crash).lasting(Span::secs(1));
         let (busy, loading) = (error(ServerError::Busy), error(ServerError::Loading));
         let node = &mut Node::new(1, None, Persistence::Memory);
         node.begin(&crash);
@@ -264,15 +251,8 @@ mod tests {
 
     #[test]
     fn a_fault_begins_before_it_ends() {
-        let crash = Fault::CrashNode {
-            at: Span::secs(2),
-            node: 0,
-            restart_after: Span::ZERO,
-        };
-        let flush = Fault::Flush {
-            at: Span::secs(1),
-            node: 0,
-        };
+        let crash = Fault::of_node(Span::secs(2), 0, NodeFault::Crash).lasting(Span::ZERO);
+        let flush = Fault::of_node(Span::secs(1), 0, NodeFault::Flush);
         let mut due = Schedule::of(vec![crash, flush]);
         let mut told = Vec::new();
         while let Some((at, what)) = due.next() {

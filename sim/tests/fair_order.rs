@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use quorlock::OwnerId;
-use quorlock_sim::fault::Fault;
+use quorlock_sim::fault::{ClientFault, Fault, NodeFault};
 use quorlock_sim::history::{Answered, History};
 use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Workload, WorkloadKind};
 use quorlock_sim::plan_file;
@@ -18,16 +18,22 @@ const HANDOVERS: u64 = 10_000;
 /// Ten clients, two at work in each, on one node. No two clocks agree: they are up to five minutes off either way, and
 /// that of the node by an hour.
 fn plan(variant: Variant) -> Plan {
-    let steps = (0..10u16).map(|client| Fault::ClientStep {
-        at: Span::ZERO,
-        client,
-        by: Step::millis(i64::from(client) * 60_000 - 300_000),
+    let steps = (0..10u16).map(|client| {
+        Fault::of_client(
+            Span::ZERO,
+            client,
+            ClientFault::Step {
+                by: Step::millis(i64::from(client) * 60_000 - 300_000),
+            },
+        )
     });
-    let node = Fault::NodeStep {
-        at: Span::ZERO,
-        node: 0,
-        by: Step::millis(3_600_000),
-    };
+    let node = Fault::of_node(
+        Span::ZERO,
+        0,
+        NodeFault::Step {
+            by: Step::millis(3_600_000),
+        },
+    );
     Plan {
         lock: LockKind::Single,
         variant,

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
-use quorlock_sim::fault::{Direction, Fault, Suspended};
+use quorlock_sim::fault::{
+    ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, Suspended,
+};
 use quorlock_sim::plan::{LockKind, Nodes, Persistence, Plan, Watchdog, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
 use quorlock_sim::span::Span;
@@ -85,10 +87,9 @@ fn a_node_that_forgets_lets_two_of_them_in_and_the_checker_says_so() {
             ..Workload::default()
         },
         faults: (1..15)
-            .map(|n| Fault::CrashNode {
-                at: Span::millis(100 * n),
-                node: 0,
-                restart_after: Span::micros(100),
+            .map(|n| {
+                Fault::of_node(Span::millis(100 * n), 0, NodeFault::Crash)
+                    .lasting(Span::micros(100))
             })
             .collect(),
         ..Plan::default()
@@ -127,12 +128,10 @@ fn a_holder_that_slept_is_told_within_a_second_of_waking_if_its_clock_counts() {
         let plan = Plan {
             duration: Span::secs(40),
             clients: 1,
-            faults: vec![Fault::SuspendClient {
-                at: Span::secs(1),
-                lasts: Span::secs(30),
-                client: 0,
-                clock,
-            }],
+            faults: vec![
+                Fault::of_client(Span::secs(1), 0, ClientFault::Suspend { clock })
+                    .lasting(Span::secs(30)),
+            ],
             ..Plan::default()
         };
         let place = told_after.clone();
@@ -194,10 +193,8 @@ fn a_wait_outlasts_a_restart_of_the_server_that_is_shorter() {
                 ..Nodes::default()
             },
             faults: [1, 4, 7]
-                .map(|second| Fault::CrashNode {
-                    at: Span::secs(second),
-                    node: 0,
-                    restart_after: Span::secs(1),
+                .map(|second| {
+                    Fault::of_node(Span::secs(second), 0, NodeFault::Crash).lasting(Span::secs(1))
                 })
                 .to_vec(),
             ..Plan::default()
@@ -244,12 +241,15 @@ fn what_a_writer_could_not_release_does_not_keep_readers_out_for_as_long_as_it_r
             },
             duration: Span::secs(32),
             clients: 2,
-            faults: vec![Fault::Cut {
+            faults: vec![Fault {
                 at: Span::millis(200),
                 lasts: Span::secs(18),
-                clients: vec![0],
-                nodes: (0..count).collect(),
-                direction: Direction::Both,
+                what: FaultKind::Link {
+                    clients: vec![0],
+                    nodes: (0..count).collect(),
+                    direction: Direction::Both,
+                    fault: LinkFault::Cut,
+                },
             }],
             ..Plan::default()
         };

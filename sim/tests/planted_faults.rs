@@ -7,7 +7,9 @@
 use std::rc::Rc;
 
 use quorlock_sim::checker::Property;
-use quorlock_sim::fault::{Direction, Fault, ServerError};
+use quorlock_sim::fault::{
+    ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError,
+};
 use quorlock_sim::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
@@ -170,10 +172,14 @@ fn at_the_deadline(plan: &mut Plan) {
 /// The same, and the wall clock of one client is set back every now and then.
 fn set_back(plan: &mut Plan) {
     at_the_deadline(plan);
-    plan.faults.extend((1..10).map(|n| Fault::ClientStep {
-        at: Span::millis(170 * n),
-        client: 0,
-        by: Step::millis(-60),
+    plan.faults.extend((1..10).map(|n| {
+        Fault::of_client(
+            Span::millis(170 * n),
+            0,
+            ClientFault::Step {
+                by: Step::millis(-60),
+            },
+        )
     }));
 }
 
@@ -189,14 +195,18 @@ fn slow_replies(plan: &mut Plan) {
     workload.looks = 300;
     plan.network.least = Span::micros(100);
     plan.network.most = Span::millis(1);
-    plan.faults.push(Fault::Delay {
+    plan.faults.push(Fault {
         at: Span::ZERO,
         lasts: Span::secs(8),
-        clients: vec![0],
-        nodes: nodes(plan),
-        direction: Direction::ToClient,
-        least: Span::millis(40),
-        most: Span::millis(40),
+        what: FaultKind::Link {
+            clients: vec![0],
+            nodes: nodes(plan),
+            direction: Direction::ToClient,
+            fault: LinkFault::Delay {
+                least: Span::millis(40),
+                most: Span::millis(40),
+            },
+        },
     });
 }
 
@@ -210,21 +220,28 @@ fn slow_replies_then_none(plan: &mut Plan) {
     plan.network.call_timeout = Span::secs(1);
     for start in [300, 1_400, 2_500] {
         let at = Span::millis(start + plan.seed % 7 * 40);
-        plan.faults.push(Fault::Delay {
+        plan.faults.push(Fault {
             at,
             lasts: Span::millis(300),
-            clients: vec![0],
-            nodes: nodes(plan),
-            direction: Direction::ToClient,
-            least: Span::millis(150),
-            most: Span::millis(150),
+            what: FaultKind::Link {
+                clients: vec![0],
+                nodes: nodes(plan),
+                direction: Direction::ToClient,
+                fault: LinkFault::Delay {
+                    least: Span::millis(150),
+                    most: Span::millis(150),
+                },
+            },
         });
-        plan.faults.push(Fault::Cut {
+        plan.faults.push(Fault {
             at: at.plus(Span::millis(140)),
             lasts: Span::millis(600),
-            clients: vec![0],
-            nodes: nodes(plan),
-            direction: Direction::ToNode,
+            what: FaultKind::Link {
+                clients: vec![0],
+                nodes: nodes(plan),
+                direction: Direction::ToNode,
+                fault: LinkFault::Cut,
+            },
         });
     }
 }
@@ -241,12 +258,15 @@ fn unattended(plan: &mut Plan) {
     workload.hold_most = Span::millis(500);
     workload.looks = 1;
     for n in 0..5 {
-        plan.faults.push(Fault::Cut {
+        plan.faults.push(Fault {
             at: Span::millis(50 + 350 * n),
             lasts: Span::millis(200),
-            clients: vec![0],
-            nodes: nodes(plan),
-            direction: Direction::Both,
+            what: FaultKind::Link {
+                clients: vec![0],
+                nodes: nodes(plan),
+                direction: Direction::Both,
+                fault: LinkFault::Cut,
+            },
         });
     }
 }
@@ -254,21 +274,19 @@ fn unattended(plan: &mut Plan) {
 /// The first node forgets what it has again and again; the others do not.
 fn forgetful(plan: &mut Plan) {
     one_name(plan);
-    plan.faults.extend((1..7).map(|n| Fault::Flush {
-        at: Span::millis(180 * n),
-        node: 0,
-    }));
+    plan.faults
+        .extend((1..7).map(|n| Fault::of_node(Span::millis(180 * n), 0, NodeFault::Flush)));
 }
 
 /// What clients wait for is dropped again and again.
 fn dropped(plan: &mut Plan) {
     one_name(plan);
     for n in 1..10 {
-        plan.faults.push(Fault::Cancel {
-            at: Span::millis(120 * n),
-            client: u16::try_from(n).expect("small") % plan.clients,
-            nth: 2,
-        });
+        plan.faults.push(Fault::of_client(
+            Span::millis(120 * n),
+            u16::try_from(n).expect("small") % plan.clients,
+            ClientFault::Cancel { nth: 2 },
+        ));
     }
 }
 
@@ -281,27 +299,36 @@ fn far_away(plan: &mut Plan) {
     let workload = &mut plan.workload;
     workload.lease = Span::millis(200);
     workload.hold_most = workload.hold_least.plus(Span::millis(60));
-    plan.faults.push(Fault::Delay {
+    plan.faults.push(Fault {
         at: Span::ZERO,
         lasts: plan.duration,
-        clients: vec![0],
-        nodes: nodes(plan),
-        direction: Direction::Both,
-        least: Span::millis(115),
-        most: Span::millis(130),
+        what: FaultKind::Link {
+            clients: vec![0],
+            nodes: nodes(plan),
+            direction: Direction::Both,
+            fault: LinkFault::Delay {
+                least: Span::millis(115),
+                most: Span::millis(130),
+            },
+        },
     });
 }
 
 /// Every request comes twice, the second time much later.
 fn everything_twice(plan: &mut Plan) {
     one_name(plan);
-    plan.faults.push(Fault::Duplicate {
+    plan.faults.push(Fault {
         at: Span::ZERO,
         lasts: plan.duration,
-        clients: (0..plan.clients).collect(),
-        nodes: nodes(plan),
-        of_million: 1_000_000,
-        most: Span::millis(60),
+        what: FaultKind::Link {
+            clients: (0..plan.clients).collect(),
+            nodes: nodes(plan),
+            direction: Direction::ToNode,
+            fault: LinkFault::Duplicate {
+                of_million: 1_000_000,
+                most: Span::millis(60),
+            },
+        },
     });
 }
 
@@ -337,7 +364,8 @@ fn clocks_of_clients_off(plan: &mut Plan) {
     for (client, by) in [(0, 600_000), (1, -600_000)] {
         let by = Step::millis(by);
         let at = Span::ZERO;
-        plan.faults.push(Fault::ClientStep { at, client, by });
+        plan.faults
+            .push(Fault::of_client(at, client, ClientFault::Step { by }));
     }
 }
 
@@ -356,12 +384,16 @@ fn refusing(plan: &mut Plan) {
     plan.clients = 2;
     plan.workload.hold_least = Span::millis(100);
     plan.workload.hold_most = Span::millis(400);
-    plan.faults.push(Fault::ServerError {
-        at: Span::millis(300),
-        lasts: Span::millis(500),
-        node: 0,
-        error: ServerError::Busy,
-    });
+    plan.faults.push(
+        Fault::of_node(
+            Span::millis(300),
+            0,
+            NodeFault::Error {
+                error: ServerError::Busy,
+            },
+        )
+        .lasting(Span::millis(500)),
+    );
 }
 
 /// Holders of one lock stay for long enough to be renewed, and one of three clients dies again and again.
@@ -375,10 +407,8 @@ fn renewed_and_killed(plan: &mut Plan) {
     workload.hold_most = Span::millis(160);
     workload.think_least = Span::millis(20);
     workload.think_most = Span::millis(60);
-    plan.faults.extend((1..10).map(|n| Fault::CrashClient {
-        at: Span::millis(180 * n),
-        client: 0,
-        restart_after: Span::millis(40),
+    plan.faults.extend((1..10).map(|n| {
+        Fault::of_client(Span::millis(180 * n), 0, ClientFault::Crash).lasting(Span::millis(40))
     }));
 }
 

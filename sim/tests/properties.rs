@@ -11,7 +11,10 @@ use std::rc::Rc;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::{RngSeed, TestCaseError, TestError, TestRunner};
-use quorlock_sim::fault::{Direction, Fault, InFlight, ServerError, Suspended};
+use quorlock_sim::fault::{
+    ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault, NodeFault, ServerError,
+    Suspended,
+};
 use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Watchdog, Workload, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
@@ -54,73 +57,93 @@ fn rate_ppm() -> impl Strategy<Value = i32> {
 fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
     let link = || (at(), lasts(), some(CLIENTS), some(nodes), direction());
     prop_oneof![
-        link().prop_map(|(at, lasts, clients, nodes, direction)| Fault::Cut {
+        link().prop_map(|(at, lasts, clients, nodes, direction)| Fault {
             at,
             lasts,
-            clients,
-            nodes,
-            direction
-        }),
-        (link(), 10_000..=500_000u32).prop_map(|(link, of_million)| {
-            let (at, lasts, clients, nodes, direction) = link;
-            Fault::Loss {
-                at,
-                lasts,
+            what: FaultKind::Link {
                 clients,
                 nodes,
                 direction,
-                of_million,
+                fault: LinkFault::Cut
+            }
+        }),
+        (link(), 10_000..=500_000u32).prop_map(|(link, of_million)| {
+            let (at, lasts, clients, nodes, direction) = link;
+            Fault {
+                at,
+                lasts,
+                what: FaultKind::Link {
+                    clients,
+                    nodes,
+                    direction,
+                    fault: LinkFault::Loss { of_million },
+                },
             }
         }),
         (link(), span(0..=20_000), span(0..=200_000)).prop_map(|(link, least, more)| {
             let (at, lasts, clients, nodes, direction) = link;
-            Fault::Delay {
+            Fault {
                 at,
                 lasts,
+                what: FaultKind::Link {
+                    clients,
+                    nodes,
+                    direction,
+                    fault: LinkFault::Delay {
+                        least,
+                        most: least.plus(more),
+                    },
+                },
+            }
+        }),
+        link().prop_map(|(at, lasts, clients, nodes, direction)| Fault {
+            at,
+            lasts,
+            what: FaultKind::Link {
                 clients,
                 nodes,
                 direction,
-                least,
-                most: least.plus(more),
+                fault: LinkFault::HoldBack
             }
-        }),
-        link().prop_map(|(at, lasts, clients, nodes, direction)| Fault::HoldBack {
-            at,
-            lasts,
-            clients,
-            nodes,
-            direction
         }),
         (link(), 10_000..=1_000_000u32, span(10..=500_000)).prop_map(|(link, of_million, most)| {
             let (at, lasts, clients, nodes, _) = link;
-            Fault::Duplicate {
+            Fault {
                 at,
                 lasts,
-                clients,
-                nodes,
-                of_million,
-                most,
+                what: FaultKind::Link {
+                    clients,
+                    nodes,
+                    direction: Direction::ToNode,
+                    fault: LinkFault::Duplicate { of_million, most },
+                },
             }
         }),
         (link(), span(100..=100_000)).prop_map(|(link, most)| {
             let (at, lasts, clients, nodes, direction) = link;
-            Fault::Reorder {
+            Fault {
                 at,
                 lasts,
-                clients,
-                nodes,
-                direction,
-                most,
+                what: FaultKind::Link {
+                    clients,
+                    nodes,
+                    direction,
+                    fault: LinkFault::Reorder { most },
+                },
             }
         }),
         (link(), select(&[InFlight::Lost, InFlight::Executed][..])).prop_map(
             |(link, in_flight)| {
                 let (at, _, clients, nodes, _) = link;
-                Fault::Reset {
+                Fault {
                     at,
-                    clients,
-                    nodes,
-                    in_flight,
+                    lasts: Span::ZERO,
+                    what: FaultKind::Link {
+                        clients,
+                        nodes,
+                        direction: Direction::Both,
+                        fault: LinkFault::Reset { in_flight },
+                    },
                 }
             }
         ),
@@ -131,36 +154,47 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
 fn client_fault() -> impl Strategy<Value = Fault> {
     let client = || (at(), lasts(), 0..CLIENTS);
     prop_oneof![
-        client().prop_map(|(at, lasts, client)| Fault::PauseClient { at, lasts, client }),
-        (client(), 1..=60u32).prop_map(|((at, lasts, client), nth)| Fault::PauseInside {
-            at,
-            lasts,
-            client,
-            nth
-        }),
-        client().prop_map(|(at, restart_after, client)| Fault::CrashClient {
+        client().prop_map(
+            |(at, lasts, client)| Fault::of_client(at, client, ClientFault::Pause).lasting(lasts)
+        ),
+        (client(), 1..=60u32).prop_map(|((at, lasts, client), nth)| Fault::of_client(
             at,
             client,
-            restart_after
-        }),
-        client().prop_map(|(at, lasts, client)| Fault::SuspendClient {
-            at,
-            lasts,
-            client,
-            clock: Suspended::Counts
-        }),
-        (client(), 1..=20u32).prop_map(|((at, _, client), nth)| Fault::Cancel { at, client, nth }),
-        (client(), rate_ppm()).prop_map(|((at, _, client), rate_ppm)| Fault::ClientRate {
+            ClientFault::PauseInside { nth }
+        )
+        .lasting(lasts)),
+        client().prop_map(|(at, restart_after, client)| Fault::of_client(
             at,
             client,
-            rate_ppm
-        }),
+            ClientFault::Crash
+        )
+        .lasting(restart_after)),
+        client().prop_map(|(at, lasts, client)| Fault::of_client(
+            at,
+            client,
+            ClientFault::Suspend {
+                clock: Suspended::Counts
+            }
+        )
+        .lasting(lasts)),
+        (client(), 1..=20u32).prop_map(|((at, _, client), nth)| Fault::of_client(
+            at,
+            client,
+            ClientFault::Cancel { nth }
+        )),
+        (client(), rate_ppm()).prop_map(|((at, _, client), rate_ppm)| Fault::of_client(
+            at,
+            client,
+            ClientFault::Rate { rate_ppm }
+        )),
         (client(), -3_600_000..=3_600_000i64).prop_map(|((at, _, client), by)| {
-            Fault::ClientStep {
+            Fault::of_client(
                 at,
                 client,
-                by: Step::millis(by),
-            }
+                ClientFault::Step {
+                    by: Step::millis(by),
+                },
+            )
         }),
     ]
 }
@@ -175,35 +209,34 @@ fn node_fault(nodes: u16) -> impl Strategy<Value = Fault> {
         ServerError::Busy,
     ];
     prop_oneof![
-        node().prop_map(|(at, lasts, node)| Fault::PauseNode { at, lasts, node }),
-        node().prop_map(|(at, restart_after, node)| Fault::CrashNode {
-            at,
-            node,
-            restart_after
-        }),
+        node().prop_map(
+            |(at, lasts, node)| Fault::of_node(at, node, NodeFault::Pause).lasting(lasts)
+        ),
+        node().prop_map(
+            |(at, restart_after, node)| Fault::of_node(at, node, NodeFault::Crash)
+                .lasting(restart_after)
+        ),
         (node(), select(errors.to_vec())).prop_map(|((at, lasts, node), error)| {
-            Fault::ServerError {
-                at,
-                lasts,
-                node,
-                error,
+            Fault::of_node(at, node, NodeFault::Error { error }).lasting(lasts)
+        }),
+        node().prop_map(|(at, _, node)| Fault::of_node(at, node, NodeFault::ForgetScripts)),
+        node().prop_map(|(at, _, node)| Fault {
+            at,
+            lasts: Span::ZERO,
+            what: FaultKind::Backup { nodes: vec![node] }
+        }),
+        (node(), rate_ppm()).prop_map(|((at, _, node), rate_ppm)| Fault::of_node(
+            at,
+            node,
+            NodeFault::Rate { rate_ppm }
+        )),
+        (node(), -100_000..=100_000i64).prop_map(|((_, _, node), by)| Fault::of_node(
+            Span::ZERO,
+            node,
+            NodeFault::Step {
+                by: Step::millis(by)
             }
-        }),
-        node().prop_map(|(at, _, node)| Fault::ForgetScripts { at, node }),
-        node().prop_map(|(at, _, node)| Fault::Backup {
-            at,
-            nodes: vec![node]
-        }),
-        (node(), rate_ppm()).prop_map(|((at, _, node), rate_ppm)| Fault::NodeRate {
-            at,
-            node,
-            rate_ppm
-        }),
-        (node(), -100_000..=100_000i64).prop_map(|((_, _, node), by)| Fault::NodeStep {
-            at: Span::ZERO,
-            node,
-            by: Step::millis(by)
-        }),
+        )),
     ]
 }
 

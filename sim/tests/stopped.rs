@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quorlock_sim::context::Context;
-use quorlock_sim::fault::{Direction, Fault};
+use quorlock_sim::fault::{Direction, Fault, FaultKind, LinkFault};
 use quorlock_sim::plan::{Nodes, Plan, Workload};
 use quorlock_sim::simulation::{Run, Simulation, Verdict};
 use quorlock_sim::span::Span;
@@ -58,14 +58,18 @@ fn stopped_at(reading: u32, seed: u64) -> Run {
             lease: Span::secs(2),
             ..Workload::default()
         },
-        faults: vec![Fault::Delay {
+        faults: vec![Fault {
             at: Span::millis(50),
             lasts: Span::millis(500),
-            clients: vec![1],
-            nodes: vec![1, 2],
-            direction: Direction::ToNode,
-            least: Span::millis(940),
-            most: Span::millis(950),
+            what: FaultKind::Link {
+                clients: vec![1],
+                nodes: vec![1, 2],
+                direction: Direction::ToNode,
+                fault: LinkFault::Delay {
+                    least: Span::millis(940),
+                    most: Span::millis(950),
+                },
+            },
         }],
         ..Plan::default()
     };

@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::plan::fault::{Direction, Fault, ServerError};
+use crate::plan::fault::{
+    ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError,
+};
+use crate::plan::time::Span;
 use crate::world::World;
 use crate::world::client::Counted;
 use crate::world::event::What;
@@ -22,7 +25,7 @@ impl World {
     pub(crate) fn schedule_faults(&mut self) {
         let plan = Rc::clone(&self.plan);
         for (fault, id) in plan.faults.iter().zip(0u16..) {
-            self.push(fault.at().as_nanos(), What::Begins(id));
+            self.push(fault.at.as_nanos(), What::Begins(id));
         }
     }
 
@@ -31,30 +34,34 @@ impl World {
         let Some(fault) = plan.faults.get(usize::from(id)) else {
             return Aftermath::Nothing;
         };
-        let until = self.now + fault.lasts().as_nanos();
-        if fault.links().is_some() {
-            self.link_fault(fault, id, until);
-        } else if fault.client().is_some() {
-            return self.client_fault(fault, id, until);
-        } else if let Fault::Backup { nodes, .. } = fault {
-            for seat in nodes {
-                if self.back_up(self.primary(*seat)) {
-                    self.blame(usize::from(id));
+        let until = self.now + fault.lasts.as_nanos();
+        match &fault.what {
+            FaultKind::Link { .. } => self.link_fault(fault, id, until),
+            FaultKind::Client {
+                client,
+                fault: what,
+            } => {
+                return self.client_fault(*client, *what, id, until);
+            }
+            FaultKind::Node { node, fault: what } => self.node_fault(*node, what, id, until),
+            FaultKind::Backup { nodes } => {
+                for seat in nodes {
+                    if self.back_up(self.primary(*seat)) {
+                        self.blame(usize::from(id));
+                    }
                 }
             }
-        } else {
-            self.node_fault(fault, id, until);
         }
         Aftermath::Nothing
     }
 
     fn link_fault(&mut self, fault: &Fault, id: u16, until: u64) {
-        if let Fault::Reset {
+        if let FaultKind::Link {
             clients,
             nodes,
-            in_flight,
+            fault: LinkFault::Reset { in_flight },
             ..
-        } = fault
+        } = &fault.what
         {
             for (client, node) in pairs(clients, nodes) {
                 let node = *self.route(client, node);
@@ -69,72 +76,65 @@ impl World {
         self.set_troubles(fault);
     }
 
-    fn client_fault(&mut self, fault: &Fault, id: u16, until: u64) -> Aftermath {
+    fn client_fault(&mut self, client: u16, fault: ClientFault, id: u16, until: u64) -> Aftermath {
         let blame = usize::from(id);
         let now = self.now;
         match fault {
-            Fault::PauseClient { client, .. } => {
+            ClientFault::Pause => {
                 self.blame(blame);
-                self.pause_client(*client, until);
+                self.pause_client(client, until);
             }
-            Fault::PauseInside {
-                client, lasts, nth, ..
-            } => {
+            ClientFault::PauseInside { nth } => {
                 let counted = Counted {
-                    left: (*nth).max(1),
-                    lasts: lasts.as_nanos(),
+                    left: nth.max(1),
+                    lasts: until - now,
                     fault: blame,
                 };
-                self.client(*client).pauses_inside.push(counted);
+                self.client(client).pauses_inside.push(counted);
             }
-            Fault::Cancel { client, nth, .. } => {
+            ClientFault::Cancel { nth } => {
                 let counted = Counted {
-                    left: (*nth).max(1),
+                    left: nth.max(1),
                     lasts: 0,
                     fault: blame,
                 };
-                self.client(*client).cancels.push(counted);
+                self.client(client).cancels.push(counted);
             }
-            Fault::SuspendClient { client, clock, .. } => {
+            ClientFault::Suspend { clock } => {
                 self.blame(blame);
-                self.suspend_client(*client, until, *clock);
+                self.suspend_client(client, until, clock);
             }
-            Fault::ClientRate {
-                client, rate_ppm, ..
-            } => {
+            ClientFault::Rate { rate_ppm } => {
                 self.blame(blame);
-                self.run_client_at(*client, *rate_ppm);
+                self.run_client_at(client, rate_ppm);
             }
-            Fault::ClientStep { client, by, .. } => {
+            ClientFault::Step { by } => {
                 self.blame(blame);
-                self.client(*client).wall.step(now, by.as_nanos());
+                self.client(client).wall.step(now, by.as_nanos());
             }
-            Fault::CrashClient { client, .. } if self.client(*client).process.is_some() => {
+            ClientFault::Crash if self.client(client).process.is_some() => {
                 self.blame(blame);
-                let tasks = self.kill_client(*client);
-                self.push(until, What::BootClient(*client));
+                let tasks = self.kill_client(client);
+                self.push(until, What::BootClient(client));
                 return Aftermath::Drop(tasks);
             }
-            _ => {}
+            ClientFault::Crash => {}
         }
         Aftermath::Nothing
     }
 
-    fn node_fault(&mut self, fault: &Fault, id: u16, until: u64) {
-        let Some(seat) = fault.node().copied() else {
-            return;
-        };
+    fn node_fault(&mut self, seat: u16, fault: &NodeFault, id: u16, until: u64) {
         let node = self.primary(seat);
         let now = self.now;
         match fault {
-            Fault::PauseNode { .. } => self.pause_node(node, until),
-            Fault::CrashNode { .. } => {
+            NodeFault::Pause => self.pause_node(node, until),
+            NodeFault::Crash => {
                 if !self.crash_node(node) {
                     return;
                 }
                 self.push(until, What::RestartNode(node));
             }
-            Fault::Flush { .. } => {
+            NodeFault::Flush => {
                 let had_any = match self.sockets.is_some() {
                     true => self.flush_station(node),
                     false => self.flush(node),
@@ -143,43 +143,41 @@ impl World {
                     return;
                 }
             }
-            Fault::Evict { name, .. } => {
+            NodeFault::Evict { name } => {
                 if !self.evict(node, *name) {
                     return;
                 }
             }
-            Fault::ServerError { error, .. } => {
+            NodeFault::Error { error } => {
                 self.set_error(node, Some((*error, usize::from(id))));
                 self.push(until, What::Ends(id));
                 return;
             }
-            Fault::ForgetScripts { .. } if self.sockets.is_some() => {
+            NodeFault::ForgetScripts if self.sockets.is_some() => {
                 self.forget_scripts_at_station(node, usize::from(id));
                 return;
             }
-            Fault::ForgetScripts { .. } => {
+            NodeFault::ForgetScripts => {
                 for client in 0..self.plan.clients {
                     self.link(client, node).lacks_scripts = Some(usize::from(id));
                 }
                 return;
             }
-            Fault::NodeRate { rate_ppm, .. } => self.node(node).clock.run_at(now, *rate_ppm),
-            Fault::NodeStep { by, .. } if now == 0 => self.set_clocks(seat, by.as_nanos()),
-            Fault::NodeStep { by, .. } => self.node(node).clock.step(now, by.as_nanos()),
-            Fault::SlowReplication { by, replica, .. } => {
+            NodeFault::Rate { rate_ppm } => self.node(node).clock.run_at(now, *rate_ppm),
+            NodeFault::Step { by } if now == 0 => self.set_clocks(seat, by.as_nanos()),
+            NodeFault::Step { by } => self.node(node).clock.step(now, by.as_nanos()),
+            NodeFault::SlowReplication { by, replica } => {
                 let slow = replica.and_then(|replica| self.replica_of(seat, replica));
                 self.node(slow.unwrap_or(node)).replication_delay += by.as_nanos();
                 self.push(until, What::Ends(id));
             }
-            Fault::Failover {
+            NodeFault::Failover {
                 replica,
                 left_behind,
-                ..
             } => {
                 self.promote(id, seat, *replica, left_behind, until);
                 self.push(until, What::Ends(id));
             }
-            _ => return,
         }
         self.blame(usize::from(id));
     }
@@ -241,23 +239,8 @@ impl World {
         let Some(fault) = plan.faults.get(usize::from(id)) else {
             return;
         };
-        match fault {
-            Fault::ServerError { node, .. } => {
-                let node = self.primary(*node);
-                let error = self.node(node).error;
-                if error.is_some_and(|(_, by)| by == usize::from(id)) {
-                    self.set_error(node, None);
-                }
-            }
-            Fault::SlowReplication {
-                node, by, replica, ..
-            } => {
-                let slow = replica.and_then(|replica| self.replica_of(*node, replica));
-                let slow = slow.unwrap_or(self.primary(*node));
-                let state = self.node(slow);
-                state.replication_delay = state.replication_delay.saturating_sub(by.as_nanos());
-            }
-            Fault::Failover { .. } => self.rejoin(id),
+        match &fault.what {
+            FaultKind::Node { node, fault: what } => self.node_fault_ends(*node, what, id),
             _ => {
                 self.active.retain(|active| *active != usize::from(id));
                 self.set_troubles(fault);
@@ -265,10 +248,29 @@ impl World {
         }
     }
 
+    fn node_fault_ends(&mut self, seat: u16, fault: &NodeFault, id: u16) {
+        let node = self.primary(seat);
+        match fault {
+            NodeFault::Error { .. } => {
+                let error = self.node(node).error;
+                if error.is_some_and(|(_, by)| by == usize::from(id)) {
+                    self.set_error(node, None);
+                }
+            }
+            NodeFault::SlowReplication { by, replica } => {
+                let slow = replica.and_then(|replica| self.replica_of(seat, replica));
+                let state = self.node(slow.unwrap_or(node));
+                state.replication_delay = state.replication_delay.saturating_sub(by.as_nanos());
+            }
+            NodeFault::Failover { .. } => self.rejoin(id),
+            _ => {}
+        }
+    }
+
     /// Sets what is wrong with the links of a fault, from all faults that are active.
     fn set_troubles(&mut self, changed: &Fault) {
         let plan = Rc::clone(&self.plan);
-        let Some((clients, nodes, _)) = changed.links() else {
+        let FaultKind::Link { clients, nodes, .. } = &changed.what else {
             return;
         };
         for (client, seat) in pairs(clients, nodes) {
@@ -278,17 +280,24 @@ impl World {
                 let Some(fault) = plan.faults.get(*id) else {
                     continue;
                 };
-                let Some((clients, nodes, direction)) = fault.links() else {
+                let FaultKind::Link {
+                    clients,
+                    nodes,
+                    direction,
+                    fault: what,
+                } = &fault.what
+                else {
                     continue;
                 };
                 if !clients.contains(&client) || !nodes.contains(&seat) {
                     continue;
                 }
-                if direction != Direction::ToClient {
-                    add(to_node.get_or_insert_default(), fault, *id);
+                let ends = fault.ends();
+                if *direction != Direction::ToClient {
+                    add(to_node.get_or_insert_default(), *what, ends, *id);
                 }
-                if direction != Direction::ToNode {
-                    add(to_client.get_or_insert_default(), fault, *id);
+                if *direction != Direction::ToNode {
+                    add(to_client.get_or_insert_default(), *what, ends, *id);
                 }
             }
             let node = *self.route(client, seat);
@@ -311,22 +320,18 @@ fn pairs<'a>(clients: &'a [u16], nodes: &'a [u16]) -> impl Iterator<Item = (u16,
 }
 
 /// Adds what one fault does to a lane.
-fn add(trouble: &mut Trouble, fault: &Fault, id: FaultId) {
+fn add(trouble: &mut Trouble, fault: LinkFault, ends: Span, id: FaultId) {
     match fault {
-        Fault::Cut { .. } => trouble.cut = Some(id),
-        Fault::Loss { of_million, .. } => trouble.loss = Some((*of_million, id)),
-        Fault::Delay { least, most, .. } => {
+        LinkFault::Cut => trouble.cut = Some(id),
+        LinkFault::Loss { of_million } => trouble.loss = Some((of_million, id)),
+        LinkFault::Delay { least, most } => {
             trouble.delay = Some((least.as_nanos(), most.as_nanos(), id));
         }
-        Fault::HoldBack { at, lasts, .. } => {
-            trouble.held_until = Some((at.plus(*lasts).as_nanos(), id));
+        LinkFault::HoldBack => trouble.held_until = Some((ends.as_nanos(), id)),
+        LinkFault::Duplicate { of_million, most } => {
+            trouble.duplicate = Some((of_million, most.as_nanos(), id));
         }
-        Fault::Duplicate {
-            of_million, most, ..
-        } => {
-            trouble.duplicate = Some((*of_million, most.as_nanos(), id));
-        }
-        Fault::Reorder { most, .. } => trouble.reorder = Some((most.as_nanos(), id)),
-        _ => {}
+        LinkFault::Reorder { most } => trouble.reorder = Some((most.as_nanos(), id)),
+        LinkFault::Reset { .. } => {}
     }
 }

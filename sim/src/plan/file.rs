@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::plan::fault::{Fault, Kind, RATES_PPM};
+use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault, RATES_PPM};
 use crate::plan::time::Span;
 use crate::plan::{LockKind, Plan, WorkloadKind};
 use crate::turmoil::Lacks;
@@ -219,69 +219,71 @@ fn check_fault(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
             ))
         }
     };
-    if plan.duration < fault.at().plus(fault.lasts()) {
-        let end = fault.at().plus(fault.lasts());
-        return Err((
-            "at",
-            format!("it ends at {end}, beyond the run ({})", plan.duration),
-        ));
+    if plan.duration < fault.ends() {
+        let (end, duration) = (fault.ends(), plan.duration);
+        let why = format!("it ends at {end}, beyond the run ({duration})");
+        return Err(("at", why));
     }
-    if let Some((clients, ..)) = fault.links() {
-        clients.iter().copied().try_for_each(client)?;
-    }
-    fault.client().map_or(Ok(()), client)?;
+    fault.clients().iter().copied().try_for_each(client)?;
     fault.nodes().iter().copied().try_for_each(node)?;
+    match &fault.what {
+        FaultKind::Link { fault, .. } => check_link(*fault),
+        FaultKind::Client { fault, .. } => check_client(*fault),
+        FaultKind::Node { fault, .. } => check_node(plan, fault),
+        FaultKind::Backup { .. } => Ok(()),
+    }
+}
+
+fn check_link(fault: LinkFault) -> Result<(), Wrong> {
     match fault {
-        Fault::Loss { of_million, .. } | Fault::Duplicate { of_million, .. }
-            if 1_000_000 < *of_million =>
+        LinkFault::Loss { of_million } | LinkFault::Duplicate { of_million, .. }
+            if 1_000_000 < of_million =>
         {
             Err(("of_million", format!("{of_million} is more than a million")))
         }
-        Fault::Delay { least, most, .. } if most < least => {
+        LinkFault::Delay { least, most } if most < least => {
             Err(("least", format!("{least} is more than {most}")))
         }
-        Fault::PauseInside { nth: 0, .. } | Fault::Cancel { nth: 0, .. } => {
+        _ => Ok(()),
+    }
+}
+
+fn check_client(fault: ClientFault) -> Result<(), Wrong> {
+    match fault {
+        ClientFault::PauseInside { nth: 0 } | ClientFault::Cancel { nth: 0 } => {
             Err(("nth", "it counts from 1".to_owned()))
         }
-        Fault::ClientRate { rate_ppm, .. } | Fault::NodeRate { rate_ppm, .. }
-            if !RATES_PPM.contains(rate_ppm) =>
-        {
-            let (least, most) = (RATES_PPM.start(), RATES_PPM.end());
-            Err((
-                "rate_ppm",
-                format!("{rate_ppm} is not between {least} and {most}"),
-            ))
+        ClientFault::Rate { rate_ppm } => check_rate(rate_ppm),
+        _ => Ok(()),
+    }
+}
+
+fn check_rate(rate_ppm: i32) -> Result<(), Wrong> {
+    if RATES_PPM.contains(&rate_ppm) {
+        return Ok(());
+    }
+    let (least, most) = (RATES_PPM.start(), RATES_PPM.end());
+    let why = format!("{rate_ppm} is not between {least} and {most}");
+    Err(("rate_ppm", why))
+}
+
+fn check_node(plan: &Plan, fault: &NodeFault) -> Result<(), Wrong> {
+    let (names, replicas) = (plan.workload.names, plan.nodes.replicas);
+    match fault {
+        NodeFault::Evict { name } if names <= *name => {
+            Err(("name", format!("there is no name {name}, only {names}")))
         }
-        Fault::Evict { name, .. } if plan.workload.names <= *name => Err((
-            "name",
-            format!("there is no name {name}, only {}", plan.workload.names),
-        )),
-        Fault::Failover {
-            replica,
-            left_behind,
-            ..
-        } => {
-            if plan.nodes.replicas <= *replica {
-                let replicas = plan.nodes.replicas;
-                return Err((
-                    "replica",
-                    format!("there is no replica {replica}, only {replicas}"),
-                ));
-            }
-            left_behind.iter().copied().try_for_each(client)
-        }
-        _ if fault.kind() == Kind::SlowReplication && plan.nodes.replicas == 0 => {
+        NodeFault::Rate { rate_ppm } => check_rate(*rate_ppm),
+        NodeFault::SlowReplication { .. } if replicas == 0 => {
             Err(("kind", "there are no replicas".to_owned()))
         }
-        Fault::SlowReplication {
+        NodeFault::Failover { replica, .. }
+        | NodeFault::SlowReplication {
             replica: Some(replica),
             ..
-        } if plan.nodes.replicas <= *replica => {
-            let replicas = plan.nodes.replicas;
-            Err((
-                "replica",
-                format!("there is no replica {replica}, only {replicas}"),
-            ))
+        } if replicas <= *replica => {
+            let why = format!("there is no replica {replica}, only {replicas}");
+            Err(("replica", why))
         }
         _ => Ok(()),
     }

@@ -12,7 +12,7 @@ use quorlock::NodeTrust;
 
 use crate::checker::Property;
 use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::{Fault, Kind};
+use crate::plan::fault::{ClientFault, Fault, Kind, NodeFault};
 use crate::plan::time::{Span, Step};
 use crate::plan::variant::Variant;
 use crate::plan::{Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
@@ -193,9 +193,9 @@ impl Swarm {
                 }
             }
         }
-        plan.faults.sort_by_key(Fault::at);
-        let forgets = |fault: &Fault| matches!(fault, Fault::CrashNode { .. });
-        let is_set = |fault: &Fault| matches!(fault, Fault::NodeStep { .. });
+        plan.faults.sort_by_key(|fault| fault.at);
+        let forgets = |fault: &Fault| fault.kind() == Kind::CrashNode;
+        let is_set = |fault: &Fault| fault.kind() == Kind::NodeStep;
         if self.faults == Faults::Inside
             && plan.nodes.persistence != Persistence::EveryWrite
             && plan.faults.iter().any(forgets)
@@ -287,21 +287,18 @@ impl Swarm {
         if draw.chance(300_000) {
             for client in 0..plan.clients {
                 let by = Step::millis(draw.signed(-100_000_000, 100_000_000));
-                plan.faults.push(Fault::ClientStep {
-                    at: Span::ZERO,
+                plan.faults.push(Fault::of_client(
+                    Span::ZERO,
                     client,
-                    by,
-                });
+                    ClientFault::Step { by },
+                ));
             }
         }
         if draw.chance(300_000) {
             for node in 0..plan.nodes.count {
                 let by = Step::millis(draw.signed(-100_000, 100_000));
-                plan.faults.push(Fault::NodeStep {
-                    at: Span::ZERO,
-                    node,
-                    by,
-                });
+                plan.faults
+                    .push(Fault::of_node(Span::ZERO, node, NodeFault::Step { by }));
             }
         }
     }

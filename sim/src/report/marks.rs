@@ -24,8 +24,8 @@ pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
     let gap = view.1.saturating_sub(view.0) / 8;
     let mut free: Vec<u64> = Vec::new();
     let mut place = |fault: &crate::plan::fault::Fault| {
-        let from = fault.at().as_nanos();
-        let until = from + fault.lasts().as_nanos().max(gap);
+        let from = fault.at.as_nanos();
+        let until = from + fault.lasts.as_nanos().max(gap);
         let row = free.iter().position(|free| *free <= from);
         match row.and_then(|row| Some((row, free.get_mut(row)?))) {
             Some((row, free)) => {
@@ -44,7 +44,7 @@ pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
     };
     let faults = run.plan.faults.iter();
     faults
-        .map(|fault| (fault.at() <= mattered).then(|| place(fault)))
+        .map(|fault| (fault.at <= mattered).then(|| place(fault)))
         .collect()
 }
 
@@ -55,8 +55,8 @@ fn faults(scene: &mut Scene, run: &Run) {
             continue;
         };
         let (top, height) = (row.top + 1.5, row.height - 3.0);
-        let from = fault.at().as_nanos();
-        let until = from + fault.lasts().as_nanos();
+        let from = fault.at.as_nanos();
+        let until = from + fault.lasts.as_nanos();
         let effect = match effects {
             0 => "it had no effect".to_owned(),
             1 => "it had an effect once".to_owned(),

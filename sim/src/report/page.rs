@@ -236,7 +236,7 @@ fn details(out: &mut String, run: &Run) {
             put!(
                 out,
                 "<tr><td>{}</td><td>{}</td><td>{effects}</td></tr>\n",
-                moment(fault.at().as_nanos()),
+                moment(fault.at.as_nanos()),
                 escaped(&fault.to_string())
             );
         }

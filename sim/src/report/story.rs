@@ -130,7 +130,7 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
             _ => "",
         };
         let text = format!("{fault}{effect}");
-        lines.push(Line::new(fault.at().as_nanos(), Sort::Fault, None, text));
+        lines.push(Line::new(fault.at.as_nanos(), Sort::Fault, None, text));
     }
     let ended = run.history.operations.iter();
     lines.extend(

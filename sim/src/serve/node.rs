@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::time;
 use crate::plan::Persistence;
-use crate::plan::fault::{Fault, ServerError};
+use crate::plan::fault::{Fault, FaultKind, LinkFault, NodeFault, ServerError};
 use crate::world::clock::Clock;
 use redis_sim::{Dataset, Server, SessionId, WallMicros};
 
@@ -119,10 +119,31 @@ impl Node {
     }
 
     pub(super) fn begin(&mut self, fault: &Fault) {
+        match &fault.what {
+            FaultKind::Link { fault, .. } => self.begin_link(*fault),
+            FaultKind::Node { fault, .. } => self.begin_node(fault),
+            FaultKind::Backup { .. } => {
+                self.server.free_backlog();
+                self.server.set_replicas(1);
+                self.server.set_replicas(0);
+            }
+            FaultKind::Client { .. } => {}
+        }
+    }
+
+    fn begin_link(&mut self, fault: LinkFault) {
+        match fault {
+            LinkFault::Reset { .. } => self.close_all(),
+            LinkFault::Delay { most, .. } => self.delays.push(most.as_duration()),
+            _ => {}
+        }
+    }
+
+    fn begin_node(&mut self, fault: &NodeFault) {
         let passed = self.passed();
         match fault {
-            Fault::PauseNode { .. } => self.pauses.send_modify(|pauses| *pauses += 1),
-            Fault::CrashNode { .. } => {
+            NodeFault::Pause => self.pauses.send_modify(|pauses| *pauses += 1),
+            NodeFault::Crash => {
                 self.crashes += 1;
                 if let Some(listener) = self.listener.take() {
                     listener.abort();
@@ -135,34 +156,37 @@ impl Node {
                 self.server.restart(keys);
                 self.tell_of_trouble();
             }
-            Fault::Reset { .. } => self.close_all(),
-            Fault::Flush { .. } => self.server.flush(),
-            Fault::ForgetScripts { .. } => self.server.forget_scripts(),
-            Fault::Backup { .. } => {
-                self.server.free_backlog();
-                self.server.set_replicas(1);
-                self.server.set_replicas(0);
-            }
-            Fault::ServerError { error, .. } => {
+            NodeFault::Flush => self.server.flush(),
+            NodeFault::ForgetScripts => self.server.forget_scripts(),
+            NodeFault::Error { error } => {
                 self.troubles.push(*error);
                 self.tell_of_trouble();
             }
-            Fault::NodeStep { by, .. } => self.clock.step(passed, by.as_nanos()),
-            Fault::NodeRate { rate_ppm, .. } => self.clock.run_at(passed, *rate_ppm),
-            Fault::Delay { most, .. } => self.delays.push(most.as_duration()),
+            NodeFault::Step { by } => self.clock.step(passed, by.as_nanos()),
+            NodeFault::Rate { rate_ppm } => self.clock.run_at(passed, *rate_ppm),
             _ => {}
         }
     }
 
     pub(super) fn end(&mut self, fault: &Fault) {
+        match &fault.what {
+            FaultKind::Link {
+                fault: LinkFault::Delay { most, .. },
+                ..
+            } => remove_one(&mut self.delays, &most.as_duration()),
+            FaultKind::Node { fault, .. } => self.end_node(fault),
+            _ => {}
+        }
+    }
+
+    fn end_node(&mut self, fault: &NodeFault) {
         match fault {
-            Fault::PauseNode { .. } => self.pauses.send_modify(|pauses| *pauses -= 1),
-            Fault::CrashNode { .. } => self.crashes -= 1,
-            Fault::ServerError { error, .. } => {
+            NodeFault::Pause => self.pauses.send_modify(|pauses| *pauses -= 1),
+            NodeFault::Crash => self.crashes -= 1,
+            NodeFault::Error { error } => {
                 remove_one(&mut self.troubles, error);
                 self.tell_of_trouble();
             }
-            Fault::Delay { most, .. } => remove_one(&mut self.delays, &most.as_duration()),
             _ => {}
         }
     }

@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use crate::plan::fault::{Direction, Fault, InFlight, Kind, RATES_PPM, ServerError};
+use crate::plan::fault::{
+    Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, RATES_PPM, ServerError,
+};
 use crate::plan::time::{Span, Step};
 
 /// A fault as it is written on the command line, of one node or of all.
@@ -88,60 +90,69 @@ impl Words<'_> {
         let (at, node) = (self.at, 0);
         let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
         Ok(match kind {
-            Some(Kind::PauseNode) => Fault::PauseNode {
-                at,
-                lasts: self.lasts()?,
-                node,
-            },
-            Some(Kind::CrashNode) => Fault::CrashNode {
-                at,
-                node,
+            Some(Kind::PauseNode) => {
+                Fault::of_node(at, node, NodeFault::Pause).lasting(self.lasts()?)
+            }
+            Some(Kind::CrashNode) => Fault::of_node(at, node, NodeFault::Crash).lasting(
                 // Without an end it is back at once.
-                restart_after: self.to.map_or(Span::ZERO, |to| to.minus(at)),
-            },
-            Some(Kind::Reset) => Fault::Reset {
+                self.to.map_or(Span::ZERO, |to| to.minus(at)),
+            ),
+            Some(Kind::Reset) => Fault {
                 at: self.once()?,
-                clients: Vec::new(),
-                nodes: Vec::new(),
-                in_flight: InFlight::Lost,
+                lasts: Span::ZERO,
+                what: FaultKind::Link {
+                    clients: Vec::new(),
+                    nodes: Vec::new(),
+                    direction: Direction::Both,
+                    fault: LinkFault::Reset {
+                        in_flight: InFlight::Lost,
+                    },
+                },
             },
-            Some(Kind::Flush) => Fault::Flush {
+            Some(Kind::Flush) => Fault::of_node(self.once()?, node, NodeFault::Flush),
+            Some(Kind::ForgetScripts) => {
+                Fault::of_node(self.once()?, node, NodeFault::ForgetScripts)
+            }
+            Some(Kind::Backup) => Fault {
                 at: self.once()?,
+                lasts: Span::ZERO,
+                what: FaultKind::Backup { nodes: Vec::new() },
+            },
+            Some(Kind::ServerError) => Fault::of_node(
+                at,
                 node,
-            },
-            Some(Kind::ForgetScripts) => Fault::ForgetScripts {
-                at: self.once()?,
-                node,
-            },
-            Some(Kind::Backup) => Fault::Backup {
-                at: self.once()?,
-                nodes: Vec::new(),
-            },
-            Some(Kind::ServerError) => Fault::ServerError {
+                NodeFault::Error {
+                    error: self.error()?,
+                },
+            )
+            .lasting(self.lasts()?),
+            Some(Kind::Delay) => Fault {
                 at,
                 lasts: self.lasts()?,
+                what: FaultKind::Link {
+                    clients: Vec::new(),
+                    nodes: Vec::new(),
+                    direction: Direction::ToClient,
+                    fault: LinkFault::Delay {
+                        least: self.value()?,
+                        most: self.value()?,
+                    },
+                },
+            },
+            Some(Kind::NodeStep) => Fault::of_node(
+                self.once()?,
                 node,
-                error: self.error()?,
-            },
-            Some(Kind::Delay) => Fault::Delay {
-                at,
-                lasts: self.lasts()?,
-                clients: Vec::new(),
-                nodes: Vec::new(),
-                direction: Direction::ToClient,
-                least: self.value()?,
-                most: self.value()?,
-            },
-            Some(Kind::NodeStep) => Fault::NodeStep {
-                at: self.once()?,
+                NodeFault::Step {
+                    by: self.value::<Step>()?,
+                },
+            ),
+            Some(Kind::NodeRate) => Fault::of_node(
+                self.once()?,
                 node,
-                by: self.value::<Step>()?,
-            },
-            Some(Kind::NodeRate) => Fault::NodeRate {
-                at: self.once()?,
-                node,
-                rate_ppm: self.rate()?,
-            },
+                NodeFault::Rate {
+                    rate_ppm: self.rate()?,
+                },
+            ),
             Some(_) => return Err(format!("{name} needs a simulation")),
             None => return Err(format!("there is no fault {name:?}")),
         })
@@ -193,18 +204,10 @@ impl Words<'_> {
 
 fn with_node(fault: &Fault, to: u16) -> Fault {
     let mut fault = fault.clone();
-    match &mut fault {
-        Fault::PauseNode { node, .. }
-        | Fault::CrashNode { node, .. }
-        | Fault::Flush { node, .. }
-        | Fault::ForgetScripts { node, .. }
-        | Fault::ServerError { node, .. }
-        | Fault::NodeStep { node, .. }
-        | Fault::NodeRate { node, .. } => *node = to,
-        Fault::Delay { nodes, .. } | Fault::Reset { nodes, .. } | Fault::Backup { nodes, .. } => {
-            *nodes = vec![to];
-        }
-        _ => {}
+    match &mut fault.what {
+        FaultKind::Node { node, .. } => *node = to,
+        FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => *nodes = vec![to],
+        FaultKind::Client { .. } => {}
     }
     fault
 }
@@ -215,9 +218,7 @@ mod tests {
 
     fn told(text: &str, nodes: u16) -> Vec<String> {
         let faults = text.parse::<FaultWords>().unwrap().of(nodes).unwrap();
-        let told = faults
-            .iter()
-            .map(|fault| format!("{}: {fault}", fault.at()));
+        let told = faults.iter().map(|fault| format!("{}: {fault}", fault.at));
         told.collect()
     }
 

@@ -282,7 +282,7 @@ impl Search<'_> {
     /// The faults, and with them the violation, nearer to the beginning; and seeds with which it comes sooner.
     fn sooner(&mut self) {
         for divisor in [1, 2, 4, 8] {
-            let times = self.best.plan.faults.iter().map(|fault| fault.at());
+            let times = self.best.plan.faults.iter().map(|fault| fault.at);
             let first = times.filter(|at| Span::ZERO < *at).min();
             let by = first.unwrap_or_default().as_nanos() / divisor;
             let mut plan = self.plan();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Fault;
+use super::{ClientFault, Fault, FaultKind, LinkFault, NodeFault};
 
 /// A kind of fault, as named on the command line. **Append only**: plans are drawn kind by kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -103,32 +103,56 @@ impl Fault {
     /// Which kind it is.
     #[must_use]
     pub fn kind(&self) -> Kind {
+        match &self.what {
+            FaultKind::Link { fault, .. } => fault.kind(),
+            FaultKind::Client { fault, .. } => fault.kind(),
+            FaultKind::Node { fault, .. } => fault.kind(),
+            FaultKind::Backup { .. } => Kind::Backup,
+        }
+    }
+}
+
+impl LinkFault {
+    fn kind(self) -> Kind {
         match self {
-            Fault::Cut { .. } => Kind::Cut,
-            Fault::Loss { .. } => Kind::Loss,
-            Fault::Delay { .. } => Kind::Delay,
-            Fault::HoldBack { .. } => Kind::HoldBack,
-            Fault::Duplicate { .. } => Kind::Duplicate,
-            Fault::Reorder { .. } => Kind::Reorder,
-            Fault::Reset { .. } => Kind::Reset,
-            Fault::PauseClient { .. } => Kind::PauseClient,
-            Fault::PauseInside { .. } => Kind::PauseInside,
-            Fault::CrashClient { .. } => Kind::CrashClient,
-            Fault::SuspendClient { .. } => Kind::SuspendClient,
-            Fault::Cancel { .. } => Kind::Cancel,
-            Fault::ClientRate { .. } => Kind::ClientRate,
-            Fault::ClientStep { .. } => Kind::ClientStep,
-            Fault::PauseNode { .. } => Kind::PauseNode,
-            Fault::CrashNode { .. } => Kind::CrashNode,
-            Fault::Flush { .. } => Kind::Flush,
-            Fault::Evict { .. } => Kind::Evict,
-            Fault::ServerError { .. } => Kind::ServerError,
-            Fault::ForgetScripts { .. } => Kind::ForgetScripts,
-            Fault::NodeRate { .. } => Kind::NodeRate,
-            Fault::NodeStep { .. } => Kind::NodeStep,
-            Fault::SlowReplication { .. } => Kind::SlowReplication,
-            Fault::Failover { .. } => Kind::Failover,
-            Fault::Backup { .. } => Kind::Backup,
+            LinkFault::Cut => Kind::Cut,
+            LinkFault::Loss { .. } => Kind::Loss,
+            LinkFault::Delay { .. } => Kind::Delay,
+            LinkFault::HoldBack => Kind::HoldBack,
+            LinkFault::Duplicate { .. } => Kind::Duplicate,
+            LinkFault::Reorder { .. } => Kind::Reorder,
+            LinkFault::Reset { .. } => Kind::Reset,
+        }
+    }
+}
+
+impl ClientFault {
+    fn kind(self) -> Kind {
+        match self {
+            ClientFault::Pause => Kind::PauseClient,
+            ClientFault::PauseInside { .. } => Kind::PauseInside,
+            ClientFault::Crash => Kind::CrashClient,
+            ClientFault::Suspend { .. } => Kind::SuspendClient,
+            ClientFault::Cancel { .. } => Kind::Cancel,
+            ClientFault::Rate { .. } => Kind::ClientRate,
+            ClientFault::Step { .. } => Kind::ClientStep,
+        }
+    }
+}
+
+impl NodeFault {
+    fn kind(&self) -> Kind {
+        match self {
+            NodeFault::Pause => Kind::PauseNode,
+            NodeFault::Crash => Kind::CrashNode,
+            NodeFault::Flush => Kind::Flush,
+            NodeFault::Evict { .. } => Kind::Evict,
+            NodeFault::Error { .. } => Kind::ServerError,
+            NodeFault::ForgetScripts => Kind::ForgetScripts,
+            NodeFault::Rate { .. } => Kind::NodeRate,
+            NodeFault::Step { .. } => Kind::NodeStep,
+            NodeFault::SlowReplication { .. } => Kind::SlowReplication,
+            NodeFault::Failover { .. } => Kind::Failover,
         }
     }
 }

@@ -1,7 +1,10 @@
 //! One fault of a kind, drawn.
 
 use crate::plan::draw::Draw;
-use crate::plan::fault::{Direction, Fault, InFlight, Kind, ServerError, Suspended};
+use crate::plan::fault::{
+    ClientFault, Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, ServerError,
+    Suspended,
+};
 use crate::plan::time::{Span, Step};
 use crate::plan::{Persistence, Plan};
 
@@ -100,9 +103,12 @@ impl Dice<'_> {
             | Kind::Cancel
             | Kind::ClientRate
             | Kind::ClientStep => self.client_fault(kind, at, lasts),
-            Kind::Backup => Fault::Backup {
+            Kind::Backup => Fault {
                 at,
-                nodes: self.nodes(),
+                lasts: Span::ZERO,
+                what: FaultKind::Backup {
+                    nodes: self.nodes(),
+                },
             },
             _ => self.node_fault(kind, at, lasts),
         }
@@ -114,56 +120,66 @@ impl Dice<'_> {
         match kind {
             Kind::Loss => {
                 let of_million = self.draw.between(10_000, 500_000) as u32;
-                Fault::Loss {
+                Fault {
                     at,
                     lasts,
-                    clients,
-                    nodes,
-                    direction,
-                    of_million,
+                    what: FaultKind::Link {
+                        clients,
+                        nodes,
+                        direction,
+                        fault: LinkFault::Loss { of_million },
+                    },
                 }
             }
             Kind::Delay => {
                 let least = Span::micros(self.draw.between(0, 20_000));
                 let most = least.plus(Span::micros(self.draw.between(0, 200_000)));
-                Fault::Delay {
+                Fault {
                     at,
                     lasts,
+                    what: FaultKind::Link {
+                        clients,
+                        nodes,
+                        direction,
+                        fault: LinkFault::Delay { least, most },
+                    },
+                }
+            }
+            Kind::HoldBack => Fault {
+                at,
+                lasts,
+                what: FaultKind::Link {
                     clients,
                     nodes,
                     direction,
-                    least,
-                    most,
-                }
-            }
-            Kind::HoldBack => Fault::HoldBack {
-                at,
-                lasts,
-                clients,
-                nodes,
-                direction,
+                    fault: LinkFault::HoldBack,
+                },
             },
             Kind::Duplicate => {
                 let of_million = self.draw.between(10_000, 1_000_000) as u32;
                 let most = Span::micros(self.draw.between(10, 500_000));
-                Fault::Duplicate {
+                Fault {
                     at,
                     lasts,
-                    clients,
-                    nodes,
-                    of_million,
-                    most,
+                    what: FaultKind::Link {
+                        clients,
+                        nodes,
+                        direction: Direction::ToNode,
+                        fault: LinkFault::Duplicate { of_million, most },
+                    },
                 }
             }
             Kind::Reorder => {
                 let most = Span::micros(self.draw.between(100, 100_000));
-                Fault::Reorder {
+                Fault {
                     at,
                     lasts,
-                    clients,
-                    nodes,
-                    direction,
-                    most,
+                    what: FaultKind::Link {
+                        clients,
+                        nodes,
+                        direction,
+                        fault: LinkFault::Reorder { most },
+                    },
                 }
             }
             Kind::Reset => {
@@ -171,19 +187,26 @@ impl Dice<'_> {
                     0 => InFlight::Lost,
                     _ => InFlight::Executed,
                 };
-                Fault::Reset {
+                Fault {
                     at,
-                    clients,
-                    nodes,
-                    in_flight,
+                    lasts: Span::ZERO,
+                    what: FaultKind::Link {
+                        clients,
+                        nodes,
+                        direction: Direction::Both,
+                        fault: LinkFault::Reset { in_flight },
+                    },
                 }
             }
-            _ => Fault::Cut {
+            _ => Fault {
                 at,
                 lasts,
-                clients,
-                nodes,
-                direction,
+                what: FaultKind::Link {
+                    clients,
+                    nodes,
+                    direction,
+                    fault: LinkFault::Cut,
+                },
             },
         }
     }
@@ -193,65 +216,41 @@ impl Dice<'_> {
         match kind {
             Kind::PauseInside => {
                 let nth = self.draw.between(1, 60) as u32;
-                Fault::PauseInside {
-                    at,
-                    lasts,
-                    client,
-                    nth,
-                }
+                Fault::of_client(at, client, ClientFault::PauseInside { nth }).lasting(lasts)
             }
-            Kind::CrashClient => Fault::CrashClient {
-                at,
-                client,
-                restart_after: lasts,
-            },
+            Kind::CrashClient => Fault::of_client(at, client, ClientFault::Crash).lasting(lasts),
             Kind::SuspendClient => {
                 let clock = match self.draw.between(0, 1) {
                     _ if self.inside => Suspended::Counts,
                     0 => Suspended::Stops,
                     _ => Suspended::Counts,
                 };
-                Fault::SuspendClient {
-                    at,
-                    lasts,
-                    client,
-                    clock,
-                }
+                Fault::of_client(at, client, ClientFault::Suspend { clock }).lasting(lasts)
             }
             Kind::Cancel => {
                 let nth = self.draw.between(1, 20) as u32;
-                Fault::Cancel { at, client, nth }
+                Fault::of_client(at, client, ClientFault::Cancel { nth })
             }
             Kind::ClientRate => {
                 let rate_ppm = self.rate();
-                Fault::ClientRate {
-                    at,
-                    client,
-                    rate_ppm,
-                }
+                Fault::of_client(at, client, ClientFault::Rate { rate_ppm })
             }
             Kind::ClientStep => {
                 let by = Step::millis(self.draw.signed(-3_600_000, 3_600_000));
-                Fault::ClientStep { at, client, by }
+                Fault::of_client(at, client, ClientFault::Step { by })
             }
-            _ => Fault::PauseClient { at, lasts, client },
+            _ => Fault::of_client(at, client, ClientFault::Pause).lasting(lasts),
         }
     }
 
     fn node_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
         let node = self.node();
         match kind {
-            Kind::CrashNode => Fault::CrashNode {
-                at,
-                node: self.may_crash(node),
-                restart_after: lasts,
-            },
-            Kind::Flush => Fault::Flush { at, node },
-            Kind::Evict => Fault::Evict {
-                at,
-                node,
-                name: self.name(),
-            },
+            Kind::CrashNode => {
+                Fault::of_node(at, self.may_crash(node), NodeFault::Crash).lasting(lasts)
+            }
+            Kind::Flush => Fault::of_node(at, node, NodeFault::Flush),
+            Kind::Evict => Fault::of_node(at, node, NodeFault::Evict { name: self.name() }),
             Kind::ServerError => {
                 let errors = [
                     ServerError::ReadOnly,
@@ -261,17 +260,12 @@ impl Dice<'_> {
                 ];
                 let error = errors.get(self.draw.index(errors.len()));
                 let error = error.copied().unwrap_or(ServerError::Busy);
-                Fault::ServerError {
-                    at,
-                    lasts,
-                    node,
-                    error,
-                }
+                Fault::of_node(at, node, NodeFault::Error { error }).lasting(lasts)
             }
-            Kind::ForgetScripts => Fault::ForgetScripts { at, node },
+            Kind::ForgetScripts => Fault::of_node(at, node, NodeFault::ForgetScripts),
             Kind::NodeRate => {
                 let rate_ppm = self.rate();
-                Fault::NodeRate { at, node, rate_ppm }
+                Fault::of_node(at, node, NodeFault::Rate { rate_ppm })
             }
             Kind::NodeStep => {
                 // Four of them, on one node and within one lease, stay within the margin.
@@ -281,17 +275,12 @@ impl Dice<'_> {
                     false => 1_000,
                 };
                 let by = Step::millis(self.draw.signed(-1_000, most));
-                Fault::NodeStep { at, node, by }
+                Fault::of_node(at, node, NodeFault::Step { by })
             }
             Kind::SlowReplication => {
                 let by = self.lasts();
-                Fault::SlowReplication {
-                    at,
-                    lasts,
-                    node,
-                    by,
-                    replica: None,
-                }
+                Fault::of_node(at, node, NodeFault::SlowReplication { by, replica: None })
+                    .lasting(lasts)
             }
             Kind::Failover => {
                 let replicas = u64::from(self.plan.nodes.replicas).max(1);
@@ -301,15 +290,17 @@ impl Dice<'_> {
                 } else {
                     Vec::new()
                 };
-                Fault::Failover {
+                Fault::of_node(
                     at,
                     node,
-                    replica,
-                    left_behind,
-                    rejoin_after: lasts,
-                }
+                    NodeFault::Failover {
+                        replica,
+                        left_behind,
+                    },
+                )
+                .lasting(lasts)
             }
-            _ => Fault::PauseNode { at, lasts, node },
+            _ => Fault::of_node(at, node, NodeFault::Pause).lasting(lasts),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Classes of fault.
 
 use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::{Fault, Kind, Suspended};
+use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Suspended};
 use crate::plan::generator::Dice;
 use crate::plan::time::Step;
 use crate::plan::{Persistence, Plan};
@@ -233,19 +233,25 @@ impl Class {
             let fault = self.fault(kind, plan, &mut draw);
             plan.faults.push(fault);
         }
-        plan.faults.sort_by_key(Fault::at);
+        plan.faults.sort_by_key(|fault| fault.at);
     }
 
     fn fault(&self, kind: Kind, plan: &Plan, draw: &mut Draw) -> Fault {
         // Nodes that forget are always of a minority.
         let inside = self.bounds == Bounds::Inside || kind == Kind::CrashNode;
         let mut fault = Dice { draw, plan, inside }.fault(kind);
-        match &mut fault {
-            Fault::SuspendClient { clock, .. } if self.bounds == Bounds::Beyond => {
+        match &mut fault.what {
+            FaultKind::Client {
+                fault: ClientFault::Suspend { clock },
+                ..
+            } if self.bounds == Bounds::Beyond => {
                 *clock = Suspended::Stops;
             }
             // The same for every lock, whatever margin it has.
-            Fault::NodeStep { node, by, .. } => {
+            FaultKind::Node {
+                node,
+                fault: NodeFault::Step { by },
+            } => {
                 let lease = i64::try_from(plan.workload.lease.as_nanos() / 1_000_000).unwrap_or(0);
                 let (back, forward) = match self.bounds {
                     // A node steps forward once, so that the sum is less than a lease.
@@ -263,5 +269,5 @@ impl Class {
 
 fn has_stepped(plan: &Plan, node: u16) -> bool {
     let mut faults = plan.faults.iter();
-    faults.any(|fault| matches!(fault, Fault::NodeStep { node: other, .. } if *other == node))
+    faults.any(|fault| fault.kind() == Kind::NodeStep && fault.nodes() == [node])
 }

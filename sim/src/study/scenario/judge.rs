@@ -218,6 +218,7 @@ impl Expect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::fault::NodeFault;
     use crate::plan::time::Span;
     use crate::plan::{LockKind, Plan, WorkloadKind};
     use crate::study::scenario::Least;
@@ -241,7 +242,7 @@ mod tests {
 
     fn flushed() -> Vec<Fault> {
         let at = |n: u64| Span::millis(100 + 7 * n);
-        let faults = (0..40).map(|n| Fault::Flush { at: at(n), node: 0 });
+        let faults = (0..40).map(|n| Fault::of_node(at(n), 0, NodeFault::Flush));
         faults.collect()
     }
 
@@ -275,11 +276,7 @@ mod tests {
         assert!(matches!(judged.verdict, Verdict::Vacuous(_)), "{judged:?}");
         let mut idle = case(Expect::Holds);
         idle.plan.workload.kind = WorkloadKind::MutualExclusion;
-        idle.plan.faults = vec![Fault::Evict {
-            at: Span::ZERO,
-            node: 0,
-            name: 0,
-        }];
+        idle.plan.faults = vec![Fault::of_node(Span::ZERO, 0, NodeFault::Evict { name: 0 })];
         let judged = idle.judge(Depth::UntilFound);
         assert!(matches!(judged.verdict, Verdict::Vacuous(_)), "{judged:?}");
     }

@@ -1,8 +1,6 @@
 //! Plans that are like another, with something left out.
 
-use serde_json::Value;
-
-use crate::plan::fault::Fault;
+use crate::plan::fault::{ClientFault, Fault, FaultKind, NodeFault};
 use crate::plan::time::Span;
 use crate::plan::{Persistence, Plan, Watchdog, WorkloadKind};
 
@@ -10,34 +8,18 @@ use crate::plan::{Persistence, Plan, Watchdog, WorkloadKind};
 pub(super) fn end_at(plan: &mut Plan, end: Span) {
     plan.duration = plan.duration.min(end);
     let end = plan.duration;
-    plan.faults.retain(|fault| fault.at() < end);
-    edit(plan, |value| {
-        for fault in faults(value) {
-            let at = span(fault.get("at")).unwrap_or_default();
-            for field in ["lasts", "restart_after", "rejoin_after"] {
-                if let Some(place) = fault.get_mut(field)
-                    && let Some(lasts) = span(Some(place))
-                    && end < at.plus(lasts)
-                {
-                    *place = end.minus(at).to_string().into();
-                }
-            }
-        }
-    });
+    plan.faults.retain(|fault| fault.at < end);
+    for fault in &mut plan.faults {
+        fault.lasts = fault.lasts.min(end.minus(fault.at));
+    }
     plan.healed_at = plan.healed_at.map(|at| at.min(end));
 }
 
 /// Moves every fault towards the beginning; those at the very beginning stay.
 pub(super) fn move_faults(plan: &mut Plan, by: Span) {
-    edit(plan, |value| {
-        for fault in faults(value) {
-            if let Some(place) = fault.get_mut("at")
-                && let Some(at) = span(Some(place))
-            {
-                *place = at.minus(by).to_string().into();
-            }
-        }
-    });
+    for fault in &mut plan.faults {
+        fault.at = fault.at.minus(by);
+    }
     plan.healed_at = plan.healed_at.map(|at| at.minus(by));
 }
 
@@ -54,14 +36,14 @@ pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
     for client in (0..plan.clients).rev().filter(|_| 1 < plan.clients) {
         push(&|plan: &mut Plan| {
             plan.clients -= 1;
-            leave_out(plan, client, &["client", "clients", "left_behind"]);
+            leave_out(plan, client, leave_out_client);
         });
     }
     if plan.nodes.replicas == 0 {
         for node in (0..plan.nodes.count).rev().filter(|_| 1 < plan.nodes.count) {
             push(&|plan: &mut Plan| {
                 plan.nodes.count -= 1;
-                leave_out(plan, node, &["node", "nodes"]);
+                leave_out(plan, node, leave_out_node);
             });
         }
     }
@@ -70,55 +52,100 @@ pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
         push(&|plan: &mut Plan| plan.workload.names -= 1);
     }
     for index in 0..plan.faults.len() {
-        for field in ["clients", "nodes", "left_behind"] {
+        for list in [List::Clients, List::Nodes, List::LeftBehind] {
             for place in 0..usize::from(plan.clients.max(plan.nodes.count)) {
-                push(&|plan: &mut Plan| shorten(plan, index, field, place));
+                push(&|plan: &mut Plan| shorten(plan, index, list, place));
             }
         }
     }
     plans
 }
 
-/// Takes one entry out of a list of a fault; the last one of a link stays.
-fn shorten(plan: &mut Plan, index: usize, field: &str, place: usize) {
-    edit(plan, |value| {
-        let list = faults(value).nth(index).and_then(|f| f.get_mut(field));
-        if let Some(list) = list.and_then(Value::as_array_mut)
-            && (1 < list.len() || field == "left_behind")
-            && place < list.len()
-        {
-            list.remove(place);
-        }
-    });
+/// A list in a fault.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum List {
+    Clients,
+    Nodes,
+    LeftBehind,
 }
 
-/// Leaves out one client or node: its faults go, and whoever comes after it has a smaller number.
-fn leave_out(plan: &mut Plan, gone: u16, fields: &[&str]) {
-    edit(plan, |value| {
-        let Some(faults) = value.get_mut("faults").and_then(Value::as_array_mut) else {
-            return;
-        };
-        let gone = u64::from(gone);
-        let later = |number: u64| Value::from(number - u64::from(gone < number));
-        faults.retain_mut(|fault| {
-            fields.iter().all(|field| match fault.get_mut(*field) {
-                Some(Value::Array(list)) => {
-                    let had_any = !list.is_empty();
-                    list.retain(|number| number.as_u64() != Some(gone));
-                    for number in &mut *list {
-                        *number = later(number.as_u64().unwrap_or(0));
-                    }
-                    !had_any || !list.is_empty() || *field == "left_behind"
-                }
-                Some(number) => {
-                    let is_gone = number.as_u64() == Some(gone);
-                    *number = later(number.as_u64().unwrap_or(0));
-                    !is_gone
-                }
-                None => true,
-            })
-        });
-    });
+/// Takes one entry out of a list of a fault; the last one of a link stays.
+fn shorten(plan: &mut Plan, index: usize, list: List, place: usize) {
+    let what = plan.faults.get_mut(index).map(|fault| &mut fault.what);
+    let numbers = match (what, list) {
+        (Some(FaultKind::Link { clients, .. }), List::Clients) => clients,
+        (Some(FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes }), List::Nodes) => nodes,
+        (
+            Some(FaultKind::Node {
+                fault: NodeFault::Failover { left_behind, .. },
+                ..
+            }),
+            List::LeftBehind,
+        ) => left_behind,
+        _ => return,
+    };
+    if (1 < numbers.len() || list == List::LeftBehind) && place < numbers.len() {
+        numbers.remove(place);
+    }
+}
+
+/// Leaves out one client or node: its faults go, and each one after it has a smaller number.
+fn leave_out(plan: &mut Plan, gone: u16, from: fn(&mut Fault, u16) -> Left) {
+    plan.faults
+        .retain_mut(|fault| from(fault, gone) == Left::Something);
+}
+
+/// Whether a fault is still about something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Something,
+    Nothing,
+}
+
+fn leave_out_client(fault: &mut Fault, gone: u16) -> Left {
+    match &mut fault.what {
+        FaultKind::Link { clients, .. } => leave_out_of(clients, gone),
+        FaultKind::Client { client, .. } => leave_out_one(client, gone),
+        FaultKind::Node {
+            fault: NodeFault::Failover { left_behind, .. },
+            ..
+        } => {
+            // A failover that every client notices is still one.
+            leave_out_of(left_behind, gone);
+            Left::Something
+        }
+        FaultKind::Node { .. } | FaultKind::Backup { .. } => Left::Something,
+    }
+}
+
+fn leave_out_node(fault: &mut Fault, gone: u16) -> Left {
+    match &mut fault.what {
+        FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => leave_out_of(nodes, gone),
+        FaultKind::Node { node, .. } => leave_out_one(node, gone),
+        FaultKind::Client { .. } => Left::Something,
+    }
+}
+
+/// A list that was empty from the beginning is no reason to leave a fault out.
+fn leave_out_of(numbers: &mut Vec<u16>, gone: u16) -> Left {
+    let had_any = !numbers.is_empty();
+    numbers.retain(|number| *number != gone);
+    for number in &mut *numbers {
+        *number -= u16::from(gone < *number);
+    }
+    if had_any && numbers.is_empty() {
+        Left::Nothing
+    } else {
+        Left::Something
+    }
+}
+
+fn leave_out_one(number: &mut u16, gone: u16) -> Left {
+    if *number == gone {
+        return Left::Nothing;
+    }
+    *number -= u16::from(gone < *number);
+    Left::Something
 }
 
 type Change = Box<dyn Fn(&mut Plan)>;
@@ -138,58 +165,36 @@ pub(super) fn plainer(plan: &Plan) -> Vec<Change> {
     for index in 0..plan.faults.len() {
         // A pause between two steps is plainer than one in the middle of one.
         changes.push(Box::new(move |plan| {
-            if let Some(place) = plan.faults.get_mut(index)
-                && let Fault::PauseInside {
-                    at, lasts, client, ..
-                } = *place
+            if let Some(FaultKind::Client { fault, .. }) =
+                plan.faults.get_mut(index).map(|fault| &mut fault.what)
+                && matches!(fault, ClientFault::PauseInside { .. })
             {
-                *place = Fault::PauseClient { at, lasts, client };
+                *fault = ClientFault::Pause;
             }
         }));
     }
     changes
 }
 
-/// Changes a plan in the form that it has in files. What is no plan any more is not taken.
-fn edit(plan: &mut Plan, change: impl FnOnce(&mut Value)) {
-    let Ok(mut value) = serde_json::to_value(&*plan) else {
-        return;
-    };
-    change(&mut value);
-    if let Ok(changed) = serde_json::from_value(value) {
-        *plan = changed;
-    }
-}
-
-fn faults(plan: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let faults = plan.get_mut("faults").and_then(Value::as_array_mut);
-    faults.into_iter().flatten()
-}
-
-fn span(value: Option<&Value>) -> Option<Span> {
-    value?.as_str()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::fault::Direction;
+    use crate::plan::fault::{ClientFault, Direction, LinkFault};
 
     fn plan() -> Plan {
         Plan {
             faults: vec![
-                Fault::Cut {
+                Fault {
                     at: Span::millis(10),
                     lasts: Span::millis(100),
-                    clients: vec![0, 2],
-                    nodes: vec![1],
-                    direction: Direction::Both,
+                    what: FaultKind::Link {
+                        clients: vec![0, 2],
+                        nodes: vec![1],
+                        direction: Direction::Both,
+                        fault: LinkFault::Cut,
+                    },
                 },
-                Fault::PauseClient {
-                    at: Span::millis(60),
-                    lasts: Span::millis(5),
-                    client: 1,
-                },
+                Fault::of_client(Span::millis(60), 1, ClientFault::Pause).lasting(Span::millis(5)),
             ],
             ..Plan::default()
         }
@@ -198,12 +203,10 @@ mod tests {
     #[test]
     fn whoever_comes_after_a_client_that_is_gone_moves_up() {
         let mut plan = plan();
-        leave_out(&mut plan, 1, &["client", "clients", "left_behind"]);
-        let [Fault::Cut { clients, .. }] = plan.faults.as_slice() else {
-            panic!("{:?}", plan.faults)
-        };
-        assert_eq!(*clients, [0, 1]);
-        leave_out(&mut plan, 1, &["node", "nodes"]);
+        leave_out(&mut plan, 1, leave_out_client);
+        let left: Vec<&[u16]> = plan.faults.iter().map(Fault::clients).collect();
+        assert_eq!(left, [[0, 1]]);
+        leave_out(&mut plan, 1, leave_out_node);
         assert!(plan.faults.is_empty());
     }
 

@@ -1,0 +1,334 @@
+//! Faults as files say them: a kind, and its fields side by side.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ClientFault, Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, ServerError,
+    Suspended,
+};
+use crate::plan::time::Span;
+
+macro_rules! fields {
+    ($($name:ident: $type:ty,)*) => {
+        /// The kind of a fault, and every field that a fault of any kind has, in the order in which they are written.
+        #[derive(Clone, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct FaultText {
+            kind: Kind,
+            $(#[serde(default, skip_serializing_if = "Option::is_none")] $name: Option<$type>,)*
+        }
+
+        impl FaultText {
+            fn new(kind: Kind) -> Self {
+                FaultText { kind, $($name: None,)* }
+            }
+
+            /// A field that is said.
+            fn said(&self) -> Option<&'static str> {
+                let fields = [$((stringify!($name), self.$name.is_some()),)*];
+                fields.into_iter().find(|(_, is_said)| *is_said).map(|(name, _)| name)
+            }
+        }
+    };
+}
+
+fields! {
+    at: Span,
+    lasts: Span,
+    client: u16,
+    clients: Vec<u16>,
+    node: u16,
+    nodes: Vec<u16>,
+    direction: Direction,
+    of_million: u32,
+    least: Span,
+    most: Span,
+    in_flight: InFlight,
+    nth: u32,
+    clock: Suspended,
+    rate_ppm: i32,
+    by: String,
+    name: u16,
+    error: ServerError,
+    // Slow replication to all replicas is written as JSON's null.
+    replica: Option<u16>,
+    left_behind: Vec<u16>,
+    restart_after: Span,
+    rejoin_after: Span,
+}
+
+/// Takes a field that a fault of this kind must have.
+macro_rules! need {
+    ($text:ident.$field:ident) => {
+        $text.$field.take().ok_or_else(|| {
+            let (kind, field) = ($text.kind.name(), stringify!($field));
+            format!("a fault of kind `{kind}` needs the field `{field}`")
+        })?
+    };
+}
+
+/// How long a fault lasts is said in these words.
+enum Length {
+    /// It happens once, or stays.
+    None,
+    Lasts,
+    RestartAfter,
+    RejoinAfter,
+}
+
+impl Length {
+    fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Reset
+            | Kind::Cancel
+            | Kind::ClientRate
+            | Kind::ClientStep
+            | Kind::Flush
+            | Kind::Evict
+            | Kind::ForgetScripts
+            | Kind::NodeRate
+            | Kind::NodeStep
+            | Kind::Backup => Length::None,
+            Kind::CrashClient | Kind::CrashNode => Length::RestartAfter,
+            Kind::Failover => Length::RejoinAfter,
+            _ => Length::Lasts,
+        }
+    }
+}
+
+impl TryFrom<FaultText> for Fault {
+    type Error = String;
+
+    fn try_from(mut text: FaultText) -> Result<Self, String> {
+        let at = need!(text.at);
+        let lasts = match Length::of(text.kind) {
+            Length::None => Span::ZERO,
+            Length::Lasts => need!(text.lasts),
+            Length::RestartAfter => need!(text.restart_after),
+            Length::RejoinAfter => need!(text.rejoin_after),
+        };
+        let what = text.what()?;
+        match text.said() {
+            None => Ok(Fault { at, lasts, what }),
+            Some(field) => {
+                let kind = text.kind.name();
+                Err(format!("a fault of kind `{kind}` has no field `{field}`"))
+            }
+        }
+    }
+}
+
+impl FaultText {
+    fn what(&mut self) -> Result<FaultKind, String> {
+        let text = self;
+        Ok(match text.kind {
+            Kind::Cut => text.link(LinkFault::Cut)?,
+            Kind::Loss => {
+                let of_million = need!(text.of_million);
+                text.link(LinkFault::Loss { of_million })?
+            }
+            Kind::Delay => {
+                let (least, most) = (need!(text.least), need!(text.most));
+                text.link(LinkFault::Delay { least, most })?
+            }
+            Kind::HoldBack => text.link(LinkFault::HoldBack)?,
+            Kind::Duplicate => FaultKind::Link {
+                clients: need!(text.clients),
+                nodes: need!(text.nodes),
+                direction: Direction::ToNode,
+                fault: LinkFault::Duplicate {
+                    of_million: need!(text.of_million),
+                    most: need!(text.most),
+                },
+            },
+            Kind::Reorder => {
+                let most = need!(text.most);
+                text.link(LinkFault::Reorder { most })?
+            }
+            Kind::Reset => FaultKind::Link {
+                clients: need!(text.clients),
+                nodes: need!(text.nodes),
+                direction: Direction::Both,
+                fault: LinkFault::Reset {
+                    in_flight: text.in_flight.take().unwrap_or_default(),
+                },
+            },
+            Kind::PauseClient => text.client(ClientFault::Pause)?,
+            Kind::PauseInside => {
+                let nth = need!(text.nth);
+                text.client(ClientFault::PauseInside { nth })?
+            }
+            Kind::CrashClient => text.client(ClientFault::Crash)?,
+            Kind::SuspendClient => {
+                let clock = need!(text.clock);
+                text.client(ClientFault::Suspend { clock })?
+            }
+            Kind::Cancel => {
+                let nth = need!(text.nth);
+                text.client(ClientFault::Cancel { nth })?
+            }
+            Kind::ClientRate => {
+                let rate_ppm = need!(text.rate_ppm);
+                text.client(ClientFault::Rate { rate_ppm })?
+            }
+            Kind::ClientStep => {
+                let by = parsed(&need!(text.by))?;
+                text.client(ClientFault::Step { by })?
+            }
+            Kind::Backup => FaultKind::Backup {
+                nodes: need!(text.nodes),
+            },
+            _ => FaultKind::Node {
+                node: need!(text.node),
+                fault: text.node_fault()?,
+            },
+        })
+    }
+
+    fn node_fault(&mut self) -> Result<NodeFault, String> {
+        let text = self;
+        Ok(match text.kind {
+            Kind::CrashNode => NodeFault::Crash,
+            Kind::Flush => NodeFault::Flush,
+            Kind::Evict => NodeFault::Evict {
+                name: need!(text.name),
+            },
+            Kind::ServerError => NodeFault::Error {
+                error: need!(text.error),
+            },
+            Kind::ForgetScripts => NodeFault::ForgetScripts,
+            Kind::NodeRate => NodeFault::Rate {
+                rate_ppm: need!(text.rate_ppm),
+            },
+            Kind::NodeStep => NodeFault::Step {
+                by: parsed(&need!(text.by))?,
+            },
+            Kind::SlowReplication => NodeFault::SlowReplication {
+                by: parsed(&need!(text.by))?,
+                replica: text.replica.take().flatten(),
+            },
+            Kind::Failover => NodeFault::Failover {
+                replica: {
+                    let mut replica = text.replica.take().flatten();
+                    let kind = text.kind.name();
+                    replica.take().ok_or_else(|| {
+                        format!("a fault of kind `{kind}` needs the field `replica`")
+                    })?
+                },
+                left_behind: text.left_behind.take().unwrap_or_default(),
+            },
+            _ => NodeFault::Pause,
+        })
+    }
+
+    fn link(&mut self, fault: LinkFault) -> Result<FaultKind, String> {
+        let text = self;
+        Ok(FaultKind::Link {
+            clients: need!(text.clients),
+            nodes: need!(text.nodes),
+            direction: text.direction.take().unwrap_or_default(),
+            fault,
+        })
+    }
+
+    fn client(&mut self, fault: ClientFault) -> Result<FaultKind, String> {
+        let text = self;
+        Ok(FaultKind::Client {
+            client: need!(text.client),
+            fault,
+        })
+    }
+}
+
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| format!("by: {error}"))
+}
+
+impl From<Fault> for FaultText {
+    fn from(fault: Fault) -> Self {
+        let mut text = FaultText::new(fault.kind());
+        text.at = Some(fault.at);
+        match Length::of(text.kind) {
+            Length::None => {}
+            Length::Lasts => text.lasts = Some(fault.lasts),
+            Length::RestartAfter => text.restart_after = Some(fault.lasts),
+            Length::RejoinAfter => text.rejoin_after = Some(fault.lasts),
+        }
+        match fault.what {
+            FaultKind::Link {
+                clients,
+                nodes,
+                direction,
+                fault,
+            } => {
+                text.clients = Some(clients);
+                text.nodes = Some(nodes);
+                text.direction = Some(direction);
+                text.say_link(fault);
+            }
+            FaultKind::Client { client, fault } => {
+                text.client = Some(client);
+                text.say_client(fault);
+            }
+            FaultKind::Node { node, fault } => {
+                text.node = Some(node);
+                text.say_node(fault);
+            }
+            FaultKind::Backup { nodes } => text.nodes = Some(nodes),
+        }
+        text
+    }
+}
+
+impl FaultText {
+    fn say_link(&mut self, fault: LinkFault) {
+        match fault {
+            LinkFault::Cut | LinkFault::HoldBack => {}
+            LinkFault::Loss { of_million } => self.of_million = Some(of_million),
+            LinkFault::Delay { least, most } => {
+                (self.least, self.most) = (Some(least), Some(most));
+            }
+            LinkFault::Duplicate { of_million, most } => {
+                (self.of_million, self.most) = (Some(of_million), Some(most));
+                // Requests alone are doubled, which goes without saying.
+                self.direction = None;
+            }
+            LinkFault::Reorder { most } => self.most = Some(most),
+            LinkFault::Reset { in_flight } => {
+                self.in_flight = Some(in_flight);
+                self.direction = None;
+            }
+        }
+    }
+
+    fn say_client(&mut self, fault: ClientFault) {
+        match fault {
+            ClientFault::Pause | ClientFault::Crash => {}
+            ClientFault::PauseInside { nth } | ClientFault::Cancel { nth } => self.nth = Some(nth),
+            ClientFault::Suspend { clock } => self.clock = Some(clock),
+            ClientFault::Rate { rate_ppm } => self.rate_ppm = Some(rate_ppm),
+            ClientFault::Step { by } => self.by = Some(by.to_string()),
+        }
+    }
+
+    fn say_node(&mut self, fault: NodeFault) {
+        match fault {
+            NodeFault::Pause | NodeFault::Crash | NodeFault::Flush | NodeFault::ForgetScripts => {}
+            NodeFault::Evict { name } => self.name = Some(name),
+            NodeFault::Error { error } => self.error = Some(error),
+            NodeFault::Rate { rate_ppm } => self.rate_ppm = Some(rate_ppm),
+            NodeFault::Step { by } => self.by = Some(by.to_string()),
+            NodeFault::SlowReplication { by, replica } => {
+                self.by = Some(by.to_string());
+                self.replica = Some(replica);
+            }
+            NodeFault::Failover {
+                replica,
+                left_behind,
+            } => {
+                self.replica = Some(Some(replica));
+                self.left_behind = Some(left_behind);
+            }
+        }
+    }
+}
