@@ -56,6 +56,9 @@ pub struct Check {
     pub trusted: Option<(Process, Nonce)>,
     /// What a node has after a restart.
     pub restarts: Restarts,
+    /// The nonce of the watch that the client trusted last, also where it trusts nothing now. With
+    /// [`Restarts::KeepEverything`] a node inherits no marker with another one.
+    pub known: Option<Nonce>,
 }
 
 /// What the operator says of a node that has been restarted.
@@ -63,9 +66,10 @@ pub struct Check {
 pub enum Restarts {
     /// It may have forgotten claims.
     MayForget,
-    /// It has every write that it acknowledged, and no other server ever takes its address. A process that finds the
-    /// ripe marker of the one before makes it its own, if nothing shows that the operator errs: the node has no replica
-    /// and was none ([`Lineage::Own`]), and the marker has the nonce of [`Check::trusted`], if that names one.
+    /// It has every write that it acknowledged, and no other server ever takes its address. A process that is asked to
+    /// mark itself ([`Act::Mark`], [`Act::MarkFresh`]) and finds the ripe marker of the one before makes it its own, if
+    /// nothing shows that the operator errs: the node has no replica and was none ([`Lineage::Own`]), and the marker
+    /// has the nonce of [`Check::known`], if that names one.
     KeepEverything,
 }
 
@@ -234,9 +238,12 @@ impl Marked {
             && marker.process != self.process
             && marker.ripeness == Ripeness::Ripe
             && marker.longest_millis == check.longest_millis
+            // A looks, sees that it does not know the nonce, and leaves it: B, which knows none, would inherit behind
+            // it. So one request decides, and where it does not inherit it writes another marker over this one.
+            && matches!(check.act, Act::Mark(_) | Act::MarkFresh(_))
             // Another nonce than the client knows is of a watch that it has not seen: something else than a restart
             // has happened, so it is watched again.
-            && check.trusted.is_none_or(|(_, nonce)| nonce == marker.nonce)
+            && check.known.is_none_or(|nonce| nonce == marker.nonce)
     }
 
     fn shown(&self, now: WallMillis) -> Shown {
@@ -265,6 +272,7 @@ mod tests {
             act,
             trusted: None,
             restarts: Restarts::MayForget,
+            known: None,
         }
     }
 
@@ -318,7 +326,7 @@ mod tests {
             ..check(Act::Mark(Nonce::new(2)))
         };
         let known = |nonce| Check {
-            trusted: Some((Process(0), Nonce::new(nonce))),
+            known: Some(Nonce::new(nonce)),
             ..keeping
         };
         let longer = Check {
@@ -345,6 +353,15 @@ mod tests {
             let marked = ShownMarker::Own(Nonce::new(2), Ripeness::Unripe);
             let expected = if is_inherited { inherited } else { marked };
             assert_eq!(shown, expected, "{left:?} {lineage:?} {check:?}");
+        }
+        for act in [Act::Look, Act::Ripen(Nonce::new(1))] {
+            let mut node = Marked::default();
+            node.check(NOW, self::check(ripe));
+            node.process = Process(2);
+            let before = node.marker(NOW);
+            let shown = node.check(NOW, Check { act, ..keeping }).marker;
+            assert_eq!(shown, ShownMarker::Anothers, "{act:?}");
+            assert_eq!(node.marker(NOW), before, "{act:?}");
         }
         let mut flushed = Marked::default();
         let shown = flushed.check(NOW, keeping).marker;

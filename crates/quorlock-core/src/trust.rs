@@ -19,6 +19,8 @@ pub struct Trust {
     /// How long a process is watched.
     watch: Duration,
     state: State,
+    /// The nonce of the watch that was trusted last. It outlives the trust.
+    known: Option<Nonce>,
     /// When trust was last withdrawn: a request sent before that restores nothing.
     withdrawn: Option<Time>,
     /// When to ask for the marker to be ripened.
@@ -87,6 +89,7 @@ impl Trust {
         Trust {
             watch: longest.saturating_add(drift(longest)),
             state: State::Unmarked(Why::Unknown),
+            known: None,
             withdrawn: None,
             due: Time::NEVER,
             is_ripening: false,
@@ -109,6 +112,7 @@ impl Trust {
                     return Counts::No;
                 }
                 self.state = trusted;
+                self.known = Some(nonce);
                 self.due = Time::NEVER;
                 return Counts::Yes;
             }
@@ -151,6 +155,16 @@ impl Trust {
         }
         self.look_due = now + LOOK;
         None
+    }
+
+    /// The nonce of the watch that was trusted last, also if nothing is trusted now.
+    ///
+    /// The client trusts server 1, whose address leads to server 2 from now on: that one shows the marker of its
+    /// former process, and trust is withdrawn. A client that forgot the nonce of server 1 with it would have server 2
+    /// inherit its own in the next request.
+    #[must_use]
+    pub fn known(&self) -> Option<Nonce> {
+        self.known
     }
 
     /// The nonce to ripen now, if it was watched for long enough; then it counts as asked for.
@@ -307,6 +321,23 @@ mod tests {
             let new = trust.handle_shown(ms(30), ms(21), ripe(1, 1));
             assert_eq!(new, Counts::Yes);
         }
+    }
+
+    #[test]
+    fn the_nonce_that_was_trusted_last_is_known_until_another_is_trusted() {
+        let mut trust = Trust::new(LONGEST);
+        trust.handle_shown(ms(2), ms(1), unripe(1, 1));
+        assert_eq!(trust.known(), None, "it is not trusted yet");
+        trust.handle_shown(ms(4), ms(3), ripe(1, 1));
+        let others = [ShownMarker::Missing, ShownMarker::Anothers];
+        for (at, marker) in (5..).zip(others) {
+            trust.handle_shown(ms(at), ms(at), shown(2, marker));
+            assert_eq!(trust.known(), Some(nonce(1)), "{marker:?}");
+        }
+        trust.handle_shown(ms(8), ms(8), unripe(2, 2));
+        assert_eq!(trust.known(), Some(nonce(1)));
+        trust.handle_shown(ms(9), ms(9), ripe(2, 2));
+        assert_eq!(trust.known(), Some(nonce(2)));
     }
 
     /// A client that slept sees another process whose marker somebody else has ripened.

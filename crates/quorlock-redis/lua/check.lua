@@ -3,10 +3,11 @@
 --
 -- KEYS, last       the marker: a string "<first 13 digits of master_replid>:<nonce>:<longest lease in ms>:<unripe or ripe>"
 -- ARGV, last six   the ripe marker of the process that the client trusts, or empty
---                  'keep' if restarts keep every write and no other server takes this address, or empty
---                  act: 'look', or 'mark' = write an unripe marker if there is none of this process, or 'fresh' = the
---                  same, but a ripe one if there is none at all, or 'ripen' = the marker of this process with this
---                  nonce is ripe from now on
+--                  'keep' if restarts keep every write and no other server takes this address, 'keep:<nonce>' if the
+--                  client also knows the nonce that it trusted last, or empty
+--                  act: 'look', or 'mark' = write an unripe marker if there is none of this process (with 'keep' it may
+--                  inherit the ripe one that it finds), or 'fresh' = the same, but a ripe one if there is none at all,
+--                  or 'ripen' = the marker of this process with this nonce is ripe from now on
 --                  nonce
 --                  lease that the request asks for in ms
 --                  longest lease of any client of the deployment in ms
@@ -52,14 +53,16 @@ end
 
 -- A process that was restarted with all that it had takes over the marker of the one before. Whatever shows that it may
 -- have another's data speaks against it: replicas, a former primary (master_replid2), another nonce than the client knows.
+-- Only what would write a marker of its own inherits, so a client that refuses leaves none behind for another that knows less.
 local inherited
-if restarts == 'keep' and found and not own
-  and (trusted == '' or string.sub(trusted, 14) == string.sub(found, 14))
+local marks = act == 'mark' or act == 'fresh'
+local expected = string.match(restarts, '^keep:?(%d*)$')
+if marks and expected and found and not own
   and string.find(text, 'role:master', 1, true)
   and string.find(text, 'connected_slaves:0\r', 1, true)
   and string.find(text, 'master_replid2:' .. string.rep('0', 40), 1, true) then
   local known, figure = string.match(found, '^:(%d+):(%d+):ripe$', 14)
-  if figure == longest then inherited = known end
+  if figure == longest and (expected == '' or expected == known) then inherited = known end
 end
 
 local reply = execute()
@@ -75,7 +78,7 @@ elseif own then
   elseif call('PTTL', marker) < half then
     call('PEXPIRE', marker, kept)
   end
-elseif act == 'mark' or act == 'fresh' then
+elseif marks then
   own, ripeness = nonce, (act == 'fresh' and not found) and 'ripe' or 'unripe'
   call('SET', marker, process .. ':' .. own .. ':' .. longest .. ':' .. ripeness, 'PX', kept)
 end

@@ -198,10 +198,11 @@ fn encode_check(cmd: &mut Cmd, check: Check, lease_millis: u64) {
         Some((process, nonce)) => cmd.arg(ripe_marker(process, nonce, longest_millis)),
         None => cmd.arg(""),
     };
-    cmd.arg(match check.restarts {
-        Restarts::MayForget => "",
-        Restarts::KeepEverything => "keep",
-    });
+    match (check.restarts, check.known) {
+        (Restarts::MayForget, _) => cmd.arg(""),
+        (Restarts::KeepEverything, None) => cmd.arg("keep"),
+        (Restarts::KeepEverything, Some(nonce)) => cmd.arg(format!("keep:{}", nonce.get())),
+    };
     cmd.arg(act).arg(nonce);
     cmd.arg(wire(lease_millis)).arg(longest_millis);
 }

@@ -38,7 +38,9 @@ pub enum NodeTrust {
     /// client trusts, all do.
     ///
     /// A node that shows that the second is false is quarantined all the same: one that has replicas, was one itself
-    /// (its `master_replid2` is not zeros), or has another nonce in its marker. So is one without its marker.
+    /// (its `master_replid2` is not zeros), or is restarted with another nonce in its marker than the client trusted
+    /// last at this address. So is one without its marker. A client that has just begun knows no nonce, and trusts a
+    /// restarted server with whatever ripe marker it has.
     AssertedDurable,
     /// Every node's: one that comes back without its data may give a lock to a second holder.
     Unwatched,
@@ -194,19 +196,25 @@ impl Peer {
         };
         let replaces = replaces.filter(|_| known.trust.quarantine().is_none());
         let trusted = known.trust.next_trusted(now);
+        let known_nonce = known.trust.known();
         let wants_marker = known.trust.wants_marker();
         drop(known);
-        let act = if wants_marker {
+        // A node that may inherit a marker must be able to write another one over it: this client would only look,
+        // and one that knows less would have the node inherit right behind it.
+        let may_inherit = watch.shared.restarts == Restarts::KeepEverything;
+        let act = if wants_marker || may_inherit {
             let nonce = Nonce::from_random(self.runtime.random());
-            match watch.shared.trusts_fresh {
-                true => Act::MarkFresh(nonce),
-                false => Act::Mark(nonce),
+            if wants_marker && watch.shared.trusts_fresh {
+                Act::MarkFresh(nonce)
+            } else {
+                Act::Mark(nonce)
             }
         } else {
             Act::Look
         };
         let check = Check {
             trusted,
+            known: known_nonce,
             ..watch.request(act)
         };
         Question {
@@ -372,6 +380,7 @@ impl Watch {
             act,
             trusted: None,
             restarts: self.shared.restarts,
+            known: None,
         }
     }
 

@@ -191,11 +191,14 @@ fn check() -> impl Strategy<Value = Check> {
     let process = prop_oneof![5 => Just(OWN), 1 => Just(OTHER)];
     let trusted = prop_oneof![Just(None), (process, nonce()).prop_map(Some)];
     let restarts = select(vec![Restarts::MayForget, Restarts::KeepEverything]);
-    (longest, act, trusted, restarts).prop_map(|(longest, act, trusted, restarts)| Check {
+    let known = prop_oneof![Just(None), nonce().prop_map(Some)];
+    let parts = (longest, act, trusted, restarts, known);
+    parts.prop_map(|(longest, act, trusted, restarts, known)| Check {
         longest_millis: millis_of(longest),
         act,
         trusted,
         restarts,
+        known,
     })
 }
 

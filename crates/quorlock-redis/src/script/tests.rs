@@ -208,6 +208,7 @@ fn a_server_that_is_still_the_one_that_is_trusted_says_nothing_of_itself() {
             act: Act::Look,
             trusted,
             restarts: Restarts::MayForget,
+            known: None,
         };
         Request::Acquire(Acquire {
             check: Some(check),
