@@ -132,7 +132,10 @@ struct Running {
 
 impl Attempt {
     pub(crate) fn new(client: Arc<Client>, wanted: Wanted) -> Self {
-        client.begin_attempt();
+        wanted
+            .layout
+            .parties()
+            .for_each(|party| party.begin_attempt());
         let mut machine = Acquisition::new(
             client.config.retry,
             wanted.patience,
@@ -509,7 +512,13 @@ enum Send {
 impl Drop for Attempt {
     fn drop(&mut self) {
         self.abandon();
-        self.client.end_attempt();
+        for party in self.wanted.layout.parties() {
+            // B is closed while A has a claim on B's node: the keeper of A has looked already whether it has any of B.
+            if party.is_closed() && !Arc::ptr_eq(party, &self.client.party) {
+                self.client.keeper.close_others();
+            }
+            party.end_attempt();
+        }
     }
 }
 

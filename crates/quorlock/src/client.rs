@@ -1,7 +1,7 @@
 //! What all locks of one client share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
 use quorlock_core::owner::{ClientId, OwnerId};
@@ -23,7 +23,6 @@ pub(crate) struct Client {
     id: ClientId,
     next_number: AtomicU64,
     pub(crate) party: Arc<Party>,
-    attempts: AtomicUsize,
 }
 
 impl Client {
@@ -44,7 +43,6 @@ impl Client {
             id: ClientId::from_random(bits),
             next_number: AtomicU64::new(1),
             party,
-            attempts: AtomicUsize::new(0),
             runtime,
         }
     }
@@ -64,24 +62,6 @@ impl Client {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.party.is_closed() || self.keeper.is_dead()
-    }
-
-    /// An acquisition has begun.
-    pub(crate) fn begin_attempt(&self) {
-        self.attempts.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// An acquisition has ended, and what it left behind is with the keeper.
-    pub(crate) fn end_attempt(&self) {
-        self.attempts.fetch_sub(1, Ordering::AcqRel);
-        if self.is_closed() {
-            self.keeper.wake();
-        }
-    }
-
-    /// Whether an acquisition is under way.
-    pub(crate) fn has_attempts(&self) -> bool {
-        0 < self.attempts.load(Ordering::Acquire)
     }
 
     /// Ends every acquisition; what is held is the keeper's to give back.

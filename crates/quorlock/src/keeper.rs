@@ -355,11 +355,6 @@ impl Keeper {
         });
     }
 
-    /// Wakes the task, to look again whether it is idle.
-    pub(crate) fn wake(&self) {
-        self.with(|_| true);
-    }
-
     /// Whether the client is closed or gone.
     fn is_ending(&self) -> bool {
         let inner = self.inner.lock();

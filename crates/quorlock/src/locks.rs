@@ -145,7 +145,8 @@ impl Locks {
     /// have names of this one ([`Lock::all`]).
     ///
     /// It is bounded by the nodes' call time-outs and a few repetitions. An acquisition whose future is neither polled
-    /// nor dropped is waited for no longer than its nodes are given to answer.
+    /// nor dropped is waited for no longer than its nodes are given to answer, also one of a lock over several clients that
+    /// another of them drives.
     ///
     /// # Cancel safety
     /// Dropped early, closing goes on in the background.
@@ -158,7 +159,8 @@ impl Locks {
         let mut timer = client.runtime.timer();
         poll_fn(|cx| {
             let is_idle = client.keeper.is_idle(cx.waker());
-            let is_over = !client.has_attempts() || timer.poll_until(cx, patience).is_ready();
+            let is_over =
+                !client.party.has_attempts(cx.waker()) || timer.poll_until(cx, patience).is_ready();
             // All of them are asked, so that each wakes this task.
             let left = drivers.iter();
             let left = left.filter(|driver| !driver.has_closed_others(cx.waker()));

@@ -1,7 +1,7 @@
 //! What a client states for its own nodes, also where a lock of another client has them among its members.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -25,6 +25,10 @@ pub(crate) struct Party {
     is_closed: AtomicBool,
     /// Other clients, which drive locks that have its nodes among their members.
     drivers: Mutex<Vec<Weak<dyn Driver>>>,
+    /// Acquisitions under way that may have claims on its nodes, whichever client drives them.
+    attempts: AtomicUsize,
+    /// Tasks that wait until there are none.
+    waiting: Mutex<Vec<Waker>>,
 }
 
 /// A client that drives locks with members of other clients.
@@ -46,6 +50,8 @@ impl Party {
             retention: config.retention,
             is_closed: AtomicBool::new(false),
             drivers: Mutex::default(),
+            attempts: AtomicUsize::new(0),
+            waiting: Mutex::default(),
         }
     }
 
@@ -67,11 +73,37 @@ impl Party {
 
     /// Its nodes are not used any more.
     pub(crate) fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
+        self.is_closed.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// An acquisition has begun that asks its nodes.
+    pub(crate) fn begin_attempt(&self) {
+        self.attempts.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// An acquisition has ended, and what it left behind is with its driver's keeper.
+    pub(crate) fn end_attempt(&self) {
+        self.attempts.fetch_sub(1, Ordering::SeqCst);
+        // Either this sees that it was closed, or the one who closes sees the new count: both go by one order.
+        if self.is_closed() {
+            let waiting = std::mem::take(&mut *self.waiting.lock());
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Whether an acquisition is under way; if one is, the task of `waker` is woken when one has ended.
+    pub(crate) fn has_attempts(&self, waker: &Waker) -> bool {
+        {
+            let mut waiting = self.waiting.lock();
+            if !waiting.iter().any(|known| known.will_wake(waker)) {
+                waiting.push(waker.clone());
+            }
+        }
+        0 < self.attempts.load(Ordering::SeqCst)
     }
 
     /// How its nodes choose the token of a new hold.
