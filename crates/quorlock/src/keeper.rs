@@ -380,7 +380,10 @@ impl Keeper {
             let queues = std::mem::take(&mut inner.queues);
             (holds, queues, waiting, inner.waiters.clone())
         };
-        drop(queues);
+        for queue in queues {
+            let due = queue.due();
+            queue.relieve(due);
+        }
         for hold in holds {
             hold.close(now);
         }

@@ -602,6 +602,11 @@ impl Inner {
 impl Drop for KeeperTask {
     fn drop(&mut self) {
         self.keeper.die(self.runtime.now());
+        // None looks at them any more: what they wait for goes to the next, who sees that the client has ended.
+        for WatchedQueue { queue, .. } in self.queues.drain(..) {
+            let due = queue.due();
+            queue.relieve(due);
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! What the locks of one owner share: what it holds, and whose turn it is.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 
 use quorlock_core::message::Mode;
 use quorlock_core::time::Time;
 
 use super::slots::{Slot, Slots};
-use super::turns::Turns;
+use super::turns::{NoTurn, Turns};
 use crate::attempt::Waits;
 use crate::client::Client;
 use crate::error::{AcquireError, Holder};
@@ -30,22 +32,36 @@ impl Identity {
         client: &Arc<Client>,
         layout: &Layout,
         waits: Waits,
-        anew: impl FnOnce(Option<Under>) -> F,
+        anew: impl Fn(Option<Under>) -> F,
     ) -> Result<Guard, AcquireError>
     where
         F: Future<Output = Result<Guard, AcquireError>>,
     {
-        let give_up_at = waits.until.unwrap_or(Time::NEVER);
-        let Some(_turn) = self.turns.wait(layout, client, give_up_at).await else {
-            return Err(contended(client, layout, waits));
-        };
-        // What the owner holds is known only now: an acquisition that began before has ended.
         let slot = self.slot(layout);
+        // What the owner holds it enters without a turn: nothing is asked for that another acquisition could be granted.
         if let Some(guard) = slot.reenter_within(client, waits).await? {
             return Ok(guard);
         }
-        let under = self.under(layout, client.now())?;
-        Ok(slot.remember(anew(under).await?))
+        let give_up_at = waits.until.unwrap_or(Time::NEVER);
+        loop {
+            let turn = self.turns.wait(layout, client, give_up_at).await;
+            let turn = turn.map_err(|no_turn| match no_turn {
+                NoTurn::Late => contended(client, layout, waits),
+                NoTurn::Closed => AcquireError::Closed,
+            })?;
+            let mut acquiring = pin!(async {
+                // What the owner holds is known only now: an acquisition that began before has ended.
+                if let Some(guard) = slot.reenter_within(client, waits).await? {
+                    return Ok(guard);
+                }
+                let under = self.under(layout, client.now())?;
+                Ok(slot.remember(anew(under).await?))
+            });
+            // One that was passed over begins again at the end of the line.
+            if let Some(result) = poll_fn(|cx| turn.poll(cx, acquiring.as_mut())).await {
+                return result;
+            }
+        }
     }
 
     /// The same without waiting.
@@ -63,15 +79,19 @@ impl Identity {
         if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
             return Ok(guard);
         }
-        let Some(_turn) = self.turns.try_begin(layout) else {
+        let Some(turn) = self.turns.try_begin(layout, client) else {
             return Err(contended(client, layout, Waits::UNBOUNDED));
         };
-        // Another task may have won it since.
-        if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
-            return Ok(guard);
-        }
-        let under = self.under(layout, client.now())?;
-        Ok(slot.remember(anew(under).await?))
+        let mut acquiring = pin!(async {
+            // Another task may have won it since.
+            if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
+                return Ok(guard);
+            }
+            let under = self.under(layout, client.now())?;
+            Ok(slot.remember(anew(under).await?))
+        });
+        let result = poll_fn(|cx| turn.poll(cx, acquiring.as_mut())).await;
+        result.unwrap_or_else(|| Err(contended(client, layout, Waits::UNBOUNDED)))
     }
 
     fn slot(&self, layout: &Layout) -> Arc<Slot> {

@@ -256,3 +256,75 @@ async fn whoever_is_passed_over_is_woken() {
     assert_eq!(told.0.load(Ordering::Relaxed), before + 1);
     drop(guard);
 }
+
+/// An owner enters what it holds, beside a future of its own that is about to do so and is not polled.
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_is_not_polled_keeps_no_other_entry_out() {
+    for many in [1, 3] {
+        let owner = client(&nodes(many)).owner();
+        let held = owner.lock("a").acquire().await.unwrap();
+        let idle = begun(&owner.lock("a"));
+        settle().await;
+        let again = at_once(owner.lock("a").acquire()).await.unwrap();
+        assert!(held.is_held() && again.is_held());
+        drop(idle);
+    }
+}
+
+/// The turn of an owner's acquisition passes to one whose future is not polled, and goes on to the next.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_passes_to_a_future_that_is_not_polled_passes_on() {
+    let nodes = nodes(1);
+    let owner = client(&nodes).owner();
+    let first = begun(&owner.lock("a"));
+    let idle = begun(&owner.lock("a"));
+    drop(first);
+    settle().await;
+    assert_empty(&nodes);
+    let guard = at_once(in_a_task(&owner.lock("a"))).await.unwrap().unwrap();
+    drop((guard, idle));
+}
+
+/// An acquisition of an owner has the turn, and stops being polled while another client holds the lock, or when it has
+/// been granted. Others of that owner go on, in whatever mode, and a try does; it is served when it comes back.
+#[tokio::test(start_paused = true)]
+async fn an_owners_future_that_is_not_polled_stops_no_other_of_that_owner() {
+    for many in [1, 3] {
+        for is_free in [true, false] {
+            let nodes = nodes(many);
+            let held = match is_free {
+                true => None,
+                false => Some(client(&nodes).lock("a").acquire().await.unwrap()),
+            };
+            let owner = client(&nodes).owner();
+            let mut idle = begun(&owner.lock("a"));
+            for _ in 0..5 {
+                settle().await;
+                if !is_free {
+                    assert!(poll_once(&mut idle).is_pending());
+                }
+            }
+            let live = in_a_task(&owner.lock("a"));
+            let both = in_a_task(&owner.all(["a", "b"]).unwrap());
+            settle().await;
+            drop(held);
+            let guard = at_once(live).await.unwrap().unwrap();
+            let overlapping = at_once(both).await.unwrap();
+            assert!(matches!(overlapping, Err(AcquireError::Overlap { .. })));
+            // It enters what the owner holds by now.
+            let back = at_once(tokio::spawn(idle)).await.unwrap().unwrap();
+            assert_eq!(guard.hold_count(), 2);
+            drop((guard, back));
+            settle().await;
+            assert_empty(&nodes);
+            let idle = begun(&owner.lock("a"));
+            settle().await;
+            assert!(owner.lock("a").try_acquire().await.unwrap().is_none());
+            sleep(millis(300)).await;
+            assert!(owner.lock("a").try_acquire().await.unwrap().is_none());
+            sleep(millis(300)).await;
+            assert!(owner.lock("a").try_acquire().await.unwrap().is_some());
+            drop(idle);
+        }
+    }
+}
