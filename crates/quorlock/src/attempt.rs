@@ -112,8 +112,14 @@ pub(crate) struct Attempt {
     disagreement: Option<ConfigError>,
     /// When the first round began.
     began: Option<Time>,
+    /// By another's claim, since the first round.
+    has_been_refused: bool,
     is_over: bool,
 }
+
+/// A client of more holds than this is not told that it waits for one of its own: of 10,000 each wait would look through
+/// all, while none of them can be renewed.
+const MOST_LOOKED_THROUGH: usize = 1_000;
 
 /// The number of the first request of an owner to each member.
 const FIRST: u64 = 1;
@@ -159,6 +165,7 @@ impl Attempt {
             asked_mode: Mode::Plain,
             disagreement: None,
             began: None,
+            has_been_refused: false,
             is_over: false,
         }
     }
@@ -176,6 +183,7 @@ impl Attempt {
             self.machine = self.machine.begin_again();
             self.disagreement = None;
             self.began = None;
+            self.has_been_refused = false;
             self.problems.clear();
         }
         let polled = self.poll_steps(cx, waits);
@@ -363,6 +371,9 @@ impl Attempt {
         }
         if matches!(loss, Loss::Refused { .. } | Loss::Postponed) {
             self.client.waiters.in_the_way(&self.wanted.layout.key);
+            if !std::mem::replace(&mut self.has_been_refused, true) {
+                self.tell_of_itself();
+            }
         }
         let began = running.began;
         if let Some((member, _)) = running.round.other_mode() {
@@ -472,6 +483,22 @@ impl Attempt {
                 asked: self.asked_mode,
                 found,
             },
+        }
+    }
+
+    /// Says that the wait that begins now is for what the client holds, if it is.
+    fn tell_of_itself(&self) {
+        let Client {
+            keeper,
+            has_waited_for_itself,
+            ..
+        } = &*self.client;
+        if self.wanted.patience == Patience::Wait
+            && telemetry::hears_of_itself(has_waited_for_itself)
+            && keeper.len() <= MOST_LOOKED_THROUGH
+            && keeper.holds_some_of(&self.wanted.layout)
+        {
+            telemetry::waits_for_itself(&*self.wanted.layout, has_waited_for_itself);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What all locks of one client share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 
 use quorlock_core::owner::{ClientId, OwnerId};
@@ -23,6 +23,8 @@ pub(crate) struct Client {
     id: ClientId,
     next_number: AtomicU64,
     pub(crate) party: Arc<Party>,
+    /// Whether an operator was told that a wait began for what the client itself holds.
+    pub(crate) has_waited_for_itself: AtomicBool,
 }
 
 impl Client {
@@ -43,6 +45,7 @@ impl Client {
             id: ClientId::from_random(bits),
             next_number: AtomicU64::new(1),
             party,
+            has_waited_for_itself: AtomicBool::new(false),
             runtime,
         }
     }

@@ -14,6 +14,7 @@
 )]
 
 use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quorlock_core::fencing::Token;
@@ -133,6 +134,34 @@ pub(crate) fn round_lost(names: &dyn Display, loss: &Loss, problems: &[NodeRepor
     }
     for node in problems {
         tell!(debug, address = %node.address, problem = %node, "a node did not count in a round");
+    }
+}
+
+/// Whether an operator would hear that a wait begins for what its own client holds. It was said `before`.
+pub(crate) fn hears_of_itself(before: &AtomicBool) -> bool {
+    #[cfg(feature = "tracing")]
+    {
+        if before.load(Ordering::Relaxed) {
+            tracing::enabled!(target: "quorlock", tracing::Level::DEBUG)
+        } else {
+            tracing::enabled!(target: "quorlock", tracing::Level::WARN)
+        }
+    }
+    #[cfg(not(feature = "tracing"))]
+    false
+}
+
+/// A wait begins for what its own client holds: a mistake where the task that waits is the holder, and normal where
+/// tasks take turns. So a client is warned once.
+pub(crate) fn waits_for_itself(names: &dyn Display, before: &AtomicBool) {
+    if before.swap(true, Ordering::Relaxed) {
+        tell!(debug, %names, "waiting for what this client holds");
+    } else {
+        tell!(
+            warn,
+            %names,
+            "waiting for what this client holds: right for another task, but a task that holds it waits in vain and has to release it first, or enter it again by its guard (reenter) or an Owner. This is said once"
+        );
     }
 }
 

@@ -196,6 +196,34 @@ async fn no_event_and_no_error_repeats_a_password() {
     assert!(!said.contains("nter2"), "{said}");
 }
 
+/// A task that waits for what it holds itself waits in vain, and is told before its time is over. For tasks that take
+/// turns it is normal, and said once.
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_what_its_own_client_holds_is_told_as_it_begins() {
+    let (told, _guard) = Recorder::begin();
+    let node = EmbeddedNode::new().latency(Duration::from_millis(2));
+    let client = || Locks::on_node(node.clone()).unwrap();
+    let (locks, other) = (client(), client());
+    let held = locks.lock("a").acquire().await.unwrap();
+    let wait = async |locks: &Locks| {
+        let minute = Duration::from_secs(60);
+        let lock = locks.lock("a").wait(minute);
+        let begun = tokio::time::timeout(Duration::from_millis(10), lock.acquire()).await;
+        assert!(begun.is_err(), "{begun:?}");
+    };
+    let words = "waiting for what this client holds";
+    wait(&other).await;
+    assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
+    assert_eq!(told.with(&[words]), 0, "neither of them waits for itself");
+    wait(&locks).await;
+    told.assert_told(&["WARN", words, "names=a", "reenter", "Owner"]);
+    wait(&locks).await;
+    told.assert_told(&["DEBUG", words, "names=a"]);
+    assert_eq!(told.with(&["WARN"]), 1);
+    assert_eq!(told.with(&[words]), 2);
+    drop(held);
+}
+
 /// What is legal and doubtful is said once, when the client is made.
 #[tokio::test(start_paused = true)]
 async fn doubtful_settings_are_told_once() {
