@@ -107,7 +107,7 @@ impl Cause {
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {
-            Cause::Unreachable => "check the address, and that the server runs",
+            Cause::Unreachable => "check that the node runs, and that its address is right",
             Cause::TimedOut => "the server or the network is slow or stopped",
             Cause::Closed => {
                 "the server or the network ended the connection, the next call makes another"

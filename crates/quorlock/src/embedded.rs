@@ -319,7 +319,7 @@ impl Shared {
                 Running::Dead => {
                     return Some(Err(TransportError::definite(
                         Cause::Unreachable,
-                        "the node is down",
+                        "the embedded node was killed, EmbeddedNode::restart starts it again",
                     )));
                 }
             }

@@ -125,7 +125,7 @@ async fn failing_renewals_and_releases_are_warnings_that_name_the_node() {
     let guard = locks.lock("a").acquire().await.unwrap();
     nodes[0].kill();
     sleep(Duration::from_secs(12)).await;
-    told.assert_told(&["WARN", "a renewal failed", "address=", "the node is down"]);
+    told.assert_told(&["WARN", "a renewal failed", "address=", "node was killed"]);
     assert!(guard.is_held());
     nodes[1].kill();
     guard.release().await.unwrap_err();

@@ -84,6 +84,23 @@ async fn an_inspection_says_why_a_node_is_not_counted_and_is_bounded() {
     assert!(inspection.to_string().contains("2 of 5 nodes answered"));
 }
 
+/// An embedded node has no address that could be wrong.
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_of_a_killed_embedded_node_fails_with_what_helps() {
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    node.kill();
+    let said = [
+        locks.lock("a").try_acquire().await.unwrap_err().to_string(),
+        locks.force_release("a").await.unwrap_err().to_string(),
+        locks.inspect("a").await.unwrap().to_string(),
+    ];
+    for said in &said {
+        assert!(!said.contains("check the address"), "{said}");
+        assert!(said.contains("EmbeddedNode::restart"), "{said}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_no_lock_is_shown_and_stays() {
     let node = EmbeddedNode::new();

@@ -131,7 +131,7 @@ async fn servers_that_cannot_be_reached_are_69() {
         let (code, _, said) = end_of(&mut run(&server, words, "echo inside"));
         assert_eq!(code, 69, "{said}");
         assert!(
-            said.contains("check the address, and that the server runs"),
+            said.contains("check that the node runs, and that its address is right"),
             "{said}"
         );
     }
