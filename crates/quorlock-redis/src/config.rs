@@ -7,6 +7,9 @@ use crate::connect::{Connect, Network};
 use crate::timer::LONGEST_SPAN;
 use crate::wait::Wait;
 
+/// Of a call, if no other is set.
+const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// How a [`RedisTransport`](crate::RedisTransport) behaves. The default is safe.
 ///
 /// ```
@@ -19,7 +22,8 @@ use crate::wait::Wait;
 pub struct RedisConfig {
     pub(crate) network: Arc<dyn Connect>,
     pub(crate) connect_timeout: Duration,
-    pub(crate) call_timeout: Duration,
+    /// `None`: its user has not chosen one.
+    pub(crate) call_timeout: Option<Duration>,
     pub(crate) ping_interval: Duration,
     pub(crate) linger: Duration,
     pub(crate) wait: Option<Wait>,
@@ -30,7 +34,7 @@ impl Default for RedisConfig {
         RedisConfig {
             network: Arc::new(Network),
             connect_timeout: Duration::from_secs(1),
-            call_timeout: Duration::from_secs(2),
+            call_timeout: None,
             ping_interval: Duration::from_secs(5),
             linger: Duration::from_secs(30),
             wait: None,
@@ -82,6 +86,15 @@ impl RedisConfig {
     /// The bound on a call.
     #[must_use]
     pub const fn call_bound(&self) -> Duration {
+        match self.call_timeout {
+            Some(chosen) => chosen,
+            None => DEFAULT_CALL_TIMEOUT,
+        }
+    }
+
+    /// The bound on a call, if [`RedisConfig::call_timeout`] has set one.
+    #[must_use]
+    pub const fn chosen_call_bound(&self) -> Option<Duration> {
         self.call_timeout
     }
 
@@ -93,7 +106,7 @@ impl RedisConfig {
     /// there alone. Calls that wait on the first are then ended.
     #[must_use]
     pub fn call_timeout(mut self, bound: Duration) -> Self {
-        self.call_timeout = bound.min(LONGEST_SPAN);
+        self.call_timeout = Some(bound.min(LONGEST_SPAN));
         self
     }
 

@@ -217,7 +217,7 @@ impl Connection {
     }
 
     fn is_good(&self, link: &Link, now: Instant) -> bool {
-        link.is_good(now, self.target.config().call_timeout)
+        link.is_good(now, self.target.config().call_bound())
     }
 
     /// Held for a few instructions, never across an await.

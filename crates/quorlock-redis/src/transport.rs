@@ -81,7 +81,7 @@ impl RedisTransport {
     /// Sends a command of the adapter's own and waits for the answer, within the bounds of a call.
     pub(crate) async fn command(&self, cmd: &Cmd) -> Result<Value, TransportError> {
         let now = timer::now();
-        let patience = self.inner.target.config().call_timeout;
+        let patience = self.inner.target.config().call_bound();
         let deadline = now + patience;
         let link = self.inner.link(now, deadline).await?;
         let answer = link.send(now, cmd, deadline, patience)?;
@@ -95,7 +95,7 @@ impl RedisTransport {
 impl Inner {
     async fn exchange(&self, request: &Request) -> Result<Reply, TransportError> {
         let now = timer::now();
-        let deadline = now + self.target.config().call_timeout;
+        let deadline = now + self.target.config().call_bound();
         let patience = self.patience(request);
         let link = self.link(now, deadline).await?;
         let cmd = script::encode(request, By::Digest);
@@ -139,7 +139,7 @@ impl Inner {
             execution: Execution::Indeterminate,
             ..error
         };
-        let patience = self.target.config().call_timeout;
+        let patience = self.target.config().call_bound();
         let answer = link.send(timer::now(), &wait.command(), deadline, patience);
         let answer = self.answer(link, answer.map_err(uncertain)?).await;
         wait.judge(&answer.map_err(uncertain)?)
@@ -148,10 +148,10 @@ impl Inner {
     /// How long the server may be silent before that is suspicious.
     fn patience(&self, request: &Request) -> Duration {
         let config = self.target.config();
-        let patience = link::patience(request).unwrap_or(config.call_timeout);
+        let patience = link::patience(request).unwrap_or(config.call_bound());
         // While the server waits for replicas it is silent, as it should be.
         let wait = config.wait.as_ref().map_or(Duration::ZERO, Wait::within);
-        patience.saturating_add(wait).min(config.call_timeout)
+        patience.saturating_add(wait).min(config.call_bound())
     }
 
     async fn link(&self, now: Instant, deadline: Instant) -> Result<Arc<Link>, TransportError> {

@@ -89,10 +89,12 @@ impl LocksBuilder {
         Ok(self.build(nodes.collect())?)
     }
 
-    /// A call that takes longer than half of a lease leaves no time to try again on another connection.
+    /// A call that takes longer than half of a lease leaves no time to try again on another connection. Of the default
+    /// nothing is said: a client of short leases, which has not set it, could only be told to set it.
     fn doubt_call_timeout(&self) {
-        let (lease, bound) = (self.watchdog_lease, self.redis.call_bound());
-        let doubt = (lease / 2 < bound).then(|| {
+        let lease = self.watchdog_lease;
+        let bound = self.redis.chosen_call_bound();
+        let doubt = bound.filter(|bound| lease / 2 < *bound).map(|bound| {
             format!("call_timeout, {bound:?}, is more than half of watchdog_lease, {lease:?}: a connection that breaks may cost the lock")
         });
         telemetry::built(doubt.into_iter());

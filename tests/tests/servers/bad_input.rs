@@ -157,7 +157,10 @@ async fn no_server_is_found_out_in_time() {
     drop(listener);
     let problem = problem(&format!("redis://:hunter2@127.0.0.1:{port}/")).await;
     assert!(matches!(problem, NodeConnectError::Unreachable { .. }));
-    assert_says(&problem, "check that the node runs, and that its address is right");
+    assert_says(
+        &problem,
+        "check that the node runs, and that its address is right",
+    );
     assert!(!format!("{problem} {problem:?}").contains("hunter2"));
 }
 

@@ -174,7 +174,7 @@ impl<'a> Session<'a> {
     /// Sends requests, each of which gets one reply.
     fn ask(&self, cmds: impl IntoIterator<Item = Cmd>) -> Pending {
         let now = timer::now();
-        let patience = self.target.config().call_timeout;
+        let patience = self.target.config().call_bound();
         let answers = cmds.into_iter().map(|cmd| {
             let sent = self.link.send(now, &cmd, now + patience, patience);
             async move { sent?.await }
