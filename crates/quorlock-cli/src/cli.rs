@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::failure::Code;
 #[cfg(unix)]
 use crate::run;
+use crate::{operate, pages};
 
 /// Distributed locks on Redis for scripts, jobs and operators.
 ///
@@ -41,6 +42,26 @@ enum Command {
   The password is in a file, so that ps shows none:
     QUORLOCK_PASSWORD_FILE=/etc/quorlock.secret quorlock run --nodes redis://jobs@10.0.0.5 x -- ./x.sh")]
     Run(Box<run::Run>),
+    #[command(after_help = "Examples:
+  quorlock inspect nightly/report
+  quorlock inspect --json orders/1 orders/2 | jq .state")]
+    Inspect(operate::inspect::Inspect),
+    #[command(after_help = "Example:
+  quorlock force-release nightly/report")]
+    ForceRelease(operate::force::ForceRelease),
+    #[command(after_help = "Examples:
+  quorlock list
+  quorlock list 'orders/*' --json")]
+    List(operate::list::List),
+    #[command(after_help = "Example:
+  quorlock watch --interval 200ms nightly/report")]
+    Watch(operate::watch::Watch),
+    #[command(after_help = "Example:
+  quorlock completions bash >/etc/bash_completion.d/quorlock")]
+    Completions(pages::Completions),
+    #[command(after_help = "Example:
+  quorlock man --out /usr/local/share/man/man1")]
+    Man(pages::Man),
     /// Between run and the command.
     #[cfg(unix)]
     #[command(hide = true)]
@@ -70,6 +91,12 @@ impl Cli {
         match self.command {
             #[cfg(unix)]
             Command::Run(run) => run.run(),
+            Command::Inspect(inspect) => inspect.run(),
+            Command::ForceRelease(force) => force.run(),
+            Command::List(list) => list.run(),
+            Command::Watch(watch) => watch.run(),
+            Command::Completions(completions) => completions.run(&Cli::command()),
+            Command::Man(man) => man.run(&Cli::command()),
             #[cfg(unix)]
             Command::Guard(guard) => guard.run(),
             #[cfg(unix)]

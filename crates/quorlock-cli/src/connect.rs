@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::transport::NodeConnectError;
-use quorlock::{ConnectError, Locks};
+use quorlock::Locks;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, may_pass};
 use crate::settings::Settings;
 
 /// The pause before the second try. It doubles, up to [`LONGEST_PAUSE`].
@@ -41,17 +40,5 @@ pub(crate) async fn connect(settings: &Settings, patience: Patience) -> Result<L
             _ => return Err(error.into()),
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-/// Whether another try may go better without an operator's doing.
-pub(crate) fn may_pass(error: &ConnectError) -> bool {
-    match error {
-        ConnectError::Nodes { problems, .. } => problems.iter().all(|problem| match problem {
-            NodeConnectError::Unreachable { .. } | NodeConnectError::TimedOut { .. } => true,
-            NodeConnectError::Refused { error, .. } => error.cause.may_pass(),
-            _ => false,
-        }),
-        _ => false,
     }
 }

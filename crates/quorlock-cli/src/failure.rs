@@ -1,5 +1,6 @@
 //! How the command ends.
 
+use quorlock::transport::NodeConnectError;
 use quorlock::{AcquireError, ConfigError, ConnectError};
 
 /// How the command ends, as `sysexits.h` numbers it where that has a number.
@@ -105,10 +106,20 @@ impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         match error {
             ConnectError::Config(error) => error.into(),
-            error if crate::connect::may_pass(&error) => {
-                Failure::new(Code::UNAVAILABLE, error.to_string())
-            }
+            error if may_pass(&error) => Failure::new(Code::UNAVAILABLE, error.to_string()),
             error => Failure::config(error.to_string()),
         }
+    }
+}
+
+/// Whether another try may go better without an operator's doing.
+pub(crate) fn may_pass(error: &ConnectError) -> bool {
+    match error {
+        ConnectError::Nodes { problems, .. } => problems.iter().all(|problem| match problem {
+            NodeConnectError::Unreachable { .. } | NodeConnectError::TimedOut { .. } => true,
+            NodeConnectError::Refused { error, .. } => error.cause.may_pass(),
+            _ => false,
+        }),
+        _ => false,
     }
 }

@@ -5,11 +5,16 @@
 //! | the command line | `cli` |
 //! | which servers, and how to log in | `settings`, `connect` |
 //! | `quorlock run` | `run` |
+//! | `inspect`, `force-release`, `list`, `watch` | `operate` |
+//! | completions, man pages | `pages` |
 //! | what it says, and how it ends | `voice`, `failure` |
 
 mod cli;
 mod connect;
 mod failure;
+mod operate;
+mod pages;
+#[cfg(unix)]
 mod run;
 mod settings;
 mod span;

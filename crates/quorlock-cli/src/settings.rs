@@ -61,6 +61,7 @@ pub(crate) struct Settings {
     /// With their passwords: not to be shown.
     pub(crate) addresses: Vec<String>,
     pub(crate) builder: LocksBuilder,
+    pub(crate) key_prefix: String,
     pub(crate) lease: Option<Span>,
 }
 
@@ -92,9 +93,9 @@ impl Reach {
             .collect();
 
         let mut builder = Locks::builder();
-        if let Some(prefix) = self.key_prefix.as_ref().or(file.key_prefix.as_ref()) {
-            builder = builder.key_prefix(prefix);
-        }
+        let key_prefix = self.key_prefix.clone().or(file.key_prefix);
+        let key_prefix = key_prefix.unwrap_or_default();
+        builder = builder.key_prefix(&key_prefix);
         if let Some(longest) = self.longest_lease.or(file.longest_lease) {
             builder = builder.longest_lease(longest.0);
         }
@@ -113,6 +114,7 @@ impl Reach {
         Ok(Settings {
             addresses,
             builder,
+            key_prefix,
             lease: file.lease,
         })
     }

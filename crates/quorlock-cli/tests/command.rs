@@ -2,13 +2,28 @@
 
 #[cfg(unix)]
 mod command {
+    pub(crate) mod ending;
+    pub(crate) mod exclusion;
     pub(crate) mod exit_codes;
+    pub(crate) mod operators;
+    pub(crate) mod signals;
     pub(crate) mod support;
+    #[cfg(target_os = "linux")]
+    pub(crate) mod terminal;
+    pub(crate) mod told;
 }
 
 #[cfg(unix)]
 fn main() {
-    let trials = [command::exit_codes::trials()];
+    let trials = [
+        command::ending::trials(),
+        command::exclusion::trials(),
+        command::exit_codes::trials(),
+        command::operators::trials(),
+        command::signals::trials(),
+        command::terminal::trials(),
+        command::told::trials(),
+    ];
     quorlock_tests::trials::run(trials.into_iter().flatten().collect())
 }
 

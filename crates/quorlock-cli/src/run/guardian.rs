@@ -77,12 +77,15 @@ pub(crate) fn program() -> PathBuf {
 
 impl Guard {
     pub(crate) fn run(self) -> Code {
+        // Before anything else is open, so that the numbers are small: a shell's redirections know those up to 9.
+        let loss = rustix::pipe::pipe();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let guarded = match runtime {
-            Ok(runtime) => runtime.block_on(self.guard()),
-            Err(error) => Err(error),
+        let guarded = match (runtime, loss) {
+            (Ok(runtime), Ok(loss)) => runtime.block_on(self.guard(loss)),
+            (Err(error), _) => Err(error),
+            (_, Err(error)) => Err(error.into()),
         };
         match guarded {
             Ok(()) => Code::SUCCESS,
@@ -94,7 +97,8 @@ impl Guard {
         }
     }
 
-    async fn guard(&self) -> io::Result<()> {
+    async fn guard(&self, (reader, writer): (OwnedFd, OwnedFd)) -> io::Result<()> {
+        fcntl_setfd(&writer, FdFlags::CLOEXEC)?;
         let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         let stdin = take_over(&stream)?;
         let mut link = Link::new(stream)?;
@@ -114,8 +118,6 @@ impl Guard {
             link.report(Report::TooLate);
             return Ok(());
         }
-        let (reader, writer) = rustix::pipe::pipe()?;
-        fcntl_setfd(&writer, FdFlags::CLOEXEC)?;
         let group = match self.launch(stdin, &reader) {
             Ok(group) => group,
             Err(error) => {
@@ -396,14 +398,15 @@ impl Guardian {
     /// How the run ended, if it has.
     fn last_words(&self) -> Option<Report> {
         let is_over = match self.phase {
-            Phase::Killed { at, why } => {
-                if PATIENCE <= Moment::now().since(at) {
-                    return Some(match (self.is_there(), self.ended) {
-                        (false, Some(ended)) => ended.report(),
-                        _ => Report::Survives,
-                    });
-                }
-                !self.is_there() && (why == Why::Leftovers || children().is_empty())
+            Phase::Killed { at, .. } if PATIENCE <= Moment::now().since(at) => {
+                return Some(match (self.is_there(), self.ended) {
+                    (false, Some(ended)) => ended.report(),
+                    _ => Report::Survives,
+                });
+            }
+            // What has left the group has until KILL, too.
+            Phase::Killed { why: Why::Loss, .. } | Phase::Ending { why: Why::Loss, .. } => {
+                !self.is_there() && children().is_empty()
             }
             _ => !self.is_there(),
         };

@@ -1,0 +1,49 @@
+//! For operators: who holds what, and freeing it by force.
+
+pub(crate) mod force;
+pub(crate) mod inspect;
+pub(crate) mod list;
+pub(crate) mod watch;
+
+mod json;
+
+use std::future::Future;
+use std::io::{self, Write as _};
+
+use quorlock::Locks;
+
+use crate::connect::{Patience, connect};
+use crate::failure::{Code, Failure};
+use crate::settings::{Reach, Settings};
+use crate::voice::Voice;
+
+/// Runs something with a client of the servers, and says why if it fails.
+fn with_locks<F: Future<Output = Result<Code, Failure>>>(
+    reach: &Reach,
+    operation: impl FnOnce(Locks, Settings) -> F,
+) -> Code {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(async {
+            let settings = reach.settings()?;
+            let locks = connect(&settings, Patience::None).await?;
+            operation(locks, settings).await
+        }),
+        Err(error) => Err(Failure::system("no runtime", error)),
+    };
+    done.unwrap_or_else(|failure| {
+        Voice::Text.failure(&failure);
+        failure.code
+    })
+}
+
+/// Prints a line. Who reads it may have seen enough: then this command has nothing left to do.
+fn print(line: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let printed = out
+        .write_all(format!("{line}\n").as_bytes())
+        .and_then(|()| out.flush());
+    printed.map_err(|error| Failure::system("stdout", error))
+}

@@ -1,0 +1,68 @@
+//! `quorlock force-release`.
+
+use clap::Args;
+use quorlock::{ForceReleaseError, ForceReleaseReply, ForceReleased, NodeForceRelease};
+use serde_json::{Value, json};
+
+use super::{print, with_locks};
+use crate::failure::Code;
+use crate::settings::Reach;
+
+/// Free a name by force, whoever holds it: for a holder that is known to be gone.
+///
+/// The holder is not asked. A `quorlock run` learns of it at its next renewal, within a third of its lease, and ends its
+/// command then with 76; until then two may work at once, unless what they write to compares fencing tokens. Ends with 69 if
+/// fewer servers than a lock needs say that the name is free now.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ForceRelease {
+    #[command(flatten)]
+    reach: Reach,
+    /// One line of JSON for each name.
+    #[arg(long)]
+    json: bool,
+    /// What to free.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+}
+
+impl ForceRelease {
+    pub(crate) fn run(&self) -> Code {
+        with_locks(&self.reach, |locks, _| async move {
+            let mut code = Code::SUCCESS;
+            for name in &self.names {
+                let (report, is_free) = match locks.force_release(name).await {
+                    Ok(report) => (report, true),
+                    Err(ForceReleaseError::Unconfirmed(report)) => (report, false),
+                    Err(ForceReleaseError::Config(error)) => return Err(error.into()),
+                    Err(error) => return Err(crate::failure::Failure::system(name, error)),
+                };
+                if !is_free {
+                    code = Code::UNAVAILABLE;
+                }
+                match self.json {
+                    true => print(&released(&report, is_free).to_string())?,
+                    false => print(&report.to_string())?,
+                }
+            }
+            Ok(code)
+        })
+    }
+}
+
+fn released(report: &ForceReleased, is_free: bool) -> Value {
+    json!({
+        "name": report.name.as_str(),
+        "free": is_free,
+        "freed": report.freed(),
+        "needed": report.needed,
+        "nodes": report.nodes.iter().map(node).collect::<Vec<_>>(),
+    })
+}
+
+fn node(node: &NodeForceRelease) -> Value {
+    match &node.result {
+        Ok(ForceReleaseReply::Freed) => json!({"address": node.address, "state": "freed"}),
+        Ok(ForceReleaseReply::WasFree) => json!({"address": node.address, "state": "was free"}),
+        Err(error) => json!({"address": node.address, "error": error.to_string()}),
+    }
+}

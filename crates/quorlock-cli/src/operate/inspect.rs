@@ -1,0 +1,42 @@
+//! `quorlock inspect`.
+
+use clap::Args;
+use quorlock::Summary;
+
+use super::{json, print, with_locks};
+use crate::failure::Code;
+use crate::settings::Reach;
+
+/// Show who holds a name, server by server. Changes nothing.
+///
+/// It is a picture of the past: to decide by it whether to work is no lock. Ends with 69 if too few servers answered.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Inspect {
+    #[command(flatten)]
+    reach: Reach,
+    /// One line of JSON for each name.
+    #[arg(long)]
+    json: bool,
+    /// What to look at.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+}
+
+impl Inspect {
+    pub(crate) fn run(&self) -> Code {
+        with_locks(&self.reach, |locks, _| async move {
+            let mut code = Code::SUCCESS;
+            for name in &self.names {
+                let inspection = locks.inspect(name).await?;
+                if inspection.summary() == Summary::Unknown {
+                    code = Code::UNAVAILABLE;
+                }
+                match self.json {
+                    true => print(&json::inspection(&inspection).to_string())?,
+                    false => print(&inspection.to_string())?,
+                }
+            }
+            Ok(code)
+        })
+    }
+}
