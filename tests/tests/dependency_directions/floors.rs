@@ -116,8 +116,31 @@ const PRODUCT: Floors = &[
     ],
 ];
 
+const COMMAND: Floors = &[
+    &["main.rs"],
+    &["cli.rs"],
+    // What is done.
+    &["pages.rs", "run.rs", "operate.rs", "operate/"],
+    &["run/held.rs"],
+    // The other processes of a run.
+    &["run/guardian.rs", "run/launch.rs"],
+    &[
+        "run/link.rs",
+        "run/notify.rs",
+        "run/signals.rs",
+        "run/terminal.rs",
+        "run/timing.rs",
+    ],
+    &["run/clock.rs"],
+    // Which servers, and how it all ends.
+    &["connect.rs"],
+    &["settings.rs", "voice.rs"],
+    &["failure.rs", "span.rs"],
+];
+
 /// The crates that stand on floors.
-const CRATES: [(&str, Floors); 4] = [
+const CRATES: [(&str, Floors); 5] = [
+    ("crates/quorlock-cli", COMMAND),
     ("crates/quorlock", PRODUCT),
     ("crates/quorlock-core", CORE),
     ("crates/quorlock-redis", ADAPTER),
