@@ -13,7 +13,7 @@ use crate::attempt::{Attempt, Waits, Wanted};
 use crate::client::Client;
 use crate::error::AcquireError;
 use crate::hold::Hold;
-use crate::queue::{Company, Key, Queue, Queues, Turn, Waiter};
+use crate::queue::{Company, Key, Queue, Queues, Sharing, Turn, Waiter};
 use crate::runtime::Timer;
 use crate::telemetry;
 
@@ -32,19 +32,27 @@ enum State {
     New,
     /// A try stands in no queue: it does not wait.
     Trying(Box<Attempt>),
-    /// A reader that finds nobody waiting asks by itself: readers share the name, and need no turn.
-    Entering(Box<Attempt>),
     Queued(Place),
     Done,
 }
 
 /// A place in a queue.
 struct Place {
+    way: Way,
     queue: Arc<Queue>,
     waiter: Arc<Waiter>,
     /// What it has in its hands: while it polls, and when it has ended with it.
     attempt: Option<Box<Attempt>>,
     timer: Option<Box<dyn Timer>>,
+}
+
+/// How a waiter asks when it leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A reader that finds no other waiting tries once, alone in its queue: readers share the name, and need no turn.
+    Entering,
+    /// Until it is won, on behalf of all who stand behind it.
+    Waiting,
 }
 
 impl Acquiring {
@@ -67,41 +75,43 @@ impl Acquiring {
     fn begin(&mut self) {
         self.state = if self.wanted.patience == Patience::Try {
             State::Trying(attempt(&self.client, &self.wanted))
-        } else if self.wanted.is_shared() && !self.queues.has(&self.key(0)) {
+        } else if self.wanted.is_shared() && !self.queues.has(&self.key(Sharing::All)) {
             self.enter()
         } else {
             self.join()
         };
     }
 
-    /// Tries once, without a place in the queue.
+    /// Tries once, whoever waits.
     fn enter(&self) -> State {
-        let wanted = Wanted {
-            patience: Patience::Try,
-            ..self.wanted.clone()
-        };
-        State::Entering(attempt(&self.client, &wanted))
+        let number = self.client.next_owner().number;
+        self.queue(Way::Entering, Sharing::Entering(number))
     }
 
-    fn key(&self, alone: u64) -> Key {
+    fn key(&self, sharing: Sharing) -> Key {
         (
             self.wanted.layout.key.clone(),
             self.wanted.lease,
             self.wanted.is_watched,
-            alone,
+            sharing,
         )
     }
 
     fn join(&self) -> State {
         // A place in a node's queue is one waiter's, and only its writer reads under a write lock.
         let is_alone = self.wanted.layout.has(Mode::Fair) || self.wanted.under.is_some();
-        let alone = match is_alone {
-            true => self.client.next_owner().number,
-            false => 0,
+        let sharing = match is_alone {
+            true => Sharing::Alone(self.client.next_owner().number),
+            false => Sharing::All,
         };
-        let key = self.key(alone);
+        self.queue(Way::Waiting, sharing)
+    }
+
+    fn queue(&self, way: Way, sharing: Sharing) -> State {
+        let key = self.key(sharing);
         let (queue, waiter) = self.queues.join(key, &self.client.keeper);
         State::Queued(Place {
+            way,
             queue,
             waiter,
             attempt: None,
@@ -128,22 +138,6 @@ impl Acquiring {
             State::Trying(attempt) => match attempt.poll(cx, self.waits) {
                 Poll::Pending => Step::Wait,
                 Poll::Ready(result) => Step::End(result),
-            },
-            State::Entering(attempt) => match attempt.poll(cx, self.waits) {
-                Poll::Pending => Step::Wait,
-                Poll::Ready(Ok(hold)) => Step::End(Ok(hold)),
-                Poll::Ready(Err(error @ (AcquireError::Closed | AcquireError::Config(_)))) => {
-                    Step::End(Err(error))
-                }
-                Poll::Ready(Err(error)) => {
-                    let now = self.client.now();
-                    if self.waits.until.is_some_and(|until| until <= now) {
-                        return Step::End(Err(error));
-                    }
-                    // A writer is in the way, or too few nodes answer: one of those who wait asks on behalf of all.
-                    self.state = self.join();
-                    Step::Again
-                }
             },
             State::Queued(place) => match place.queue.turn(&place.waiter, cx) {
                 Turn::Lead(attempt, company) => self.lead(cx, attempt, company),
@@ -174,7 +168,17 @@ impl Acquiring {
         let State::Queued(place) = &mut self.state else {
             return Step::Again;
         };
-        let attempt = attempt.unwrap_or_else(|| self::attempt(&self.client, &self.wanted));
+        let way = place.way;
+        let attempt = attempt.unwrap_or_else(|| match way {
+            Way::Waiting => self::attempt(&self.client, &self.wanted),
+            Way::Entering => {
+                let wanted = Wanted {
+                    patience: Patience::Try,
+                    ..self.wanted.clone()
+                };
+                self::attempt(&self.client, &wanted)
+            }
+        });
         let attempt = place.attempt.insert(attempt);
         let polled = match company {
             Company::Alone => attempt.poll(cx, self.waits),
@@ -189,6 +193,9 @@ impl Acquiring {
             }
             return Step::Wait;
         };
+        if way == Way::Entering {
+            return self.entered(result);
+        }
         if let Err(error) = &result
             && attempt.has_given_up()
         {
@@ -199,6 +206,21 @@ impl Acquiring {
             self.queues.open(&place.queue, &place.waiter);
         }
         Step::End(result)
+    }
+
+    /// The one try of a reader has ended.
+    fn entered(&mut self, result: Result<Arc<Hold>, AcquireError>) -> Step {
+        let now = self.client.now();
+        match &result {
+            Ok(_) | Err(AcquireError::Closed | AcquireError::Config(_)) => Step::End(result),
+            Err(_) if self.waits.until.is_some_and(|until| until <= now) => Step::End(result),
+            Err(_) => {
+                // A writer is in the way, or too few nodes answer: one of those who wait asks on behalf of all.
+                self.leave();
+                self.state = self.join();
+                Step::Again
+            }
+        }
     }
 
     fn follow(&mut self, cx: &mut Context<'_>, failing_since: Option<Time>) -> Step {

@@ -370,7 +370,11 @@ impl Attempt {
             self.problems = problems;
         }
         if matches!(loss, Loss::Refused { .. } | Loss::Postponed) {
-            self.client.waiters.in_the_way(&self.wanted.layout.key);
+            let Wanted { layout, .. } = &self.wanted;
+            self.client.waiters.in_the_way(&layout.key);
+            if let Some(rival) = layout.rival_key() {
+                self.client.waiters.in_the_way(&rival);
+            }
             if !std::mem::replace(&mut self.has_been_refused, true) {
                 self.tell_of_itself();
             }

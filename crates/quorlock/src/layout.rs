@@ -152,15 +152,8 @@ impl Layout {
                 others.push(party.clone());
             }
         }
-        let key = match parts.as_slice() {
-            [only] if only.mode == Mode::Plain && others.is_empty() => only.name.clone().into(),
-            _ if others.is_empty() => joined(&parts, &[]).into(),
-            _ => {
-                // The first, too: of A's lock it is A's client, of B's lock B's, and the others are the same.
-                let all: Vec<_> = first.into_iter().chain(&others).collect();
-                joined(&parts, &all).into()
-            }
-        };
+        let parties: Vec<_> = first.into_iter().chain(&others).collect();
+        let key = key_of(&parts, &parties).into();
         Layout {
             others: others.into(),
             members: Arc::new(Members::new(parts.iter().map(|part| part.threshold))),
@@ -199,6 +192,26 @@ impl Layout {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// The key of the lock of the same name in the mode for whose sake this one is refused, beside its own. (A plain lock is
+    /// no obstacle to a reader that waits: it is an error at once.) Locks of several names have none that is looked for.
+    pub(crate) fn rival_key(&self) -> Option<String> {
+        let [only] = &*self.parts else {
+            return None;
+        };
+        let mode = match only.mode {
+            Mode::Plain => Mode::Fair,
+            Mode::Fair => Mode::Plain,
+            Mode::Read => Mode::Write,
+            Mode::Write => Mode::Read,
+        };
+        let rival = Part {
+            mode,
+            ..only.clone()
+        };
+        let parties: Vec<_> = self.parties().collect();
+        Some(key_of(&[rival], &parties))
     }
 
     /// Whether a client of one of its members was closed.
@@ -272,6 +285,16 @@ impl Layout {
     /// The keys, as they appear in errors.
     pub(crate) fn title(&self) -> String {
         self.to_string()
+    }
+}
+
+/// What tells locks of one client from each other.
+fn key_of(parts: &[Part], parties: &[&Arc<Party>]) -> String {
+    match (parts, parties) {
+        ([only], [_]) if only.mode == Mode::Plain => only.name.to_string(),
+        (_, [_]) => joined(parts, &[]),
+        // The first, too: of A's lock it is A's client, of B's lock B's, and the others are the same.
+        _ => joined(parts, parties),
     }
 }
 

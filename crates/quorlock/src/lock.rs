@@ -130,7 +130,7 @@ impl Lock {
     /// Poll it or drop it. Of several waiters of the process for the same lock and lease one asks the nodes on behalf of
     /// all; if its future is woken and not polled, the next one goes on after 100 to 200 ms with what is in flight, and it
     /// begins at the end of the queue when it is polled again. What such a future was granted alone is given back when the
-    /// same client is refused the lock, by another lease or a try. To other clients, and to locks of several names with this
+    /// same client is refused the lock, for another lease or mode or by a try. To other clients, and to locks of several names with this
     /// one among them, it is held until the future is polled or dropped, the client is closed, or the lease ends.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         match &self.owner {

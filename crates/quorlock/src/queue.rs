@@ -13,9 +13,20 @@ use crate::keeper::Keeper;
 use crate::mutex::Mutex;
 use crate::waiters::{LeaderDue, Led, Relief, Waiters};
 
-/// What waiters must have in common to share a leader: the lock, the lease, and whether it is watched. The number is 0,
-/// or different for each waiter that talks to the nodes itself.
-pub(crate) type Key = (Arc<str>, Lease, bool, u64);
+/// What waiters must have in common to share a leader: the lock, the lease, whether it is watched, and that they share.
+pub(crate) type Key = (Arc<str>, Lease, bool, Sharing);
+
+/// Who has one leader.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Sharing {
+    /// All who want the same.
+    All,
+    /// One reader, which asks by itself as readers need no turn. None waits behind it, and what it was granted can be taken
+    /// from it when it is not polled.
+    Entering(u64),
+    /// One waiter that has a place of its own with the nodes.
+    Alone(u64),
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Queues(Mutex<BTreeMap<Key, Arc<Queue>>>);
@@ -43,7 +54,7 @@ struct State {
     /// Whether the leader was woken and has not had its turn since.
     is_leader_due: bool,
     is_watched: bool,
-    /// Whether another lease, or a try, of this client was refused the lock.
+    /// Whether another lease or mode, or a try, of this client was refused the lock.
     is_in_the_way: bool,
 }
 
@@ -410,7 +421,7 @@ impl Waiters for Queues {
         }
     }
 
-    fn in_the_way(&self, layout: &Arc<str>) {
+    fn in_the_way(&self, layout: &str) {
         let Ok(shortest) = Lease::new(Lease::SHORTEST) else {
             return;
         };
@@ -419,10 +430,10 @@ impl Waiters for Queues {
             if queues.is_empty() {
                 return;
             }
-            let all = queues.range((layout.clone(), shortest, false, 0)..);
-            let same = all.take_while(|((key, ..), _)| key == layout);
-            // Of those that talk to the nodes themselves one waits for the next, whose turn the nodes decide.
-            let shared = same.filter(|((.., alone), _)| *alone == 0);
+            let all = queues.range((layout.into(), shortest, false, Sharing::All)..);
+            let same = all.take_while(|((key, ..), _)| **key == *layout);
+            // Of those with places of their own one waits for the next, whose turn the nodes decide.
+            let shared = same.filter(|((.., sharing), _)| !matches!(sharing, Sharing::Alone(_)));
             shared.map(|(_, queue)| queue.clone()).collect()
         };
         for queue in queues {

@@ -1,7 +1,6 @@
 //! What waiters of the process are to the parts of a client that stand below their queues.
 
 use std::fmt;
-use std::sync::Arc;
 
 /// All who wait for locks of one client.
 pub(crate) trait Waiters: fmt::Debug + Send + Sync {
@@ -9,9 +8,10 @@ pub(crate) trait Waiters: fmt::Debug + Send + Sync {
     /// a future that is never polled again would keep what its nodes have granted.
     fn close(&self);
 
-    /// The lock of this key was refused to another acquisition of the client: perhaps for the sake of a leader with
-    /// another lease that was granted it and is not polled. From now on those are to come when they are woken.
-    fn in_the_way(&self, layout: &Arc<str>);
+    /// The lock of this key was refused to another acquisition of the client, or one of the same name in a mode that
+    /// excludes it: perhaps for the sake of a leader that was granted it and is not polled. From now on those are to
+    /// come when they are woken.
+    fn in_the_way(&self, layout: &str);
 }
 
 /// Waiters for one lock, of whom the first, the leader, talks to the nodes on behalf of all.

@@ -328,3 +328,34 @@ async fn an_owners_future_that_is_not_polled_stops_no_other_of_that_owner() {
         }
     }
 }
+
+/// A reader does not wait for a writer of its own client that was granted the lock and is not polled, nor a writer for
+/// such a reader, nor a fair waiter for a plain one.
+#[tokio::test(start_paused = true)]
+async fn a_future_that_is_not_polled_keeps_nothing_from_another_mode() {
+    for many in [1, 3] {
+        let locks = client(&nodes(many));
+        let pairs = [
+            (locks.write("a"), locks.read("a")),
+            (locks.read("a"), locks.write("a")),
+            (locks.read("a").lease(secs(7)), locks.write("a")),
+        ];
+        for (idle, live) in pairs {
+            let mut idle = begun(&idle);
+            settle().await;
+            let guard = at_once(in_a_task(&live)).await.unwrap().unwrap();
+            assert!(poll_once(&mut idle).is_pending());
+            settle().await;
+            assert!(poll_once(&mut idle).is_pending());
+            guard.release().await.unwrap();
+            let back = at_once(tokio::spawn(idle)).await.unwrap().unwrap();
+            back.release().await.unwrap();
+        }
+    }
+    let locks = client(&nodes(1));
+    let _idle = begun(&locks.lock("a"));
+    settle().await;
+    // The release of a plain lock wakes no fair waiter: that one looks again after a while.
+    let fair = locks.fair("a").wait(secs(6)).acquire().await;
+    assert!(fair.unwrap().is_held());
+}
