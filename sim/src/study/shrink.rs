@@ -4,12 +4,15 @@
 //! smaller and rounder numbers. Each candidate is run, and counts only if it breaks the same property in the same
 //! roles. That goes on until nothing helps any more, or the runs are used up.
 
+mod amounts;
 mod numbers;
 mod structure;
 
 use std::rc::Rc;
 
 use serde::Serialize;
+
+use amounts::Bounds;
 
 use crate::checker::{Property, Violation};
 use crate::plan::Plan;
@@ -308,9 +311,13 @@ impl Search<'_> {
             candidate(&mut plan);
             self.attempt_no_longer(plan);
         }
-        let is_liveness = self.identity.property.is_liveness();
+        let bounds = if self.identity.property.is_liveness() {
+            Bounds::Stay
+        } else {
+            Bounds::Shrink
+        };
         let mut place = 0;
-        while let Some(candidates) = numbers::rounder(&self.best.plan, place, is_liveness) {
+        while let Some(candidates) = numbers::rounder(&self.best.plan, place, bounds) {
             let helped = candidates
                 .into_iter()
                 .any(|plan| self.attempt_no_longer(plan));

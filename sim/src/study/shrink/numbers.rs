@@ -1,90 +1,43 @@
 //! Plans that are like another, with one number that is smaller or rounder.
 
-use serde_json::Value;
-
+use super::amounts::{Amount, Bounds, amounts};
 use crate::plan::Plan;
-use crate::plan::time::{Span, Step};
-
-/// Numbers that are places in lists, choices, or counted by other means.
-const NOT_AMOUNTS: [&str; 9] = [
-    "seed", "client", "clients", "node", "nodes", "count", "name", "names", "replica",
-];
 
 /// Nothing is made shorter than a millisecond, unless it vanishes: that makes no story easier to read.
 const SHORTEST: u64 = 1_000_000;
 
-/// Plans in which the `place`-th number is rounder, the roundest first; `None` when there are no more numbers.
-pub(super) fn rounder(plan: &Plan, place: usize, is_liveness: bool) -> Option<Vec<Plan>> {
-    let whole = serde_json::to_value(plan).ok()?;
-    let mut paths = Vec::new();
-    collect(&whole, &mut String::new(), &mut paths);
-    // When a failure is one to make progress, the bound of progress is what makes it one.
-    paths.retain(|path| {
-        let is_bound = path == "/progress_within" || path == "/healed_at";
-        !is_bound || !is_liveness
-    });
-    let path = paths.get(place)?;
-    let simpler = whole.pointer(path).map_or_else(Vec::new, simpler);
+/// Plans in which the `place`-th amount is rounder, the roundest first; `None` when there are no more amounts.
+pub(super) fn rounder(plan: &Plan, place: usize, bounds: Bounds) -> Option<Vec<Plan>> {
+    let simpler = nth(&mut plan.clone(), place, bounds).map(|amount| simpler(&amount))?;
     let plans = simpler.into_iter().filter_map(|number| {
-        let mut changed = whole.clone();
-        *changed.pointer_mut(path)? = number;
-        serde_json::from_value(changed).ok()
+        let mut changed = plan.clone();
+        nth(&mut changed, place, bounds)?.set(number);
+        Some(changed)
     });
     Some(plans.collect())
 }
 
-fn collect(value: &Value, path: &mut String, paths: &mut Vec<String>) {
-    let children: Vec<(String, &Value)> = match value {
-        Value::Object(fields) => fields.iter().map(|(k, v)| (k.clone(), v)).collect(),
-        Value::Array(list) => list
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (i.to_string(), v))
-            .collect(),
-        _ if !simpler(value).is_empty() => {
-            paths.push(path.clone());
-            return;
-        }
-        _ => return,
-    };
-    for (key, child) in children {
-        // The servers and the faults are under names that are amounts elsewhere.
-        let is_amount = !NOT_AMOUNTS.contains(&key.as_str()) || child.is_object();
-        if is_amount {
-            let length = path.len();
-            path.push('/');
-            path.push_str(&key);
-            collect(child, path, paths);
-            path.truncate(length);
-        }
-    }
+/// Of the amounts that can be simpler, the one at this place.
+fn nth(plan: &mut Plan, place: usize, bounds: Bounds) -> Option<Amount<'_>> {
+    let all = amounts(plan, bounds).into_iter();
+    all.filter(|amount| !simpler(amount).is_empty()).nth(place)
 }
 
-/// Simpler values of the same kind, the simplest first.
-fn simpler(value: &Value) -> Vec<Value> {
-    if let Some(number) = value.as_i64() {
-        let rounder = rounder_than(number.unsigned_abs());
-        let signed = rounder.into_iter().map(|size| with_sign(size, number));
-        return signed.map(Value::from).collect();
-    }
-    let Some(text) = value.as_str() else {
-        return Vec::new();
+/// Simpler numbers for an amount, the simplest first.
+fn simpler(amount: &Amount<'_>) -> Vec<i64> {
+    let number = amount.number();
+    let mut rounder = rounder_than(number.unsigned_abs());
+    // A step forwards is told as a length; one backwards may be as short as it is.
+    let is_length = match amount {
+        Amount::Span(_) => true,
+        Amount::Step(_) => 0 < number,
+        Amount::Small(_) | Amount::Large(_) | Amount::Rate(_) => false,
     };
-    if let Ok(span) = text.parse::<Span>() {
-        let is_readable = |n: &u64| *n == 0 || SHORTEST <= *n;
-        let rounder = rounder_than(span.as_nanos()).into_iter();
-        return rounder
-            .filter(is_readable)
-            .map(|n| Span::nanos(n).to_string().into())
-            .collect();
+    if is_length {
+        rounder.retain(|n| *n == 0 || SHORTEST <= *n);
     }
-    if let Ok(step) = text.parse::<Step>() {
-        let nanos = step.as_nanos();
-        let rounder = rounder_than(nanos.unsigned_abs()).into_iter();
-        let steps = rounder.map(|n| Step::nanos(with_sign(n, nanos)));
-        return steps.map(|step| step.to_string().into()).collect();
-    }
-    Vec::new()
+    let signed = rounder.into_iter().map(|size| with_sign(size, number));
+    signed.collect()
 }
 
 fn with_sign(size: u64, like: i64) -> i64 {
@@ -138,7 +91,7 @@ mod tests {
         let plan = Plan::default();
         let mut place = 0;
         let mut changed = Vec::new();
-        while let Some(plans) = rounder(&plan, place, false) {
+        while let Some(plans) = rounder(&plan, place, Bounds::Shrink) {
             assert!(!plans.is_empty());
             changed.extend(plans);
             place += 1;

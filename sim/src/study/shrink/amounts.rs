@@ -1,0 +1,213 @@
+//! The amounts of a plan: its lengths, steps, rates and numbers, which may be smaller or rounder in another plan that
+//! is like it.
+//!
+//! What is a place in a list, or a choice, is no amount; nor is how many clients, nodes and names there are, which
+//! shrinks by itself.
+
+use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault};
+use crate::plan::time::{Span, Step};
+use crate::plan::{MinReplicas, Network, Nodes, Plan, Remedies, Wait, Workload};
+
+/// One amount, where it stands in its plan.
+#[derive(Debug)]
+pub(super) enum Amount<'a> {
+    Span(&'a mut Span),
+    Step(&'a mut Step),
+    Small(&'a mut u16),
+    Large(&'a mut u32),
+    Rate(&'a mut i32),
+}
+
+impl Amount<'_> {
+    /// Its number; of times in nanoseconds.
+    pub(super) fn number(&self) -> i64 {
+        match self {
+            Amount::Span(span) => i64::try_from(span.as_nanos()).unwrap_or(i64::MAX),
+            Amount::Step(step) => step.as_nanos(),
+            Amount::Small(number) => i64::from(**number),
+            Amount::Large(number) => i64::from(**number),
+            Amount::Rate(rate) => i64::from(**rate),
+        }
+    }
+
+    /// Replaces it. A number that cannot stand there leaves it as it is.
+    pub(super) fn set(self, number: i64) {
+        match self {
+            Amount::Span(span) => replace(span, u64::try_from(number).map(Span::nanos)),
+            Amount::Step(step) => *step = Step::nanos(number),
+            Amount::Small(small) => replace(small, number.try_into()),
+            Amount::Large(large) => replace(large, number.try_into()),
+            Amount::Rate(rate) => replace(rate, number.try_into()),
+        }
+    }
+}
+
+fn replace<T, E>(place: &mut T, with: Result<T, E>) {
+    if let Ok(with) = with {
+        *place = with;
+    }
+}
+
+/// Bounds of a plan's progress.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Bounds {
+    /// They are amounts like others.
+    Shrink,
+    /// They stay: of a failure to make progress they are what makes it one.
+    Stay,
+}
+
+/// Every amount of a plan. Which failure a search ends at depends on their order: alphabetical, as the fields are
+/// called in files.
+pub(super) fn amounts(plan: &mut Plan, bounds: Bounds) -> Vec<Amount<'_>> {
+    let Plan {
+        duration,
+        faults,
+        healed_at,
+        network,
+        nodes,
+        progress_within,
+        remedies,
+        workload,
+        seed: _,
+        lane: _,
+        lock: _,
+        variant: _,
+        clients: _,
+        not_demanded: _,
+    } = plan;
+    let mut all = vec![Amount::Span(duration)];
+    all.extend(faults.iter_mut().flat_map(of_fault));
+    if bounds == Bounds::Shrink {
+        all.extend(healed_at.as_mut().map(Amount::Span));
+    }
+    all.extend(of_network(network));
+    all.extend(of_nodes(nodes));
+    if bounds == Bounds::Shrink {
+        all.extend(progress_within.as_mut().map(Amount::Span));
+    }
+    let Remedies {
+        margin,
+        trust: _,
+        restarts: _,
+    } = remedies;
+    all.extend(margin.as_mut().map(Amount::Span));
+    all.extend(of_workload(workload));
+    all
+}
+
+fn of_network(network: &mut Network) -> [Amount<'_>; 4] {
+    let Network {
+        call_timeout,
+        connect_timeout,
+        least,
+        most,
+    } = network;
+    [call_timeout, connect_timeout, least, most].map(Amount::Span)
+}
+
+fn of_nodes(nodes: &mut Nodes) -> Vec<Amount<'_>> {
+    let Nodes {
+        min_replicas,
+        replicas,
+        replication_lag,
+        wait,
+        count: _,
+        persistence: _,
+    } = nodes;
+    let mut all = Vec::new();
+    if let Some(MinReplicas { max_lag, count: _ }) = min_replicas {
+        all.push(Amount::Span(max_lag));
+    }
+    all.extend([Amount::Small(replicas), Amount::Span(replication_lag)]);
+    if let Some(Wait { replicas, within }) = wait {
+        all.extend([Amount::Small(replicas), Amount::Span(within)]);
+    }
+    all
+}
+
+fn of_workload(workload: &mut Workload) -> [Amount<'_>; 8] {
+    let Workload {
+        backoff_cap,
+        hold_least,
+        hold_most,
+        lease,
+        looks,
+        poll_cap,
+        think_least,
+        think_most,
+        kind: _,
+        names: _,
+        watchdog: _,
+    } = workload;
+    [
+        Amount::Span(backoff_cap),
+        Amount::Span(hold_least),
+        Amount::Span(hold_most),
+        Amount::Span(lease),
+        Amount::Small(looks),
+        Amount::Span(poll_cap),
+        Amount::Span(think_least),
+        Amount::Span(think_most),
+    ]
+}
+
+fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
+    let Fault { at, lasts, what } = fault;
+    let mut all = vec![Amount::Span(at)];
+    let lasts = Amount::Span(lasts);
+    match what {
+        FaultKind::Link { fault, .. } => {
+            all.push(lasts);
+            all.extend(of_link_fault(fault));
+        }
+        FaultKind::Client { fault, .. } => {
+            all.push(lasts);
+            all.extend(of_client_fault(fault));
+        }
+        FaultKind::Node { fault, .. } => match fault {
+            NodeFault::Rate { rate_ppm } => all.extend([lasts, Amount::Rate(rate_ppm)]),
+            NodeFault::Step { by } => all.extend([Amount::Step(by), lasts]),
+            NodeFault::SlowReplication { by, replica: _ } => {
+                all.extend([Amount::Span(by), lasts]);
+            }
+            // Its length is called `rejoin_after` in files.
+            NodeFault::Failover {
+                left_behind,
+                replica: _,
+            } => {
+                all.extend(left_behind.iter_mut().map(Amount::Small));
+                all.push(lasts);
+            }
+            NodeFault::Pause
+            | NodeFault::Crash
+            | NodeFault::Flush
+            | NodeFault::Evict { name: _ }
+            | NodeFault::Error { error: _ }
+            | NodeFault::ForgetScripts => all.push(lasts),
+        },
+        FaultKind::Backup { nodes: _ } => all.push(lasts),
+    }
+    all
+}
+
+fn of_link_fault(fault: &mut LinkFault) -> Vec<Amount<'_>> {
+    match fault {
+        LinkFault::Loss { of_million } => vec![Amount::Large(of_million)],
+        LinkFault::Delay { least, most } => vec![Amount::Span(least), Amount::Span(most)],
+        LinkFault::Duplicate { of_million, most } => {
+            vec![Amount::Span(most), Amount::Large(of_million)]
+        }
+        LinkFault::Reorder { most } => vec![Amount::Span(most)],
+        LinkFault::Cut | LinkFault::HoldBack | LinkFault::Reset { in_flight: _ } => Vec::new(),
+    }
+}
+
+fn of_client_fault(fault: &mut ClientFault) -> Option<Amount<'_>> {
+    match fault {
+        ClientFault::PauseInside { nth } | ClientFault::Cancel { nth } => Some(Amount::Large(nth)),
+        ClientFault::Rate { rate_ppm } => Some(Amount::Rate(rate_ppm)),
+        ClientFault::Step { by } => Some(Amount::Step(by)),
+        ClientFault::Pause | ClientFault::Crash | ClientFault::Suspend { clock: _ } => None,
+    }
+}
