@@ -16,14 +16,14 @@ pub(crate) const RATES_PPM: std::ops::RangeInclusive<i32> = -999_999..=10_000_00
 
 /// One thing that goes wrong, at a true time since the beginning of the run.
 ///
-/// In files all of its fields stand side by side, beside the name of its [`Kind`].
+/// In files its fields stand side by side with the name of its [`Kind`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "FaultText", into = "FaultText")]
 pub struct Fault {
     /// When it begins.
     pub at: Span,
-    /// How long it lasts, or how long a process is away. Zero for what happens once, and for what stays: that is not
-    /// written to files.
+    /// How long it lasts: for a crash until the process is started again, for a failover until the old primary rejoins.
+    /// Zero for what happens once and for what stays, and then not written to files.
     pub lasts: Span,
     /// What goes wrong, and where.
     pub what: FaultKind,
@@ -38,7 +38,8 @@ pub enum FaultKind {
         clients: Vec<u16>,
         /// Nodes at the other end of the links.
         nodes: Vec<u16>,
-        /// Messages that it is about. Requests alone are doubled, and a reset is always one of both.
+        /// Direction of the messages that it concerns. A duplicate is always one of requests, and a reset ends both
+        /// directions.
         direction: Direction,
         /// What is wrong with the links.
         fault: LinkFault,
@@ -87,7 +88,7 @@ pub enum LinkFault {
     },
     /// Messages sent meanwhile arrive when it is over.
     HoldBack,
-    /// Some requests arrive a second time, somewhat later. (A reply that arrives twice is none.)
+    /// Some requests arrive a second time, somewhat later; replies do not.
     Duplicate {
         /// How many of a million.
         of_million: u32,
@@ -251,7 +252,7 @@ impl From<ServerError> for redis_sim::Condition {
 }
 
 impl Fault {
-    /// What happens to one node, once or for good.
+    /// A fault of one node that happens once, or stays. [`Fault::lasting`] gives it a length.
     #[must_use]
     pub fn of_node(at: Span, node: u16, fault: NodeFault) -> Self {
         Fault {
@@ -261,7 +262,7 @@ impl Fault {
         }
     }
 
-    /// What happens to one client, once or for good.
+    /// A fault of one client that happens once, or stays. [`Fault::lasting`] gives it a length.
     #[must_use]
     pub fn of_client(at: Span, client: u16, fault: ClientFault) -> Self {
         Fault {
@@ -271,7 +272,7 @@ impl Fault {
         }
     }
 
-    /// The same for this long.
+    /// The same fault with this length.
     #[must_use]
     pub fn lasting(self, lasts: Span) -> Self {
         Fault { lasts, ..self }

@@ -93,10 +93,11 @@ impl Words<'_> {
             Some(Kind::PauseNode) => {
                 Fault::of_node(at, node, NodeFault::Pause).lasting(self.lasts()?)
             }
-            Some(Kind::CrashNode) => Fault::of_node(at, node, NodeFault::Crash).lasting(
+            Some(Kind::CrashNode) => {
                 // Without an end it is back at once.
-                self.to.map_or(Span::ZERO, |to| to.minus(at)),
-            ),
+                let away = self.to.map_or(Span::ZERO, |to| to.minus(at));
+                Fault::of_node(at, node, NodeFault::Crash).lasting(away)
+            }
             Some(Kind::Reset) => Fault {
                 at: self.once()?,
                 lasts: Span::ZERO,

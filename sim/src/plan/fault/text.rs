@@ -60,14 +60,14 @@ fields! {
 /// Takes a field that a fault of this kind must have.
 macro_rules! need {
     ($text:ident.$field:ident) => {
-        $text.$field.take().ok_or_else(|| {
-            let (kind, field) = ($text.kind.name(), stringify!($field));
-            format!("a fault of kind `{kind}` needs the field `{field}`")
-        })?
+        $text
+            .$field
+            .take()
+            .ok_or_else(|| $text.needs(stringify!($field)))?
     };
 }
 
-/// How long a fault lasts is said in these words.
+/// The field that says how long a fault lasts.
 enum Length {
     /// It happens once, or stays.
     None,
@@ -110,15 +110,22 @@ impl TryFrom<FaultText> for Fault {
         let what = text.what()?;
         match text.said() {
             None => Ok(Fault { at, lasts, what }),
-            Some(field) => {
-                let kind = text.kind.name();
-                Err(format!("a fault of kind `{kind}` has no field `{field}`"))
-            }
+            Some(field) => Err(text.lacks(field)),
         }
     }
 }
 
 impl FaultText {
+    fn needs(&self, field: &str) -> String {
+        let kind = self.kind.name();
+        format!("a fault of kind `{kind}` needs the field `{field}`")
+    }
+
+    fn lacks(&self, field: &str) -> String {
+        let kind = self.kind.name();
+        format!("a fault of kind `{kind}` has no field `{field}`")
+    }
+
     fn what(&mut self) -> Result<FaultKind, String> {
         let text = self;
         Ok(match text.kind {
@@ -178,7 +185,16 @@ impl FaultText {
             Kind::Backup => FaultKind::Backup {
                 nodes: need!(text.nodes),
             },
-            _ => FaultKind::Node {
+            Kind::PauseNode
+            | Kind::CrashNode
+            | Kind::Flush
+            | Kind::Evict
+            | Kind::ServerError
+            | Kind::ForgetScripts
+            | Kind::NodeRate
+            | Kind::NodeStep
+            | Kind::SlowReplication
+            | Kind::Failover => FaultKind::Node {
                 node: need!(text.node),
                 fault: text.node_fault()?,
             },
@@ -188,6 +204,7 @@ impl FaultText {
     fn node_fault(&mut self) -> Result<NodeFault, String> {
         let text = self;
         Ok(match text.kind {
+            Kind::PauseNode => NodeFault::Pause,
             Kind::CrashNode => NodeFault::Crash,
             Kind::Flush => NodeFault::Flush,
             Kind::Evict => NodeFault::Evict {
@@ -208,16 +225,10 @@ impl FaultText {
                 replica: text.replica.take().flatten(),
             },
             Kind::Failover => NodeFault::Failover {
-                replica: {
-                    let mut replica = text.replica.take().flatten();
-                    let kind = text.kind.name();
-                    replica.take().ok_or_else(|| {
-                        format!("a fault of kind `{kind}` needs the field `replica`")
-                    })?
-                },
+                replica: need!(text.replica).ok_or_else(|| text.needs("replica"))?,
                 left_behind: text.left_behind.take().unwrap_or_default(),
             },
-            _ => NodeFault::Pause,
+            kind => return Err(format!("`{}` is no fault of a node", kind.name())),
         })
     }
 
@@ -330,5 +341,112 @@ impl FaultText {
                 self.left_behind = Some(left_behind);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Fault, String> {
+        toml::from_str(text).map_err(|error: toml::de::Error| error.message().to_owned())
+    }
+
+    /// One fault of every kind, with every field that its kind has.
+    const COMPLETE: [&str; 25] = [
+        "kind = 'cut'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
+        "kind = 'loss'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-node'\nof_million = 3",
+        "kind = 'delay'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-client'\nleast = '3ms'\nmost = '4ms'",
+        "kind = 'hold-back'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
+        "kind = 'duplicate'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\nof_million = 3\nmost = '4ms'",
+        "kind = 'reorder'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'\nmost = '4ms'",
+        "kind = 'reset'\nat = '1s'\nclients = [0]\nnodes = [1]\nin_flight = 'executed'",
+        "kind = 'pause-client'\nat = '1s'\nlasts = '2s'\nclient = 0",
+        "kind = 'pause-inside'\nat = '1s'\nlasts = '2s'\nclient = 0\nnth = 7",
+        "kind = 'crash-client'\nat = '1s'\nclient = 0\nrestart_after = '2s'",
+        "kind = 'suspend-client'\nat = '1s'\nlasts = '2s'\nclient = 0\nclock = 'stops'",
+        "kind = 'cancel'\nat = '1s'\nclient = 0\nnth = 7",
+        "kind = 'client-rate'\nat = '1s'\nclient = 0\nrate_ppm = -5",
+        "kind = 'client-step'\nat = '1s'\nclient = 0\nby = '-3s'",
+        "kind = 'pause-node'\nat = '1s'\nlasts = '2s'\nnode = 1",
+        "kind = 'crash-node'\nat = '1s'\nnode = 1\nrestart_after = '2s'",
+        "kind = 'flush'\nat = '1s'\nnode = 1",
+        "kind = 'evict'\nat = '1s'\nnode = 1\nname = 2",
+        "kind = 'server-error'\nat = '1s'\nlasts = '2s'\nnode = 1\nerror = 'busy'",
+        "kind = 'forget-scripts'\nat = '1s'\nnode = 1",
+        "kind = 'node-rate'\nat = '1s'\nnode = 1\nrate_ppm = 5",
+        "kind = 'node-step'\nat = '1s'\nnode = 1\nby = '3s'",
+        "kind = 'slow-replication'\nat = '1s'\nlasts = '2s'\nnode = 1\nby = '3s'\nreplica = 0",
+        "kind = 'failover'\nat = '1s'\nnode = 1\nreplica = 0\nleft_behind = [2]\nrejoin_after = '2s'",
+        "kind = 'backup'\nat = '1s'\nnodes = [1, 2]",
+    ];
+
+    fn name_of(line: &str) -> &str {
+        line.split(' ').next().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_fault_of_every_kind_is_written_as_it_was_read() {
+        for (text, kind) in COMPLETE.into_iter().zip(Kind::ALL) {
+            let fault = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(fault.kind(), kind);
+            let written = toml::to_string(&fault).unwrap();
+            assert_eq!(written.trim_end().replace('"', "'"), text);
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_missing_is_named() {
+        let optional = ["direction", "in_flight", "left_behind"];
+        for (text, kind) in COMPLETE.into_iter().zip(Kind::ALL) {
+            let lines: Vec<&str> = text.lines().collect();
+            for missing in lines.iter().skip(1) {
+                let rest: Vec<&str> = lines.iter().copied().filter(|l| l != missing).collect();
+                let (field, kind_name) = (name_of(missing), kind.name());
+                let is_optional = optional.contains(&field)
+                    || (kind == Kind::SlowReplication && field == "replica");
+                let told = read(&rest.join("\n"));
+                if is_optional {
+                    assert!(told.is_ok(), "{kind_name} without {field}: {told:?}");
+                } else {
+                    let expected =
+                        format!("a fault of kind `{kind_name}` needs the field `{field}`");
+                    assert_eq!(told, Err(expected));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_that_the_kind_does_not_have_is_refused_by_name() {
+        let mut refused = 0;
+        for (text, kind) in COMPLETE.into_iter().zip(Kind::ALL) {
+            let own: Vec<&str> = text.lines().map(name_of).collect();
+            for foreign in COMPLETE.iter().flat_map(|text| text.lines()) {
+                let field = name_of(foreign);
+                if own.contains(&field) {
+                    continue;
+                }
+                let kind_name = kind.name();
+                let expected = format!("a fault of kind `{kind_name}` has no field `{field}`");
+                assert_eq!(read(&format!("{text}\n{foreign}")), Err(expected));
+                refused += 1;
+            }
+        }
+        assert!(1_000 < refused, "{refused}");
+    }
+
+    #[test]
+    fn a_field_of_no_kind_and_a_kind_that_there_is_not_are_refused() {
+        let told = |text: &str| read(text).unwrap_err();
+        let field = told("kind = 'flush'\nat = '1s'\nnode = 1\ncolour = 3");
+        assert!(field.starts_with("unknown field `colour`"), "{field}");
+        let kind = told("kind = 'flood'\nat = '1s'\nnode = 1");
+        assert!(kind.starts_with("unknown variant `flood`"), "{kind}");
+        let by = told("kind = 'node-step'\nat = '1s'\nnode = 1\nby = 'much'");
+        assert_eq!(
+            by,
+            "by: \"much\" is no span of time: write for example 40us, 250ms or 1.5s"
+        );
     }
 }

@@ -147,7 +147,7 @@ impl NodeFault {
     }
 }
 
-/// `between clients 0, 1 and node 2`; without a number it is whoever there is.
+/// `between clients 0, 1 and node 2`; where no number is given, all of them: `between clients and nodes`.
 struct Between<'a>(&'a [u16], &'a [u16], Direction);
 
 impl fmt::Display for Between<'_> {
