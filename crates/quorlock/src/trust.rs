@@ -12,7 +12,7 @@ use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
 use quorlock_core::time::{Time, millis_of};
 use quorlock_core::transport::{
-    Call, Execution, Listener, Subscription, Transport, TransportError,
+    Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
 };
 use quorlock_core::trust::{Counts, Trust, Why};
 
@@ -430,6 +430,20 @@ pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
     }
 }
 
+/// Whether a server says this that goes on with the claims that it has. One that is loading, has become a replica or
+/// wants a login may be another, or have forgotten some.
+fn is_said_by_the_same(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::OutOfMemory
+            | Cause::Busy
+            | Cause::NoPermission
+            | Cause::LongestLease
+            | Cause::Misconfigured
+            | Cause::NoReplicas
+    )
+}
+
 /// Remembers what a refusal shows, and says when the claim in the way can be replaced if that is before it expires.
 fn observe(
     observed: &mut Observations,
@@ -445,9 +459,14 @@ fn observe(
             _ => None,
         },
         Ok(_) => None,
-        Err(_) => {
-            // The next answer may be that of another server.
-            observed.clear();
+        Err(error) => {
+            match error.cause {
+                // Of this name alone.
+                Cause::WrongType => observed.forget(name),
+                cause if is_said_by_the_same(cause) => {}
+                // The next answer may be that of another server.
+                _ => observed.clear(),
+            }
             return answer;
         }
     };

@@ -78,6 +78,24 @@ async fn whoever_looked_before_replaces_the_claim_with_the_first_try_after_the_l
     assert!(other.try_acquire().await.unwrap().is_some());
 }
 
+/// What a node refuses about one name, or for a while, says nothing against what it has shown of others.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_another_name_does_not_put_off_a_take_over() {
+    let nodes = nodes(3);
+    for node in &nodes {
+        node.put(&Name::new("b").unwrap(), Held::NotALock, None);
+    }
+    let dead = client(&nodes, Locks::builder());
+    let dead = dead.lock("a").lease(LEASE).acquire().await.unwrap();
+    dead.leak();
+    let other = client(&nodes, Locks::builder());
+    assert!(other.lock("a").try_acquire().await.unwrap().is_none());
+    sleep(LEASE / 2).await;
+    assert!(other.lock("b").try_acquire().await.is_err());
+    sleep(OVER - LEASE / 2).await;
+    assert!(other.lock("a").try_acquire().await.unwrap().is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_holder_that_renews_is_never_replaced() {
     let nodes = nodes(3);
