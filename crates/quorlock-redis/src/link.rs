@@ -139,9 +139,10 @@ impl Link {
         deadline: Instant,
         patience: Duration,
     ) -> Result<Answer, TransportError> {
-        let answer = self.multiplexer.send(cmd, deadline)?;
-        self.health.owes_an_answer(now, patience);
-        Ok(answer)
+        // The driver, on another thread, would hear the answer before it is noted as owed, which it then is for ever: the
+        // connection is probed and replaced for nothing.
+        let owes = || self.health.owes_an_answer(now, patience);
+        self.multiplexer.send(cmd, deadline, owes)
     }
 
     /// Whether this is the health of this connection.
@@ -215,9 +216,12 @@ impl Future for Carrier {
         }
         if let Some(probes) = &mut carrier.probes {
             // A reply has come, and the request behind it may be swallowed: nobody else would notice.
-            carrier
-                .health
-                .settle(|| carrier.multiplexer.is_owed().then(timer::now));
+            if carrier.health.asked() == 0 {
+                let health = &carrier.health;
+                carrier
+                    .multiplexer
+                    .look(|owed| health.settle(timer::now(), owed));
+            }
             probes.poll(cx, &carrier.health);
         }
         Poll::Pending
@@ -236,5 +240,52 @@ impl Drop for End {
         if let Some(registry) = &self.registry {
             registry.nudge();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::{Wake, Waker};
+
+    use super::*;
+
+    /// Stands for a driver on another thread, which sends a request and hears its answer as soon as it is woken.
+    struct Quick {
+        health: Arc<Health>,
+        owed_since: AtomicU64,
+    }
+
+    impl Wake for Quick {
+        fn wake(self: Arc<Self>) {
+            self.owed_since
+                .store(self.health.asked(), Ordering::Relaxed);
+        }
+    }
+
+    /// An answer that comes before it is noted as owed would be owed for ever, and the connection replaced.
+    #[tokio::test]
+    async fn a_request_is_owed_an_answer_before_it_can_leave() {
+        let (stream, _server) = tokio::io::duplex(64);
+        let multiplexer = Multiplexer::new();
+        let mut driver = Driver::new(Box::new(stream), Arc::clone(&multiplexer), None);
+        let health = Arc::new(Health::new(timer::now()));
+        let quick = Arc::new(Quick {
+            health: Arc::clone(&health),
+            owed_since: AtomicU64::new(0),
+        });
+        let waker = Waker::from(Arc::clone(&quick));
+        let waits = Pin::new(&mut driver).poll(&mut Context::from_waker(&waker));
+        assert!(waits.is_pending());
+        let link = Link {
+            multiplexer,
+            health,
+            driver: timer::spawn(pending::<()>()).abort_handle(),
+        };
+        let (now, patience) = (timer::now(), Duration::from_millis(100));
+        let answer = link.send(now, &redis::cmd("PING"), now + 20 * patience, patience);
+        drop(answer.expect("it is open"));
+        assert_ne!(quick.owed_since.load(Ordering::Relaxed), 0);
     }
 }

@@ -51,6 +51,14 @@ struct State {
     driver: Option<Waker>,
 }
 
+/// Whether the server owes a reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owed {
+    /// At least one.
+    Some,
+    Nothing,
+}
+
 #[derive(Debug)]
 struct Waiting {
     deadline: Instant,
@@ -79,7 +87,7 @@ impl Multiplexer {
         })))
     }
 
-    /// Sends a request, whose reply is waited for until the deadline.
+    /// Sends a request, whose reply is waited for until the deadline. `sent` is called before it can leave.
     ///
     /// # Errors
     /// A definite one, when the connection is closed or too many requests wait.
@@ -87,6 +95,7 @@ impl Multiplexer {
         self: &Arc<Self>,
         cmd: &Cmd,
         deadline: Instant,
+        sent: impl FnOnce(),
     ) -> Result<Answer, TransportError> {
         let mut state = self.lock();
         if let Some(error) = &state.closed {
@@ -106,6 +115,7 @@ impl Multiplexer {
         });
         state.earliest = Some(state.earliest.map_or(deadline, |at| at.min(deadline)));
         let driver = state.driver.take();
+        sent();
         drop(state);
         if let Some(driver) = driver {
             driver.wake();
@@ -116,10 +126,14 @@ impl Multiplexer {
         })
     }
 
-    /// Whether the server owes a reply.
-    pub(crate) fn is_owed(&self) -> bool {
+    /// Acts on whether the server owes a reply. Nothing is sent meanwhile.
+    pub(crate) fn look(&self, act: impl FnOnce(Owed)) {
         let state = self.lock();
-        state.replied < state.waiting.len()
+        act(if state.replied < state.waiting.len() {
+            Owed::Some
+        } else {
+            Owed::Nothing
+        });
     }
 
     /// Ends every request that waits, and refuses those to come.
@@ -315,7 +329,7 @@ mod tests {
 
     fn ask(multiplexer: &Arc<Multiplexer>, what: &str) -> Answer {
         let deadline = timer::now() + Duration::from_secs(2);
-        let answer = multiplexer.send(&redis::cmd(what), deadline);
+        let answer = multiplexer.send(&redis::cmd(what), deadline, || {});
         answer.expect("it is open")
     }
 
@@ -419,7 +433,7 @@ mod tests {
         // Whether or not the callers still wait for it.
         drop(answers.split_off(1_000));
         let deadline = timer::now() + Duration::from_secs(2);
-        let refused = multiplexer.send(&redis::cmd("PING"), deadline);
+        let refused = multiplexer.send(&redis::cmd("PING"), deadline, || {});
         assert_eq!(refused.unwrap_err().execution, Execution::Definite);
         timer::spawn(answer(server, MOST_WAITING + 1));
         for answer in answers {
@@ -467,7 +481,7 @@ mod tests {
             assert!(error.detail.contains(says), "{error}");
             let deadline = timer::now() + Duration::from_secs(1);
             multiplexer
-                .send(&redis::cmd("THREE"), deadline)
+                .send(&redis::cmd("THREE"), deadline, || {})
                 .unwrap_err();
         }
     }
@@ -496,7 +510,7 @@ mod tests {
         let patient = ask(&multiplexer, "ONE");
         tokio::task::yield_now().await;
         let soon = began + Duration::from_millis(100);
-        let hasty = multiplexer.send(&redis::cmd("TWO"), soon).unwrap();
+        let hasty = multiplexer.send(&redis::cmd("TWO"), soon, || {}).unwrap();
         hasty.await.unwrap_err();
         assert_eq!(timer::now(), soon);
         patient.await.unwrap_err();
@@ -520,7 +534,7 @@ mod tests {
                 }
             }
             let deadline = timer::now() + Duration::from_secs(1);
-            let refused = multiplexer.send(&redis::cmd("THREE"), deadline);
+            let refused = multiplexer.send(&redis::cmd("THREE"), deadline, || {});
             let refused = refused.unwrap_err();
             assert_eq!(refused.execution, Execution::Definite);
             // It had been made: its address was right.

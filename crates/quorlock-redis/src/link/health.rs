@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connect::ByteStream;
+use crate::multiplexer::Owed;
 use crate::timer::Instant;
 
 /// The patience of a connection that owes nothing.
@@ -65,14 +66,14 @@ impl Health {
         }
     }
 
-    /// Something may have been heard: `owed_now` says, with the time, whether something is owed all the same.
-    pub(crate) fn settle(&self, owed_now: impl FnOnce() -> Option<Instant>) {
+    /// Something may have been heard, and this is what is owed all the same.
+    pub(crate) fn settle(&self, now: Instant, owed: Owed) {
         if self.asked() != 0 {
             return;
         }
-        match owed_now() {
-            Some(now) => self.is_owed_since(now),
-            None => self.patience.store(ENDLESS, Ordering::Relaxed),
+        match owed {
+            Owed::Some => self.is_owed_since(now),
+            Owed::Nothing => self.patience.store(ENDLESS, Ordering::Relaxed),
         }
     }
 
@@ -203,10 +204,10 @@ mod tests {
         health.owes_an_answer(at(10), Duration::from_millis(100));
         assert_eq!(health.suspicious_at(), Some(at(100)));
         health.heard();
-        health.settle(|| Some(at(50)));
+        health.settle(at(50), Owed::Some);
         assert_eq!(health.suspicious_at(), Some(at(150)), "one reply of two");
         health.heard();
-        health.settle(|| None);
+        health.settle(at(60), Owed::Nothing);
         health.owes_an_answer(at(200), Duration::from_millis(500));
         assert_eq!(health.suspicious_at(), Some(at(700)));
         health.owes_an_answer(at(200), Duration::MAX);
