@@ -11,6 +11,7 @@ use crate::time::Time;
 
 /// When to try again, and when not any more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// The first random pause after a split vote or a failed round is at most this long.
     pub backoff: Duration,

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// Why a call brought no reply, and what that says about its execution.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct TransportError {
     /// Whether the node may have executed the request.
     pub execution: Execution,
@@ -14,28 +15,40 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// The request was not executed, and will not be.
+    /// What went wrong with a request of which this is known.
     #[must_use]
-    pub fn definite(cause: Cause, detail: impl Into<String>) -> Self {
+    pub fn new(execution: Execution, cause: Cause, detail: impl Into<String>) -> Self {
         TransportError {
-            execution: Execution::Definite,
+            execution,
             cause,
             detail: detail.into(),
         }
+    }
+
+    /// The request was not executed, and will not be.
+    #[must_use]
+    pub fn definite(cause: Cause, detail: impl Into<String>) -> Self {
+        TransportError::new(Execution::Definite, cause, detail)
     }
 
     /// The request may have been executed, or may yet be.
     #[must_use]
     pub fn indeterminate(cause: Cause, detail: impl Into<String>) -> Self {
-        TransportError {
-            execution: Execution::Indeterminate,
-            cause,
-            detail: detail.into(),
-        }
+        TransportError::new(Execution::Indeterminate, cause, detail)
+    }
+
+    /// The same with another answer to whether the request was executed.
+    #[must_use]
+    pub fn with_execution(self, execution: Execution) -> Self {
+        TransportError { execution, ..self }
     }
 }
 
 /// Whether a request that brought no reply was executed.
+///
+/// It does not grow: with the reply, which says "yes", these are the three answers that there are, and a transport that does not
+/// know says [`Execution::Indeterminate`]. What a round or a release does with each is decided where it is matched, and a third
+/// value would have to be decided there, too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Execution {
     /// It was not, and will not be.
@@ -46,6 +59,7 @@ pub enum Execution {
 
 /// What went wrong with a call, by name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Cause {
     /// No connection could be made.
     Unreachable,

@@ -163,6 +163,7 @@ impl Retention {
 
 /// One node's answer to a request that it executed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Reply {
     /// To [`Request::Acquire`].
     Acquire(AcquireReply),
@@ -182,6 +183,7 @@ pub enum Reply {
 
 /// The answer to [`Acquire`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum AcquireReply {
     /// The claim is recorded.
     Granted {
@@ -226,6 +228,7 @@ pub enum Ttl {
 
 /// The answer to one [`Claim`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum RenewReply {
     /// It is the owner's, and extended.
     AlreadyYours {
@@ -238,6 +241,7 @@ pub enum RenewReply {
 
 /// The answer to [`Release`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum ReleaseReply {
     /// The name is free, and a waiter was woken.
     Freed,
@@ -251,6 +255,7 @@ pub enum ReleaseReply {
 
 /// The answer to [`Inspect`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct InspectReply {
     /// What stands under the name.
     pub found: Found,
@@ -260,8 +265,21 @@ pub struct InspectReply {
     pub token: Option<Token>,
 }
 
+impl InspectReply {
+    /// What a node says about a name that it was asked about.
+    #[must_use]
+    pub fn new(found: Found, waiting: u64, token: Option<Token>) -> Self {
+        InspectReply {
+            found,
+            waiting,
+            token,
+        }
+    }
+}
+
 /// What stands under a name, for people to read.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Found {
     /// Nothing: the name is free.
     Nothing,
@@ -290,6 +308,7 @@ pub enum Found {
 
 /// The answer to [`ForceRelease`]. A key that is no lock at all is an error, and stays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum ForceReleaseReply {
     /// A claim was ended, or a place in the queue in front of all others, and a waiter was woken.
     Freed,
@@ -299,6 +318,7 @@ pub enum ForceReleaseReply {
 
 /// What a node publishes about a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Wake {
     /// The name is free: one waiter may try (payload `0`).
     Unlocked,

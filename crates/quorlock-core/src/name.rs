@@ -62,6 +62,7 @@ impl fmt::Debug for Name {
 
 /// Why a text cannot be the name of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum NameError {
     /// It has no characters.
     Empty,

@@ -10,6 +10,7 @@ use crate::time::Time;
 
 /// How a hold ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Lost {
     /// Its lease ran out: it was not renewed, or not for longer than the longest hold.
     Expired,

@@ -46,6 +46,7 @@ enum State {
 
 /// Why the votes of a node are not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Why {
     /// It has not answered yet.
     Unknown,

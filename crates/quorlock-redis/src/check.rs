@@ -127,6 +127,7 @@ fn lack_of_disk(version: &str, aof_enabled: Option<&str>) -> Option<&'static str
 
 /// What a server that will do says of itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Checked {
     /// Which process it is.
     pub run_id: Option<RunId>,
@@ -137,6 +138,7 @@ pub struct Checked {
 /// Whether a server keeps a backlog for replicas. One without draws its `master_replid` anew when the first replica
 /// attaches, and `redis-cli --rdb` attaches as one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Backlog {
     /// It does not say.
     #[default]

@@ -23,6 +23,7 @@ pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>
 
 /// Where a server listens.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Endpoint {
     /// On a TCP port.
     Tcp {

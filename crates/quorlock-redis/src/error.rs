@@ -26,14 +26,14 @@ fn reply(code: &str, detail: &str) -> TransportError {
         _ => None,
     };
     let (cause, execution) = judge(inner.unwrap_or(code), detail);
-    TransportError {
+    TransportError::new(
         execution,
         cause,
-        detail: match without_place(detail) {
+        match without_place(detail) {
             "" => code.to_owned(),
             words => format!("{code} {words}"),
         },
-    }
+    )
 }
 
 /// The place in the script is of no use to whoever reads the error.
@@ -94,29 +94,17 @@ fn judge(code: &str, detail: &str) -> (Cause, Execution) {
 
 /// The connection ended while a request was under way.
 pub(crate) fn closed(why: impl fmt::Display) -> TransportError {
-    TransportError {
-        execution: Execution::Indeterminate,
-        cause: Cause::Closed,
-        detail: format!("the connection ended: {why}"),
-    }
+    TransportError::indeterminate(Cause::Closed, format!("the connection ended: {why}"))
 }
 
 /// The connection had ended before the request was sent.
 pub(crate) fn closed_before(detail: &str) -> TransportError {
-    TransportError {
-        execution: Execution::Definite,
-        cause: Cause::Closed,
-        detail: format!("{detail}: nothing was sent"),
-    }
+    TransportError::definite(Cause::Closed, format!("{detail}: nothing was sent"))
 }
 
 /// What came cannot be a reply.
 pub(crate) fn no_reply(what: &str) -> TransportError {
-    TransportError {
-        execution: Execution::Indeterminate,
-        cause: Cause::Protocol,
-        detail: format!("not understood: {what}"),
-    }
+    TransportError::indeterminate(Cause::Protocol, format!("not understood: {what}"))
 }
 
 /// What came is no reply, or one that is refused.
@@ -131,66 +119,43 @@ pub(crate) fn refused_reply(why: NoReply) -> TransportError {
 /// The refusal of a password. What the server says may repeat it, and is not passed on.
 pub(crate) fn not_logged_in(refusal: &ServerError) -> TransportError {
     let (cause, _) = judge(refusal.code(), refusal.details().unwrap_or_default());
-    TransportError {
-        execution: Execution::Definite,
-        ..match cause {
-            Cause::Loading | Cause::Busy => server(refusal),
-            _ => TransportError {
-                execution: Execution::Definite,
-                cause: Cause::NoAuth,
-                detail: "the server refused the login".into(),
-            },
-        }
+    match cause {
+        Cause::Loading | Cause::Busy => server(refusal).with_execution(Execution::Definite),
+        _ => TransportError::definite(Cause::NoAuth, "the server refused the login"),
     }
 }
 
 /// The refusal of a `SELECT`.
 pub(crate) fn no_such_database(refusal: &ServerError) -> TransportError {
     let error = server(refusal);
-    TransportError {
-        execution: Execution::Definite,
-        cause: match error.cause {
-            Cause::Server => Cause::NoDatabase,
-            other => other,
-        },
-        ..error
-    }
+    let cause = match error.cause {
+        Cause::Server => Cause::NoDatabase,
+        other => other,
+    };
+    TransportError::definite(cause, error.detail)
 }
 
 /// No connection came about.
 pub(crate) fn unreachable(detail: impl Into<String>) -> TransportError {
-    TransportError {
-        execution: Execution::Definite,
-        cause: Cause::Unreachable,
-        detail: detail.into(),
-    }
+    TransportError::definite(Cause::Unreachable, detail.into())
 }
 
 /// The server did not finish the handshake.
 pub(crate) fn no_handshake() -> TransportError {
-    TransportError {
-        execution: Execution::Definite,
-        cause: Cause::TimedOut,
-        detail: "no connection within the connect time-out".into(),
-    }
+    TransportError::definite(Cause::TimedOut, "no connection within the connect time-out")
 }
 
 /// The time for the call was over before there was a connection.
 pub(crate) fn not_sent() -> TransportError {
-    TransportError {
-        execution: Execution::Definite,
-        cause: Cause::TimedOut,
-        detail: "no connection within the call time-out: nothing was sent".into(),
-    }
+    TransportError::definite(
+        Cause::TimedOut,
+        "no connection within the call time-out: nothing was sent",
+    )
 }
 
 /// No reply came in time.
 pub(crate) fn unanswered() -> TransportError {
-    TransportError {
-        execution: Execution::Indeterminate,
-        cause: Cause::TimedOut,
-        detail: "no reply within the call time-out".into(),
-    }
+    TransportError::indeterminate(Cause::TimedOut, "no reply within the call time-out")
 }
 
 /// An answer that the script never gives.
@@ -199,21 +164,16 @@ pub(crate) fn nonsense(answer: &Value) -> TransportError {
     if let Some((end, _)) = detail.char_indices().nth(200) {
         detail.truncate(end);
     }
-    TransportError {
-        execution: Execution::Indeterminate,
-        cause: Cause::Protocol,
-        detail,
-    }
+    TransportError::indeterminate(Cause::Protocol, detail)
 }
 
 /// A hash whose `mode` is none that we know: no lock, and nothing was written.
 pub(crate) fn strange_mode(mode: &[u8]) -> TransportError {
     let mode: String = String::from_utf8_lossy(mode).chars().take(40).collect();
-    TransportError {
-        execution: Execution::Definite,
-        cause: Cause::WrongType,
-        detail: format!("the key is a hash with the unknown mode {mode:?}"),
-    }
+    TransportError::definite(
+        Cause::WrongType,
+        format!("the key is a hash with the unknown mode {mode:?}"),
+    )
 }
 
 #[cfg(test)]

@@ -44,7 +44,8 @@ pub use address::AddressError;
 pub use check::{Backlog, Checked, ConnectError, RunId};
 pub use config::RedisConfig;
 pub use connect::{ByteStream, Connect, Connecting, Endpoint, Network};
-/// The client library whose [`redis::Client`] can be brought along.
-pub use redis;
+/// The client of the `redis` crate that [`RedisTransport::from_redis_client`] takes, in the version that it takes it in. A new
+/// major version of that crate changes this type; nothing else of the crate is public here.
+pub use redis::Client as RedisClient;
 pub use transport::RedisTransport;
 pub use wait::Wait;

@@ -120,10 +120,7 @@ impl Link {
         answer.await.map_err(|error| match error.cause {
             Cause::TimedOut => error::no_handshake(),
             Cause::Closed => error::unreachable(error.detail),
-            _ => TransportError {
-                execution: Execution::Definite,
-                ..error
-            },
+            _ => error.with_execution(Execution::Definite),
         })
     }
 

@@ -57,11 +57,15 @@ impl RedisTransport {
         Ok(Self::new(Address::parse(address)?, config))
     }
 
-    /// Takes the address and the credentials of your own client. Its connections and settings are not used.
+    /// Takes the address and the credentials of your own client of the `redis` crate. Its connections and settings are not
+    /// used.
     ///
     /// # Errors
     /// [`AddressError::Tls`] when the client uses TLS, which is not supported yet.
-    pub fn from_client(client: &redis::Client, config: RedisConfig) -> Result<Self, AddressError> {
+    pub fn from_redis_client(
+        client: &redis::Client,
+        config: RedisConfig,
+    ) -> Result<Self, AddressError> {
         let address = Address::of(client.get_connection_info())?;
         Ok(Self::new(address, config))
     }
@@ -135,10 +139,7 @@ impl Inner {
         deadline: Instant,
     ) -> Result<(), TransportError> {
         // What fails here is not undone by that, whatever the error says of the command itself.
-        let uncertain = |error| TransportError {
-            execution: Execution::Indeterminate,
-            ..error
-        };
+        let uncertain = |error: TransportError| error.with_execution(Execution::Indeterminate);
         let patience = self.target.config().call_bound();
         let answer = link.send(timer::now(), &wait.command(), deadline, patience);
         let answer = self.answer(link, answer.map_err(uncertain)?).await;

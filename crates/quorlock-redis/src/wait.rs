@@ -91,10 +91,7 @@ impl Wait {
     pub(crate) fn judge(&self, answer: &Value) -> Result<(), TransportError> {
         let (is_on_disk, replicas) = match (self.reached, answer) {
             (_, Value::ServerError(refusal)) => {
-                return Err(TransportError {
-                    execution: Execution::Indeterminate,
-                    ..error::server(refusal)
-                });
+                return Err(error::server(refusal).with_execution(Execution::Indeterminate));
             }
             (Reached::Memory, Value::Int(replicas)) => (true, *replicas),
             (Reached::Disk, Value::Array(parts)) => match parts.as_slice() {
@@ -111,14 +108,13 @@ impl Wait {
             Reached::Disk if is_on_disk => " on their disks",
             Reached::Disk => " on their disks, and the server does not",
         };
-        Err(TransportError {
-            execution: Execution::Indeterminate,
-            cause: Cause::NotReplicated,
-            detail: format!(
+        Err(TransportError::indeterminate(
+            Cause::NotReplicated,
+            format!(
                 "{replicas} of {} replicas had it{place} within {:?}",
                 self.replicas, self.within
             ),
-        })
+        ))
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quorlock::transport::{
-    Call, Cause, Channel, Execution, Listener, Request, Subscription, Transport, TransportError,
+    Call, Cause, Channel, Listener, Request, Subscription, Transport, TransportError,
 };
 use quorlock::{AcquireError, EmbeddedNode, Locks, LocksBuilder, RetryPolicy};
 use story::{Start, Story};
@@ -185,11 +185,10 @@ impl Transport for Cable {
         Box::pin(async move {
             let answer = timeout(Duration::from_millis(500), call).await;
             answer.unwrap_or_else(|_| {
-                Err(TransportError {
-                    execution: Execution::Indeterminate,
-                    cause: Cause::TimedOut,
-                    detail: "the cable is cut".into(),
-                })
+                Err(TransportError::indeterminate(
+                    Cause::TimedOut,
+                    "the cable is cut",
+                ))
             })
         })
     }

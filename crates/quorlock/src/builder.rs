@@ -288,6 +288,7 @@ impl LocksBuilder {
             backoff_cap,
             without_quorum,
             poll_cap,
+            ..
         } = self.retry;
         let zeros = [
             (

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
-use quorlock_redis::{Backlog, Checked, ConnectError as NodeError, RedisTransport};
+use quorlock_redis::{Backlog, Checked, ConnectError as NodeError, RedisClient, RedisTransport};
 
 use crate::builder::{LocksBuilder, distinct};
 use crate::error::{ConfigError, ConnectError};
@@ -100,18 +100,16 @@ impl LocksBuilder {
         telemetry::built(doubt.into_iter());
     }
 
-    /// Locks on one server by a client of your own.
+    /// Locks on one server by a client of your own, of the `redis` crate in the version of
+    /// [`RedisClient`](crate::transport::RedisClient).
     ///
     /// The client's addresses, credentials and database are used, over connections of Quorlock's own: a lock must not
     /// wait behind other commands, nor be sent again by itself. Nothing is sent yet.
     ///
     /// # Errors
     /// [`ConnectError`] for an address that is not supported, or settings that do not fit together.
-    pub fn from_redis_client(
-        self,
-        client: &quorlock_redis::redis::Client,
-    ) -> Result<Locks, ConnectError> {
-        let node = RedisTransport::from_client(client, self.redis.clone())?;
+    pub fn from_redis_client(self, client: &RedisClient) -> Result<Locks, ConnectError> {
+        let node = RedisTransport::from_redis_client(client, self.redis.clone())?;
         self.doubt_call_timeout();
         Ok(self.build(vec![Arc::new(node)])?)
     }

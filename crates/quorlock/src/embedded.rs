@@ -50,6 +50,7 @@ pub struct EmbeddedNode {
 
 /// What is left of an [`EmbeddedNode`]'s keys when it is restarted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Persistence {
     /// Nothing: Redis without an append-only file.
     Memory,

@@ -116,6 +116,6 @@ pub mod transport {
     #[cfg(feature = "redis")]
     pub use quorlock_redis::{
         AddressError, Backlog, ByteStream, Checked, Connect, ConnectError as NodeConnectError,
-        Connecting, Endpoint, Network, RedisConfig, RedisTransport, RunId, Wait,
+        Connecting, Endpoint, Network, RedisClient, RedisConfig, RedisTransport, RunId, Wait,
     };
 }

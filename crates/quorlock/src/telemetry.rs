@@ -207,6 +207,7 @@ fn kind(lost: Lost) -> &'static str {
         Lost::Unreachable => "unreachable",
         Lost::Closed => "closed",
         Lost::Released => "released",
+        _ => "other",
     }
 }
 

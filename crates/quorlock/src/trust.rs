@@ -25,6 +25,7 @@ use crate::telemetry;
 
 /// Which nodes' votes count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum NodeTrust {
     /// Those whose process was watched for one [`longest_lease`](crate::LocksBuilder::longest_lease): a node that was
     /// restarted, flushed or failed over may have forgotten claims, and is quarantined for so long.

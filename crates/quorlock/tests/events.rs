@@ -262,7 +262,7 @@ async fn doubtful_settings_are_told_once() {
 async fn a_call_that_was_chosen_to_take_half_of_the_lease_is_doubtful() {
     use quorlock::transport::RedisConfig;
     let (events, _guard) = Recorder::begin();
-    let client = quorlock_redis::redis::Client::open("redis://127.0.0.1:1/").unwrap();
+    let client = quorlock::transport::RedisClient::open("redis://127.0.0.1:1/").unwrap();
     let second = Duration::from_secs(1);
     drop(Locks::builder().from_redis_client(&client).unwrap());
     let short = Locks::builder().watchdog_lease(3 * second);

@@ -217,12 +217,10 @@ fn locks(who: Who, plan: &Plan) -> Rc<[Locks]> {
     let lease = plan.workload.lease.as_duration();
     let policy = RetryPolicy::default();
     let backoff_cap = plan.workload.backoff_cap.as_duration();
-    let policy = RetryPolicy {
-        backoff: policy.backoff.min(backoff_cap),
-        backoff_cap,
-        poll_cap: plan.workload.poll_cap.as_duration(),
-        ..policy
-    };
+    let policy = policy
+        .backoff(policy.backoff.min(backoff_cap))
+        .backoff_cap(backoff_cap)
+        .poll_cap(plan.workload.poll_cap.as_duration());
     let builder = |runtime: SimRuntime| {
         Locks::builder()
             .retry(policy)

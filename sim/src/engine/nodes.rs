@@ -450,6 +450,7 @@ fn digest(reply: &Result<Reply, Cause>) -> u64 {
             AcquireReply::Refused { .. } => 3,
             AcquireReply::OtherMode(_) => 4,
             AcquireReply::Queued { .. } => 10,
+            _ => 15,
         },
         Ok(Reply::Renew(replies)) => (replies.len() as u64) << 4 | 5,
         Ok(Reply::Release(reply)) => 6 + *reply as u64,

@@ -26,11 +26,7 @@ pub(crate) fn failure(execution: Execution, cause: Cause) -> TransportError {
         (_, Cause::Closed) => "connection reset by peer",
         _ => "the server refused",
     };
-    TransportError {
-        execution,
-        cause,
-        detail: detail.to_owned(),
-    }
+    TransportError::new(execution, cause, detail.to_owned())
 }
 
 /// One call.

@@ -66,7 +66,7 @@ impl Tree {
             module => module.split('/').map(str::to_owned).collect(),
         };
         if !module.iter().any(|segment| segment == "tests") {
-            let (path, code) = (path.to_owned(), without_tests(&without_words(text)));
+            let (path, code) = (path.to_owned(), code_of(text));
             self.0.insert(module, File { path, code });
         }
     }
@@ -241,8 +241,13 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
+/// The text without comments, literals and what is compiled for tests alone, every line where it was.
+pub(crate) fn code_of(text: &str) -> String {
+    without_tests(&without_words(text))
+}
+
 /// The words of a text with their lines: names, `::`, and every other mark by itself.
-fn words(code: &str) -> Vec<(usize, String)> {
+pub(crate) fn words(code: &str) -> Vec<(usize, String)> {
     let mut words = Vec::new();
     for (index, text) in code.lines().enumerate() {
         let mut rest = text.trim_start();

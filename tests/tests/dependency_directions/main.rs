@@ -3,6 +3,7 @@
 
 mod arrows;
 mod floors;
+mod public_api;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -172,7 +173,7 @@ fn nothing_that_runs_in_production_knows_the_simulator_or_its_tools() {
 }
 
 #[test]
-fn only_the_adapter_and_its_tests_speak_to_redis() {
+fn only_the_adapter_the_command_and_the_tests_speak_to_redis() {
     let workspace = workspace();
     let speakers = workspace
         .iter()
@@ -180,7 +181,8 @@ fn only_the_adapter_and_its_tests_speak_to_redis() {
         .map(|(name, _)| name.as_str());
     assert_eq!(
         speakers.collect::<Vec<_>>(),
-        ["quorlock-redis", "quorlock-tests"]
+        // The command looks for names by SCAN, which is no request of a lock.
+        ["quorlock-cli", "quorlock-redis", "quorlock-tests"]
     );
 }
 

@@ -50,10 +50,7 @@ async fn story_06_a_release_whose_reply_is_lost_is_not_called_not_held() {
 
 /// A client that does not look before it is woken, or has reason to.
 async fn patient(server: &Server) -> Locks {
-    let retry = RetryPolicy {
-        poll_cap: LEASE,
-        ..RetryPolicy::default()
-    };
+    let retry = RetryPolicy::default().poll_cap(LEASE);
     let connected = settings().retry(retry).connect(server.address()).await;
     connected.unwrap()
 }
@@ -238,10 +235,7 @@ async fn story_25_a_claim_without_an_expiry_is_asked_for_again() {
     let server = Server::start();
     let owner = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31";
     server.command::<()>(&["HSET", "a", owner, "1"]);
-    let retry = RetryPolicy {
-        poll_cap: Duration::from_millis(100),
-        ..RetryPolicy::default()
-    };
+    let retry = RetryPolicy::default().poll_cap(Duration::from_millis(100));
     let locks = settings().retry(retry).connect(server.address()).await;
     let locks = locks.unwrap();
     assert!(locks.lock("a").try_acquire().await.unwrap().is_none());

@@ -63,6 +63,7 @@ fn node(node: &NodeForceRelease) -> Value {
     match &node.result {
         Ok(ForceReleaseReply::Freed) => json!({"address": node.address, "state": "freed"}),
         Ok(ForceReleaseReply::WasFree) => json!({"address": node.address, "state": "was free"}),
+        Ok(other) => json!({"address": node.address, "error": format!("not confirmed: {other:?}")}),
         Err(error) => json!({"address": node.address, "error": error.to_string()}),
     }
 }

@@ -66,6 +66,7 @@ fn node(node: &NodeInspection) -> Value {
                     put("readers", (*readers).into());
                     put("left_ms", left(*ttl));
                 }
+                _ => put("state", "unknown".into()),
             }
         }
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::Args;
 use futures_util::future::join_all;
 use quorlock::{Found, Inspection, Name, Summary, Ttl};
-use quorlock_redis::redis;
 
 use super::{json, print, with_locks};
 use crate::failure::{Code, Failure};

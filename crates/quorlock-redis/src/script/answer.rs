@@ -182,11 +182,8 @@ fn decode_inspect(answer: &Value) -> Option<InspectReply> {
         },
         _ => return None,
     };
-    Some(InspectReply {
-        found,
-        waiting: u64::try_from(*waiting).ok()?,
-        token,
-    })
+    let waiting = u64::try_from(*waiting).ok()?;
+    Some(InspectReply::new(found, waiting, token))
 }
 
 fn text(bytes: &[u8]) -> String {

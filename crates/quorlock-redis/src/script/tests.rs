@@ -336,11 +336,7 @@ fn every_answer_of_inspect_is_understood() {
         for (stored, token) in [(Value::Nil, None), (Value::Int(7), Some(Token(7)))] {
             let mut answer = vec![stored, Value::Int(3)];
             answer.extend(parts.clone());
-            let reply = InspectReply {
-                found: found.clone(),
-                waiting: 3,
-                token,
-            };
+            let reply = InspectReply::new(found.clone(), 3, token);
             assert_eq!(
                 decode(&inspect(), &Value::Array(answer)),
                 Ok(Reply::Inspect(reply))

@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use quorlock_core::message::{Reply, Request};
-use quorlock_core::transport::{Cause, Execution, TransportError};
+use quorlock_core::transport::{Cause, TransportError};
 
 use crate::calls::Calls;
 use crate::error::Quarantine;
@@ -90,9 +90,5 @@ fn strange() -> TransportError {
 }
 
 fn error(cause: Cause, detail: String) -> TransportError {
-    TransportError {
-        execution: Execution::Indeterminate,
-        cause,
-        detail,
-    }
+    TransportError::indeterminate(cause, detail)
 }

@@ -85,6 +85,8 @@ impl fmt::Display for NodeForceRelease {
         match &self.result {
             Ok(ForceReleaseReply::Freed) => f.write_str("freed"),
             Ok(ForceReleaseReply::WasFree) => f.write_str("was free"),
+            // As in `is_free`: what is not known to mean "free" is not taken for it.
+            Ok(other) => write!(f, "not confirmed: {other:?}"),
             Err(error) => write!(f, "not confirmed: {error}"),
         }
     }

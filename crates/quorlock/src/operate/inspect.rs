@@ -86,6 +86,8 @@ impl Inspection {
                 Found::Nothing => queued += 1,
                 Found::ReadWrite { writer: None, .. } => read += 1,
                 Found::NotALock => strange += 1,
+                // Neither free nor anybody's: the node counts for no side.
+                _ => {}
             }
         }
         let most = owners.into_iter().max_by_key(|(_, nodes)| *nodes);
@@ -172,6 +174,7 @@ impl fmt::Display for NodeInspection {
             found,
             waiting,
             token,
+            ..
         } = match &self.found {
             Ok(reply) => reply,
             Err(error) => return write!(f, "not counted: {error}"),
@@ -193,6 +196,7 @@ impl fmt::Display for NodeInspection {
                 write!(f, "readers {readers}, {}", Left(*ttl))
             }
             Found::NotALock => f.write_str("a key that is no lock"),
+            other => write!(f, "{other:?}"),
         }?;
         if 0 < *waiting {
             write!(f, ", waiting {waiting}")?;
@@ -223,7 +227,7 @@ impl fmt::Display for Left {
 mod tests {
     use super::*;
     use quorlock_core::fencing::Token;
-    use quorlock_core::transport::{Cause, Execution};
+    use quorlock_core::transport::Cause;
 
     fn plain(owner: &str) -> Option<Found> {
         Some(Found::Plain {
@@ -246,15 +250,9 @@ mod tests {
             let token = Some(Token(7));
             let waiting = 0;
             found
-                .map(|found| InspectReply {
-                    found,
-                    waiting,
-                    token,
-                })
-                .ok_or_else(|| TransportError {
-                    execution: Execution::Indeterminate,
-                    cause: Cause::TimedOut,
-                    detail: "no answer within 1.5s".into(),
+                .map(|found| InspectReply::new(found, waiting, token))
+                .ok_or_else(|| {
+                    TransportError::indeterminate(Cause::TimedOut, "no answer within 1.5s")
                 })
         });
         let nodes: Vec<_> = found

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use quorlock::EmbeddedNode;
 use quorlock::transport::{
-    Call, Cause, Channel, Execution, Listener, Reply, Request, Subscription, Transport,
-    TransportError, Wake,
+    Call, Cause, Channel, Listener, Reply, Request, Subscription, Transport, TransportError, Wake,
 };
 use tokio::time::sleep;
 
@@ -137,11 +136,10 @@ impl Transport for Unreliable {
                     sleep(CALL_TIMEOUT).await;
                     Err(no_reply())
                 }
-                Fate::Refused(cause) => Err(TransportError {
-                    execution: Execution::Definite,
+                Fate::Refused(cause) => Err(TransportError::definite(
                     cause,
-                    detail: "refused by the test".to_owned(),
-                }),
+                    "refused by the test".to_owned(),
+                )),
             }
         })
     }
@@ -171,11 +169,7 @@ async fn later(
 }
 
 fn no_reply() -> TransportError {
-    TransportError {
-        execution: Execution::Indeterminate,
-        cause: Cause::TimedOut,
-        detail: "lost by the test".to_owned(),
-    }
+    TransportError::indeterminate(Cause::TimedOut, "lost by the test".to_owned())
 }
 
 struct Ear {

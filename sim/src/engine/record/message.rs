@@ -47,6 +47,7 @@ impl Recording {
         let text = match wake {
             Wake::Unlocked => "it is free",
             Wake::ReadersMayEnter => "readers may enter",
+            _ => "it has changed",
         };
         self.passes(ends, Sort::Wake, sent, passage, text);
     }
