@@ -32,11 +32,15 @@ impl World {
         for index in 0..self.node(node).replicas.len() {
             let state = self.node(node);
             let delay = lag + state.replication_delay;
-            let Some((to, last)) = state.replicas.get_mut(index) else {
+            let Some((to, _)) = state.replicas.get(index).copied() else {
                 continue;
             };
-            *last = (*last).max(now + delay);
-            let (to, arrives) = (*to, *last);
+            let arrives = now + delay + self.node(to).replication_delay;
+            let Some((_, last)) = self.node(node).replicas.get_mut(index) else {
+                continue;
+            };
+            *last = (*last).max(arrives);
+            let arrives = *last;
             let effects = effects.clone();
             self.sockets().station(to).replicated.push(Replicated {
                 from: node,
