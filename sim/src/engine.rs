@@ -30,6 +30,7 @@ use crate::world::client::{ClientState, Who};
 use crate::world::event::What;
 use crate::world::link::Link;
 use crate::world::node::{NodeState, Role};
+use crate::world::specification::server::Specification;
 use crate::world::store::Store;
 use crate::world::subscription::Tell;
 use crate::world::task::{Part, Task, forget_ready, is_anything_ready, make_ready};
@@ -54,7 +55,10 @@ const REST: u64 = 50_000_000;
 /// Runs a plan that was checked.
 pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
     with(|world| world.begin(plan));
-    let mut network = (plan.lane == Lane::Turmoil).then(|| Network::new(plan));
+    let mut network = (plan.lane == Lane::Turmoil).then(|| {
+        with(|world| world.push(0, What::Step));
+        Network::new(plan)
+    });
     for client in 0..plan.clients {
         start(client, main);
     }
@@ -82,8 +86,8 @@ pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
     let rest = with(World::clear);
     drop(rest);
     drop(network);
-    let sockets = with(|world| world.sockets.take());
-    drop(sockets);
+    let servers = with(|world| std::mem::take(&mut world.servers));
+    drop(servers);
     forget_ready();
     with(|world| Ended {
         trace: world.trace,
@@ -171,8 +175,6 @@ impl World {
                 }
             }
         }
-        self.sockets = None;
-        self.ripen_nodes();
         let (least, most) = (plan.network.least.as_nanos(), plan.network.most.as_nanos());
         let links = usize::from(plan.clients) * self.nodes.len();
         self.links = (0..links)
@@ -190,12 +192,11 @@ impl World {
         // A run that ends before does not show that it would not have come.
         self.history.demands_progress = self.history.progress_due <= stop.as_nanos();
         self.push(stop.as_nanos(), What::Stop);
-        if plan.lane == Lane::Turmoil {
-            let (clients, nodes) = (self.clients.len(), self.nodes.len());
-            self.sockets = Some(Box::new(Sockets::new(plan.seed, clients, nodes)));
-            self.ripen_stations();
-            self.push(0, What::Step);
-        }
+        self.servers = match plan.lane {
+            Lane::Fast => Box::new(Specification::new(plan, self.nodes.len())),
+            Lane::Turmoil => Box::new(Sockets::new(plan, self.nodes.len())),
+        };
+        self.ripen_nodes();
     }
 
     fn next(&mut self) -> Next {
@@ -275,11 +276,8 @@ impl World {
     fn end(&mut self) -> Option<Next> {
         let stopped_at = self.stopped_at.unwrap_or(self.now);
         let leftovers = self.leftovers();
-        let is_quiet = self
-            .sockets
-            .as_ref()
-            .is_none_or(|sockets| sockets.is_quiet());
-        let is_at_rest = leftovers.is_empty() && self.calls.iter().next().is_none() && is_quiet;
+        let is_quiet = self.calls.iter().next().is_none() && self.servers.is_quiet();
+        let is_at_rest = leftovers.is_empty() && is_quiet;
         if !is_at_rest && self.now < stopped_at + self.plan.rest_bound().as_nanos() {
             self.push(self.now + REST, What::End);
             return None;
@@ -288,35 +286,21 @@ impl World {
         Some(Next::End)
     }
 
+    /// What stands on primaries.
     fn leftovers(&mut self) -> Vec<Leftover> {
-        if self.sockets.is_some() {
-            return self.keys_left();
-        }
-        let now = self.now;
         let mut leftovers = Vec::new();
-        for (node, id) in self.nodes.iter().zip(0u16..) {
-            if node.role != Role::Primary {
+        for node in 0..u16::try_from(self.nodes.len()).unwrap_or(u16::MAX) {
+            if self.node(node).role != Role::Primary {
                 continue;
             }
-            let wall = node.wall(now);
-            for name in node.keys.names(wall) {
-                leftovers.push((id, name.clone()));
-            }
-            // Somebody who waits for a fair lock that is free.
-            let names = self.history.names.iter();
-            for name in names.filter_map(|name| quorlock::Name::new(name).ok()) {
-                if !node.keys.queue(wall, &name).is_empty() {
-                    leftovers.push((id, name));
-                }
+            let now = self.micros(node);
+            let server = self.servers.server(node);
+            for name in server.names_left(now, &self.history.names) {
+                let name = self.history.name(&name);
+                leftovers.push(Leftover { node, name });
             }
         }
         leftovers
-            .into_iter()
-            .map(|(node, name)| Leftover {
-                node,
-                name: self.history.name(name.as_str()),
-            })
-            .collect()
     }
 
     /// Takes out all that may have drops of its own.

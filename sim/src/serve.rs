@@ -206,12 +206,18 @@ mod tests {
             for _ in 0..100 {
                 tokio::task::yield_now().await;
             }
-            assert_eq!(node.borrow().server.dataset(), redis_sim::Dataset::empty());
+            assert_eq!(
+                node.borrow().redis.process.dataset(),
+                redis_sim::Dataset::empty()
+            );
             node.borrow_mut().end(&pause);
             let mut said = [0; 5];
             client.read_exact(&mut said).await.unwrap();
             assert_eq!(&said, b"+OK\r\n");
-            assert_ne!(node.borrow().server.dataset(), redis_sim::Dataset::empty());
+            assert_ne!(
+                node.borrow().redis.process.dataset(),
+                redis_sim::Dataset::empty()
+            );
         }));
     }
 
@@ -220,9 +226,9 @@ mod tests {
     }
 
     fn asked(node: &mut Node) -> String {
-        let session = node.server.open_session();
+        let session = node.redis.process.open_session();
         node.receive(session, b"SET a 1\r\n");
-        let said = node.server.take_output(session);
+        let said = node.redis.process.take_output(session);
         String::from_utf8_lossy(&said).into_owned()
     }
 

@@ -16,6 +16,7 @@ mod outage;
 mod station;
 mod transport;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::task::{Context, Poll, Waker};
@@ -24,8 +25,8 @@ pub use lacks::Lacks;
 pub(crate) use network::Network;
 pub(crate) use transport::{SocketCall, subscribe};
 
+use crate::plan::Plan;
 use crate::world::World;
-use crate::world::client::Who;
 use crate::world::slab::Slab;
 use cable::Plug;
 use client::Desk;
@@ -38,7 +39,7 @@ pub(crate) const STEP: u64 = 1_000_000;
 /// Where servers listen.
 const PORT: u16 = 6379;
 
-/// What of this lane is in the world.
+/// What of this lane is in the world: its servers, and what clients have left for them.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     posted: Slab<Posted>,
@@ -71,39 +72,14 @@ enum Order {
 }
 
 impl Sockets {
-    /// For so many clients and nodes.
-    pub(crate) fn new(seed: u64, clients: usize, nodes: usize) -> Self {
+    /// For the clients of a plan and so many nodes.
+    pub(crate) fn new(plan: &Plan, nodes: usize) -> Self {
+        let stations = (0..nodes).map(|node| Station::new(plan.seed, node));
         Sockets {
-            desks: (0..clients).map(|_| Desk::default()).collect(),
-            stations: (0..nodes).map(|node| Station::new(seed, node)).collect(),
+            desks: (0..plan.clients).map(|_| Desk::default()).collect(),
+            stations: stations.collect(),
             ..Sockets::default()
         }
-    }
-
-    /// Whether no call is under way.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.posted.iter().next().is_none()
-    }
-
-    /// The process of a client has ended: nothing that it has left here goes on.
-    pub(crate) fn kill(&mut self, client: u16) {
-        self.orders.push(Order::Kill(client));
-        for key in self.posted.keys(|posted| posted.client == client) {
-            self.posted.remove(key);
-        }
-    }
-
-    pub(crate) fn boot(&mut self, who: Who) {
-        if 0 < who.restarts {
-            self.orders.push(Order::Boot(who.client));
-        }
-    }
-
-    /// To which nodes of the plan calls of a client are under way.
-    fn calls_of(&self, client: u16) -> Vec<u16> {
-        let calls = self.posted.iter().map(|(_, posted)| posted);
-        let theirs = calls.filter(|posted| posted.client == client && !posted.is_over);
-        theirs.map(|posted| posted.seat).collect()
     }
 
     fn desk(&mut self, client: u16) -> &mut Desk {
@@ -121,7 +97,13 @@ impl Sockets {
 
 impl World {
     fn sockets(&mut self) -> &mut Sockets {
-        self.sockets.as_mut().expect("BUG: it is the other lane")
+        self.find_sockets().expect("BUG: it is the other lane")
+    }
+
+    /// What of this lane is in the world, unless the run is over: then the last of its users come after it.
+    fn find_sockets(&mut self) -> Option<&mut Sockets> {
+        let servers: &mut dyn Any = &mut *self.servers;
+        servers.downcast_mut()
     }
 
     /// Whether it is this time; if not, the task is woken when it is.

@@ -10,7 +10,9 @@ pub(crate) mod clock;
 pub(crate) mod event;
 pub(crate) mod link;
 pub(crate) mod node;
+pub(crate) mod redis;
 pub(crate) mod replication;
+pub(crate) mod server;
 pub(crate) mod slab;
 pub(crate) mod specification;
 pub(crate) mod statement;
@@ -26,13 +28,13 @@ use std::rc::Rc;
 use crate::history::History;
 use crate::history::recording::Recording;
 use crate::plan::Plan;
-use crate::turmoil::Sockets;
 use crate::world::call::{Call, Replied};
 use crate::world::client::{ClientState, Who};
 use crate::world::event::{Events, What};
 use crate::world::link::Link;
 use crate::world::node::NodeState;
 use crate::world::replication::Waiting;
+use crate::world::server::Servers;
 use crate::world::slab::Slab;
 use crate::world::statement::Statements;
 use crate::world::store::{Store, Write};
@@ -87,8 +89,8 @@ pub(crate) struct World {
     pub(crate) history: History,
     pub(crate) statements: Statements,
     pub(crate) counters: Counters,
-    /// What there is instead of calls and subscriptions where messages are bytes.
-    pub(crate) sockets: Option<Box<Sockets>>,
+    /// What executes requests.
+    pub(crate) servers: Box<dyn Servers>,
     /// What a report shows; nobody else asks for it.
     pub(crate) recording: Option<Box<Recording>>,
 }

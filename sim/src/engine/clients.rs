@@ -94,9 +94,7 @@ impl World {
         state.process = Some(who);
         let stream = u64::from(client) << 16 | u64::from(restarts);
         state.random = Draw::new(seed, Purpose::Client, stream);
-        if let Some(sockets) = &mut self.sockets {
-            sockets.boot(who);
-        }
+        self.servers.boot(who);
         for node in 0..self.nodes.len() {
             let link = self.link(client, u16::try_from(node).unwrap_or(u16::MAX));
             link.line = if restarts == 0 { Line::Up } else { Line::Down };
@@ -125,9 +123,7 @@ impl World {
                 call.is_void = now < call.departs;
             }
         }
-        if let Some(sockets) = &mut self.sockets {
-            sockets.kill(client);
-        }
+        self.servers.kill(client);
         for node in 0..self.nodes.len() {
             let link = self.link(client, u16::try_from(node).unwrap_or(u16::MAX));
             link.client_epoch += 1;

@@ -113,12 +113,12 @@ impl World {
 
     /// Ends the connection of a client and a node at both ends. Returns whether anything was under way.
     pub(crate) fn reset(&mut self, client: u16, node: u16, in_flight: InFlight) -> bool {
-        if self.sockets.is_some() {
-            return self.reset_sockets(client, node, in_flight);
-        }
+        let mut seats: Vec<u16> = (0..self.plan.nodes.count).collect();
+        seats.retain(|seat| *self.route(client, *seat) == node);
+        let is_under_way = self.servers.reset(client, node, &seats, in_flight);
         let link = self.link(client, node);
         if link.line != Line::Up {
-            return false;
+            return is_under_way;
         }
         let epoch = link.client_epoch;
         link.node_epoch = u32::MAX;
@@ -134,6 +134,6 @@ impl World {
         }
         self.closed(client, node, epoch);
         self.lose_subscriptions(client, node);
-        !open.is_empty()
+        is_under_way || !open.is_empty()
     }
 }

@@ -1,21 +1,25 @@
 //! What nodes do: they execute requests, stand still, end, and follow each other.
 
+use std::any::Any;
 use std::rc::Rc;
 
 use quorlock::transport::{
-    AcquireReply, Act, Cause, Execution, Held, Lineage, Marker, Mode, Node as Keys, Nonce,
-    Process as Started, Release, ReleaseReply, Reply, Request, Ripeness,
+    AcquireReply, Act, Cause, Execution, Held, Mode, Node as Keys, Nonce, Release, ReleaseReply,
+    Reply, Request,
 };
 use quorlock::{OwnerId, WallMillis};
+use redis_sim::WallMicros;
 
 use crate::history::{Process, Theft};
 use crate::plan::Persistence;
+use crate::plan::fault::NodeFault;
 use crate::world::World;
 use crate::world::call::{Answer, Call, failure};
 use crate::world::event::What;
-use crate::world::node::{EVERY_SECOND, MARKED_MILLIS, Replicated, Role};
+use crate::world::node::{EVERY_SECOND, Role};
+use crate::world::server::{Servers, Site, strike};
 use crate::world::slab::Key;
-use crate::world::specification;
+use crate::world::specification::server::Specification;
 
 impl World {
     /// A node executes a request and answers.
@@ -29,8 +33,13 @@ impl World {
         let Some(node) = self.nodes.get_mut(usize::from(id)) else {
             return;
         };
-        if let Some((cause, fault)) = node.refusal(now, self.plan.nodes.min_replicas.as_ref()) {
-            if let Some(fault) = fault {
+        if let Some(cause) = node.refusal(now, self.plan.nodes.min_replicas.as_ref()) {
+            self.reply(key, Err(failure(Execution::Definite, cause)));
+            return;
+        }
+        let server = specification(&mut *self.servers).at(id);
+        if let Some(cause) = server.refuses() {
+            if let Some((_, fault)) = node.error {
                 self.blame(fault);
             }
             self.reply(key, Err(failure(Execution::Definite, cause)));
@@ -38,12 +47,16 @@ impl World {
         }
         self.counters.commands += 1;
         let wall = node.wall(now);
+        let has_replicas = !node.replicas.is_empty();
         let claimed = match &*request {
-            Request::Release(release) => owners(&node.keys, wall, &release.name),
+            Request::Release(release) => owners(server.keys(), wall, &release.name),
             _ => Owners::Nobody,
         };
-        let applied = specification::apply(&mut node.keys, wall, &request, self.plan.variant);
-        let has_replicas = !node.replicas.is_empty();
+        let applied = server.execute(wall, &request);
+        let is_write = is_write(&request, &applied.reply);
+        if is_write && has_replicas {
+            server.write(wall, &request);
+        }
         self.note(digest(&applied.reply) ^ u64::from(id) << 56);
         if let (Request::Release(release), Ok(Reply::Release(reply))) = (&*request, &applied.reply)
             && !claimed.as_slice().is_empty()
@@ -57,10 +70,10 @@ impl World {
         {
             self.counters.refused += 1;
         }
-        if is_write(&request, &applied.reply) {
+        if is_write {
             self.persist(id);
             if has_replicas {
-                self.replicate(id, wall, &request);
+                self.replicate(id);
             }
         }
         if let Some((channel, wake)) = applied.published {
@@ -89,8 +102,8 @@ impl World {
                 !says_so && *owner != release.owner
             }
             _ => {
-                let keys = self.nodes.get(usize::from(node)).map(|node| &node.keys);
-                let left = keys.map_or(Owners::Nobody, |keys| owners(keys, wall, &release.name));
+                let keys = specification(&mut *self.servers).at(node).keys();
+                let left = owners(keys, wall, &release.name);
                 let mut others = claimed.iter().filter(|owner| **owner != release.owner);
                 others.any(|owner| !left.as_slice().contains(owner))
             }
@@ -120,51 +133,40 @@ impl World {
         let node = self.node(id);
         if node.is_up {
             node.saves = false;
-            node.saved = node.keys.clone();
-            if self.sockets.is_some() {
-                self.save_station(id);
-            }
+            self.servers.server(id).save();
         }
     }
 
-    fn replicate(&mut self, id: u16, wall: WallMillis, request: &Rc<Request>) {
+    /// What a server has written comes to its disk and to its replicas.
+    pub(crate) fn keep(&mut self, id: u16) {
+        if self.servers.server(id).has_written() {
+            self.persist(id);
+            self.replicate(id);
+        }
+    }
+
+    fn replicate(&mut self, id: u16) {
         let usually = self.now + self.plan.nodes.replication_lag.as_nanos();
         let node = self.node(id);
-        let (process, delay) = (node.keys.process(), node.replication_delay);
+        let delay = node.replication_delay;
         let mut replicas = std::mem::take(&mut node.replicas);
         for (to, last) in &mut replicas {
-            let replica = self.node(*to);
-            *last = (*last).max(usually + delay + replica.replication_delay);
-            replica.replicated.push(Replicated {
-                from: id,
-                arrives: *last,
-                wall,
-                process,
-                request: Rc::clone(request),
-            });
+            *last = (*last).max(usually + delay + self.node(*to).replication_delay);
         }
+        self.servers.replicate(id, &replicas);
         self.node(id).replicas = replicas;
     }
 
     /// A node takes over what has come from its primary by now. To be called before anything is read from a replica,
     /// and before anything about a node changes that decides whether it takes over.
     pub(crate) fn catch_up(&mut self, id: u16) {
-        if self.sockets.is_some() {
-            self.catch_up_at_station(id);
-        }
         let now = self.now;
-        let variant = self.plan.variant;
         let node = self.node(id);
-        for write in std::mem::take(&mut node.replicated) {
-            if now < write.arrives {
-                node.replicated.push(write);
-            } else if node.is_up && node.role == Role::ReplicaOf(write.from) {
-                let own = node.keys.process();
-                node.keys.set_process(write.process);
-                specification::apply(&mut node.keys, write.wall, &write.request, variant);
-                node.keys.set_process(own);
-            }
-        }
+        let primary = match node.role {
+            Role::ReplicaOf(primary) if node.is_up => Some(primary),
+            _ => None,
+        };
+        self.servers.server(id).catch_up(now, primary);
     }
 
     pub(crate) fn pause_node(&mut self, id: u16, until: u64) {
@@ -199,20 +201,13 @@ impl World {
         node.saves = false;
         node.paused_until = 0;
         node.lives += u32::from(persistence != Persistence::EveryWrite);
-        match persistence {
-            Persistence::Memory => {
-                node.keys.flush();
-                node.saved.flush();
-            }
-            Persistence::EverySecond => node.keys = node.saved.clone(),
-            Persistence::EveryWrite => {}
-        }
+        let replicas = node.replicas.len();
         for key in std::mem::take(&mut node.queue) {
             self.forget_queued(key);
         }
-        if self.sockets.is_some() {
-            self.crash_station(id);
-        }
+        self.servers.hang_up(id);
+        self.strike(id, &NodeFault::Crash);
+        self.servers.server(id).set_replicas(replicas);
         for client in 0..self.plan.clients {
             self.lose_connection(client, id);
         }
@@ -230,17 +225,33 @@ impl World {
 
     pub(crate) fn restart_node(&mut self, id: u16) {
         self.catch_up(id);
-        let process = self.next_process(id);
+        self.servers.server(id).restart();
         let node = self.node(id);
         node.is_up = true;
-        node.keys.set_process(process);
+        let error = node.error.map(|(error, _)| error);
         // A replica begins with all that its primary has.
         if let Role::ReplicaOf(primary) = node.role {
             self.follow(id, primary);
         }
-        if self.sockets.is_some() {
-            self.restart_station(id);
-        }
+        // It is another process, and what the plan says of the node goes on.
+        self.servers.server(id).refuse(error);
+        self.servers.listen(id);
+    }
+
+    /// A fault does to a server what it does to it. Returns whether it did anything.
+    pub(crate) fn strike(&mut self, id: u16, fault: &NodeFault) -> bool {
+        let site = Site {
+            disk: self.plan.nodes.persistence,
+            now: self.micros(id),
+            names: &self.history.names,
+        };
+        strike(self.servers.server(id), fault, &site)
+    }
+
+    /// What the clock of a node shows.
+    pub(crate) fn micros(&self, id: u16) -> WallMicros {
+        let node = self.nodes.get(usize::from(id));
+        node.map_or(WallMicros(0), |node| node.micros(self.now))
     }
 
     /// A replica follows a node, reads all of it and leaves. Returns whether the node goes by another identity since.
@@ -250,11 +261,7 @@ impl World {
         if !self.node(id).is_up || 0 < self.plan.nodes.replicas {
             return false;
         }
-        let process = self.next_process(id);
-        self.node(id).keys.set_process(process);
-        if self.sockets.is_some() {
-            self.back_up_station(id);
-        }
+        self.servers.server(id).back_up();
         true
     }
 
@@ -273,14 +280,10 @@ impl World {
             return;
         };
         self.catch_up(new);
-        let process = self.next_process(new);
         let node = self.node(new);
         node.role = Role::Primary;
         node.lives += 1;
-        node.keys.set_process(process);
-        if self.sockets.is_some() {
-            self.promote_station(new);
-        }
+        self.servers.server(new).promote();
         let others = std::mem::take(&mut self.node(old).replicas);
         for (other, _) in others {
             if other != new {
@@ -299,9 +302,9 @@ impl World {
             self.push(at, What::Reroute(client, seat));
         }
         self.node(old).replicas.clear();
-        if self.sockets.is_some() {
-            self.tell_of_replicas(old);
-            self.tell_of_replicas(new);
+        for node in [old, new] {
+            let replicas = self.node(node).replicas.len();
+            self.servers.server(node).set_replicas(replicas);
         }
         self.node(old).replicas_since = now;
         self.node(new).replicas_since = now;
@@ -322,47 +325,27 @@ impl World {
 
     /// A replica begins with all that its primary has.
     fn follow(&mut self, replica: u16, primary: u16) {
-        let keys = self.node(primary).keys.clone();
-        let node = self.node(replica);
-        node.lives += 1;
-        node.keys = keys;
-        if self.sockets.is_some() {
-            self.follow_station(primary, replica);
-        }
+        self.node(replica).lives += 1;
+        self.servers.follow(replica, primary);
     }
 
     /// Nodes that are there from the beginning have been watched for long, if the plan says that they are watched.
     pub(crate) fn ripen_nodes(&mut self) {
         let longest_millis = self.plan.longest_lease().as_nanos().div_ceil(1_000_000);
-        for id in 0..self.nodes.len() {
-            let id = u16::try_from(id).unwrap_or(u16::MAX);
-            let process = self.next_process(id);
-            if 0 < self.plan.nodes.replicas {
-                self.node(id).keys.set_lineage(Lineage::Shared);
-            }
-            let Role::ReplicaOf(primary) = self.node(id).role else {
-                let node = self.node(id);
-                node.keys.set_process(process);
-                node.keys.put_marker(Some(Marker {
-                    process,
-                    nonce: Nonce::new(u64::from(id)),
-                    longest_millis,
-                    ripeness: Ripeness::Ripe,
-                    expires: node.wall(0).plus(MARKED_MILLIS),
-                }));
-                node.saved = node.keys.clone();
+        for id in 0..u16::try_from(self.nodes.len()).unwrap_or(u16::MAX) {
+            let now = self.micros(id);
+            let node = self.node(id);
+            if let Role::ReplicaOf(primary) = node.role {
+                self.follow(id, primary);
                 continue;
-            };
-            self.node(id).keys.set_process(process);
-            self.follow(id, primary);
+            }
+            let replicas = node.replicas.len();
+            let server = self.servers.server(id);
+            server.set_replicas(replicas);
+            server.mark(now, Nonce::new(u64::from(id)), longest_millis);
+            server.save();
+            self.keep(id);
         }
-    }
-
-    /// What no process of this run was before.
-    fn next_process(&mut self, id: u16) -> Started {
-        let node = self.node(id);
-        node.starts += 1;
-        Started((u64::from(id) + 1) << 32 | u64::from(node.starts))
     }
 
     /// A client finds the new primary and connects to it.
@@ -372,9 +355,7 @@ impl World {
         if old != new {
             let epoch = self.link(client, old).client_epoch;
             self.closed(client, old, epoch);
-            if self.sockets.is_some() {
-                self.unplug(client, old);
-            }
+            self.servers.leave(client, old);
             self.move_subscriptions(client, seat, new);
         }
     }
@@ -398,6 +379,12 @@ impl World {
             self.node(new).replicas.push((old, now));
         }
     }
+}
+
+/// The servers that execute requests as they are: those of the other lane get bytes.
+fn specification(servers: &mut dyn Servers) -> &mut Specification {
+    let servers: &mut dyn Any = servers;
+    servers.downcast_mut().expect("BUG: it is the other lane")
 }
 
 /// Who has claims under a name.
@@ -461,61 +448,32 @@ fn digest(reply: &Result<Reply, Cause>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use quorlock::transport::{Access, Acquire, Retention};
-    use quorlock::{Name, OwnerId, Token};
-    use quorlock_core::fencing::Fence;
-    use quorlock_core::lease::Lease;
-    use quorlock_core::owner::ClientId;
-
     use super::*;
+    use crate::plan::Plan;
     use crate::world::node::NodeState;
 
-    fn write(from: u16, arrives: u64, name: &str) -> Replicated {
-        let request = Request::Acquire(Acquire {
-            name: Name::new(name).unwrap(),
-            access: Access::Plain,
-            owner: OwnerId {
-                client: ClientId::from_random(1),
-                number: 1,
-            },
-            count: 1,
-            lease: Lease::new(Lease::SHORTEST).unwrap(),
-            fence: Fence::Carry(Token(1)),
-            retention: Retention::Forever,
-            keep: None,
-            replaces: None,
-            check: None,
-        });
-        Replicated {
-            from,
-            arrives,
-            wall: WallMillis(1),
-            process: Started::default(),
-            request: Rc::new(request),
-        }
-    }
-
     #[test]
-    fn a_replica_takes_over_what_has_come_from_its_own_primary() {
+    fn a_write_comes_to_a_replica_after_the_delays_of_both() {
+        let plan = Rc::new(Plan::default());
+        let lag = plan.nodes.replication_lag.as_nanos();
         let mut world = World {
+            servers: Box::new(Specification::new(&plan, 2)),
+            plan,
+            now: 1_000,
             nodes: vec![
                 NodeState::new(Role::Primary),
                 NodeState::new(Role::ReplicaOf(0)),
             ],
             ..World::default()
         };
-        world.node(1).replicated = vec![write(0, 5, "a"), write(7, 6, "b"), write(0, 15, "c")];
-        for (now, names) in [(4, &[][..]), (10, &["a"]), (15, &["a", "c"])] {
-            world.now = now;
-            world.catch_up(1);
-            let taken: Vec<_> = world.node(1).keys.names(WallMillis(1)).collect();
-            let taken: Vec<_> = taken.into_iter().map(Name::as_str).collect();
-            assert_eq!(taken, names, "{now}");
-        }
-        world.node(1).replicated = vec![write(0, 20, "d")];
-        world.now = 20;
-        world.node(1).is_up = false;
-        world.catch_up(1);
-        assert_eq!(world.node(1).keys.names(WallMillis(1)).count(), 2);
+        world.node(0).replicas = vec![(1, 0)];
+        world.node(0).replication_delay = 30;
+        world.node(1).replication_delay = 4;
+        world.replicate(0);
+        assert_eq!(world.node(0).replicas, [(1, 1_034 + lag)]);
+        // What is written later does not overtake it.
+        world.node(1).replication_delay = 0;
+        world.replicate(0);
+        assert_eq!(world.node(0).replicas, [(1, 1_034 + lag)]);
     }
 }

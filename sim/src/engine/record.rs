@@ -2,7 +2,7 @@
 
 mod message;
 
-use quorlock::transport::{Held, Ttl};
+use quorlock::transport::Ttl;
 use quorlock::{Name, OwnerId};
 
 use crate::history::NameId;
@@ -43,14 +43,14 @@ impl World {
             recording.clock(Clock::Node(id), now, right, node.clock.read(now));
             let names: Vec<_> = recording.names.iter().cloned().zip(0u16..).collect();
             for (name, index) in names {
-                let standing = self.standing(node, &name);
+                let standing = self.standing(id, node, &name);
                 self.record_claims(recording, (id, NameId(index)), &standing);
             }
         }
     }
 
     /// Who has a claim under a name of a node, and until when as the node's clock runs now.
-    fn standing(&self, node: &NodeState, name: &Name) -> Vec<(Option<OwnerId>, u64)> {
+    fn standing(&self, id: u16, node: &NodeState, name: &Name) -> Vec<(Option<OwnerId>, u64)> {
         let now = self.now;
         let wall = node.wall(now);
         let expires = |ttl| match ttl {
@@ -62,17 +62,8 @@ impl World {
             }
             Ttl::Unbounded => u64::MAX,
         };
-        match node.keys.held(wall, name) {
-            None => Vec::new(),
-            Some((Held::Plain { owner, .. }, ttl)) => vec![(Some(owner), expires(ttl))],
-            Some((Held::ReadWrite(held), ttl)) => {
-                let readers = node.keys.readers(wall, name).into_iter();
-                let readers = readers.map(|(owner, _, ttl)| (Some(owner), expires(ttl)));
-                let writer = held.writer.map(|(owner, _)| (Some(owner), expires(ttl)));
-                writer.into_iter().chain(readers).collect()
-            }
-            Some((Held::NotALock, ttl)) => vec![(None, expires(ttl))],
-        }
+        let claims = self.servers.claims(id, node.micros(now), name).into_iter();
+        claims.map(|(owner, ttl)| (owner, expires(ttl))).collect()
     }
 
     fn record_claims(

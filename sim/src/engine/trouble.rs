@@ -2,9 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::plan::fault::{
-    ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError,
-};
+use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault};
 use crate::plan::time::Span;
 use crate::world::World;
 use crate::world::client::Counted;
@@ -134,30 +132,22 @@ impl World {
                 }
                 self.push(until, What::RestartNode(node));
             }
-            NodeFault::Flush => {
-                let had_any = match self.sockets.is_some() {
-                    true => self.flush_station(node),
-                    false => self.flush(node),
-                };
+            NodeFault::Flush | NodeFault::Evict { .. } => {
+                self.node(node).lives += u32::from(*fault == NodeFault::Flush);
+                let had_any = self.strike(node, fault);
+                self.keep(node);
                 if !had_any {
                     return;
                 }
             }
-            NodeFault::Evict { name } => {
-                if !self.evict(node, *name) {
-                    return;
-                }
-            }
             NodeFault::Error { error } => {
-                self.set_error(node, Some((*error, usize::from(id))));
+                self.node(node).error = Some((*error, usize::from(id)));
+                self.strike(node, fault);
                 self.push(until, What::Ends(id));
                 return;
             }
-            NodeFault::ForgetScripts if self.sockets.is_some() => {
-                self.forget_scripts_at_station(node, usize::from(id));
-                return;
-            }
             NodeFault::ForgetScripts => {
+                self.strike(node, fault);
                 for client in 0..self.plan.clients {
                     self.link(client, node).lacks_scripts = Some(usize::from(id));
                 }
@@ -192,48 +182,6 @@ impl World {
         }
     }
 
-    /// `FLUSHALL`. Returns whether there was any claim.
-    fn flush(&mut self, node: u16) -> bool {
-        let now = self.now;
-        let state = self.node(node);
-        let had_any = state.keys.names(state.wall(now)).next().is_some();
-        state.keys.flush();
-        state.lives += 1;
-        had_any
-    }
-
-    /// From now on a node refuses everything with an error, or nothing any more.
-    fn set_error(&mut self, node: u16, error: Option<(ServerError, FaultId)>) {
-        self.node(node).error = error;
-        if self.sockets.is_some() {
-            self.tell_of_trouble(node);
-        }
-    }
-
-    /// Forgets what a node has under a name. Returns whether there was a claim.
-    fn evict(&mut self, node: u16, name: u16) -> bool {
-        let now = self.now;
-        let Some(name) = self.history.names.get(usize::from(name)) else {
-            return false;
-        };
-        if self.sockets.is_some() {
-            let name = name.clone();
-            return self.evict_at_station(node, &name);
-        }
-        let Ok(name) = quorlock::Name::new(name) else {
-            return false;
-        };
-        let state = self.node(node);
-        let wall = state.wall(now);
-        let had_one = state.keys.held(wall, &name).is_some();
-        // A key that has expired is a key that is not there.
-        let gone = Some(quorlock::WallMillis(0));
-        state
-            .keys
-            .put(&name, quorlock::transport::Held::NotALock, gone);
-        had_one
-    }
-
     pub(crate) fn fault_ends(&mut self, id: u16) {
         let plan = Rc::clone(&self.plan);
         let Some(fault) = plan.faults.get(usize::from(id)) else {
@@ -254,7 +202,8 @@ impl World {
             NodeFault::Error { .. } => {
                 let error = self.node(node).error;
                 if error.is_some_and(|(_, by)| by == usize::from(id)) {
-                    self.set_error(node, None);
+                    self.node(node).error = None;
+                    self.servers.server(node).refuse(None);
                 }
             }
             NodeFault::SlowReplication { by, replica } => {

@@ -57,7 +57,7 @@ async fn write(node: &RefCell<Node>, session: SessionId, output: &Notify, mut to
             time::sleep_until(time::now() + delay).await;
         }
         let (bytes, is_last) = {
-            let server = &mut node.borrow_mut().server;
+            let server = &mut node.borrow_mut().redis.process;
             (server.take_output(session), server.is_closing(session))
         };
         if to.write_all(&bytes).await.is_err() || is_last {

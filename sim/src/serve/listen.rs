@@ -22,7 +22,7 @@ pub(super) fn listen(node: &Rc<RefCell<Node>>, listener: TcpListener, tasks: &Lo
 }
 
 fn accept(node: &Rc<RefCell<Node>>, stream: TcpStream) {
-    let session = node.borrow_mut().server.open_session();
+    let session = node.borrow_mut().redis.process.open_session();
     let output = Rc::new(Notify::new());
     let serving = connection::serve(Rc::clone(node), session, Rc::clone(&output), stream);
     let task = tokio::task::spawn_local(serving).abort_handle();

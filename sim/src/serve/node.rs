@@ -12,12 +12,14 @@ use super::time;
 use crate::plan::Persistence;
 use crate::plan::fault::{Fault, FaultKind, LinkFault, NodeFault, ServerError};
 use crate::world::clock::Clock;
-use redis_sim::{Dataset, Server, SessionId, WallMicros};
+use crate::world::redis::RedisServer;
+use crate::world::server::{Server as _, Site, strike};
+use redis_sim::{Server, SessionId, WallMicros};
 
 /// A server, its clock, its connections.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) server: Server,
+    pub(super) redis: RedisServer,
     persistence: Persistence,
     clock: Clock,
     start: Instant,
@@ -47,7 +49,7 @@ impl Node {
             server = server.with_password(password);
         }
         Node {
-            server,
+            redis: RedisServer::new(server),
             persistence,
             clock: Clock::new(time::wall_nanos()),
             start: time::now(),
@@ -88,8 +90,8 @@ impl Node {
     /// Bytes have come.
     pub(super) fn receive(&mut self, session: SessionId, bytes: &[u8]) {
         let now = self.now();
-        self.server.receive(session, now, bytes);
-        for session in self.server.sessions_with_output() {
+        self.redis.process.receive(session, now, bytes);
+        for session in self.redis.process.sessions_with_output() {
             if let Some(connection) = self.connections.get(&session) {
                 connection.output.notify_one();
             }
@@ -97,7 +99,7 @@ impl Node {
     }
 
     pub(super) fn forget(&mut self, session: SessionId) {
-        self.server.close_session(session);
+        self.redis.process.close_session(session);
         self.connections.remove(&session);
     }
 
@@ -114,7 +116,7 @@ impl Node {
     fn close_all(&mut self) {
         for (session, connection) in std::mem::take(&mut self.connections) {
             connection.task.abort();
-            self.server.close_session(session);
+            self.redis.process.close_session(session);
         }
     }
 
@@ -122,11 +124,7 @@ impl Node {
         match &fault.what {
             FaultKind::Link { fault, .. } => self.begin_link(*fault),
             FaultKind::Node { fault, .. } => self.begin_node(fault),
-            FaultKind::Backup { .. } => {
-                self.server.free_backlog();
-                self.server.set_replicas(1);
-                self.server.set_replicas(0);
-            }
+            FaultKind::Backup { .. } => self.redis.back_up(),
             FaultKind::Client { .. } => {}
         }
     }
@@ -141,6 +139,17 @@ impl Node {
 
     fn begin_node(&mut self, fault: &NodeFault) {
         let passed = self.passed();
+        if *fault == NodeFault::Crash {
+            self.close_all();
+            // Time passes here as it does outside: a disk that is written every second has everything.
+            self.redis.save();
+        }
+        let site = Site {
+            disk: self.persistence,
+            now: self.now(),
+            names: &[],
+        };
+        strike(&mut self.redis, fault, &site);
         match fault {
             NodeFault::Pause => self.pauses.send_modify(|pauses| *pauses += 1),
             NodeFault::Crash => {
@@ -148,20 +157,9 @@ impl Node {
                 if let Some(listener) = self.listener.take() {
                     listener.abort();
                 }
-                self.close_all();
-                let keys = match self.persistence {
-                    Persistence::Memory => Dataset::empty(),
-                    Persistence::EverySecond | Persistence::EveryWrite => self.server.dataset(),
-                };
-                self.server.restart(keys);
                 self.tell_of_trouble();
             }
-            NodeFault::Flush => self.server.flush(),
-            NodeFault::ForgetScripts => self.server.forget_scripts(),
-            NodeFault::Error { error } => {
-                self.troubles.push(*error);
-                self.tell_of_trouble();
-            }
+            NodeFault::Error { error } => self.troubles.push(*error),
             NodeFault::Step { by } => self.clock.step(passed, by.as_nanos()),
             NodeFault::Rate { rate_ppm } => self.clock.run_at(passed, *rate_ppm),
             _ => {}
@@ -193,8 +191,7 @@ impl Node {
 
     /// What the server refuses is what began last and goes on.
     fn tell_of_trouble(&mut self) {
-        self.server
-            .set_condition(self.troubles.last().copied().map(Into::into));
+        self.redis.refuse(self.troubles.last().copied());
     }
 }
 

@@ -78,8 +78,17 @@ struct Cable {
 pub(super) struct Plug {
     pub(super) client: u16,
     pub(super) node: u16,
-    pub(super) is_reset: bool,
+    is_reset: bool,
     reader: Option<Waker>,
+}
+
+impl Plug {
+    pub(super) fn reset(&mut self) {
+        self.is_reset = true;
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
 }
 
 impl AsyncRead for Cable {
@@ -116,7 +125,7 @@ impl AsyncWrite for Cable {
 
 impl Drop for Cable {
     fn drop(&mut self) {
-        let plug = with(|world| world.sockets.as_mut()?.plugs.remove(self.key));
+        let plug = with(|world| world.find_sockets()?.plugs.remove(self.key));
         drop(plug);
     }
 }
@@ -138,19 +147,5 @@ impl World {
         };
         plug.reader = Some(cx.waker().clone());
         plug.is_reset
-    }
-
-    /// Resets the connections of a client to a node, at the client's end.
-    pub(crate) fn unplug(&mut self, client: u16, node: u16) {
-        let sockets = self.sockets();
-        let theirs = |plug: &Plug| plug.client == client && plug.node == node;
-        for key in sockets.plugs.keys(theirs) {
-            if let Some(plug) = sockets.plugs.get_mut(key) {
-                plug.is_reset = true;
-                if let Some(reader) = plug.reader.take() {
-                    reader.wake();
-                }
-            }
-        }
     }
 }

@@ -1,10 +1,9 @@
 //! What the plan and the checkers do on a server, over a connection of their own.
 
 use super::station::contains;
-use crate::history::{Leftover, Process, Theft};
+use crate::history::{Process, Theft};
 use crate::world::World;
-use crate::world::node::Role;
-use redis_sim::{SessionId, WallMicros};
+use redis_sim::SessionId;
 
 /// The field of a read-write lock that is no claim.
 const MODE: &[u8] = b"mode";
@@ -15,17 +14,6 @@ const BEAT: &[u8] = b"beat";
 /// What follows the owner in the field of a writer's claim.
 const WRITER: &[u8] = b":write";
 
-/// A command as a client sends it.
-fn packed(words: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes
-}
-
 /// The lines of an answer that are no lengths: enough for numbers and short texts without line ends.
 fn words(answer: &[u8]) -> Vec<Vec<u8>> {
     let lines = answer.split(|byte| *byte == b'\n');
@@ -35,33 +23,27 @@ fn words(answer: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl World {
-    pub(super) fn wall_of(&self, node: u16) -> WallMicros {
-        let state = self.nodes.get(usize::from(node));
-        WallMicros(state.map_or(0, |state| state.clock.read(self.now) / 1_000))
-    }
-
     /// Has a server execute a command and gives its answer.
-    pub(super) fn operate(&mut self, node: u16, words: &[&[u8]]) -> Vec<u8> {
-        let wall = self.wall_of(node);
+    fn operate(&mut self, node: u16, words: &[&[u8]]) -> Vec<u8> {
+        let now = self.micros(node);
         let station = self.sockets().station(node);
-        let operator = station.operator;
-        station.server.receive(operator, wall, &packed(words));
+        let answer = station.redis.operate(now, words);
         station.pass_on();
-        station.server.take_output(operator)
+        answer
     }
 
-    /// Whether there is something under a name.
-    pub(super) fn stands(&mut self, node: u16, name: &str) -> bool {
-        self.operate(node, &[b"EXISTS", name.as_bytes()]) == b":1\r\n"
+    /// Whether there is something under a key.
+    fn stands(&mut self, node: u16, key: &str) -> bool {
+        self.operate(node, &[b"EXISTS", key.as_bytes()]) == b":1\r\n"
     }
 
     /// A server gets bytes from a client.
     pub(super) fn receive(&mut self, node: u16, session: SessionId, bytes: &[u8]) {
-        let wall = self.wall_of(node);
+        let now = self.micros(node);
         let asked = requests(bytes);
         let before = self.claims(node, bytes);
         let station = self.sockets().station(node);
-        station.server.receive(session, wall, bytes);
+        station.redis.process.receive(session, now, bytes);
         station.pass_on();
         self.counters.commands += asked;
         if 0 < asked {
@@ -76,11 +58,14 @@ impl World {
         if let Some((_, fault)) = self.node(node).error {
             self.blame(fault);
         }
-        let station = self.sockets().station(node);
-        if let Some(fault) = station.forgot
-            && station.says(session, b"NOSCRIPT")
+        let mut forgot = (0..self.plan.clients).map(|client| self.link(client, node).lacks_scripts);
+        if let Some(fault) = forgot.find_map(|fault| fault)
+            && self.sockets().station(node).says(session, b"NOSCRIPT")
         {
-            station.forgot = None;
+            // The first client that notices loads them for all.
+            for client in 0..self.plan.clients {
+                self.link(client, node).lacks_scripts = None;
+            }
             self.blame(fault);
         }
     }
@@ -140,24 +125,6 @@ impl World {
             self.history.thefts.push(theft);
         }
     }
-
-    /// What stands on primaries.
-    pub(crate) fn keys_left(&mut self) -> Vec<Leftover> {
-        let mut left = Vec::new();
-        for node in 0..u16::try_from(self.nodes.len()).unwrap_or(u16::MAX) {
-            if self.node(node).role != Role::Primary {
-                continue;
-            }
-            for name in self.history.names.clone() {
-                let queue = format!("redisson_lock_queue:{{{name}}}");
-                if self.stands(node, &name) || self.stands(node, &queue) {
-                    let name = self.history.name(&name);
-                    left.push(Leftover { node, name });
-                }
-            }
-        }
-        left
-    }
 }
 
 /// How many scripts are to be run.
@@ -172,9 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_packed_and_answers_read() {
-        let command = packed(&[b"EXISTS", b"a"]);
-        assert_eq!(command, b"*2\r\n$6\r\nEXISTS\r\n$1\r\na\r\n");
+    fn answers_are_read_and_requests_counted() {
         let answer = b"*2\r\n$7\r\nuuid:12\r\n$1\r\n3\r\n";
         assert_eq!(words(answer), [b"uuid:12".to_vec(), b"3".to_vec()]);
         assert_eq!(words(b":1\r\n"), [b":1".to_vec()]);

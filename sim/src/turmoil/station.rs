@@ -10,26 +10,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::{TcpListener, TcpStream};
 
 use super::PORT;
-use super::outage::Replicated;
 use crate::plan::draw::{Draw, Purpose, stream};
-use crate::world::link::FaultId;
+use crate::world::redis::RedisServer;
 use crate::world::{World, with};
-use redis_sim::{Dataset, Server, SessionId};
+use redis_sim::{Server, SessionId};
 
 /// A server and who is connected to it.
 #[derive(Debug)]
 pub(super) struct Station {
-    pub(super) server: Server,
-    /// The connection by which the plan does what it does to the keys.
-    pub(super) operator: SessionId,
-    /// What is on its disk, unless that is everything or nothing.
-    pub(super) saved: Dataset,
+    pub(super) redis: RedisServer,
     pub(super) callers: BTreeMap<SessionId, Caller>,
     acceptor: Option<Waker>,
-    /// It was made to forget its scripts, and nobody has noticed yet.
-    pub(super) forgot: Option<FaultId>,
-    /// What is on its way to it from its primary.
-    pub(super) replicated: Vec<Replicated>,
 }
 
 /// A connection of a client.
@@ -45,16 +36,11 @@ pub(super) struct Caller {
 impl Station {
     pub(super) fn new(seed: u64, node: usize) -> Self {
         let seed = Draw::new(seed, Purpose::Sockets, 1 + node as u64).bits();
-        let mut server = Server::new(stream(seed, Purpose::ServerIds, 0));
-        server.replicate();
+        let process = Server::new(stream(seed, Purpose::ServerIds, 0));
         Station {
-            operator: server.open_session(),
-            server,
-            saved: Dataset::empty(),
+            redis: RedisServer::of_run(process),
             callers: BTreeMap::new(),
             acceptor: None,
-            forgot: None,
-            replicated: Vec::new(),
         }
     }
 
@@ -77,9 +63,10 @@ impl Station {
 
     /// Distributes what the server has to say.
     pub(super) fn pass_on(&mut self) {
-        for session in self.server.sessions_with_output().collect::<Vec<_>>() {
+        let server = &mut self.redis.process;
+        for session in server.sessions_with_output().collect::<Vec<_>>() {
             if let Some(caller) = self.callers.get_mut(&session) {
-                caller.outgoing.extend(self.server.take_output(session));
+                caller.outgoing.extend(server.take_output(session));
                 caller.ring();
             }
         }
@@ -207,7 +194,7 @@ impl World {
         let sockets = self.sockets();
         let client = *sockets.clients.get(&from)?;
         let station = sockets.station(node);
-        let session = station.server.open_session();
+        let session = station.redis.process.open_session();
         station.callers.insert(
             session,
             Caller {
@@ -223,7 +210,7 @@ impl World {
     fn attend(&mut self, node: u16, session: SessionId, cx: &Context<'_>) -> Attention {
         let until = self.node(node).paused_until;
         let station = self.sockets().station(node);
-        let is_closing = station.server.is_closing(session);
+        let is_closing = station.redis.process.is_closing(session);
         let Some(caller) = station.callers.get_mut(&session) else {
             return Attention::Gone;
         };
@@ -240,8 +227,8 @@ impl World {
     }
 
     fn dismiss(&mut self, node: u16, session: SessionId) -> Option<Caller> {
-        let station = self.sockets.as_mut()?.station(node);
-        station.server.close_session(session);
+        let station = self.find_sockets()?.station(node);
+        station.redis.process.close_session(session);
         station.callers.remove(&session)
     }
 }

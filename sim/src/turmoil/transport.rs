@@ -130,7 +130,7 @@ impl World {
         let is_alive = self.clients.get(usize::from(who.client));
         let is_alive = is_alive.is_some_and(|client| client.process == Some(who));
         // At the end of a run the lane goes before the last of its users.
-        if let Some(sockets) = &mut self.sockets
+        if let Some(sockets) = self.find_sockets()
             && sockets.listening.remove(key).is_some()
             && is_alive
         {
@@ -153,7 +153,7 @@ impl World {
 
     /// Nobody waits for a call any more: its wakers, to be dropped and to be woken.
     fn give_up(&mut self, key: Key<Posted>) -> Option<(Option<Waker>, Option<Waker>)> {
-        let sockets = self.sockets.as_mut()?;
+        let sockets = self.find_sockets()?;
         let posted = sockets.posted.get_mut(key)?;
         posted.is_given_up = true;
         let wakers = (posted.caller.take(), posted.carrier.take());

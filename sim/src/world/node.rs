@@ -1,9 +1,8 @@
-//! A server: the executable specification of `quorlock-core` behind a clock, a disk and replicas.
-
-use std::rc::Rc;
+//! A node around its server: its clock, its disk's schedule, and who follows whom.
 
 use quorlock::WallMillis;
-use quorlock::transport::{Cause, Node as Keys, Process as Started, Request};
+use quorlock::transport::Cause;
+use redis_sim::WallMicros;
 
 use crate::plan::MinReplicas;
 use crate::plan::fault::ServerError;
@@ -22,15 +21,11 @@ pub(crate) const MARKED_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 #[derive(Debug)]
 pub(crate) struct NodeState {
-    pub(crate) keys: Keys,
-    /// What is on its disk, unless that is everything or nothing.
-    pub(crate) saved: Keys,
+    /// Whether its disk is going to be written.
     pub(crate) saves: bool,
     /// Nanoseconds since 1970. Keys expire by it.
     pub(crate) clock: Clock,
     pub(crate) is_up: bool,
-    /// How many processes it has been, and how often a primary.
-    pub(crate) starts: u32,
     pub(crate) role: Role,
     /// How often it has forgotten what it had, or taken over what another one has.
     pub(crate) lives: u32,
@@ -46,8 +41,6 @@ pub(crate) struct NodeState {
     pub(crate) replication_delay: u64,
     /// Since when it has no more replicas than it has now.
     pub(crate) replicas_since: u64,
-    /// Writes on their way to it. They are taken over when somebody looks: most replicas are never asked anything.
-    pub(crate) replicated: Vec<Replicated>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,27 +50,12 @@ pub(crate) enum Role {
     ReplicaOf(u16),
 }
 
-/// A write on its way to a replica, with the clock of the primary at its execution: what is replicated is absolute.
-#[derive(Debug)]
-pub(crate) struct Replicated {
-    pub(crate) from: u16,
-    pub(crate) arrives: u64,
-    pub(crate) wall: WallMillis,
-    /// Of the primary: its marker goes to its replicas as it is.
-    pub(crate) process: Started,
-    /// Shared by the replicas.
-    pub(crate) request: Rc<Request>,
-}
-
 impl NodeState {
     pub(crate) fn new(role: Role) -> Self {
         NodeState {
-            keys: Keys::new(),
-            saved: Keys::new(),
             saves: false,
             clock: right_wall_clock(),
             is_up: true,
-            starts: 0,
             role,
             lives: 0,
             paused_until: 0,
@@ -88,7 +66,6 @@ impl NodeState {
             replicas: Vec::new(),
             replication_delay: 0,
             replicas_since: 0,
-            replicated: Vec::new(),
         }
     }
 
@@ -96,29 +73,21 @@ impl NodeState {
         WallMillis(self.clock.read(at) / 1_000_000)
     }
 
-    /// The error with which it refuses everything now.
-    pub(crate) fn refusal(
-        &self,
-        now: u64,
-        demands: Option<&MinReplicas>,
-    ) -> Option<(Cause, Option<FaultId>)> {
+    pub(crate) fn micros(&self, at: u64) -> WallMicros {
+        WallMicros(self.clock.read(at) / 1_000)
+    }
+
+    /// Why it refuses everything now, whatever its server would say.
+    pub(crate) fn refusal(&self, now: u64, demands: Option<&MinReplicas>) -> Option<Cause> {
         if self.role != Role::Primary {
-            return Some((Cause::ReadOnly, None));
+            return Some(Cause::ReadOnly);
         }
         let lacks_replicas = |demands: &MinReplicas| {
             self.replicas.len() < usize::from(demands.count)
                 && self.replicas_since + demands.max_lag.as_nanos() <= now
         };
-        if demands.is_some_and(lacks_replicas) {
-            return Some((Cause::NoReplicas, None));
-        }
-        let (error, fault) = self.error?;
-        let cause = match error {
-            ServerError::ReadOnly => Cause::ReadOnly,
-            ServerError::Loading => Cause::Loading,
-            ServerError::OutOfMemory => Cause::OutOfMemory,
-            ServerError::Busy => Cause::Busy,
-        };
-        Some((cause, Some(fault)))
+        demands
+            .is_some_and(lacks_replicas)
+            .then_some(Cause::NoReplicas)
     }
 }

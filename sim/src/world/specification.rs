@@ -1,6 +1,7 @@
 //! What a node does with a request: as the specification says, or otherwise where the fault lies in the script.
 
 mod modes;
+pub(crate) mod server;
 
 use quorlock::WallMillis;
 use quorlock::transport::{AcquireReply, Applied, Held, Node, Reply, Request};

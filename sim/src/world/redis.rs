@@ -1,0 +1,209 @@
+//! A simulated Redis under faults: what the lane over sockets and `serve` have.
+
+use quorlock_core::marker::Nonce;
+use redis_sim::{Dataset, Effect, Server as Process, SessionId, WallMicros};
+
+use crate::plan::Persistence;
+use crate::plan::fault::ServerError;
+use crate::world::node::MARKED_MILLIS;
+use crate::world::server::Server;
+
+/// A simulated Redis, its disk, and what comes to it from its primary.
+#[derive(Debug)]
+pub(crate) struct RedisServer {
+    /// What clients speak to.
+    pub(crate) process: Process,
+    /// What is on its disk, unless that is everything or nothing.
+    saved: Dataset,
+    /// The connection by which a run looks at the keys and sets some. Other clients of the server can count it, so
+    /// there is none where nothing is looked at.
+    operator: Option<SessionId>,
+    /// What it has changed that is not on its way to its replicas yet.
+    written: Vec<Effect>,
+    /// What is on its way to it from its primary.
+    replicated: Vec<Replicated>,
+}
+
+/// Changes on their way to a replica.
+#[derive(Debug)]
+struct Replicated {
+    from: u16,
+    arrives: u64,
+    effects: Vec<Effect>,
+}
+
+/// A command as a client sends it.
+fn packed(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+impl RedisServer {
+    /// A server that clients alone speak to.
+    pub(crate) fn new(process: Process) -> Self {
+        RedisServer {
+            process,
+            saved: Dataset::empty(),
+            operator: None,
+            written: Vec::new(),
+            replicated: Vec::new(),
+        }
+    }
+
+    /// A server of a run, which has replicas and is looked at.
+    pub(crate) fn of_run(mut process: Process) -> Self {
+        process.replicate();
+        let operator = process.open_session();
+        RedisServer {
+            operator: Some(operator),
+            ..RedisServer::new(process)
+        }
+    }
+
+    /// Executes a command of the run and gives its answer: none where nothing is looked at.
+    pub(crate) fn operate(&mut self, now: WallMicros, words: &[&[u8]]) -> Vec<u8> {
+        let Some(operator) = self.operator else {
+            return Vec::new();
+        };
+        self.process.receive(operator, now, &packed(words));
+        self.process.take_output(operator)
+    }
+
+    /// Whether there is something under a key.
+    pub(crate) fn has(&mut self, now: WallMicros, key: &str) -> bool {
+        self.operate(now, &[b"EXISTS", key.as_bytes()]) == b":1\r\n"
+    }
+
+    /// Begins with all that its primary has.
+    pub(crate) fn follow(&mut self, primary: &RedisServer) {
+        self.process.follow(&primary.process);
+    }
+
+    /// What it has written since this was asked last.
+    pub(crate) fn take_written(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.written)
+    }
+
+    /// Something that its primary has written arrives at this time.
+    pub(crate) fn send(&mut self, from: u16, arrives: u64, effects: Vec<Effect>) {
+        self.replicated.push(Replicated {
+            from,
+            arrives,
+            effects,
+        });
+    }
+}
+
+impl Server for RedisServer {
+    fn crash(&mut self, disk: Persistence) {
+        self.saved = match disk {
+            Persistence::Memory => Dataset::empty(),
+            Persistence::EverySecond => std::mem::replace(&mut self.saved, Dataset::empty()),
+            Persistence::EveryWrite => self.process.dataset(),
+        };
+        self.process.restart(self.saved.clone());
+        if let Some(operator) = &mut self.operator {
+            self.process.replicate();
+            *operator = self.process.open_session();
+        }
+    }
+
+    /// The crash has put its keys in place already.
+    fn restart(&mut self) {}
+
+    fn promote(&mut self) {
+        self.process.promote();
+    }
+
+    fn set_replicas(&mut self, many: usize) {
+        self.process.set_replicas(many);
+    }
+
+    /// Backups are nights apart: the backlog of the one before has been freed since.
+    fn back_up(&mut self) {
+        self.process.free_backlog();
+        self.process.set_replicas(1);
+        self.process.set_replicas(0);
+    }
+
+    fn save(&mut self) {
+        self.saved = self.process.dataset();
+    }
+
+    fn flush(&mut self, now: WallMicros, names: &[String]) -> bool {
+        let had_any = names.iter().any(|name| self.has(now, name));
+        self.process.flush();
+        had_any
+    }
+
+    fn evict(&mut self, now: WallMicros, name: &str) -> bool {
+        self.process.tick(now);
+        self.process.evict(name.as_bytes())
+    }
+
+    fn refuse(&mut self, error: Option<ServerError>) {
+        self.process.set_condition(error.map(Into::into));
+    }
+
+    fn forget_scripts(&mut self) {
+        self.process.forget_scripts();
+    }
+
+    fn mark(&mut self, now: WallMicros, nonce: Nonce, longest_millis: u64) {
+        let info = self.operate(now, &[b"INFO"]);
+        let info = String::from_utf8_lossy(&info).into_owned();
+        let mut pairs = info.lines().filter_map(|line| line.split_once(':'));
+        let id = pairs.find(|(name, _)| *name == "master_replid");
+        let (_, id) = id.expect("BUG: a server says which process it is");
+        let process = id.get(..13).expect("BUG: an identity has forty digits");
+        let marker = format!("{process}:{}:{longest_millis}:ripe", nonce.get());
+        let kept = MARKED_MILLIS.to_string();
+        let key = b"quorlock_marker";
+        let set = [b"SET", &key[..], marker.as_bytes(), b"PX", kept.as_bytes()];
+        assert_eq!(self.operate(now, &set), b"+OK\r\n", "BUG: a marker");
+    }
+
+    fn names_left(&mut self, now: WallMicros, names: &[String]) -> Vec<String> {
+        let mut left = Vec::new();
+        for name in names {
+            let queue = format!("redisson_lock_queue:{{{name}}}");
+            if self.has(now, name) || self.has(now, &queue) {
+                left.push(name.clone());
+            }
+        }
+        left
+    }
+
+    fn catch_up(&mut self, now: u64, primary: Option<u16>) {
+        for write in std::mem::take(&mut self.replicated) {
+            if now < write.arrives {
+                self.replicated.push(write);
+            } else if primary == Some(write.from) {
+                for effect in &write.effects {
+                    self.process.apply(effect);
+                }
+            }
+        }
+    }
+
+    fn has_written(&mut self) -> bool {
+        self.written.extend(self.process.take_effects());
+        !self.written.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_packed() {
+        let command = packed(&[b"EXISTS", b"a"]);
+        assert_eq!(command, b"*2\r\n$6\r\nEXISTS\r\n$1\r\na\r\n");
+    }
+}

@@ -1,0 +1,326 @@
+//! Servers that are the executable specification of `quorlock-core`.
+
+use std::rc::Rc;
+
+use quorlock::transport::{
+    Applied, Cause, Held, Lineage, Marker, Node as Keys, Process, Request, Ripeness, Ttl,
+};
+use quorlock::{Name, OwnerId, WallMillis};
+use quorlock_core::marker::Nonce;
+use redis_sim::WallMicros;
+
+use super::apply;
+use crate::plan::fault::ServerError;
+use crate::plan::variant::Variant;
+use crate::plan::{Persistence, Plan};
+use crate::world::node::MARKED_MILLIS;
+use crate::world::server::{Server, Servers};
+
+/// The servers of a run whose messages are values.
+#[derive(Debug, Default)]
+pub(crate) struct Specification {
+    servers: Vec<SpecifiedServer>,
+}
+
+/// A server that executes requests as the specification says.
+#[derive(Debug)]
+pub(crate) struct SpecifiedServer {
+    keys: Keys,
+    /// What is on its disk, unless that is everything or nothing.
+    saved: Keys,
+    variant: Variant,
+    id: u16,
+    /// How many processes it has been, and how often a primary.
+    starts: u32,
+    refuses: Option<ServerError>,
+    written: Vec<Written>,
+    /// Writes on their way to it. They are taken over when a run looks at it: most replicas are never asked anything.
+    replicated: Vec<Replicated>,
+}
+
+/// A write, with the clock of the primary at its execution: what is replicated is absolute.
+#[derive(Clone, Debug)]
+struct Written {
+    wall: WallMillis,
+    /// The process of the primary: its marker goes to its replicas as it is.
+    process: Process,
+    /// Shared by the replicas.
+    request: Rc<Request>,
+}
+
+/// A write on its way to a replica.
+#[derive(Debug)]
+struct Replicated {
+    from: u16,
+    arrives: u64,
+    written: Written,
+}
+
+fn millis(now: WallMicros) -> WallMillis {
+    WallMillis(now.0 / 1_000)
+}
+
+impl Specification {
+    pub(crate) fn new(plan: &Plan, nodes: usize) -> Self {
+        let lineage = (0 < plan.nodes.replicas).then_some(Lineage::Shared);
+        let ids = (0..=u16::MAX).take(nodes);
+        Specification {
+            servers: ids
+                .map(|id| SpecifiedServer::new(id, plan.variant, lineage))
+                .collect(),
+        }
+    }
+
+    pub(crate) fn at(&mut self, node: u16) -> &mut SpecifiedServer {
+        self.servers
+            .get_mut(usize::from(node))
+            .expect("BUG: no such node")
+    }
+}
+
+impl Servers for Specification {
+    fn server(&mut self, node: u16) -> &mut dyn Server {
+        self.at(node)
+    }
+
+    fn follow(&mut self, replica: u16, primary: u16) {
+        let keys = self.at(primary).keys.clone();
+        self.at(replica).keys = keys;
+    }
+
+    fn replicate(&mut self, node: u16, arrivals: &[(u16, u64)]) {
+        for written in std::mem::take(&mut self.at(node).written) {
+            for (to, arrives) in arrivals.iter().copied() {
+                self.at(to).replicated.push(Replicated {
+                    from: node,
+                    arrives,
+                    written: written.clone(),
+                });
+            }
+        }
+    }
+
+    fn claims(&self, node: u16, now: WallMicros, name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
+        let Some(server) = self.servers.get(usize::from(node)) else {
+            return Vec::new();
+        };
+        let (keys, wall) = (&server.keys, millis(now));
+        match keys.held(wall, name) {
+            None => Vec::new(),
+            Some((Held::Plain { owner, .. }, ttl)) => vec![(Some(owner), ttl)],
+            Some((Held::ReadWrite(held), ttl)) => {
+                let readers = keys.readers(wall, name).into_iter();
+                let readers = readers.map(|(owner, _, ttl)| (Some(owner), ttl));
+                let writer = held.writer.map(|(owner, _)| (Some(owner), ttl));
+                writer.into_iter().chain(readers).collect()
+            }
+            Some((Held::NotALock, ttl)) => vec![(None, ttl)],
+        }
+    }
+}
+
+impl SpecifiedServer {
+    fn new(id: u16, variant: Variant, lineage: Option<Lineage>) -> Self {
+        let mut server = SpecifiedServer {
+            keys: Keys::new(),
+            saved: Keys::new(),
+            variant,
+            id,
+            starts: 0,
+            refuses: None,
+            written: Vec::new(),
+            replicated: Vec::new(),
+        };
+        if let Some(lineage) = lineage {
+            server.keys.set_lineage(lineage);
+        }
+        server.begin_process();
+        server
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// The error with which it refuses everything.
+    pub(crate) fn refuses(&self) -> Option<Cause> {
+        self.refuses.map(|error| match error {
+            ServerError::ReadOnly => Cause::ReadOnly,
+            ServerError::Loading => Cause::Loading,
+            ServerError::OutOfMemory => Cause::OutOfMemory,
+            ServerError::Busy => Cause::Busy,
+        })
+    }
+
+    pub(crate) fn execute(&mut self, wall: WallMillis, request: &Request) -> Applied {
+        apply(&mut self.keys, wall, request, self.variant)
+    }
+
+    /// A request that it has executed is one for its replicas.
+    pub(crate) fn write(&mut self, wall: WallMillis, request: &Rc<Request>) {
+        self.written.push(Written {
+            wall,
+            process: self.keys.process(),
+            request: Rc::clone(request),
+        });
+    }
+
+    /// Goes by an identity that no process of this run had before.
+    fn begin_process(&mut self) {
+        self.starts += 1;
+        let process = (u64::from(self.id) + 1) << 32 | u64::from(self.starts);
+        self.keys.set_process(Process(process));
+    }
+}
+
+impl Server for SpecifiedServer {
+    fn crash(&mut self, disk: Persistence) {
+        match disk {
+            Persistence::Memory => {
+                self.keys.flush();
+                self.saved.flush();
+            }
+            Persistence::EverySecond => self.keys = self.saved.clone(),
+            Persistence::EveryWrite => {}
+        }
+    }
+
+    fn restart(&mut self) {
+        self.begin_process();
+    }
+
+    fn promote(&mut self) {
+        self.begin_process();
+    }
+
+    /// Its identity does not depend on it, but for a backup.
+    fn set_replicas(&mut self, _many: usize) {}
+
+    fn back_up(&mut self) {
+        self.begin_process();
+    }
+
+    fn save(&mut self) {
+        self.saved = self.keys.clone();
+    }
+
+    fn flush(&mut self, now: WallMicros, _names: &[String]) -> bool {
+        let had_any = self.keys.names(millis(now)).next().is_some();
+        self.keys.flush();
+        had_any
+    }
+
+    fn evict(&mut self, now: WallMicros, name: &str) -> bool {
+        let Ok(name) = Name::new(name) else {
+            return false;
+        };
+        let had_one = self.keys.held(millis(now), &name).is_some();
+        // A key that has expired is a key that is not there.
+        let gone = Some(WallMillis(0));
+        self.keys.put(&name, Held::NotALock, gone);
+        had_one
+    }
+
+    fn refuse(&mut self, error: Option<ServerError>) {
+        self.refuses = error;
+    }
+
+    /// It has none: that a call takes one more round trip is the client's link.
+    fn forget_scripts(&mut self) {}
+
+    fn mark(&mut self, now: WallMicros, nonce: Nonce, longest_millis: u64) {
+        self.keys.put_marker(Some(Marker {
+            process: self.keys.process(),
+            nonce,
+            longest_millis,
+            ripeness: Ripeness::Ripe,
+            expires: millis(now).plus(MARKED_MILLIS),
+        }));
+    }
+
+    fn names_left(&mut self, now: WallMicros, names: &[String]) -> Vec<String> {
+        let wall = millis(now);
+        let claimed = self.keys.names(wall).map(|name| name.as_str().to_owned());
+        let mut left: Vec<String> = claimed.collect();
+        // An owner that waits for a fair lock that is free.
+        let names = names.iter().filter_map(|name| Name::new(name).ok());
+        let waited_for = names.filter(|name| !self.keys.queue(wall, name).is_empty());
+        left.extend(waited_for.map(|name| name.as_str().to_owned()));
+        left
+    }
+
+    fn catch_up(&mut self, now: u64, primary: Option<u16>) {
+        for write in std::mem::take(&mut self.replicated) {
+            if now < write.arrives {
+                self.replicated.push(write);
+            } else if primary == Some(write.from) {
+                let Written {
+                    wall,
+                    process,
+                    request,
+                } = write.written;
+                let own = self.keys.process();
+                self.keys.set_process(process);
+                apply(&mut self.keys, wall, &request, self.variant);
+                self.keys.set_process(own);
+            }
+        }
+    }
+
+    fn has_written(&mut self) -> bool {
+        !self.written.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorlock::Token;
+    use quorlock::transport::{Access, Acquire, Retention};
+    use quorlock_core::fencing::Fence;
+    use quorlock_core::lease::Lease;
+    use quorlock_core::owner::ClientId;
+
+    use super::*;
+
+    fn write(from: u16, arrives: u64, name: &str) -> Replicated {
+        let request = Request::Acquire(Acquire {
+            name: Name::new(name).unwrap(),
+            access: Access::Plain,
+            owner: OwnerId {
+                client: ClientId::from_random(1),
+                number: 1,
+            },
+            count: 1,
+            lease: Lease::new(Lease::SHORTEST).unwrap(),
+            fence: Fence::Carry(Token(1)),
+            retention: Retention::Forever,
+            keep: None,
+            replaces: None,
+            check: None,
+        });
+        Replicated {
+            from,
+            arrives,
+            written: Written {
+                wall: WallMillis(1),
+                process: Process::default(),
+                request: Rc::new(request),
+            },
+        }
+    }
+
+    #[test]
+    fn a_replica_takes_over_what_has_come_from_its_own_primary() {
+        let mut replica = SpecifiedServer::new(1, Variant::default(), None);
+        replica.replicated = vec![write(0, 5, "a"), write(7, 6, "b"), write(0, 15, "c")];
+        for (now, names) in [(4, &[][..]), (10, &["a"]), (15, &["a", "c"])] {
+            replica.catch_up(now, Some(0));
+            let taken: Vec<_> = replica.keys.names(WallMillis(1)).collect();
+            let taken: Vec<_> = taken.into_iter().map(Name::as_str).collect();
+            assert_eq!(taken, names, "{now}");
+        }
+        replica.replicated = vec![write(0, 20, "d")];
+        replica.catch_up(20, None);
+        assert_eq!(replica.keys.names(WallMillis(1)).count(), 2);
+    }
+}
