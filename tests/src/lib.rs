@@ -42,7 +42,7 @@ mod documentation {
     }
 
     pages! {
-        architecture breaks campaigns exhaustive fencing guide matrix migration performance plans redis redisson safety
-        scenarios simulator
+        architecture breaks campaigns command exhaustive fencing guide matrix migration performance plans redis redisson
+        safety scenarios simulator
     }
 }

@@ -1,0 +1,274 @@
+//! The recipes of the page about the command, run as they are written there. The programs that they call have stand-ins.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+use quorlock_tests::page::block;
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+
+use super::support::{Folder, end_of, quorlock, quorlock_on};
+
+server_tests![
+    of_many_hosts_one_makes_the_report,
+    invoices_are_sent_once_a_day,
+    a_backup_that_comes_late_moves_no_pointer,
+    a_unit_of_systemd_runs_the_report,
+    the_settings_of_the_page_are_settings,
+    a_loop_ends_at_the_loss,
+    the_table_names_every_occasion_that_the_script_tries,
+];
+
+const PAGE: &str = include_str!("../../../../docs/src/command.md");
+
+/// A folder with programs, which are found before others.
+struct Host {
+    folder: Folder,
+}
+
+impl Host {
+    fn new() -> Self {
+        let host = Host {
+            folder: Folder::new(),
+        };
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_quorlock"), host.folder.file("quorlock"))
+            .unwrap();
+        host
+    }
+
+    fn with(self, name: &str, script: &str) -> Self {
+        let path = self.folder.file(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    fn path(&self) -> String {
+        let path = std::env::var("PATH").unwrap();
+        format!("{}:{path}", self.folder.path().display())
+    }
+
+    /// A shell with this script, as cron runs its lines.
+    fn sh(&self, server: &Server, script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", script])
+            .env("PATH", self.path())
+            .env("QUORLOCK_NODES", server.address())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+/// What the line of a crontab runs: it begins with five times.
+fn of_crontab(says: &str) -> String {
+    let line = block(PAGE, says).trim();
+    let words: Vec<&str> = line.splitn(6, ' ').collect();
+    for time in &words[..5] {
+        assert!(*time == "*" || time.parse::<u8>().is_ok(), "{line}");
+    }
+    words[5].to_owned()
+}
+
+async fn of_many_hosts_one_makes_the_report() {
+    let server = Server::start();
+    // The report takes until all hosts have tried.
+    let host = Host::new().with(
+        "make-report",
+        "echo report >>reports; while ! [ -e tried ]; do sleep 0.01; done",
+    );
+    let line = of_crontab("crontab report");
+    let mut first = host.sh(&server, &line).spawn().unwrap();
+    host.folder.line("reports");
+    for _ in 0..3 {
+        assert_eq!(
+            end_of(&mut host.sh(&server, &line)),
+            (0, String::new(), String::new())
+        );
+    }
+    std::fs::write(host.folder.file("tried"), "").unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(0));
+    assert_eq!(host.folder.read("reports"), "report\n");
+}
+
+async fn invoices_are_sent_once_a_day() {
+    let server = Server::start();
+    let line = of_crontab("crontab invoices");
+    let broken = Host::new().with("send-invoices", "exit 1");
+    assert_eq!(end_of(&mut broken.sh(&server, &line)).0, 1);
+    let host = Host::new().with("send-invoices", "echo sent >>sent");
+    for _ in 0..3 {
+        let (code, _, said) = end_of(&mut host.sh(&server, &line));
+        assert_eq!(code, 0, "{said}");
+    }
+    assert_eq!(host.folder.read("sent"), "sent\n");
+    let left: u64 = server.command(&["PTTL", "daily/invoices"]);
+    assert!(590_000 < left && left <= 600_000, "{left}");
+}
+
+async fn a_backup_that_comes_late_moves_no_pointer() {
+    let server = Server::start();
+    let host = Host::new();
+    let script = block(PAGE, "sh backup");
+    let (data, store) = (host.folder.file("data"), host.folder.file("store"));
+    std::fs::create_dir(&data).unwrap();
+    std::fs::create_dir(&store).unwrap();
+    std::fs::write(data.join("orders"), "1 2 3").unwrap();
+    let backup = |token: Option<&str>| {
+        let mut command = match token {
+            Some(token) => {
+                let mut command = host.sh(&server, script);
+                command.env("QUORLOCK_FENCING_TOKEN", token);
+                command
+            }
+            None => {
+                let mut command = quorlock_on(&server);
+                command.args(["run", "-n", "backup", "--", "sh", "-c", script]);
+                command
+            }
+        };
+        command
+            .env("STORE", &store)
+            .env("DATA", &data)
+            .env("POINTER", server.address());
+        end_of(&mut command)
+    };
+    let latest = || -> String { server.command(&["HGET", "backup:latest", "file"]) };
+    let (code, _, said) = backup(None);
+    assert_eq!(code, 0, "{said}");
+    let first = latest();
+    assert!(store.join(&first).exists());
+    let (code, _, said) = backup(None);
+    assert_eq!(code, 0, "{said}");
+    let second = latest();
+    assert!(first < second);
+    // One that was held up for a day.
+    let (code, _, said) = backup(Some("17"));
+    assert_eq!(
+        (code, said.as_str()),
+        (1, "a later backup is there already\n")
+    );
+    assert_eq!(latest(), second);
+    assert_eq!(std::fs::read_dir(&store).unwrap().count(), 2);
+}
+
+/// The values of a key of a unit.
+fn of_unit<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
+    let lines = unit.lines();
+    let values = lines.filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    values.collect()
+}
+
+async fn a_unit_of_systemd_runs_the_report() {
+    let server = Server::start();
+    server.command::<()>(&["CONFIG", "SET", "requirepass", "s3cret"]);
+    let unit = block(PAGE, "ini service");
+    let host = Host::new().with("make-report", "echo report >report");
+    std::fs::write(host.folder.file("quorlock-password"), "s3cret\n").unwrap();
+    let [start] = of_unit(unit, "ExecStart")[..] else {
+        panic!("{unit}")
+    };
+    let mut command = host.sh(&server, start);
+    for variable in of_unit(unit, "Environment") {
+        let (name, value) = variable.split_once('=').unwrap();
+        // %d is the folder of the credentials.
+        let value = match name {
+            "QUORLOCK_NODES" => server.address(),
+            _ => value.replace(
+                "%d/quorlock",
+                &host.folder.file("quorlock-password").display().to_string(),
+            ),
+        };
+        command.env(name, value);
+    }
+    let (code, _, said) = end_of(&mut command);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(host.folder.read("report"), "report\n");
+    assert_eq!(of_unit(unit, "SuccessExitStatus"), ["75"]);
+    assert_eq!(of_unit(block(PAGE, "ini timer"), "OnCalendar").len(), 1);
+}
+
+async fn the_settings_of_the_page_are_settings() {
+    let server = Server::start();
+    let folder = Folder::new();
+    std::fs::write(folder.file("password"), "s3cret\n").unwrap();
+    let settings = block(PAGE, "toml settings");
+    let settings = settings.replace(
+        "/etc/quorlock/password",
+        &folder.file("password").display().to_string(),
+    );
+    std::fs::write(folder.file("quorlock.toml"), settings).unwrap();
+    let mut command = quorlock();
+    command
+        .args(["run", "--nodes", &server.address(), "--config"])
+        .arg(folder.file("quorlock.toml"))
+        .args([
+            "a",
+            "--",
+            "redis-cli",
+            "-p",
+            &server.port().to_string(),
+            "exists",
+            "app:a",
+        ]);
+    // The server has no password: it says so, and what is wrong is not the file.
+    let (code, _, said) = end_of(&mut command);
+    assert_eq!(code, 78, "{said}");
+    server.command::<()>(&["CONFIG", "SET", "requirepass", "s3cret"]);
+    command.env("REDISCLI_AUTH", "s3cret");
+    let (code, printed, said) = end_of(&mut command);
+    assert_eq!((code, printed.as_str()), (0, "1\n"), "{said}");
+}
+
+async fn a_loop_ends_at_the_loss() {
+    let server = Server::start();
+    let script = block(PAGE, "sh loop");
+    let host = Host::new()
+        .with("work-for-a-moment", "echo work >>work; sleep 0.01")
+        .with("save-what-is-done", "echo saved >saved");
+    let mut command = quorlock_on(&server);
+    let mut run = command
+        .args([
+            "run",
+            "-q",
+            "--lease",
+            "1s",
+            "--on-loss",
+            "ignore",
+            "queue",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ])
+        .env("PATH", host.path())
+        .current_dir(host.folder.path())
+        .spawn()
+        .unwrap();
+    host.folder.line("work");
+    assert_eq!(host.folder.read("saved"), "");
+    server.command::<i64>(&["DEL", "queue"]);
+    assert_eq!(run.wait().unwrap().code(), Some(76));
+    assert_eq!(host.folder.read("saved"), "saved\n");
+}
+
+/// The table cannot be made again here, where there is no etcd: this holds its rows against the script.
+async fn the_table_names_every_occasion_that_the_script_tries() {
+    let script = include_str!("../../../../docs/compare/command.sh");
+    for occasion in [
+        "wrapper killed: command",
+        "wrapper killed: grandchild",
+        "server stopped: command",
+        "the same, it ignores TERM",
+        "exit 7 comes back as",
+        "TERM to the wrapper: command",
+        "stdin",
+        "reads from its terminal",
+        "lock taken by force: command",
+        "token",
+    ] {
+        assert!(script.contains(&format!("'{occasion}'")), "{occasion}");
+        assert!(PAGE.contains(&format!("| {occasion} |")), "{occasion}");
+    }
+}
