@@ -49,7 +49,7 @@ struct Place {
 /// How a waiter asks when it leads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// A reader that finds no other waiting tries once, alone in its queue: readers share the name, and need no turn.
+    /// A reader that finds no other asking tries once, alone in its queue: readers share the name, and need no turn.
     Entering,
     /// Until it is won, on behalf of all who stand behind it.
     Waiting,
@@ -75,7 +75,7 @@ impl Acquiring {
     fn begin(&mut self) {
         self.state = if self.wanted.patience == Patience::Try {
             State::Trying(attempt(&self.client, &self.wanted))
-        } else if self.wanted.is_shared() && !self.queues.has(&self.key(Sharing::All)) {
+        } else if self.wanted.is_shared() && !self.queues.has_asked(self.key(Sharing::All)) {
             self.enter()
         } else {
             self.join()

@@ -448,6 +448,30 @@ async fn a_read_lock_is_entered_a_thousand_times_and_no_more() {
     }
 }
 
+/// They come at once, and a writer of another client is in the way: one asks for itself, and one on behalf of the rest.
+#[tokio::test(start_paused = true)]
+async fn readers_that_come_at_once_behind_a_writer_do_not_each_ask() {
+    for count in [2, 200] {
+        let node = EmbeddedNode::new().latency(Duration::from_millis(20));
+        let locks = Locks::on_node(node.clone()).unwrap();
+        let other = Locks::on_node(node.clone()).unwrap();
+        let writer = other.write("a").acquire().await.unwrap();
+        let before = node.executed();
+        let readers: Vec<_> = (0..count)
+            .map(|_| {
+                let lock = locks.read("a");
+                tokio::spawn(async move { lock.acquire().await.unwrap() })
+            })
+            .collect();
+        sleep(SECOND / 2).await;
+        assert_eq!(node.executed() - before, 3, "by {count}");
+        writer.release().await.unwrap();
+        for reader in readers {
+            assert!(reader.await.unwrap().is_held());
+        }
+    }
+}
+
 /// Two hundred readers of one name in one process: they share it, and need not wait for each other's round trips.
 #[tokio::test(start_paused = true)]
 async fn readers_of_one_process_come_in_together() {
