@@ -9,6 +9,12 @@ use crate::quorum::{MemberId, Members};
 use crate::round::{Loss, Order};
 use crate::time::Time;
 
+mod contention;
+mod wake_ups;
+
+use contention::{Contention, Vote};
+use wake_ups::{Published, WakeUps};
+
 /// When to try again, and when not any more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -142,10 +148,7 @@ pub struct Acquisition {
     step: Step,
     backoff: Backoff,
     lost_rounds: u32,
-    /// In a row.
-    split_rounds: u32,
-    /// Somebody else was quicker when it became free, or votes have kept splitting: others want it, too.
-    is_crowded: bool,
+    contention: Contention,
     /// The last round asked the first member alone, which refused.
     is_postponed: bool,
     last_order: Order,
@@ -162,10 +165,7 @@ pub struct Acquisition {
     queue: Option<usize>,
     /// How often a place in a queue was given up together with what another group had granted.
     lost_places: u32,
-    /// In the last round.
-    refused: Vec<MemberId>,
-    /// Since the last round was begun.
-    woken: Vec<MemberId>,
+    wake_ups: WakeUps,
     /// How long the last round took.
     last_round: Duration,
 }
@@ -187,8 +187,7 @@ impl Acquisition {
             step: Step::Ask(Order::Parallel),
             backoff: Backoff::new(policy.backoff, policy.backoff_cap),
             lost_rounds: 0,
-            split_rounds: 0,
-            is_crowded: false,
+            contention: Contention::default(),
             is_postponed: false,
             last_order: Order::Parallel,
             last_because: Because::Due,
@@ -198,8 +197,7 @@ impl Acquisition {
             deaf: Vec::new(),
             queue: None,
             lost_places: 0,
-            refused: Vec::new(),
-            woken: Vec::new(),
+            wake_ups: WakeUps::default(),
             last_round: Duration::ZERO,
         }
     }
@@ -277,90 +275,75 @@ impl Acquisition {
 
     /// A round that began at `began` was lost. `random` is any 64 random bits.
     pub fn handle_loss(&mut self, now: Time, began: Time, loss: Loss, random: u64) {
-        // One member is no quorum. Where the first one alone answers, a crowd that asks it first would be refused by it every
-        // now and then, and would go on for ever.
-        let is_unheard = loss == Loss::Postponed && self.failing_since.is_some();
-        if !is_unheard {
-            self.last_loss = Some(give_up(&loss));
-            self.failing_since = match loss {
-                Loss::NoQuorum | Loss::TooSlow => self.failing_since.or(Some(began)),
-                _ => None,
-            };
-        }
-        self.lost_rounds = self.lost_rounds.saturating_add(1);
-        self.last_round = now.since(began).min(self.member_timeout);
-        self.is_postponed = loss == Loss::Postponed;
-        // One member cannot be asked before the rest.
-        self.is_crowded |= 1 < self.members.len()
-            && self.last_because == Because::Woken
-            && matches!(loss, Loss::Refused { .. });
-        if self.last_order == Order::FirstMember && self.member_timeout <= now.since(began) {
-            // The first member is silent: asking it first only costs time.
-            self.is_crowded = false;
-        }
-        let pause = |backoff: &mut Backoff| {
-            Step::BackOff(now + backoff.next(random, now.since(began).saturating_mul(2)))
-        };
+        let took = now.since(began);
+        self.note(&loss, began, took);
+        let pause = |backoff: &mut Backoff| now + backoff.next(random, took.saturating_mul(2));
         self.step = match loss {
-            Loss::OtherMode(mode) => Step::GiveUp(GiveUp::OtherMode(mode)),
-            Loss::Denied => Step::GiveUp(GiveUp::Denied),
-            Loss::Refused { .. } | Loss::Postponed if self.patience == Patience::Try => {
-                Step::GiveUp(GiveUp::Contended)
-            }
-            Loss::NoQuorum | Loss::TooSlow | Loss::Quarantined { .. }
-                if self.patience == Patience::Try =>
-            {
-                Step::GiveUp(give_up(&loss))
-            }
-            Loss::NoQuorum | Loss::TooSlow => pause(&mut self.backoff),
+            Loss::OtherMode(_) | Loss::Denied => Step::GiveUp(give_up(&loss)),
+            _ if self.patience == Patience::Try => Step::GiveUp(give_up(&loss)),
+            Loss::NoQuorum | Loss::TooSlow => Step::BackOff(pause(&mut self.backoff)),
             Loss::Quarantined { until } => {
-                self.refused.clear();
+                self.wake_ups.wait_for(Vec::new());
                 match until.filter(|until| now < *until) {
                     Some(until) => Step::Sleep(until.min(now + self.policy.poll_cap)),
-                    None => pause(&mut self.backoff),
+                    None => Step::BackOff(pause(&mut self.backoff)),
                 }
             }
             Loss::Postponed => {
-                // Whoever has the first member asks the rest, or has it all.
-                self.refused = self.members.all().collect();
-                let pause = self
-                    .backoff
-                    .next(random, now.since(began).saturating_mul(2));
-                self.sleep(now, now + pause)
+                // The competitor that has the first member asks the rest, or has it all.
+                self.wake_ups.wait_for(self.members.all().collect());
+                let at = pause(&mut self.backoff);
+                self.sleep(now, at)
             }
             Loss::Refused {
                 free_after,
                 split,
                 refused,
             } => {
-                self.refused = refused;
+                self.wake_ups.wait_for(refused);
                 if !self.is_listening {
                     self.is_listening = true;
                     self.listen(now)
-                } else if split && !self.may_be_held() {
-                    self.split_rounds = self.split_rounds.saturating_add(1);
-                    self.is_crowded |= 2 <= self.split_rounds;
-                    pause(&mut self.backoff)
                 } else {
-                    if split {
-                        self.split_rounds = 1;
+                    let is_collision = split && !self.may_be_held();
+                    let vote = if split { Vote::Split } else { Vote::Whole };
+                    self.contention.handle_vote(vote);
+                    if is_collision {
+                        Step::BackOff(pause(&mut self.backoff))
                     } else {
-                        self.split_rounds = 0;
-                        if self.lost_places == 0 {
+                        if vote == Vote::Whole && self.lost_places == 0 {
                             self.backoff.reset();
                         }
-                    }
-                    // Only who refused is listened to again. A fair lock that was granted, and given back for the sake
-                    // of another that was not, has nothing to say: asking anew whenever its subscription is gone would
-                    // take it, and give it back, without a pause.
-                    if self.refused.iter().any(|member| self.deaf.contains(member)) {
-                        self.listen(now)
-                    } else {
                         self.after_refusal(now, free_after)
                     }
                 }
             }
         };
+    }
+
+    /// What a lost round says of the members and of competitors, whatever is done next.
+    fn note(&mut self, loss: &Loss, began: Time, took: Duration) {
+        // One member is no quorum. Where the first one alone answers, competitors that ask it first would be refused by
+        // it every now and then, and would go on for ever.
+        let is_unheard = *loss == Loss::Postponed && self.failing_since.is_some();
+        if !is_unheard {
+            self.last_loss = Some(give_up(loss));
+            self.failing_since = match loss {
+                Loss::NoQuorum | Loss::TooSlow => self.failing_since.or(Some(began)),
+                _ => None,
+            };
+        }
+        self.lost_rounds = self.lost_rounds.saturating_add(1);
+        self.last_round = took.min(self.member_timeout);
+        self.is_postponed = *loss == Loss::Postponed;
+        let is_outrun = self.last_because == Because::Woken && matches!(loss, Loss::Refused { .. });
+        // One member cannot be asked before the rest.
+        if is_outrun && 1 < self.members.len() {
+            self.contention.handle_outrun();
+        }
+        if self.last_order == Order::FirstMember && self.member_timeout <= took {
+            self.contention.handle_silent_first_member();
+        }
     }
 
     fn listen(&mut self, now: Time) -> Step {
@@ -372,15 +355,24 @@ impl Acquisition {
     /// members than all. That is believed once; a second split in a row is a collision. So is a second place that was
     /// lost, whatever came between: the queues keep those who collide in step.
     fn may_be_held(&self) -> bool {
-        self.split_rounds == 0
+        self.contention.last_vote() == Vote::Whole
             && self.lost_places < 2
             && self.members.groups().all(|group| {
-                let refused = group.members().filter(|m| self.refused.contains(m)).count();
+                let members = group.members();
+                let refused = members.filter(|m| self.wake_ups.refused().contains(m));
+                let refused = refused.count();
                 refused == 0 || group.threshold().spare() < refused
             })
     }
 
     fn after_refusal(&mut self, now: Time, free_after: Option<Duration>) -> Step {
+        // Only members that refused are listened to again. A fair lock that was granted, and given back for the sake
+        // of another that was not, has nothing to say: asking anew whenever its subscription is gone would
+        // take it, and give it back, without a pause.
+        let mut refused = self.wake_ups.refused().iter();
+        if refused.any(|member| self.deaf.contains(member)) {
+            return self.listen(now);
+        }
         // A claim exists until its TTL has passed, so one millisecond more finds it gone.
         let free = free_after.map_or(Duration::MAX, |d| {
             d.saturating_add(Duration::from_millis(1))
@@ -390,33 +382,19 @@ impl Acquisition {
 
     /// Sleeps until `at`, as far as what was published lets it.
     ///
-    /// One member's message may overtake the release on its way to the others: whoever asks at once is refused there,
-    /// and splits the vote. So enough of them are waited for, but for no longer than a round takes: a message may be
-    /// lost. In a crowd a single message is mostly a competitor's giving back: that ends no pause.
+    /// Members that have not published yet are waited for no longer than a round takes: a message may be lost. In
+    /// first-member order a single message is mostly a competitor's giving back: that ends no pause.
     fn sleep(&mut self, now: Time, at: Time) -> Step {
-        let mut refused = self.refused.iter();
-        if !refused.any(|member| self.woken.contains(member)) {
-            Step::Sleep(at)
-        } else if self.may_be_won() {
-            self.ask(Because::Woken)
-        } else if self.is_postponed {
-            Step::Sleep(at)
-        } else {
-            Step::Sleep(at.min(now + self.last_round))
+        match self.wake_ups.published(&self.members) {
+            Published::Nothing => Step::Sleep(at),
+            Published::Enough => self.ask(Because::Woken),
+            Published::Some if self.is_postponed => Step::Sleep(at),
+            Published::Some => Step::Sleep(at.min(now + self.last_round)),
         }
     }
 
-    /// Whether in every group that refused, as many members as are needed have published that the name is free.
-    fn may_be_won(&self) -> bool {
-        self.members.groups().all(|group| {
-            let has_refused = group.members().any(|member| self.refused.contains(&member));
-            let woken = group.members().filter(|member| self.woken.contains(member));
-            !has_refused || group.threshold().needed() <= woken.count()
-        })
-    }
-
     fn ask(&mut self, because: Because) -> Step {
-        self.woken.clear();
+        self.wake_ups.begin_round();
         self.last_because = because;
         let order = if 1 < self.members.groups().count() {
             match self.queue {
@@ -424,9 +402,11 @@ impl Acquisition {
                 None if 2 <= self.lost_rounds => Order::Canonical { first: 0 },
                 _ => Order::Parallel,
             }
-        } else if self.is_crowded && (because == Because::Woken || !self.is_postponed) {
-            // All of a crowd ask the first member, and one of them gets it. But if it refused, and nobody wakes us, it may
-            // be held for long: that must not keep us from a free majority.
+        } else if self.contention.is_contended()
+            && (because == Because::Woken || !self.is_postponed)
+        {
+            // All competitors ask the first member, and one of them gets it. But if it refused, and nothing wakes the
+            // acquisition, it may be held for long: that must not keep it from a free majority.
             Order::FirstMember
         } else {
             Order::Parallel
@@ -443,18 +423,14 @@ impl Acquisition {
     }
 
     /// A member published that the name is free, or its subscription had a gap.
-    ///
-    /// Only what a member publishes that refused us can be the end of a claim in the way. What the others publish is
-    /// mostly our own giving back of what we got there: by itself it wakes nobody here.
     pub fn handle_wake(&mut self, now: Time, member: MemberId) {
-        // Which members refuse a round is not known before it has ended.
-        if !self.is_listening || self.woken.contains(&member) {
+        if !self.is_listening {
             return;
         }
         match self.step {
-            Step::Ask(_) => self.woken.push(member),
+            Step::Ask(_) => self.wake_ups.handle_wake(member),
             Step::Sleep(at) => {
-                self.woken.push(member);
+                self.wake_ups.handle_wake(member);
                 self.step = self.sleep(now, at);
             }
             _ => {}

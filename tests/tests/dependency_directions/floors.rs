@@ -13,6 +13,7 @@ const CORE: Floors = &[
     &["lib.rs"],
     // Machines of many steps: rounds until won, clean-up until done.
     &["acquisition.rs", "orphan.rs"],
+    &["acquisition/"],
     // Machines of one step, the specification of a node, and the way to it.
     &[
         "round.rs",

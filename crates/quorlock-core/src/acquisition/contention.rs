@@ -1,0 +1,115 @@
+//! What lost rounds say of competitors.
+
+/// Whether others want the lock at the same time, by the rounds that were lost.
+///
+/// | before | the vote split | it was whole | another was quicker | the first member is silent |
+/// |---|---|---|---|---|
+/// | alone | split | alone | contended | alone |
+/// | split | contended | alone | contended | split |
+/// | contended | contended | contended | contended | as without competitors |
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) enum Contention {
+    /// No sign of a competitor.
+    #[default]
+    Alone,
+    /// The last vote split. Competitors may have collided, or one holder has all the members that refused.
+    Split,
+    /// Others want it, too: the first member is asked before the rest (*first-member order*), so that one of them gets
+    /// it. The last vote is kept, as the order may be given up again.
+    Contended(Vote),
+}
+
+/// How a round was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Vote {
+    /// Too few members granted for any competitor to have been kept from it.
+    Whole,
+    /// Some members granted, and neither this round nor, perhaps, a competitor's got enough.
+    Split,
+}
+
+impl Contention {
+    /// A round was refused, and its vote counts. The second split in a row is a collision.
+    pub(super) fn handle_vote(&mut self, vote: Vote) {
+        *self = match (*self, vote) {
+            (Contention::Contended(_), vote) => Contention::Contended(vote),
+            (Contention::Split, Vote::Split) => Contention::Contended(Vote::Split),
+            (Contention::Alone, Vote::Split) => Contention::Split,
+            (Contention::Alone | Contention::Split, Vote::Whole) => Contention::Alone,
+        };
+    }
+
+    /// The name became free, and another was quicker.
+    pub(super) fn handle_outrun(&mut self) {
+        *self = Contention::Contended(self.last_vote());
+    }
+
+    /// The first member does not answer: asking it before the rest only costs time.
+    pub(super) fn handle_silent_first_member(&mut self) {
+        *self = match self.last_vote() {
+            Vote::Whole => Contention::Alone,
+            Vote::Split => Contention::Split,
+        };
+    }
+
+    /// Whether the first member is asked before the rest.
+    pub(super) fn is_contended(self) -> bool {
+        matches!(self, Contention::Contended(_))
+    }
+
+    /// How the last round was refused that counts.
+    pub(super) fn last_vote(self) -> Vote {
+        match self {
+            Contention::Alone => Vote::Whole,
+            Contention::Split => Vote::Split,
+            Contention::Contended(vote) => vote,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_splits_in_a_row_are_contention_and_two_apart_are_not() {
+        let mut contention = Contention::default();
+        contention.handle_vote(Vote::Split);
+        assert_eq!(contention, Contention::Split);
+        contention.handle_vote(Vote::Whole);
+        assert_eq!(contention, Contention::Alone);
+        contention.handle_vote(Vote::Split);
+        assert!(!contention.is_contended());
+        contention.handle_vote(Vote::Split);
+        assert!(contention.is_contended());
+    }
+
+    #[test]
+    fn contention_outlasts_a_vote_that_does_not_split() {
+        let mut contention = Contention::Alone;
+        contention.handle_outrun();
+        contention.handle_vote(Vote::Split);
+        contention.handle_vote(Vote::Whole);
+        assert_eq!(contention, Contention::Contended(Vote::Whole));
+    }
+
+    #[test]
+    fn who_is_outrun_after_a_split_still_knows_of_it() {
+        let mut contention = Contention::Split;
+        contention.handle_outrun();
+        assert_eq!(contention.last_vote(), Vote::Split);
+        contention.handle_silent_first_member();
+        assert_eq!(contention, Contention::Split);
+        contention.handle_vote(Vote::Split);
+        assert!(contention.is_contended(), "the second split in a row");
+    }
+
+    #[test]
+    fn a_silent_first_member_is_not_asked_first_again() {
+        let mut contention = Contention::Contended(Vote::Whole);
+        contention.handle_silent_first_member();
+        assert_eq!(contention, Contention::Alone);
+        contention.handle_silent_first_member();
+        assert_eq!(contention, Contention::Alone);
+    }
+}

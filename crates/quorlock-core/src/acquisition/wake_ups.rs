@@ -1,0 +1,125 @@
+//! What members publish while an acquisition waits.
+
+use crate::quorum::{MemberId, Members};
+
+/// Which members refused the last round, and which have published since it began that the name is free.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct WakeUps {
+    /// Members that refused the last round.
+    refused: Vec<MemberId>,
+    /// Members that have published since the last round was begun.
+    woken: Vec<MemberId>,
+}
+
+/// What the members that refused have published.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Published {
+    /// None of them has.
+    Nothing,
+    /// Some have, and a round may still be refused by the others.
+    Some,
+    /// As many as are needed.
+    Enough,
+}
+
+impl WakeUps {
+    /// A round begins: what was published before it says nothing of what it will meet.
+    pub(super) fn begin_round(&mut self) {
+        self.woken.clear();
+    }
+
+    /// These members refused the last round. Only what they publish can be the end of a claim in the way: what the
+    /// others publish is mostly the acquisition's own giving back of what it got there.
+    pub(super) fn wait_for(&mut self, refused: Vec<MemberId>) {
+        self.refused = refused;
+    }
+
+    /// A member published that the name is free. Which members refuse a round is not known before it has ended, so each
+    /// is noted.
+    pub(super) fn handle_wake(&mut self, member: MemberId) {
+        if !self.woken.contains(&member) {
+            self.woken.push(member);
+        }
+    }
+
+    /// Members that refused the last round.
+    pub(super) fn refused(&self) -> &[MemberId] {
+        &self.refused
+    }
+
+    /// Whether a round that begins now may be won, by what was published.
+    ///
+    /// One member's message may overtake the release on its way to the others: a round that begins at once is refused
+    /// there, and splits the vote. So enough of them are waited for.
+    pub(super) fn published(&self, members: &Members) -> Published {
+        let mut refused = self.refused.iter();
+        if !refused.any(|member| self.woken.contains(member)) {
+            Published::Nothing
+        } else if members.groups().all(|group| {
+            let has_refused = group.members().any(|member| self.refused.contains(&member));
+            let woken = group.members().filter(|member| self.woken.contains(member));
+            !has_refused || group.threshold().needed() <= woken.count()
+        }) {
+            Published::Enough
+        } else {
+            Published::Some
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quorum::Threshold;
+
+    fn refused_by(members: &Members, count: usize) -> (Vec<MemberId>, WakeUps) {
+        let mut wake_ups = WakeUps::default();
+        wake_ups.wait_for(members.all().take(count).collect());
+        (members.all().collect(), wake_ups)
+    }
+
+    #[test]
+    fn a_majority_is_enough_if_one_of_it_had_refused() {
+        let members = Members::new([Threshold::majority(5)]);
+        let (all, mut wake_ups) = refused_by(&members, 3);
+        assert_eq!(wake_ups.published(&members), Published::Nothing);
+        for member in [all[0], all[0], all[4]] {
+            wake_ups.handle_wake(member);
+            assert_eq!(wake_ups.published(&members), Published::Some);
+        }
+        wake_ups.handle_wake(all[1]);
+        assert_eq!(wake_ups.published(&members), Published::Enough);
+    }
+
+    #[test]
+    fn members_that_did_not_refuse_say_nothing_by_themselves() {
+        let members = Members::new([Threshold::majority(5)]);
+        let (all, mut wake_ups) = refused_by(&members, 2);
+        for member in &all[2..] {
+            wake_ups.handle_wake(*member);
+        }
+        assert_eq!(wake_ups.published(&members), Published::Nothing);
+        wake_ups.handle_wake(all[0]);
+        assert_eq!(wake_ups.published(&members), Published::Enough);
+    }
+
+    #[test]
+    fn what_was_published_before_a_round_is_not_news_after_it() {
+        let members = Members::new([Threshold::all(1)]);
+        let (all, mut wake_ups) = refused_by(&members, 1);
+        wake_ups.handle_wake(all[0]);
+        assert_eq!(wake_ups.published(&members), Published::Enough);
+        wake_ups.begin_round();
+        assert_eq!(wake_ups.published(&members), Published::Nothing);
+    }
+
+    #[test]
+    fn each_group_that_refused_has_to_say_so() {
+        let members = Members::new([Threshold::all(1), Threshold::all(1), Threshold::all(1)]);
+        let (all, mut wake_ups) = refused_by(&members, 2);
+        wake_ups.handle_wake(all[0]);
+        assert_eq!(wake_ups.published(&members), Published::Some);
+        wake_ups.handle_wake(all[1]);
+        assert_eq!(wake_ups.published(&members), Published::Enough);
+    }
+}
