@@ -51,32 +51,19 @@ end
 
 local stored = call('GET', counter)
 if stored then
-  stored = tonumber(stored)
-  if not (stored and stored < 9007199254740992) then
-    return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
-  end
+  stored = counted(stored)
+  if not stored then return no_counter() end
 end
 
 local asked = ARGV[5] + 0
-local token = asked
-if ARGV[6] == '' then
-  if stored and stored > token then token = stored end
-elseif yours and stored then
-  -- A resent request gets the value that it was given.
-  token = stored
-else
-  local time, slack = call('TIME'), ARGV[6] + 0
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  token = math.max(now - slack, math.min(token, now + slack))
-  if stored and stored >= token then token = stored + 1 end
-end
+local token = next_token(stored, asked, ARGV[6], yours)
 
 if replaces then call('DEL', claim) end
 -- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
 -- it lets PEXPIRE pass. A claim without TTL keeps none.
 if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
 local text = token == asked and ARGV[5] or string.format('%.0f', token)
-if ARGV[4] == '0' then call('SET', counter, text) else call('SET', counter, text, 'PX', ARGV[4]) end
+store_token(counter, text, ARGV[4])
 
 -- The number of a beat only grows.
 local number = beat and mine and tonumber(string.match(beat, ' (%d+) %d+$'))

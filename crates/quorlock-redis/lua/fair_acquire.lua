@@ -23,8 +23,7 @@
 -- Errors   WRONGTYPE   one of the keys is something else
 --
 -- It must be atomic: between looking and writing, another owner could be granted the name or come to the head of the
--- queue. Time is this server's, never a client's. Waiters of ours are judged by KEYS[5]; those of Redisson, which have
--- no entry there, by KEYS[4], as Redisson does. What is written to KEYS[4] is for Redisson's clients alone: 5 minutes
+-- queue. Time is this server's, never a client's. What is written to KEYS[4] is for Redisson's clients alone: 5 minutes
 -- (its default) for everybody up to this place, which each grant to one of them takes off again. Numbers are written
 -- with '%.0f' because tostring() keeps 14 digits only.
 local call = redis.call
@@ -42,35 +41,13 @@ end
 
 local stored = call('GET', counter)
 if stored then
-  stored = tonumber(stored)
-  if not (stored and stored < 9007199254740992) then
-    return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
-  end
+  stored = counted(stored)
+  if not stored then return no_counter() end
 end
 
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
--- Until when a waiter is taken to be alive; nil when nobody knows.
-local function until_when(waiter)
-  local theirs, ours = call('ZSCORE', timeouts, waiter), call('ZSCORE', alive, waiter)
-  return tonumber(ours or theirs or nil), ours
-end
-
-local head, dropped, last, ours
-if not yours then
-  head = call('LINDEX', queue, 0)
-  while head do
-    last, ours = until_when(head)
-    local dead = last and (last < now or not ours and last <= now)
-    if not dead then break end
-    call('LPOP', queue)
-    call('ZREM', timeouts, head)
-    call('ZREM', alive, head)
-    dropped = true
-    head = call('LINDEX', queue, 0)
-  end
-end
+local now = server_now()
+local head, dropped, last
+if not yours then head, dropped, last = first_waiting(queue, timeouts, alive, now) end
 
 -- A queue that begins with a waiter of ours ends when the last of ours is dead. Redisson's has no TTL. Only who has a
 -- place makes it longer: who is granted the name has left it.
@@ -113,23 +90,12 @@ if not yours and not (free and (not head or head == owner)) then
   return reply
 end
 
-local token = tonumber(ARGV[7])
-if ARGV[8] == '' then
-  if stored and stored > token then token = stored end
-elseif yours and stored then
-  -- A resent request gets the value that it was given.
-  token = stored
-else
-  local slack = tonumber(ARGV[8])
-  token = math.max(now - slack, math.min(token, now + slack))
-  if stored and stored >= token then token = stored + 1 end
-end
+local token = next_token(stored, tonumber(ARGV[7]), ARGV[8], yours, now)
 
 -- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
 -- it lets PEXPIRE pass. A claim without TTL keeps none.
 if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
-local text = string.format('%.0f', token)
-if ARGV[4] == '0' then call('SET', counter, text) else call('SET', counter, text, 'PX', ARGV[4]) end
+store_token(counter, string.format('%.0f', token), ARGV[4])
 if yours ~= count then call('HSET', claim, owner, count) end
 if yours then return {2, token} end
 

@@ -28,21 +28,7 @@ if ARGV[2] ~= '0' then
   return 2
 end
 
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
-local head, dropped = call('LINDEX', queue, 0), false
-while head do
-  local theirs, ours = call('ZSCORE', timeouts, head), call('ZSCORE', alive, head)
-  local last = tonumber(ours or theirs or nil)
-  if not (last and (last < now or not ours and last <= now)) then break end
-  call('LPOP', queue)
-  call('ZREM', timeouts, head)
-  call('ZREM', alive, head)
-  dropped = true
-  head = call('LINDEX', queue, 0)
-end
-
+local head, dropped = first_waiting(queue, timeouts, alive, server_now())
 local first = head == owner
 local waited = call('ZSCORE', timeouts, owner)
 if waited then

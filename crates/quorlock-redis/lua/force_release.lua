@@ -21,28 +21,10 @@ local claim, queue, timeouts, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 -- Every loop is bounded: a count in a strange hash can be as large as it likes.
 local MOST_FIELDS, MOST_DELETED = 10000, 10000
 
--- The first in the queue, once those are dropped who are dead; and whether there were any.
-local function first_waiting()
-  local time = call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  local head, dropped = call('LINDEX', queue, 0), false
-  while head do
-    local theirs, ours = call('ZSCORE', timeouts, head), call('ZSCORE', alive, head)
-    local last = tonumber(ours or theirs or nil)
-    if not (last and (last < now or not ours and last <= now)) then break end
-    call('LPOP', queue)
-    call('ZREM', timeouts, head)
-    call('ZREM', alive, head)
-    dropped = true
-    head = call('LINDEX', queue, 0)
-  end
-  return head, dropped
-end
-
 local fields = call('HLEN', claim)
 if fields == 0 then
   -- Nobody holds it, but the first in the queue keeps it from all others until it comes, or is known to be dead.
-  local head, dropped = first_waiting()
+  local head, dropped = first_waiting(queue, timeouts, alive, server_now())
   if not head and not dropped then return 0 end
   if head and not dropped then
     call('LPOP', queue)
@@ -93,7 +75,7 @@ if not count or not string.match(count, '^[1-9]%d*$') or #count > 15 then
   return redis.error_reply('WRONGTYPE the key is a hash, but not a lock')
 end
 
-local head = first_waiting()
+local head = first_waiting(queue, timeouts, alive, server_now())
 if head then call('PUBLISH', ARGV[1] .. ':' .. head, '0') else call('PUBLISH', ARGV[1], '0') end
 call('DEL', claim)
 return 1

@@ -20,10 +20,8 @@ local MOST_FIELDS = 10000
 
 local token = call('GET', KEYS[2])
 if token then
-  token = tonumber(token)
-  if not (token and token < 9007199254740992) then
-    return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
-  end
+  token = counted(token)
+  if not token then return no_counter() end
 end
 local waiting = call('LLEN', KEYS[3])
 

@@ -40,10 +40,8 @@ end
 
 local stored = call('GET', KEYS[2])
 if stored then
-  stored = tonumber(stored)
-  if not (stored and stored < 9007199254740992) then
-    return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
-  end
+  stored = counted(stored)
+  if not stored then return no_counter() end
 end
 
 -- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and

@@ -31,19 +31,17 @@ local function renew(claim, counter, owner, count, lease, token, mine)
   if not held or held[1] or not held[2] then return -1 end
   local stored = look('GET', counter)
   if stored == nil then return -1 end
-  token = tonumber(token)
   if stored then
-    stored = tonumber(stored)
-    if not (stored and stored < 9007199254740992) then return -1 end
-    if stored > token then token = stored end
+    stored = counted(stored)
+    if not stored then return -1 end
   end
+  token = next_token(stored, tonumber(token), '')
 
   -- PEXPIRE comes first: a server that has reached its memory limit refuses only the first write of a script, and it
   -- lets PEXPIRE pass. A claim without TTL keeps none.
   local left = call('PTTL', claim)
   if left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
-  local text = string.format('%.0f', token)
-  if ARGV[1] == '0' then call('SET', counter, text) else call('SET', counter, text, 'PX', ARGV[1]) end
+  store_token(counter, string.format('%.0f', token), ARGV[1])
   -- The number of a beat only grows.
   local number = held[3] and tonumber(string.match(held[3], ' (%d+) %d+$'))
   if mine ~= '' and not (number and tonumber(string.match(mine, ' (%d+) ')) <= number) then

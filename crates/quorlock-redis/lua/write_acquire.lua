@@ -68,32 +68,18 @@ end
 
 local stored = call('GET', counter)
 if stored then
-  stored = tonumber(stored)
-  if not (stored and stored < 9007199254740992) then
-    return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
-  end
+  stored = counted(stored)
+  if not stored then return no_counter() end
 end
 
-local token = tonumber(ARGV[6])
-if ARGV[7] == '' then
-  if stored and stored > token then token = stored end
-elseif yours and stored then
-  -- A resent request gets the value that it was given.
-  token = stored
-else
-  local time, slack = call('TIME'), tonumber(ARGV[7])
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  token = math.max(now - slack, math.min(token, now + slack))
-  if stored and stored >= token then token = stored + 1 end
-end
+local token = next_token(stored, tonumber(ARGV[6]), ARGV[7], yours)
 
 -- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
 -- it lets PEXPIRE pass. A claim without TTL keeps none.
 if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
 -- What is left of dead readers.
 if not yours and left ~= -2 then call('DEL', claim) end
-local text = string.format('%.0f', token)
-if ARGV[4] == '0' then call('SET', counter, text) else call('SET', counter, text, 'PX', ARGV[4]) end
+store_token(counter, string.format('%.0f', token), ARGV[4])
 if yours then
   if yours ~= count then call('HSET', claim, field, count) end
   return {2, token}

@@ -15,15 +15,20 @@ use redis::Cmd;
 
 use crate::key;
 
-/// A script that wants to know more about the server, or to do more, than the one inside it, which it calls `execute()`.
+/// The texts of files under `lua/`, one after the other, put together when the crate is built: the chunks that a script
+/// shares with others, `shared/*.lua`, come before it.
+macro_rules! lua {
+    ($($file:literal),+ $(,)?) => {
+        concat!(
+            $(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/lua/", $file, ".lua")), "\n"),+
+        )
+    };
+}
+
+/// A script inside one that wants to know more about the server, or to do more, and calls it as `execute()`.
 macro_rules! around {
     ($outer:literal, $($inner:tt)*) => {
-        concat!(
-            "local function execute()\n",
-            $($inner)*,
-            "\nend\n",
-            include_str!($outer)
-        )
+        concat!("local function execute()\n", $($inner)*, "end\n", lua!($outer))
     };
 }
 
@@ -47,22 +52,21 @@ impl Script {
 }
 
 static ACQUIRE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../lua/acquire.lua")));
+    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "acquire")));
 static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(around!(
-        "../lua/check.lua",
-        include_str!("../lua/acquire.lua")
+        "check",
+        lua!("shared/clock", "shared/counter", "acquire")
     ))
 });
-static PROBE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(around!("../lua/check.lua", "return false")));
-static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/renew.lua")));
-static RELEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../lua/release.lua")));
+static PROBE: LazyLock<Script> = LazyLock::new(|| Script::new(around!("check", "return false\n")));
+static RENEW: LazyLock<Script> =
+    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "renew")));
+static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("release")));
 static INSPECT: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../lua/inspect.lua")));
+    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "inspect")));
 static FORCE_RELEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../lua/force_release.lua")));
+    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/queue", "force_release")));
 
 /// How a call names its script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -266,7 +266,11 @@ impl Bare {
     }
 }
 
-const ACQUIRE: &str = include_str!("../../../crates/quorlock-redis/lua/acquire.lua");
+const ACQUIRE: &str = concat!(
+    include_str!("../../../crates/quorlock-redis/lua/shared/clock.lua"),
+    include_str!("../../../crates/quorlock-redis/lua/shared/counter.lua"),
+    include_str!("../../../crates/quorlock-redis/lua/acquire.lua"),
+);
 const RELEASE: &str = include_str!("../../../crates/quorlock-redis/lua/release.lua");
 const CHECK: &str = include_str!("../../../crates/quorlock-redis/lua/check.lua");
 const MARKER: &str = "quorlock_marker";

@@ -10,16 +10,27 @@ use super::{
 };
 use crate::key;
 
-static ACQUIRE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../../lua/fair_acquire.lua")));
+static ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(lua!(
+        "shared/clock",
+        "shared/counter",
+        "shared/queue",
+        "fair_acquire"
+    ))
+});
 static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(around!(
-        "../../lua/check.lua",
-        include_str!("../../lua/fair_acquire.lua")
+        "check",
+        lua!(
+            "shared/clock",
+            "shared/counter",
+            "shared/queue",
+            "fair_acquire"
+        )
     ))
 });
 static RELEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../../lua/fair_release.lua")));
+    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/queue", "fair_release")));
 
 pub(super) fn encode_acquire(ask: &Acquire, place: Place, by: By) -> Cmd {
     let name = ask.name.as_str();

@@ -12,29 +12,26 @@ use super::{
 use crate::key;
 
 static READ_ACQUIRE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../../lua/read_acquire.lua")));
+    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "read_acquire")));
 static CHECKED_READ_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(around!(
-        "../../lua/check.lua",
-        include_str!("../../lua/read_acquire.lua")
+        "check",
+        lua!("shared/clock", "shared/counter", "read_acquire")
     ))
 });
 static CHECKED_WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(around!(
-        "../../lua/check.lua",
-        include_str!("../../lua/write_acquire.lua")
+        "check",
+        lua!("shared/clock", "shared/counter", "write_acquire")
     ))
 });
-static READ_RENEW: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../../lua/read_renew.lua")));
-static READ_RELEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../../lua/read_release.lua")));
+static READ_RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("read_renew")));
+static READ_RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("read_release")));
 static WRITE_ACQUIRE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../../lua/write_acquire.lua")));
+    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "write_acquire")));
 static WRITE_RENEW: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../../lua/write_renew.lua")));
-static WRITE_RELEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../../lua/write_release.lua")));
+    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "write_renew")));
+static WRITE_RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("write_release")));
 
 /// The field of a writer.
 fn writer(owner: OwnerId) -> String {

@@ -406,3 +406,35 @@ fn nonsense_is_an_indeterminate_protocol_error() {
         assert!(decode(&inspect(), &answer).is_err(), "{answer:?}");
     }
 }
+
+/// The files under `lua/` that have this text, without their ending.
+fn files_with(text: &str) -> Vec<String> {
+    let lua = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
+    let mut files = Vec::new();
+    for folder in [lua.clone(), lua.join("shared")] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() && std::fs::read_to_string(&path).unwrap().contains(text) {
+                let file = path.strip_prefix(&lua).unwrap().with_extension("");
+                files.push(file.to_str().unwrap().replace('\\', "/"));
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn the_counter_and_the_queue_have_their_rules_in_one_file_each() {
+    for (rule, file) in [
+        ("9007199254740992", "shared/counter"),
+        ("yours and stored then", "shared/counter"),
+        ("'SET', counter", "shared/counter"),
+        ("'TIME'", "shared/clock"),
+        (
+            "'ZREM', timeouts, head)\n    call('ZREM', alive, head)\n    dropped",
+            "shared/queue",
+        ),
+    ] {
+        assert_eq!(files_with(rule), [file], "{rule}");
+    }
+}

@@ -1,0 +1,33 @@
+-- The token counter of a name: what may stand there, which token comes next, and how long it is kept. After clock.lua.
+
+-- What a reply says whose counter is something else. Beyond 2^53 a number of Lua is no longer exact.
+local function no_counter()
+  return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
+end
+
+-- The number that stands in a counter, or nothing.
+local function counted(text)
+  local number = tonumber(text)
+  return number and number < 9007199254740992 and number
+end
+
+-- The token of a claim, which never goes back: the one that a hold carries along, or, with a slack, a new one. The floor of
+-- that is the client's clock, believed as far as the slack allows by this server's. 'stored' is what stands in the counter,
+-- 'now' the server's time if it is known already.
+local function next_token(stored, asked, slack, yours, now)
+  if slack == '' then
+    if stored and stored > asked then return stored end
+    return asked
+  end
+  -- A resent request gets the value that it was given.
+  if yours and stored then return stored end
+  now, slack = now or server_now(), slack + 0
+  local token = math.max(now - slack, math.min(asked, now + slack))
+  if stored and stored >= token then token = stored + 1 end
+  return token
+end
+
+-- Writes the token's text; unused, it is kept for so many ms, for ever if that is '0'.
+local function store_token(counter, text, kept)
+  if kept == '0' then redis.call('SET', counter, text) else redis.call('SET', counter, text, 'PX', kept) end
+end
