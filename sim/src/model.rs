@@ -11,10 +11,10 @@ mod guard;
 mod hold;
 mod layout;
 mod lock;
+mod member;
 mod release;
 mod round;
 mod stray;
-mod token;
 mod waiting;
 mod watchdog;
 

@@ -4,14 +4,17 @@ pub(crate) mod draw;
 pub mod fault;
 pub mod file;
 pub mod generator;
+mod lacks;
+pub(crate) mod property;
 pub mod time;
 pub mod variant;
 
 use quorlock::NodeTrust;
 use serde::{Deserialize, Serialize};
 
-use crate::checker::Property;
 use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault};
+pub use crate::plan::lacks::Lacks;
+use crate::plan::property::Property;
 use crate::plan::time::Span;
 use crate::plan::variant::Variant;
 

@@ -9,7 +9,7 @@
 
 mod cable;
 mod client;
-mod lacks;
+mod desk;
 mod network;
 mod operator;
 mod outage;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::task::{Context, Poll, Waker};
 
-pub use lacks::Lacks;
+pub use crate::plan::Lacks;
 pub(crate) use network::Network;
 pub(crate) use transport::{SocketCall, subscribe};
 
@@ -29,15 +29,27 @@ use crate::plan::Plan;
 use crate::world::World;
 use crate::world::slab::Slab;
 use cable::Plug;
-use client::Desk;
+use desk::{Desk, Listening, Posted};
 use station::Station;
-use transport::{Listening, Posted};
 
 /// How long one step of turmoil is, in nanoseconds: the timers of its hosts are no finer.
 pub(crate) const STEP: u64 = 1_000_000;
 
 /// Where servers listen.
 const PORT: u16 = 6379;
+
+/// The step that is nearest to a time.
+fn step_of(at: u64) -> u64 {
+    (at + STEP / 2) / STEP * STEP
+}
+
+fn node_host(node: u16) -> String {
+    format!("node-{node}")
+}
+
+fn client_host(client: u16) -> String {
+    format!("client-{client}")
+}
 
 /// What of this lane is in the world: its servers, and what clients have left for them.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use quorlock::transport::{Call, Reply, Request, Transport, TransportError};
 use quorlock::{Runtime, Time};
 
 use super::Client;
-use super::layout::Member;
+use super::member::Member;
 
 /// Requests under way.
 pub(super) struct Asking<'a> {

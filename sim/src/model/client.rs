@@ -6,23 +6,20 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::time::Duration;
 
-use quorlock::transport::{Access, Request, Retention};
+use quorlock::transport::{Access, Request};
 use quorlock::{OwnerId, Runtime, Time};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 use quorlock_core::message::Acquire;
 use quorlock_core::owner::ClientId;
 
-use super::layout::Member;
+use super::member::{Member, RETENTION};
 use crate::plan::Plan;
 use crate::plan::variant::Flaw;
 use crate::seam::runtime::SimRuntime;
 use crate::world::client::Who;
 use crate::world::task::Part;
 use crate::world::with;
-
-/// How long counters are kept: for longer than any run.
-pub(super) const RETENTION: Retention = Retention::Millis(1 << 40);
 
 /// What the locks of one process share.
 pub(crate) struct Client {

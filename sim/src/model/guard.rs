@@ -105,7 +105,7 @@ impl Guard {
     }
 }
 
-impl crate::client::subject::Hold for Guard {
+impl crate::client::hold::Hold for Guard {
     fn id(&self) -> OwnerId {
         self.hold.id
     }

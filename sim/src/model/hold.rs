@@ -10,7 +10,6 @@ use quorlock_core::lease::Lease;
 use super::asking::Asking;
 use super::client::Client;
 use super::layout::Layout;
-use super::token;
 use crate::plan::variant::Flaw;
 
 /// A hold, which its guards share.
@@ -132,7 +131,7 @@ impl Hold {
                 self.client
                     .acquire(member, self.owner, count, self.lease, fence)
             } else {
-                token::renew(member, self.owner, count, self.lease, token)
+                member.renew(self.owner, count, self.lease, token)
             };
             asking.ask(index, member, request);
         }

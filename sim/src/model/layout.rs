@@ -2,7 +2,8 @@
 
 use quorlock::Name;
 
-use super::Client;
+use super::client::Client;
+use super::member::Member;
 use crate::history::NameId;
 use crate::plan::LockKind;
 use crate::plan::variant::Flaw;
@@ -16,14 +17,6 @@ pub(super) struct Layout {
     pub(super) members: Vec<Member>,
     /// How many members must grant, name by name.
     needed: Vec<usize>,
-}
-
-#[derive(Debug)]
-pub(super) struct Member {
-    /// Which of the names.
-    pub(super) group: usize,
-    pub(super) name: Name,
-    pub(super) node: SimTransport,
 }
 
 impl Layout {

@@ -1,5 +1,7 @@
 //! One attempt at all members.
 
+mod token;
+
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -14,7 +16,6 @@ use super::hold::Hold;
 use super::layout::Layout;
 use super::release::Release;
 use super::stray::Strays;
-use super::token;
 use crate::plan::variant::Flaw;
 
 /// How far a floor may be from a node's clock.

@@ -56,7 +56,7 @@ impl Listener for Bell {
 impl Waiting {
     pub(super) fn new(layout: &Layout) -> Self {
         let bell: Arc<Bell> = Arc::default();
-        let subscribe = |member: &super::layout::Member| {
+        let subscribe = |member: &super::member::Member| {
             let listener: Arc<dyn Listener> = bell.clone();
             let channel = Channel::from(member.name.clone());
             member.node.subscribe(&channel, listener)

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault, RATES_PPM};
 use crate::plan::time::Span;
-use crate::plan::{LockKind, Plan, WorkloadKind};
-use crate::turmoil::Lacks;
+use crate::plan::{Lacks, LockKind, Plan, WorkloadKind};
 
 /// Why a plan cannot be run. Each error names the place.
 #[derive(Debug, thiserror::Error)]

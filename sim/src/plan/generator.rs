@@ -10,13 +10,12 @@ use std::str::FromStr;
 
 use quorlock::NodeTrust;
 
-use crate::checker::Property;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, Kind, NodeFault};
+use crate::plan::property::Property;
 use crate::plan::time::{Span, Step};
 use crate::plan::variant::Variant;
-use crate::plan::{Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
-use crate::turmoil::Lacks;
+use crate::plan::{Lacks, Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 pub(crate) use dice::Dice;
 
 /// From which kinds of fault a plan is drawn.

@@ -247,7 +247,7 @@ fn details(out: &mut String, run: &Run) {
         "<details><summary>Repeat it</summary>\n<p>Save this plan as <code>plan.toml</code> and \
          run <code>quorlock-sim run plan.toml</code> (version {}).</p>\n<pre>{}</pre></details>\n\
          </footer>\n",
-        crate::study::failure::VERSION,
+        env!("CARGO_PKG_VERSION"),
         escaped(&plan)
     );
 }

@@ -9,8 +9,7 @@ use quorlock::transport::{ByteStream, Connect, Connecting, Endpoint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::TcpStream;
 
-use super::PORT;
-use super::network::node_host;
+use super::{PORT, node_host, step_of};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
 use crate::world::{World, with};
@@ -59,7 +58,7 @@ async fn come_back(client: u16, node: u16) {
     });
     match passage {
         Some(Passage::Once(at) | Passage::Twice(at, _)) => {
-            let at = super::network::step_of(at);
+            let at = step_of(at);
             poll_fn(|cx| with(|world| world.poll_time(at, cx))).await;
         }
         Some(Passage::Never) | None => std::future::pending().await,

@@ -1,82 +1,19 @@
 //! A client's host: carries what the process wants through the production adapter.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quorlock::transport::Channel;
-use quorlock::transport::{
-    Listener, RedisConfig, RedisTransport, Request, Subscription, Transport,
-};
+use quorlock::transport::{RedisConfig, RedisTransport, Request, Subscription, Transport};
 
 use super::cable::Cables;
-use super::transport::{Listening, Posted};
+use super::desk::{Errand, Listening, Posted};
 use crate::plan::Plan;
 use crate::world::slab::Key;
 use crate::world::{World, with};
 
 /// How soon a wake-up connection whose other end is gone is found out. The other lane takes as long.
 const PING: Duration = Duration::from_millis(100);
-
-/// What a process leaves for its adapter.
-#[derive(Debug, Default)]
-pub(super) struct Desk {
-    errands: VecDeque<(u64, Errand)>,
-    adapter: Option<Waker>,
-}
-
-/// One thing to be done.
-pub(super) enum Errand {
-    Call(Key<Posted>, u16, Box<Request>),
-    Listen(Key<Listening>, u16, Channel, Arc<dyn Listener>),
-    Leave(Key<Listening>),
-}
-
-impl std::fmt::Debug for Errand {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Errand::Call(key, seat, _) => write!(f, "Call({key:?} to {seat})"),
-            Errand::Listen(key, seat, channel, _) => {
-                write!(f, "Listen({key:?} to {channel:?} on {seat})")
-            }
-            Errand::Leave(key) => write!(f, "Leave({key:?})"),
-        }
-    }
-}
-
-impl Desk {
-    /// To be done at a time, which may be later than now: then the process is paused in the middle of it.
-    pub(super) fn leave(&mut self, departs: u64, errand: Errand) {
-        self.errands.push_back((departs, errand));
-    }
-
-    /// Whom to wake for what is due.
-    pub(super) fn called(&mut self, now: u64) -> Option<Waker> {
-        let (departs, _) = self.errands.front()?;
-        (*departs <= now).then(|| self.adapter.take())?
-    }
-
-    fn take(&mut self, now: u64, cx: &Context<'_>) -> Poll<Vec<Errand>> {
-        let mut due = Vec::new();
-        while let Some((departs, _)) = self.errands.front()
-            && *departs <= now
-        {
-            due.extend(self.errands.pop_front().map(|(_, errand)| errand));
-        }
-        if due.is_empty() {
-            self.adapter = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        Poll::Ready(due)
-    }
-
-    /// Empties it, for the next process. To be dropped outside the world.
-    pub(super) fn clear(&mut self) -> impl Sized + use<> {
-        (std::mem::take(&mut self.errands), self.adapter.take())
-    }
-}
 
 /// What runs on the host, until the process ends.
 pub(super) async fn run(client: u16) -> turmoil::Result {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use turmoil::{Protocol, Segment, Sim};
 
-use super::{Order, STEP, client, station};
+use super::{Order, STEP, client, client_host, node_host, station, step_of};
 use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose};
 use crate::world::link::Passage;
@@ -201,19 +201,6 @@ impl World {
             arrives,
         }
     }
-}
-
-/// The step that is nearest to a time.
-pub(super) fn step_of(at: u64) -> u64 {
-    (at + STEP / 2) / STEP * STEP
-}
-
-pub(super) fn node_host(node: u16) -> String {
-    format!("node-{node}")
-}
-
-fn client_host(client: u16) -> String {
-    format!("client-{client}")
 }
 
 /// What a message says, as a number for the trace.

@@ -6,32 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use quorlock::transport::Channel;
-use quorlock::transport::{AcquireReply, Listener, Reply, Request, Subscription, TransportError};
+use quorlock::transport::{AcquireReply, Listener, Reply, Request, Subscription};
 
-use super::client::Errand;
+use super::desk::{Answer, Errand, Listening, Posted};
 use crate::world::client::Who;
 use crate::world::slab::Key;
 use crate::world::{World, with};
-
-type Answer = Result<Reply, TransportError>;
-
-/// A request that was left for the adapter.
-#[derive(Debug)]
-pub(super) struct Posted {
-    pub(super) client: u16,
-    pub(super) seat: u16,
-    answer: Option<Answer>,
-    /// The adapter has done with it.
-    pub(super) is_over: bool,
-    /// Nobody waits for the answer any more.
-    is_given_up: bool,
-    caller: Option<Waker>,
-    carrier: Option<Waker>,
-}
-
-/// A subscription in the hands of the adapter.
-#[derive(Debug)]
-pub(super) struct Listening;
 
 /// A call in the hands of a process.
 pub(crate) struct SocketCall {

@@ -12,7 +12,6 @@ use redis_sim::WallMicros;
 use crate::plan::Persistence;
 use crate::plan::fault::{InFlight, NodeFault, ServerError};
 use crate::world::client::Who;
-use crate::world::specification::server::Specification;
 
 /// One server under faults. Whether it is up, whom it follows and what its clock shows is kept beside it.
 pub(crate) trait Server: Debug {
@@ -100,13 +99,6 @@ pub(crate) trait Servers: Any + Debug {
     /// Whether nothing is under way.
     fn is_quiet(&self) -> bool {
         true
-    }
-}
-
-/// What there is before the first run of a thread and after each.
-impl Default for Box<dyn Servers> {
-    fn default() -> Self {
-        Box::new(Specification::default())
     }
 }
 

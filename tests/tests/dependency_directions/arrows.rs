@@ -43,17 +43,23 @@ impl Tree {
     pub(crate) fn read(src: &Path) -> Tree {
         let mut tree = Tree::default();
         let mut folders = vec![src.to_path_buf()];
+        let mut files = Vec::new();
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).expect("a folder") {
                 let path = entry.expect("an entry").path();
                 if path.is_dir() {
                     folders.push(path);
                 } else if path.extension().is_some_and(|ending| ending == "rs") {
-                    let inside = path.strip_prefix(src).expect("under src");
-                    let inside = inside.to_str().expect("UTF-8").replace('\\', "/");
-                    tree.add(&inside, &std::fs::read_to_string(&path).expect("UTF-8"));
+                    files.push(path);
                 }
             }
+        }
+        // In order: `lib.rs` before `main.rs`.
+        files.sort();
+        for path in files {
+            let inside = path.strip_prefix(src).expect("under src");
+            let inside = inside.to_str().expect("UTF-8").replace('\\', "/");
+            tree.add(&inside, &std::fs::read_to_string(&path).expect("UTF-8"));
         }
         tree
     }
@@ -62,6 +68,8 @@ impl Tree {
     pub(crate) fn add(&mut self, path: &str, text: &str) {
         let module = path.trim_end_matches(".rs").trim_end_matches("/mod");
         let module: Module = match module {
+            // Beside a library it is a program that uses it.
+            "main" if self.0.contains_key(&Vec::new()) => vec!["main".to_owned()],
             "lib" | "main" => Vec::new(),
             module => module.split('/').map(str::to_owned).collect(),
         };
@@ -146,7 +154,9 @@ impl Tree {
         let mut at = 0;
         while let Some((line, word)) = words.get(at) {
             let is_first = at == 0 || words[at - 1].1 != "::";
-            if word == "use" {
+            // `impl Sized + use<>` names lifetimes.
+            let is_bound = words.get(at + 1).is_some_and(|(_, next)| next == "<");
+            if word == "use" && !is_bound {
                 let is_handed_on = at
                     .checked_sub(1)
                     .is_some_and(|before| matches!(words[before].1.as_str(), "pub" | ")"));

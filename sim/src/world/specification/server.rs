@@ -78,6 +78,13 @@ impl Specification {
     }
 }
 
+/// What there is before the first run of a thread and after each.
+impl Default for Box<dyn Servers> {
+    fn default() -> Self {
+        Box::new(Specification::default())
+    }
+}
+
 impl Servers for Specification {
     fn server(&mut self, node: u16) -> &mut dyn Server {
         self.at(node)

@@ -1,14 +1,12 @@
 //! The tokens of a round that was won.
 
-use quorlock::transport::{Claim, Mode, Renew, RenewReply, Reply, Request};
-use quorlock::{OwnerId, Token};
+use quorlock::Token;
+use quorlock::transport::{RenewReply, Reply};
 use quorlock_core::fencing::{Agreement, agreement, took_proposal};
-use quorlock_core::lease::Lease;
 
-use super::asking::Asking;
-use super::client::RETENTION;
-use super::layout::Member;
-use super::round::{Round, Vote};
+use super::super::asking::Asking;
+use super::super::member::Member;
+use super::{Round, Vote};
 use crate::plan::variant::Flaw;
 
 /// How many proposals are made before the round is given up.
@@ -46,7 +44,7 @@ async fn raise(round: &Round, group: usize, mut proposal: Token) -> Option<Token
         let mut asking = Asking::new(client);
         for (member, index) in round.layout.members.iter().zip(0..) {
             if member.group == group && round.is_granted(index) {
-                let request = renew(member, round.owner, 1, round.lease, proposal);
+                let request = member.renew(round.owner, 1, round.lease, proposal);
                 asking.ask(index, member, request);
             }
         }
@@ -81,26 +79,4 @@ async fn raise(round: &Round, group: usize, mut proposal: Token) -> Option<Token
         proposal = Token(largest.0 + 1);
     }
     None
-}
-
-/// The request that keeps a claim, and its token.
-pub(super) fn renew(
-    member: &Member,
-    owner: OwnerId,
-    count: u32,
-    lease: Lease,
-    token: Token,
-) -> Request {
-    Request::Renew(Renew {
-        mode: Mode::Plain,
-        claims: vec![Claim {
-            name: member.name.clone(),
-            owner,
-            count,
-            lease,
-            token,
-            keep: None,
-        }],
-        retention: RETENTION,
-    })
 }

@@ -1,4 +1,4 @@
-//! What this lane cannot do.
+//! What the lane over simulated TCP cannot do.
 
 use crate::plan::fault::Kind;
 use crate::plan::variant::Variant;

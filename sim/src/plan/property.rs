@@ -1,0 +1,76 @@
+//! What must hold, by name: a plan says which of it is not demanded.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What must hold.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Property {
+    /// At most one client believes to hold the lock: from its guard on until it last found it held.
+    Exclusion,
+    /// Writes of two holds do not interleave, and no update is overwritten unread.
+    Usage,
+    /// Tokens are unique and grow; a store never takes a smaller one than it has seen.
+    Fencing,
+    /// Nobody changes a claim that is not theirs.
+    Ownership,
+    /// A hold has as many guards as were taken of it.
+    HoldCount,
+    /// Once everything works again the lock is acquired within a bound.
+    Progress,
+    /// When everybody has gone, nothing stays locked.
+    Orphans,
+    /// A fair lock serves its waiters in the order in which they came.
+    Fairness,
+    /// Who writes is alone, and nobody is kept out by somebody who has gone.
+    ReadWrite,
+    /// Of two requests of one hold, the one with the larger number states no shorter lease.
+    Statements,
+}
+
+impl Property {
+    /// Every property, in the order in which they are checked.
+    pub const ALL: [Property; 10] = [
+        Property::Exclusion,
+        Property::ReadWrite,
+        Property::Usage,
+        Property::Fencing,
+        Property::Ownership,
+        Property::HoldCount,
+        Property::Statements,
+        Property::Fairness,
+        Property::Progress,
+        Property::Orphans,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Property::Exclusion => "exclusion",
+            Property::Usage => "usage",
+            Property::Fencing => "fencing",
+            Property::Ownership => "ownership",
+            Property::HoldCount => "hold-count",
+            Property::Progress => "progress",
+            Property::Orphans => "orphans",
+            Property::Fairness => "fairness",
+            Property::ReadWrite => "read-write",
+            Property::Statements => "statements",
+        }
+    }
+
+    /// Whether breaking it is a matter of waiting too long rather than of something wrong being done.
+    #[must_use]
+    pub const fn is_liveness(self) -> bool {
+        matches!(self, Property::Progress | Property::Orphans)
+    }
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
