@@ -4,11 +4,11 @@
 //! future of this crate at any await leaves at most one owner-checked clean-up.
 
 mod lanes;
+mod phase;
 mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -23,6 +23,7 @@ use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
 use quorlock_core::transport::Call;
 
+use self::phase::{CurrentPhase, GiveBack, Phase};
 use crate::alarm::Alarm;
 use crate::calls::{Received, poll_once};
 use crate::hold::Hold;
@@ -52,8 +53,7 @@ pub(crate) struct Keeper {
     inner: Mutex<Inner>,
     /// When the watch of a node ends.
     alarm: Arc<Alarm>,
-    /// The task has ended before its time, together with the runtime that it ran on.
-    is_dead: AtomicBool,
+    phase: CurrentPhase,
 }
 
 #[derive(Debug, Default)]
@@ -70,11 +70,7 @@ struct Inner {
     guards: usize,
     waker: Option<Waker>,
     wakes_at: Time,
-    /// What is held now is to be given back.
-    is_closing: bool,
-    /// So is whatever comes later.
-    is_closed: bool,
-    is_finishing: bool,
+    give_back: GiveBack,
     is_idle: bool,
     waiting_for_idle: Vec<Waker>,
     /// Claims may be left of locks of which another client was closed, and who waits for their end.
@@ -276,8 +272,12 @@ impl Keeper {
                 return false;
             }
             let due = inner.schedule(hold);
-            inner.is_closing |= inner.is_closed || hold.layout.is_closed();
-            inner.is_closing || due.min(now + TICK) < inner.wakes_at
+            if self.phase.get() == Phase::Closing {
+                inner.give_back = GiveBack::All;
+            } else if hold.layout.is_closed() {
+                inner.give_back = inner.give_back.max(GiveBack::OfClosedClients);
+            }
+            inner.give_back != GiveBack::None || due.min(now + TICK) < inner.wakes_at
         });
         if !is_kept {
             hold.close(now);
@@ -357,20 +357,19 @@ impl Keeper {
 
     /// Whether the client is closed or gone.
     fn is_ending(&self) -> bool {
-        let inner = self.inner.lock();
-        inner.is_closed || inner.is_finishing
+        self.phase.get() != Phase::Running
     }
 
     /// Whether nobody renews and cleans up any more.
     pub(crate) fn is_dead(&self) -> bool {
-        self.is_dead.load(Ordering::Acquire)
+        self.phase.get() == Phase::Dead
     }
 
     /// The task ends. If there is still something to keep, it is lost now.
     fn die(&self, now: Time) {
         let (holds, queues, waiting, waiters): (Vec<_>, _, _, _) = {
             let mut inner = self.inner.lock();
-            self.is_dead.store(true, Ordering::Release);
+            self.phase.reach(Phase::Dead);
             inner.is_idle = true;
             inner.due.clear();
             let holds = std::mem::take(&mut inner.holds);
@@ -403,8 +402,8 @@ impl Keeper {
     /// Gives everything back that is held.
     pub(crate) fn close(&self) {
         self.with(|inner| {
-            inner.is_closing = true;
-            inner.is_closed = true;
+            self.phase.reach(Phase::Closing);
+            inner.give_back = GiveBack::All;
             true
         });
     }
@@ -412,7 +411,11 @@ impl Keeper {
     /// Gives back what is held with another client that was closed.
     pub(crate) fn close_others(&self) {
         self.with(|inner| {
-            inner.is_closing = true;
+            let give_back = match self.phase.get() {
+                Phase::Closing => GiveBack::All,
+                _ => GiveBack::OfClosedClients,
+            };
+            inner.give_back = inner.give_back.max(give_back);
             inner.is_closing_others = true;
             true
         });
@@ -430,8 +433,8 @@ impl Keeper {
 
     /// The client is gone: ends the task when nothing is left to do.
     pub(crate) fn finish(&self) {
-        self.with(|inner| {
-            inner.is_finishing = true;
+        self.with(|_| {
+            self.phase.reach(Phase::Finishing);
             true
         });
     }

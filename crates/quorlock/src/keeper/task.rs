@@ -14,6 +14,7 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
 
 use super::lanes::{Lanes, Next};
+use super::phase::{GiveBack, Phase};
 use super::{Inner, Keeper, Message, Orphaned, PATIENCE, TICK};
 use crate::calls::Received;
 use crate::hold::{Asked, Hold};
@@ -144,11 +145,11 @@ impl KeeperTask {
                 self.mail.reserve(inner.guards);
                 std::mem::swap(&mut self.mail, &mut inner.inbox);
             }
-            let is_closing = std::mem::take(&mut inner.is_closing);
-            let is_closed = inner.is_closed;
+            let give_back = std::mem::take(&mut inner.give_back);
             let holds = inner.holds.values().map(|kept| kept.hold.clone());
-            let closing = holds.filter(|hold| is_closed || hold.layout.is_closed());
-            is_closing.then(|| closing.collect())
+            let is_all = give_back == GiveBack::All;
+            let closing = holds.filter(|hold| is_all || hold.layout.is_closed());
+            (give_back != GiveBack::None).then(|| closing.collect())
         };
         if !self.mail.is_empty() {
             self.read_mail(now);
@@ -336,7 +337,7 @@ impl KeeperTask {
                 let due = inner.due.first().filter(|(at, _)| *at <= now);
                 match due.and_then(|(_, number)| inner.holds.get(number)) {
                     Some(kept) => kept.hold.clone(),
-                    None => break !inner.is_giving_back() && self.keeper.alarm.due() <= now,
+                    None => break !self.is_giving_back(&inner) && self.keeper.alarm.due() <= now,
                 }
             };
             match hold.status(now) {
@@ -535,10 +536,9 @@ impl KeeperTask {
             Some((due, _)) => (*due).min(now + TICK),
             None => Time::NEVER,
         };
-        let mail = if inner.is_closing {
-            now
-        } else {
-            inner.inbox_due
+        let mail = match inner.give_back {
+            GiveBack::None => inner.inbox_due,
+            GiveBack::OfClosedClients | GiveBack::All => now,
         };
         let queues = match inner.queues.is_empty() {
             true => self
@@ -548,7 +548,7 @@ impl KeeperTask {
             false => now,
         };
         let at = mail.min(orphans).min(holds).min(queues);
-        let is_giving_back = inner.is_giving_back();
+        let is_giving_back = self.is_giving_back(&inner);
         let at =
             self.keeper.alarm.sleep(
                 cx.waker(),
@@ -565,7 +565,7 @@ impl KeeperTask {
             inner.is_closing_others = false;
             std::mem::take(&mut inner.waiting_for_others)
         });
-        let is_over = is_idle && inner.is_finishing && Inner::is_empty(&inner);
+        let is_over = is_idle && self.is_finishing() && Inner::is_empty(&inner);
         drop(inner);
         for waiting in [waiting, others].into_iter().flatten() {
             waiting.into_iter().for_each(Waker::wake);
@@ -575,10 +575,19 @@ impl KeeperTask {
 }
 
 impl KeeperTask {
+    /// Whether what is held is being given back: which nodes are trusted does not matter any more.
+    fn is_giving_back(&self, inner: &Inner) -> bool {
+        inner.give_back != GiveBack::None || self.is_finishing()
+    }
+
+    fn is_finishing(&self) -> bool {
+        self.keeper.phase.get() == Phase::Finishing
+    }
+
     /// Whether claims may be left of locks of which another client was closed.
     fn has_closed_members(&self, inner: &Inner) -> bool {
         let mut holds = inner.holds.values();
-        inner.is_closing
+        inner.give_back != GiveBack::None
             || !inner.inbox.is_empty()
             || holds.any(|kept| kept.hold.layout.is_closed())
             || self
@@ -589,11 +598,6 @@ impl KeeperTask {
 }
 
 impl Inner {
-    /// Whether all that is held is being given back: which nodes are trusted does not matter any more.
-    fn is_giving_back(&self) -> bool {
-        self.is_closing || self.is_finishing
-    }
-
     fn is_empty(&self) -> bool {
         self.holds.is_empty() && self.inbox.is_empty()
     }
