@@ -3,95 +3,27 @@
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
-use quorlock_core::acquisition::{Acquisition, GiveUp, Limit, Patience, Step};
-use quorlock_core::fencing::{Token, Tokens};
-use quorlock_core::lease::Lease;
-use quorlock_core::message::{Access, Acquire, Mode, Place, Request};
+use quorlock_core::acquisition::{Acquisition, GiveUp, Patience, Step};
+use quorlock_core::message::Mode;
 use quorlock_core::owner::OwnerId;
-use quorlock_core::quorum::MemberId;
-use quorlock_core::renewal::{Renewal, Watchdog};
-use quorlock_core::round::{Loss, Order, Outcome, Round};
-use quorlock_core::time::{Time, millis_of};
-use quorlock_core::transport::{Cause, TransportError};
+use quorlock_core::round::{Loss, Order, Outcome};
+use quorlock_core::time::Time;
 
-use crate::calls::{Calls, Received};
 use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, Holder, NodeReport};
-use crate::hold::{Hold, PendingAcquire, Standing};
+use crate::hold::Hold;
 use crate::keeper::Orphaned;
-use crate::layout::Layout;
 use crate::listen::Ears;
-use crate::runtime::{Runtime, Timer};
+use crate::runtime::Timer;
 use crate::telemetry;
-use crate::trust::{Asking, Sent};
-use crate::under::Under;
 
 mod raise;
+mod request;
+mod round;
 
-use raise::Raise;
-
-/// What is asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) layout: Arc<Layout>,
-    pub(crate) lease: Lease,
-    pub(crate) member_timeout: Duration,
-    pub(crate) is_watched: bool,
-    pub(crate) patience: Patience,
-    /// Who writes what is to be read.
-    pub(crate) under: Option<Under>,
-}
-
-impl Wanted {
-    /// Whether any number of owners can have it at once. (Only its writer reads under a write lock.)
-    pub(crate) fn is_shared(&self) -> bool {
-        let mut parts = self.layout.parts.iter();
-        self.under.is_none() && parts.all(|part| part.mode == Mode::Read)
-    }
-
-    /// How a name is asked for in this mode.
-    fn access(&self, mode: Mode, client: &Client) -> Access {
-        match mode {
-            Mode::Plain => Access::Plain,
-            Mode::Fair => Access::Fair(match self.patience {
-                Patience::Try => Place::None,
-                Patience::Wait => Place::Kept {
-                    millis: millis_of(client.config.place()),
-                },
-            }),
-            Mode::Read => Access::Read {
-                under: self.under.as_ref().map(|under| under.writer),
-            },
-            Mode::Write => Access::Write,
-        }
-    }
-}
-
-/// How long a caller waits.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waits {
-    /// Since when; `None` for a caller that leads from the beginning, which is when its first round begins.
-    pub(crate) since: Option<Time>,
-    /// Until when; `None` for as long as quorums answer.
-    pub(crate) until: Option<Time>,
-}
-
-impl Waits {
-    /// For as long as quorums answer.
-    pub(crate) const UNBOUNDED: Waits = Waits {
-        since: None,
-        until: None,
-    };
-
-    pub(crate) fn limit(self) -> Limit {
-        match self.until {
-            Some(at) => Limit::At(at),
-            None => Limit::WithoutQuorumFrom(self.since.unwrap_or(Time::ZERO)),
-        }
-    }
-}
+pub(crate) use request::{Waits, Wanted};
+use round::Running;
 
 /// An acquisition under way. It can be handed from one caller to another at any time; dropping it gives back what it
 /// may have got.
@@ -120,21 +52,6 @@ pub(crate) struct Attempt {
 /// A client of more holds than this is not told that it waits for one of its own: of 10,000 each wait would look through
 /// all, while none of them can be renewed.
 const MOST_LOOKED_THROUGH: usize = 1_000;
-
-/// The number of the first request of an owner to each member.
-const FIRST: u64 = 1;
-
-/// A round under way.
-struct Running {
-    began: Time,
-    owner: OwnerId,
-    round: Round,
-    calls: Calls<(MemberId, Sent)>,
-    errors: Vec<(MemberId, TransportError)>,
-    /// Of a round that was won with unanimous members.
-    tokens: Option<Tokens>,
-    raise: Option<Raise>,
-}
 
 impl Attempt {
     pub(crate) fn new(client: Arc<Client>, wanted: Wanted) -> Self {
@@ -308,48 +225,7 @@ impl Attempt {
         let mut cx = Context::from_waker(Waker::noop());
         running.hear(&mut cx, &**runtime, &self.wanted);
         let now = self.client.now();
-        let max_hold = self.wanted.layout.max_hold();
-        let until = max_hold.map_or(Time::NEVER, |max| running.began + max);
-        let lease = self.wanted.lease;
-        let watchdog = self.wanted.is_watched.then(|| Watchdog::for_lease(lease));
-        let renewal = Renewal::new(now, running.round.terms().clone(), lease, watchdog, until);
-        let mut standing: Vec<_> = self
-            .wanted
-            .layout
-            .members
-            .all()
-            .map(|member| {
-                if running.round.may_hold(member) {
-                    Standing::Claimed
-                } else {
-                    Standing::Absent
-                }
-            })
-            .collect();
-        let late: Vec<_> = running
-            .calls
-            .drain()
-            .map(|((member, shows), call)| {
-                let sent = running.round.sent(member).unwrap_or(running.began);
-                PendingAcquire::new(member, sent, shows, lease, call)
-            })
-            .collect();
-        // What is not answered yet is the hold's to hear, and stands or not by that answer.
-        for late in &late {
-            if let Some(place) = late.member.get_mut(&mut standing) {
-                *place = Standing::Absent;
-            }
-        }
-        let hold = Arc::new(Hold::new(
-            running.began,
-            self.wanted.layout.clone(),
-            running.owner,
-            self.wanted.under.clone(),
-            running.tokens(&self.wanted.layout),
-            renewal,
-            standing,
-            late,
-        ));
+        let hold = Arc::new(Hold::new(running.into_won(now, &self.wanted)));
         self.client.keeper.keep(now, &hold);
         Some(hold)
     }
@@ -550,160 +426,6 @@ impl Drop for Attempt {
             }
             party.end_attempt();
         }
-    }
-}
-
-impl Running {
-    fn begin(began: Time, owner: OwnerId, wanted: &Wanted, order: Order) -> Self {
-        let members = wanted.layout.members.clone();
-        Running {
-            began,
-            owner,
-            calls: Calls::of(members.len()),
-            round: Round::new(began, members, wanted.lease, wanted.member_timeout, order),
-            errors: Vec::new(),
-            tokens: None,
-            raise: None,
-        }
-    }
-
-    /// Goes on.
-    fn poll(&mut self, cx: &mut Context<'_>, client: &Client, wanted: &Wanted) -> Outcome {
-        loop {
-            if let Some(raise) = &mut self.raise {
-                return raise.poll(cx, client, wanted, self.owner, &self.round);
-            }
-            // What is sent now counts from a reading before the first request leaves.
-            self.send(client, wanted);
-            self.hear(cx, &*client.runtime, wanted);
-            // Whether the lease is still valid is asked after the answers.
-            let now = client.now();
-            let outcome = self.round.outcome(now);
-            match outcome {
-                Outcome::Won => {
-                    let mut tokens = self.round.tokens();
-                    for (group, part) in wanted.layout.parts.iter().enumerate() {
-                        if part.mode == Mode::Read {
-                            tokens.settle_at_largest(group);
-                        }
-                    }
-                    if tokens.is_settled() {
-                        self.tokens = Some(tokens);
-                        return Outcome::Won;
-                    }
-                    telemetry::raised(&*wanted.layout);
-                    self.raise = Some(Raise::new(now, tokens, wanted));
-                }
-                Outcome::Pending if self.round.has_more_to_ask() => {}
-                other => return other,
-            }
-        }
-    }
-
-    /// Asks whoever is to be asked now.
-    fn send(&mut self, client: &Client, wanted: &Wanted) {
-        if !self.round.has_more_to_ask() {
-            return;
-        }
-        let now = client.now();
-        let floor = client.runtime.wall_clock();
-        while let Some(member) = self.round.next_ask(now) {
-            let place = wanted.layout.place(member);
-            let question = place.ask();
-            let request = Request::Acquire(Acquire {
-                name: place.name.clone(),
-                access: wanted.access(place.mode, client),
-                owner: self.owner,
-                count: 1,
-                lease: wanted.lease,
-                fence: place.node.party.mint(floor),
-                retention: place.node.party.retention,
-                keep: place.keep(FIRST),
-                replaces: question.replaces,
-                check: question.check,
-            });
-            let tag = (member, question.sent);
-            self.calls.push(tag, place.node.call(request));
-        }
-    }
-
-    /// Takes in what has come.
-    fn hear(&mut self, cx: &mut Context<'_>, clock: &dyn Runtime, wanted: &Wanted) {
-        let Running {
-            calls,
-            round,
-            errors,
-            ..
-        } = self;
-        calls.poll(cx, clock, |(member, sent), Received { result, at }| {
-            let place = wanted.layout.place(member);
-            let answer = place.node.vote(sent, &place.name, Asking::NewHold, &result);
-            match result {
-                Err(error) if !error.cause.may_pass() => {
-                    round.handle_denied(at, member, error.execution);
-                    errors.push((member, error));
-                }
-                Err(error) => {
-                    round.handle_answer(at, member, answer);
-                    errors.push((member, error));
-                }
-                Ok(_) => round.handle_answer(at, member, answer),
-            }
-        });
-    }
-
-    fn poll_timeout(&self) -> Time {
-        match &self.raise {
-            Some(raise) => raise.poll_timeout(),
-            None => self.round.poll_timeout(),
-        }
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        match &mut self.raise {
-            Some(raise) => raise.handle_timeout(now),
-            None => self.round.handle_timeout(now),
-        }
-    }
-
-    /// What a round that was won has brought, name by name.
-    fn tokens(&self, layout: &Layout) -> Box<[Token]> {
-        let tokens = self.raise.as_ref().map(Raise::tokens);
-        let tokens = tokens.or(self.tokens.as_ref());
-        (0..layout.parts.len())
-            .map(|group| tokens.map_or(Token::default(), |tokens| tokens.token(group)))
-            .collect()
-    }
-
-    /// What was wrong with the members that did not answer or do not count.
-    fn problems(&self, layout: &Layout) -> Vec<NodeReport> {
-        if self.round.is_healthy() {
-            return Vec::new();
-        }
-        self.reports(layout, |member| self.round.is_silent(member))
-    }
-
-    /// The same of a round that has not ended: members that have not answered yet are missing, too.
-    fn missing(&self, layout: &Layout) -> Vec<NodeReport> {
-        self.reports(layout, |member| self.round.is_unanswered(member))
-    }
-
-    fn reports(&self, layout: &Layout, is_silent: impl Fn(MemberId) -> bool) -> Vec<NodeReport> {
-        let quarantine = |member| {
-            let is_quarantined = self.round.is_quarantined(member);
-            is_quarantined.then(|| layout.place(member).node.quarantine())?
-        };
-        layout.reports(&self.errors, is_silent, quarantine)
-    }
-
-    /// Another client of the deployment has another idea of the longest lease.
-    fn disagreement(&self, layout: &Layout) -> Option<ConfigError> {
-        let mut errors = self.errors.iter();
-        let (member, error) = errors.find(|(_, error)| error.cause == Cause::LongestLease)?;
-        Some(ConfigError::OtherLongestLease {
-            address: layout.place(*member).node.address().to_owned(),
-            detail: error.detail.clone(),
-        })
     }
 }
 

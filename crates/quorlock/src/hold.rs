@@ -96,21 +96,35 @@ pub(crate) enum Standing {
     Claimed,
 }
 
+/// What a round that was won leaves to the hold.
+pub(crate) struct Won {
+    /// When the round began.
+    pub(crate) began: Time,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) owner: OwnerId,
+    /// The writer beside which the hold reads.
+    pub(crate) under: Option<Under>,
+    /// Tokens by group.
+    pub(crate) tokens: Box<[Token]>,
+    pub(crate) renewal: Renewal,
+    /// What may stand on each member.
+    pub(crate) standing: Vec<Standing>,
+    /// Acquires of the round without an answer.
+    pub(crate) late: Vec<PendingAcquire>,
+}
+
 impl Hold {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one caller, which has just won it"
-    )]
-    pub(crate) fn new(
-        began: Time,
-        layout: Arc<Layout>,
-        owner: OwnerId,
-        under: Option<Under>,
-        tokens: Box<[Token]>,
-        renewal: Renewal,
-        standing: Vec<Standing>,
-        late: Vec<PendingAcquire>,
-    ) -> Self {
+    pub(crate) fn new(won: Won) -> Self {
+        let Won {
+            began,
+            layout,
+            owner,
+            under,
+            tokens,
+            renewal,
+            standing,
+            late,
+        } = won;
         let writer = under.as_ref().map(|under| under.writer);
         let state = State {
             renewal,

@@ -10,9 +10,12 @@ use quorlock_core::release::{Confirmation, Confirming};
 use quorlock_core::round::{Loss, Outcome, Round};
 use quorlock_core::time::Time;
 
-use super::{FIRST, Wanted};
+use super::request::Wanted;
 use crate::calls::Calls;
 use crate::client::Client;
+
+/// The number of the first request of an owner to each member.
+pub(super) const FIRST: u64 = 1;
 
 /// How often a higher token is proposed before the round is given up.
 const PROPOSALS: u8 = 3;

@@ -1,0 +1,74 @@
+//! What a caller asks for, and how long it waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorlock_core::acquisition::{Limit, Patience};
+use quorlock_core::lease::Lease;
+use quorlock_core::message::{Access, Mode, Place};
+use quorlock_core::time::{Time, millis_of};
+
+use crate::client::Client;
+use crate::layout::Layout;
+use crate::under::Under;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) lease: Lease,
+    pub(crate) member_timeout: Duration,
+    pub(crate) is_watched: bool,
+    pub(crate) patience: Patience,
+    /// Who writes what is to be read.
+    pub(crate) under: Option<Under>,
+}
+
+impl Wanted {
+    /// Whether any number of owners can have it at once. (Only its writer reads under a write lock.)
+    pub(crate) fn is_shared(&self) -> bool {
+        let mut parts = self.layout.parts.iter();
+        self.under.is_none() && parts.all(|part| part.mode == Mode::Read)
+    }
+
+    /// How a name is asked for in this mode.
+    pub(super) fn access(&self, mode: Mode, client: &Client) -> Access {
+        match mode {
+            Mode::Plain => Access::Plain,
+            Mode::Fair => Access::Fair(match self.patience {
+                Patience::Try => Place::None,
+                Patience::Wait => Place::Kept {
+                    millis: millis_of(client.config.place()),
+                },
+            }),
+            Mode::Read => Access::Read {
+                under: self.under.as_ref().map(|under| under.writer),
+            },
+            Mode::Write => Access::Write,
+        }
+    }
+}
+
+/// How long a caller waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    /// Since when; `None` for a caller that leads from the beginning, which is when its first round begins.
+    pub(crate) since: Option<Time>,
+    /// Until when; `None` for as long as quorums answer.
+    pub(crate) until: Option<Time>,
+}
+
+impl Waits {
+    /// For as long as quorums answer.
+    pub(crate) const UNBOUNDED: Waits = Waits {
+        since: None,
+        until: None,
+    };
+
+    pub(crate) fn limit(self) -> Limit {
+        match self.until {
+            Some(at) => Limit::At(at),
+            None => Limit::WithoutQuorumFrom(self.since.unwrap_or(Time::ZERO)),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A round under way: what it sends, hears and leaves.
+
+use std::task::Context;
+
+use quorlock_core::fencing::{Token, Tokens};
+use quorlock_core::message::{Acquire, Mode, Request};
+use quorlock_core::owner::OwnerId;
+use quorlock_core::quorum::MemberId;
+use quorlock_core::renewal::{Renewal, Watchdog};
+use quorlock_core::round::{Order, Outcome, Round};
+use quorlock_core::time::Time;
+use quorlock_core::transport::{Cause, TransportError};
+
+use super::raise::{FIRST, Raise};
+use super::request::Wanted;
+use crate::calls::{Calls, Received};
+use crate::client::Client;
+use crate::error::{ConfigError, NodeReport};
+use crate::hold::{PendingAcquire, Standing, Won};
+use crate::layout::Layout;
+use crate::runtime::Runtime;
+use crate::telemetry;
+use crate::trust::{Asking, Sent};
+
+/// A round under way.
+pub(super) struct Running {
+    pub(super) began: Time,
+    pub(super) owner: OwnerId,
+    pub(super) round: Round,
+    pub(super) calls: Calls<(MemberId, Sent)>,
+    errors: Vec<(MemberId, TransportError)>,
+    /// Of a round that was won with unanimous members.
+    tokens: Option<Tokens>,
+    raise: Option<Raise>,
+}
+
+impl Running {
+    pub(super) fn begin(began: Time, owner: OwnerId, wanted: &Wanted, order: Order) -> Self {
+        let members = wanted.layout.members.clone();
+        Running {
+            began,
+            owner,
+            calls: Calls::of(members.len()),
+            round: Round::new(began, members, wanted.lease, wanted.member_timeout, order),
+            errors: Vec::new(),
+            tokens: None,
+            raise: None,
+        }
+    }
+
+    /// Goes on.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &Client,
+        wanted: &Wanted,
+    ) -> Outcome {
+        loop {
+            if let Some(raise) = &mut self.raise {
+                return raise.poll(cx, client, wanted, self.owner, &self.round);
+            }
+            // What is sent now counts from a reading before the first request leaves.
+            self.send(client, wanted);
+            self.hear(cx, &*client.runtime, wanted);
+            // Whether the lease is still valid is asked after the answers.
+            let now = client.now();
+            let outcome = self.round.outcome(now);
+            match outcome {
+                Outcome::Won => {
+                    let mut tokens = self.round.tokens();
+                    for (group, part) in wanted.layout.parts.iter().enumerate() {
+                        if part.mode == Mode::Read {
+                            tokens.settle_at_largest(group);
+                        }
+                    }
+                    if tokens.is_settled() {
+                        self.tokens = Some(tokens);
+                        return Outcome::Won;
+                    }
+                    telemetry::raised(&*wanted.layout);
+                    self.raise = Some(Raise::new(now, tokens, wanted));
+                }
+                Outcome::Pending if self.round.has_more_to_ask() => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Asks whoever is to be asked now.
+    fn send(&mut self, client: &Client, wanted: &Wanted) {
+        if !self.round.has_more_to_ask() {
+            return;
+        }
+        let now = client.now();
+        let floor = client.runtime.wall_clock();
+        while let Some(member) = self.round.next_ask(now) {
+            let place = wanted.layout.place(member);
+            let question = place.ask();
+            let request = Request::Acquire(Acquire {
+                name: place.name.clone(),
+                access: wanted.access(place.mode, client),
+                owner: self.owner,
+                count: 1,
+                lease: wanted.lease,
+                fence: place.node.party.mint(floor),
+                retention: place.node.party.retention,
+                keep: place.keep(FIRST),
+                replaces: question.replaces,
+                check: question.check,
+            });
+            let tag = (member, question.sent);
+            self.calls.push(tag, place.node.call(request));
+        }
+    }
+
+    /// Takes in what has come.
+    pub(super) fn hear(&mut self, cx: &mut Context<'_>, clock: &dyn Runtime, wanted: &Wanted) {
+        let Running {
+            calls,
+            round,
+            errors,
+            ..
+        } = self;
+        calls.poll(cx, clock, |(member, sent), Received { result, at }| {
+            let place = wanted.layout.place(member);
+            let answer = place.node.vote(sent, &place.name, Asking::NewHold, &result);
+            match result {
+                Err(error) if !error.cause.may_pass() => {
+                    round.handle_denied(at, member, error.execution);
+                    errors.push((member, error));
+                }
+                Err(error) => {
+                    round.handle_answer(at, member, answer);
+                    errors.push((member, error));
+                }
+                Ok(_) => round.handle_answer(at, member, answer),
+            }
+        });
+    }
+
+    pub(super) fn poll_timeout(&self) -> Time {
+        match &self.raise {
+            Some(raise) => raise.poll_timeout(),
+            None => self.round.poll_timeout(),
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        match &mut self.raise {
+            Some(raise) => raise.handle_timeout(now),
+            None => self.round.handle_timeout(now),
+        }
+    }
+
+    /// What a round that was won leaves to the hold. The claims were counted up to now.
+    pub(super) fn into_won(mut self, now: Time, wanted: &Wanted) -> Won {
+        let Wanted { layout, lease, .. } = wanted;
+        let lease = *lease;
+        let until = layout
+            .max_hold()
+            .map_or(Time::NEVER, |max| self.began + max);
+        let watchdog = wanted.is_watched.then(|| Watchdog::for_lease(lease));
+        let late: Vec<_> = self
+            .calls
+            .drain()
+            .map(|((member, shows), call)| {
+                let sent = self.round.sent(member).unwrap_or(self.began);
+                PendingAcquire::new(member, sent, shows, lease, call)
+            })
+            .collect();
+        // What is not answered yet is the hold's to hear, and stands or not by that answer.
+        let is_late = |member| late.iter().any(|late| late.member == member);
+        let standing = layout.members.all().map(|member| {
+            if self.round.may_hold(member) && !is_late(member) {
+                Standing::Claimed
+            } else {
+                Standing::Absent
+            }
+        });
+        Won {
+            began: self.began,
+            layout: layout.clone(),
+            owner: self.owner,
+            under: wanted.under.clone(),
+            tokens: self.tokens(layout),
+            renewal: Renewal::new(now, self.round.terms().clone(), lease, watchdog, until),
+            standing: standing.collect(),
+            late,
+        }
+    }
+
+    /// What a round that was won has brought, name by name.
+    fn tokens(&self, layout: &Layout) -> Box<[Token]> {
+        let tokens = self.raise.as_ref().map(Raise::tokens);
+        let tokens = tokens.or(self.tokens.as_ref());
+        (0..layout.parts.len())
+            .map(|group| tokens.map_or(Token::default(), |tokens| tokens.token(group)))
+            .collect()
+    }
+
+    /// What was wrong with the members that did not answer or do not count.
+    pub(super) fn problems(&self, layout: &Layout) -> Vec<NodeReport> {
+        if self.round.is_healthy() {
+            return Vec::new();
+        }
+        self.reports(layout, |member| self.round.is_silent(member))
+    }
+
+    /// The same of a round that has not ended: members that have not answered yet are missing, too.
+    pub(super) fn missing(&self, layout: &Layout) -> Vec<NodeReport> {
+        self.reports(layout, |member| self.round.is_unanswered(member))
+    }
+
+    fn reports(&self, layout: &Layout, is_silent: impl Fn(MemberId) -> bool) -> Vec<NodeReport> {
+        let quarantine = |member| {
+            let is_quarantined = self.round.is_quarantined(member);
+            is_quarantined.then(|| layout.place(member).node.quarantine())?
+        };
+        layout.reports(&self.errors, is_silent, quarantine)
+    }
+
+    /// Another client of the deployment has another idea of the longest lease.
+    pub(super) fn disagreement(&self, layout: &Layout) -> Option<ConfigError> {
+        let mut errors = self.errors.iter();
+        let (member, error) = errors.find(|(_, error)| error.cause == Cause::LongestLease)?;
+        Some(ConfigError::OtherLongestLease {
+            address: layout.place(*member).node.address().to_owned(),
+            detail: error.detail.clone(),
+        })
+    }
+}
