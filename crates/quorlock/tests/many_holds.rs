@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use quorlock::transport::{
-    Call, Cause, Channel, Listener, Request, Subscription, Transport, TransportError,
+    Call, Cause, Channel, Held, Listener, Request, Subscription, Transport, TransportError,
 };
 use quorlock::{EmbeddedNode, Guard, Locks};
 use tokio::sync::oneshot;
@@ -122,6 +122,25 @@ async fn renewals_that_take_longer_than_a_call_may_lose_no_hold() {
         assert_eq!(held, guards.len(), "after {second} s");
         sleep(Duration::from_secs(1)).await;
     }
+}
+
+/// A guard of each hold is dropped, and another one left: that many smaller counts are told as the node takes them.
+#[tokio::test(start_paused = true)]
+async fn counts_of_many_holds_are_lowered_as_the_node_takes_them() {
+    let node = Busy::new(2_000);
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let guards = hold(&locks, 5_000).await;
+    let mut again = Vec::new();
+    for guard in &guards {
+        again.push(guard.reenter().await.unwrap());
+    }
+    drop(again);
+    // Long before the next renewal, which states the count, too.
+    sleep(Duration::from_secs(1)).await;
+    let names = node.node.names();
+    let held = names.iter().filter_map(|name| node.node.held(name));
+    let high = held.filter(|(held, _)| !matches!(held, Held::Plain { count: 1, .. }));
+    assert_eq!((names.len(), high.count()), (5_000, 0));
 }
 
 /// More than the connection takes at once, and more than the node does within the time-out of a call.

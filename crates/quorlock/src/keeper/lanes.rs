@@ -33,12 +33,15 @@ struct Lane {
     asks: VecDeque<(Arc<Hold>, MemberId)>,
     /// Orphans whose releases are due.
     releases: VecDeque<u64>,
+    /// Holds of which a guard was dropped and others are left.
+    lowerings: VecDeque<(Arc<Hold>, MemberId)>,
 }
 
 /// What may be sent now.
 pub(super) enum Next {
     Ask(Arc<Hold>, MemberId),
     Release(u64),
+    Lower(Arc<Hold>, MemberId),
 }
 
 impl Lanes {
@@ -64,6 +67,17 @@ impl Lanes {
         None
     }
 
+    /// A hold's member is to be told of a smaller count: `Some` when it may be now, and is counted.
+    pub(super) fn lower(&mut self, node: &Node, hold: Arc<Hold>, member: MemberId) -> Option<Next> {
+        let lane = self.lane(node);
+        if lane.under_way < MOST_RELEASED && lane.lowerings.is_empty() {
+            lane.under_way += 1;
+            return Some(Next::Lower(hold, member));
+        }
+        lane.lowerings.push_back((hold, member));
+        None
+    }
+
     /// A release that another part of the client has sent.
     pub(super) fn sent(&mut self, node: &Node) {
         self.lane(node).under_way += 1;
@@ -84,7 +98,12 @@ impl Lanes {
         {
             Some(Next::Ask(hold, member))
         } else if lane.under_way < MOST_RELEASED {
-            lane.releases.pop_front().map(Next::Release)
+            // A name that is to be free keeps others waiting, a count keeps none.
+            let release = lane.releases.pop_front().map(Next::Release);
+            release.or_else(|| {
+                let (hold, member) = lane.lowerings.pop_front()?;
+                Some(Next::Lower(hold, member))
+            })
         } else {
             None
         };
@@ -108,6 +127,7 @@ impl Lanes {
                 under_way: 0,
                 asks: VecDeque::new(),
                 releases: VecDeque::new(),
+                lowerings: VecDeque::new(),
             });
             self.0.len() - 1
         });

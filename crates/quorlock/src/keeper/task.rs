@@ -184,17 +184,32 @@ impl KeeperTask {
             return;
         }
         for member in hold.claimed() {
-            let asked = Asked {
-                hold: hold.clone(),
-                member,
-                asking: Asking::Missing,
-                lease: hold.lease(),
-                sent: now,
-            };
             let node = &hold.layout.place(member).node;
-            let call = node.call(hold.release_request(member, count));
-            self.call(Of::Lowering(asked), call);
+            let next = self.lanes.lower(node, hold.clone(), member);
+            if let Some(Next::Lower(hold, member)) = next {
+                self.lower(hold, member, now);
+            }
         }
+    }
+
+    /// Tells a member of a hold the count that it has now, for which there is room in its lane.
+    fn lower(&mut self, hold: Arc<Hold>, member: MemberId, now: Time) {
+        let count = hold.count();
+        let node = hold.layout.place(member).node.clone();
+        if count == 0 || hold.status(now) != Status::Held {
+            // It was released or lost while it waited for the lane.
+            self.lanes.ended(&node, 1);
+            return;
+        }
+        let call = node.call(hold.release_request(member, count));
+        let asked = Asked {
+            asking: Asking::Missing,
+            lease: hold.lease(),
+            sent: now,
+            member,
+            hold,
+        };
+        self.call(Of::Lowering(asked), call);
     }
 
     /// Takes in what the members say that had not answered when the round was won, now or when they do.
@@ -291,6 +306,7 @@ impl KeeperTask {
             match next {
                 Next::Ask(hold, member) => self.ask(hold, member, now, &mut batches),
                 Next::Release(id) => self.release(node, id, now),
+                Next::Lower(hold, member) => self.lower(hold, member, now),
             }
         }
         self.renew_all(batches);
@@ -446,6 +462,7 @@ impl KeeperTask {
                     asked.hold.not_yours(now, asked.member);
                     self.after(&asked.hold, now);
                 }
+                self.ended(&asked.hold.layout.place(asked.member).node, 1, now);
             }
             Of::Ripening(node, sent) => {
                 node.ripened(sent, result);
