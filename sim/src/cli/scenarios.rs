@@ -1,8 +1,7 @@
 //! `scenarios`.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clap::Args;
@@ -10,6 +9,7 @@ use serde::Serialize;
 
 use super::watch::Watch;
 use super::{Form, InLane, Threads, Trouble, say, say_json};
+use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 use crate::study::scenario::{self, Case, Depth, Expect, Interval, Judged, Scenario, Verdict};
 
@@ -128,31 +128,22 @@ impl Scenarios {
             true => Depth::AllSeeds,
             false => Depth::UntilFound,
         };
-        let next = AtomicUsize::new(0);
-        let rows: Mutex<Vec<(usize, Row)>> = Mutex::default();
         let bar = progress::bar(cases.len() as u64, Counting::Cases);
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads.count() {
-                scope.spawn(|| {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some((scenario, case)) = cases.get(index) else {
-                            return;
-                        };
-                        let watch = Watch::start();
-                        let judged = case.judge_within(depth, self.seeds.unwrap_or(u64::MAX));
-                        let row = Row::of(scenario, case, judged, watch.elapsed());
-                        bar.set_message(format!("{} {}", row.id, row.case));
-                        bar.inc(1);
-                        if let Ok(mut rows) = rows.lock() {
-                            rows.push((index, row));
-                        }
-                    }
-                });
-            }
-        });
+        let mut rows = Vec::new();
+        let work = |(index, (scenario, case)): (usize, &(&Scenario, &Case))| {
+            let watch = Watch::start();
+            let judged = case.judge_within(depth, self.seeds.unwrap_or(u64::MAX));
+            let row = Row::of(scenario, case, judged, watch.elapsed());
+            bar.set_message(format!("{} {}", row.id, row.case));
+            bar.inc(1);
+            (index, row)
+        };
+        let take = |row| {
+            rows.push(row);
+            ControlFlow::Continue(())
+        };
+        share_out(self.threads.count(), cases.iter().enumerate(), work, take);
         bar.finish_and_clear();
-        let mut rows = rows.into_inner().unwrap_or_default();
         rows.sort_by_key(|(index, _)| *index);
         rows.into_iter().map(|(_, row)| row).collect()
     }

@@ -1,19 +1,18 @@
 //! Many runs, on all cores.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::fault::Kind;
 use crate::plan::generator::Swarm;
 use crate::simulation::{Run, Verdict, run};
 use crate::study::failure::{Failure, FileError};
+use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 
 /// What is to be run.
@@ -171,19 +170,6 @@ impl Summary {
     }
 }
 
-/// What threads share.
-struct Shared<'a> {
-    campaign: &'a Campaign,
-    next: AtomicU64,
-    is_over: AtomicBool,
-    summary: Mutex<Summary>,
-    trouble: Mutex<Option<FileError>>,
-    /// How many files are written or being written. Counted before the writing: threads that each saw 99 would write
-    /// several more.
-    files: AtomicUsize,
-    bar: ProgressBar,
-}
-
 /// How many seeds a thread takes at a time: few, because who takes the last ones is waited for.
 const BATCH: u64 = 4;
 
@@ -193,27 +179,67 @@ impl Campaign {
     /// # Errors
     /// [`FileError`] when a failure cannot be written.
     pub fn run(&self) -> Result<Summary, FileError> {
-        let shared = Shared {
-            campaign: self,
-            next: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
-            summary: Mutex::default(),
-            trouble: Mutex::default(),
-            files: AtomicUsize::new(0),
-            bar: progress::bar(self.len(), Counting::Runs),
+        let len = self.len();
+        let bar = progress::bar(len, Counting::Runs);
+        let files = AtomicUsize::new(0);
+        let mut summary = Summary::default();
+        let mut trouble = None;
+        let work = |batch| {
+            let nths = batch * BATCH..len.min((batch + 1) * BATCH);
+            let steps = nths.end - nths.start;
+            let part = self.batch(nths, &files);
+            bar.inc(steps);
+            part
         };
-        std::thread::scope(|scope| {
-            for _ in 0..self.jobs.max(1) {
-                scope.spawn(|| shared.work());
+        let take = |part| match part {
+            Ok((part, flow)) => {
+                summary.merge(part);
+                flow
             }
-        });
-        shared.bar.finish_and_clear();
-        if let Some(trouble) = taken(shared.trouble) {
+            Err(error) => {
+                trouble = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        share_out(self.jobs, 0..len.div_ceil(BATCH), work, take);
+        bar.finish_and_clear();
+        if let Some(trouble) = trouble {
             return Err(trouble);
         }
-        let mut summary = taken(shared.summary);
         summary.sort();
         Ok(summary)
+    }
+
+    /// Runs some seeds of this shard, and breaks after a failure that ends the campaign.
+    fn batch(
+        &self,
+        nths: Range<u64>,
+        files: &AtomicUsize,
+    ) -> Result<(Summary, ControlFlow<()>), FileError> {
+        let mut summary = Summary::default();
+        for nth in nths {
+            let ended = run(&Rc::new(self.swarm.plan(self.seed(nth))));
+            summary.add(&ended);
+            if let Verdict::Violated(_) = &ended.verdict {
+                summary.files.extend(self.write(&ended, files)?);
+                if self.after_failure == AfterFailure::Stop {
+                    return Ok((summary, ControlFlow::Break(())));
+                }
+            }
+        }
+        Ok((summary, ControlFlow::Continue(())))
+    }
+
+    /// Writes a failure, if failures are written and there are not too many yet.
+    fn write(&self, run: &Run, files: &AtomicUsize) -> Result<Option<PathBuf>, FileError> {
+        let Some(out) = &self.out else {
+            return Ok(None);
+        };
+        // Counted before the writing: threads that each saw 99 would write several more.
+        if MOST_FILES <= files.fetch_add(1, Ordering::Relaxed) {
+            return Ok(None);
+        }
+        Failure::of(run).write(out).map(Some)
     }
 
     /// The trace of every run, by its seed and in the order of seeds. A change that is to change nothing leaves these
@@ -221,29 +247,20 @@ impl Campaign {
     #[must_use]
     pub fn traces(&self) -> Vec<(u64, u64)> {
         let len = self.len();
-        let next = AtomicU64::new(0);
-        let traces = Mutex::new(Vec::new());
         let bar = progress::bar(len, Counting::Runs);
-        std::thread::scope(|scope| {
-            for _ in 0..self.jobs.max(1) {
-                scope.spawn(|| {
-                    loop {
-                        let nth = next.fetch_add(1, Ordering::Relaxed);
-                        if len <= nth {
-                            return;
-                        }
-                        let seed = self.seed(nth);
-                        let trace = run(&Rc::new(self.swarm.plan(seed))).trace;
-                        if let Ok(mut traces) = traces.lock() {
-                            traces.push((seed, trace));
-                        }
-                        bar.inc(1);
-                    }
-                });
-            }
-        });
+        let mut traces = Vec::new();
+        let work = |nth| {
+            let seed = self.seed(nth);
+            let trace = run(&Rc::new(self.swarm.plan(seed))).trace;
+            bar.inc(1);
+            (seed, trace)
+        };
+        let take = |trace| {
+            traces.push(trace);
+            ControlFlow::Continue(())
+        };
+        share_out(self.jobs, 0..len, work, take);
         bar.finish_and_clear();
-        let mut traces = taken(traces);
         traces.sort_unstable();
         traces
     }
@@ -257,58 +274,6 @@ impl Campaign {
 
     fn seed(&self, nth: u64) -> u64 {
         self.seeds.start + self.shard.index + nth * self.shard.of.max(1)
-    }
-}
-
-fn taken<T: Default>(mutex: Mutex<T>) -> T {
-    mutex.into_inner().unwrap_or_default()
-}
-
-impl Shared<'_> {
-    fn work(&self) {
-        let len = self.campaign.len();
-        while !self.is_over.load(Ordering::Relaxed) {
-            let begin = self.next.fetch_add(BATCH, Ordering::Relaxed);
-            if len <= begin {
-                return;
-            }
-            let end = len.min(begin + BATCH);
-            let mut summary = Summary::default();
-            for nth in begin..end {
-                let plan = self.campaign.swarm.plan(self.campaign.seed(nth));
-                let ended = run(&Rc::new(plan));
-                summary.add(&ended);
-                if let Verdict::Violated(_) = &ended.verdict {
-                    self.failed(&ended, &mut summary);
-                    if self.campaign.after_failure == AfterFailure::Stop {
-                        self.is_over.store(true, Ordering::Relaxed);
-                        break;
-                    }
-                }
-            }
-            self.bar.inc(end - begin);
-            if let Ok(mut all) = self.summary.lock() {
-                all.merge(summary);
-            }
-        }
-    }
-
-    fn failed(&self, run: &Run, summary: &mut Summary) {
-        let Some(out) = &self.campaign.out else {
-            return;
-        };
-        if MOST_FILES <= self.files.fetch_add(1, Ordering::Relaxed) {
-            return;
-        }
-        match Failure::of(run).write(out) {
-            Ok(file) => summary.files.push(file),
-            Err(error) => {
-                self.is_over.store(true, Ordering::Relaxed);
-                if let Ok(mut trouble) = self.trouble.lock() {
-                    *trouble = Some(error);
-                }
-            }
-        }
     }
 }
 

@@ -5,9 +5,8 @@ mod contender;
 mod examples;
 mod print;
 
+use std::ops::ControlFlow;
 use std::rc::Rc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +17,7 @@ pub use examples::Example;
 use crate::checker::{Property, check_one};
 use crate::plan::Plan;
 use crate::simulation::{Verdict, run};
+use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 use crate::study::scenario::Interval;
 
@@ -164,35 +164,28 @@ impl Matrix {
             .flat_map(|contender| self.classes.iter().map(move |class| (contender, class)))
             .collect();
         let batches = self.runs.div_ceil(BATCH);
-        let work: Vec<_> = (0..pairs.len())
-            .flat_map(|pair| (0..batches).map(move |batch| (pair, batch * BATCH)))
-            .collect();
-        let cells = Mutex::new(vec![Cell::default(); pairs.len()]);
-        let next = AtomicUsize::new(0);
+        let pieces = pairs
+            .iter()
+            .enumerate()
+            .flat_map(|(pair, both)| (0..batches).map(move |batch| (pair, both, batch * BATCH)));
+        let mut cells = vec![Cell::default(); pairs.len()];
         let bar = progress::bar(pairs.len() as u64 * self.runs, Counting::Runs);
-        std::thread::scope(|scope| {
-            for _ in 0..self.jobs.max(1) {
-                scope.spawn(|| {
-                    while let Some((pair, from)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let Some((contender, class)) = pairs.get(*pair) else {
-                            return;
-                        };
-                        let mut cell = Cell::default();
-                        for seed in *from..self.runs.min(from + BATCH) {
-                            cell.add(contender.plan(class, seed));
-                        }
-                        bar.inc(cell.runs);
-                        if let Ok(mut cells) = cells.lock()
-                            && let Some(place) = cells.get_mut(*pair)
-                        {
-                            place.merge(&cell);
-                        }
-                    }
-                });
+        let work = |(pair, (contender, class), from): (usize, &(&Contender, &Class), u64)| {
+            let mut cell = Cell::default();
+            for seed in from..self.runs.min(from + BATCH) {
+                cell.add(contender.plan(class, seed));
             }
-        });
+            bar.inc(cell.runs);
+            (pair, cell)
+        };
+        let take = |(pair, cell): (usize, Cell)| {
+            if let Some(place) = cells.get_mut(pair) {
+                place.merge(&cell);
+            }
+            ControlFlow::Continue(())
+        };
+        share_out(self.jobs, pieces, work, take);
         bar.finish_and_clear();
-        let mut cells = cells.into_inner().unwrap_or_default();
         for (cell, (contender, class)) in cells.iter_mut().zip(pairs) {
             cell.lock = contender.id.to_owned();
             cell.class = class.id.to_owned();
