@@ -78,4 +78,8 @@ RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-feature
 step "cargo test"
 cargo test --workspace --all-features --no-fail-fast
 
+# The benchmark speaks the scripts' arguments by hand: one short case shows that it still can.
+step "cargo bench, one case"
+cargo test --quiet --package quorlock-tests --bench locks -- --quick uncontended
+
 step "all is well"

@@ -241,7 +241,8 @@ impl Bare {
                 .arg(15_000);
             if let Some(marker) = marker {
                 cmd.arg(format!("{owner} 1 30000")).arg("");
-                cmd.arg(marker).arg("look").arg(0).arg(30_000).arg(60_000);
+                cmd.arg(marker).arg("");
+                cmd.arg("look").arg(0).arg(30_000).arg(60_000);
             }
             cmd
         };
@@ -284,7 +285,8 @@ fn checked(script: &str) -> String {
 async fn mark(mut connection: MultiplexedConnection) -> String {
     let mut probe = redis::cmd("EVAL");
     probe.arg(checked("return false")).arg(1).arg(MARKER);
-    probe.arg("").arg("fresh").arg(1).arg(0).arg(60_000);
+    probe.arg("").arg("");
+    probe.arg("fresh").arg(1).arg(0).arg(60_000);
     let marked: Result<Value, _> = probe.query_async(&mut connection).await;
     marked.expect("the server is marked");
     let marker = redis::cmd("GET")
