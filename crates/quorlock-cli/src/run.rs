@@ -50,7 +50,7 @@ pub(crate) struct Run {
     /// Do not wait: end with 75 when others hold the lock.
     #[arg(short, long, conflicts_with = "wait")]
     no_wait: bool,
-    /// Wait for so long, then end with 75; servers that are down are waited for as well. Without -n or -w: until the lock is
+    /// Wait this long at most, then end with 75; servers that are down are waited for as well. Without -n or -w: until the lock is
     /// free, and for 30 s where no majority answers.
     #[arg(short, long, value_name = "SPAN")]
     wait: Option<Span>,

@@ -28,7 +28,7 @@ use super::timing::Timing;
 use crate::failure::{Code, Failure};
 use crate::voice::Voice;
 
-/// What is to be run, and how.
+/// The command that runs while the lock is held, and how it runs.
 #[derive(Debug)]
 pub(crate) struct Work<'a> {
     pub(crate) command: &'a [OsString],
