@@ -5,26 +5,47 @@ use serde_json::Value;
 use crate::long::{printed, short};
 use crate::results::{Figures, Results};
 
-/// Runs the benchmark: minutes.
+/// What is run with `--quick`. The herd is run whole: fifty processes would be done before they have found their pace.
+const QUICK: [&str; 8] = [
+    "uncontended",
+    "distance",
+    "callers",
+    "handover",
+    "waiters",
+    "fair",
+    "readers",
+    "keeping",
+];
+
+/// Runs the benchmark: a minute or two.
 pub(crate) fn figures(name: &'static str) -> Results {
-    let arguments = ["bench", "-q", "-p", "quorlock-tests", "--bench", "locks"];
-    let text = printed(
-        "cargo",
-        &[&arguments[..], &["--", "--quick", "--json", "-"]].concat(),
-        &[],
-    );
-    let json = text.get(text.find('{').unwrap_or(0)..).unwrap_or_default();
-    let report: Value = serde_json::from_str(json.trim()).expect("JSON");
+    let quick = format!("{} --quick --json -", QUICK.join(" "));
+    let whole = "herd --json -";
+    let lines = [quick.as_str(), whole].map(report);
     Results {
         name,
-        command: "cargo bench -p quorlock-tests --bench locks -- --quick --json -".to_owned(),
-        figures: tables(&report),
+        command: format!("{BENCH} {quick}; {BENCH} {whole}"),
+        figures: tables(&lines.concat()),
+    }
+}
+
+const BENCH: &str = "cargo bench -p quorlock-tests --bench locks --";
+
+/// What the benchmark prints with these arguments: its lines.
+fn report(arguments: &str) -> Vec<Value> {
+    let command = format!("{BENCH} {arguments}");
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let text = printed("cargo", &words, &[]);
+    let json = text.get(text.find('{').unwrap_or(0)..).unwrap_or_default();
+    let mut report: Value = serde_json::from_str(json.trim()).expect("JSON");
+    match report["figures"].take() {
+        Value::Array(lines) => lines,
+        other => panic!("no figures: {other}"),
     }
 }
 
 /// A table of each case, and the one of the README.
-fn tables(report: &Value) -> Figures {
-    let lines = report["figures"].as_array().expect("figures");
+fn tables(lines: &[Value]) -> Figures {
     let mut cases: Vec<&str> = lines.iter().map(|line| text_of(line, "case")).collect();
     cases.dedup();
     let mut figures = Figures::new();
@@ -173,7 +194,7 @@ fn lines_of_the_benchmark_become_tables() {
         line("herd", "50 processes, commands a hand-over", 1),
         line("keeping", "10000 locks for 20 s, % of a core", 1),
     ];
-    let figures = tables(&serde_json::json!({ "figures": lines }));
+    let figures = tables(&lines);
     assert_eq!(
         figures["uncontended"],
         "|  | nodes | value | ours, µs | rslock, µs |\n|---|---:|---:|---:|---:|\n\
