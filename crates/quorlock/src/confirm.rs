@@ -7,17 +7,14 @@ use std::task::{Context, Poll};
 
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{Renew, RenewReply, Reply, Request};
-use quorlock_core::quorum::MemberId;
-use quorlock_core::release::{Confirmation, Confirming};
+use quorlock_core::release::Confirmation;
 use quorlock_core::renewal::{Lost, Status};
 use quorlock_core::time::Time;
-use quorlock_core::transport::TransportError;
 
-use crate::calls::Calls;
 use crate::client::Client;
 use crate::error::ConfirmError;
 use crate::hold::Hold;
-use crate::runtime::Timer;
+use crate::inquiry::Inquiry;
 
 /// A question under way.
 pub(crate) struct Confirm {
@@ -25,11 +22,7 @@ pub(crate) struct Confirm {
     hold: Arc<Hold>,
     lease: Lease,
     sent: Time,
-    confirming: Confirming,
-    calls: Calls<MemberId>,
-    failed: Vec<(MemberId, TransportError)>,
-    deadline: Time,
-    timer: Box<dyn Timer>,
+    inquiry: Inquiry,
 }
 
 impl Confirm {
@@ -46,79 +39,63 @@ impl Confirm {
         }
         let stated = hold.state_lease(lease);
         let lease = stated.lease;
-        let members = hold.layout.members.clone();
-        let confirming = Confirming::new(members, |member| hold.counts(member));
-        let mut calls = Calls::of(hold.layout.members.len());
-        for (member, place) in hold.layout.all() {
-            if confirming.is_unanswered(member) {
-                let claims = vec![hold.claim(member, stated)];
-                let retention = place.node.party.retention;
-                calls.push(
-                    member,
-                    place.node.call(Request::Renew(Renew {
-                        mode: place.mode,
-                        claims,
-                        retention,
-                    })),
-                );
-            }
-        }
+        let inquiry = Inquiry::begin(
+            &hold.layout,
+            &*client.runtime,
+            sent + client.config.member_timeout(lease),
+            |member| hold.counts(member),
+            |member, place| {
+                Request::Renew(Renew {
+                    mode: place.mode,
+                    claims: vec![hold.claim(member, stated)],
+                    retention: place.node.party.retention,
+                })
+            },
+        );
         Ok(Confirm {
-            deadline: sent + client.config.member_timeout(lease),
-            timer: client.runtime.timer(),
             client,
             hold,
             lease,
             sent,
-            confirming,
-            calls,
-            failed: Vec::new(),
+            inquiry,
         })
     }
 
     /// The same with an end at this time, if that is earlier.
     pub(crate) fn until(mut self, end: Time) -> Self {
-        self.deadline = self.deadline.min(end);
+        self.inquiry.end_by(end);
         self
     }
 
-    fn hear(&mut self, cx: &mut Context<'_>) {
+    fn hear(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Confirm {
-            calls,
-            confirming,
-            failed,
-            hold,
             client,
-            sent,
+            hold,
             lease,
-            ..
+            sent,
+            inquiry,
         } = self;
-        let clock = &*client.runtime;
-        calls.poll(cx, clock, |member, received| match received.result {
-            Ok(Reply::Renew(replies)) => {
+        inquiry.poll(cx, &*client.runtime, |confirming, member, at, reply| {
+            if let Reply::Renew(replies) = reply {
                 let reply = replies.first().copied().unwrap_or(RenewReply::NotYours);
-                hold.renewed(received.at, member, *sent, *lease, reply);
+                hold.renewed(at, member, *sent, *lease, reply);
                 confirming.handle_renewed(member, reply);
-            }
-            Ok(_) => confirming.handle_failed(member),
-            Err(error) => {
+            } else {
                 confirming.handle_failed(member);
-                failed.push((member, error));
             }
-        });
+        })
     }
 
-    fn end(&mut self) -> Result<(), ConfirmError> {
+    fn end(&self) -> Result<(), ConfirmError> {
         let names = self.hold.layout.title();
         if let Some(lost) = lost(self.hold.status(self.client.now())) {
             return Err(ConfirmError::Lost { names, lost });
         }
-        match self.confirming.outcome() {
+        match self.inquiry.outcome() {
             Confirmation::Confirmed => Ok(()),
             Confirmation::NotHeld | Confirmation::Unconfirmed | Confirmation::Pending => {
-                let is_late = self.deadline <= self.client.now();
-                let is_silent = |member| is_late && self.confirming.is_unanswered(member);
-                let nodes = self.hold.layout.reports(&self.failed, is_silent, |_| None);
+                let now = self.client.now();
+                let nodes = self.inquiry.reports(&self.hold.layout, now);
                 Err(ConfirmError::Unconfirmed { names, nodes })
             }
         }
@@ -139,12 +116,7 @@ impl Future for Confirm {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        this.hear(cx);
-        let is_pending = this.confirming.outcome() == Confirmation::Pending;
-        if is_pending && this.timer.poll_until(cx, this.deadline).is_pending() {
-            return Poll::Pending;
-        }
-        Poll::Ready(this.end())
+        this.hear(cx).map(|()| this.end())
     }
 }
 

@@ -51,6 +51,7 @@ mod embedded;
 mod error;
 mod guard;
 mod hold;
+mod inquiry;
 mod keeper;
 mod layout;
 mod listen;

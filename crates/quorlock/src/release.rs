@@ -6,18 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quorlock_core::message::{ReleaseReply, Reply};
-use quorlock_core::quorum::MemberId;
-use quorlock_core::release::{Confirmation, Confirming};
+use quorlock_core::release::Confirmation;
 use quorlock_core::renewal::Status;
-use quorlock_core::time::Time;
-use quorlock_core::transport::TransportError;
 
-use crate::calls::Calls;
 use crate::client::Client;
 use crate::error::ReleaseError;
 use crate::hold::Hold;
+use crate::inquiry::Inquiry;
 use crate::keeper::Orphaned;
-use crate::runtime::Timer;
 use crate::telemetry;
 
 /// A release under way. Dropped early, it goes on in the keeper.
@@ -25,11 +21,7 @@ pub(crate) struct Releasing {
     client: Arc<Client>,
     hold: Arc<Hold>,
     count: u32,
-    confirming: Confirming,
-    calls: Calls<MemberId>,
-    failed: Vec<(MemberId, TransportError)>,
-    deadline: Time,
-    timer: Box<dyn Timer>,
+    inquiry: Inquiry,
 }
 
 impl Releasing {
@@ -63,69 +55,53 @@ impl Releasing {
             Vec::new()
         };
         let claimed = hold.claimed();
-        let mut calls = Calls::of(claimed.len());
-        for member in &claimed {
-            let call = hold
-                .layout
-                .place(*member)
-                .node
-                .call(hold.release_request(*member, count));
-            calls.push(*member, call);
-        }
+        let inquiry = Inquiry::begin(
+            &hold.layout,
+            &*client.runtime,
+            now + client.config.member_timeout(hold.lease()),
+            |member| claimed.binary_search(&member).is_ok(),
+            |member, _| hold.release_request(member, count),
+        );
         // What the keeper sends goes behind that: of two releases of one claim the first has the answer that counts.
         client.keeper.leave(now, orphans);
         Ok(Some(Releasing {
-            confirming: Confirming::new(hold.layout.members.clone(), |m| {
-                claimed.binary_search(&m).is_ok()
-            }),
-            calls,
-            failed: Vec::new(),
-            deadline: now + client.config.member_timeout(hold.lease()),
-            timer: client.runtime.timer(),
             client,
             hold,
             count,
+            inquiry,
         }))
     }
 
-    fn hear(&mut self, cx: &mut Context<'_>) {
+    fn hear(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Releasing {
-            calls,
-            confirming,
-            failed,
+            client,
             hold,
             count,
-            client,
-            ..
+            inquiry,
         } = self;
-        let clock = &*client.runtime;
-        calls.poll(cx, clock, |member, received| match received.result {
-            Ok(Reply::Release(reply)) => {
-                confirming.handle_released(member, reply);
-                if *count == 0 {
-                    hold.gone_from(member);
-                } else if reply == ReleaseReply::NotYours {
-                    hold.not_yours(received.at, member);
-                    client.keeper.reschedule(hold);
-                }
-            }
-            Ok(_) => confirming.handle_failed(member),
-            Err(error) => {
+        inquiry.poll(cx, &*client.runtime, |confirming, member, at, reply| {
+            let Reply::Release(reply) = reply else {
                 confirming.handle_failed(member);
-                failed.push((member, error));
+                return;
+            };
+            confirming.handle_released(member, *reply);
+            if *count == 0 {
+                hold.gone_from(member);
+            } else if *reply == ReleaseReply::NotYours {
+                hold.not_yours(at, member);
+                client.keeper.reschedule(hold);
             }
-        });
+        })
     }
 
-    fn end(&mut self) -> Result<(), ReleaseError> {
+    fn end(&self) -> Result<(), ReleaseError> {
         let names = || self.hold.layout.title();
-        match self.confirming.outcome() {
+        match self.inquiry.outcome() {
             Confirmation::Confirmed => Ok(()),
             Confirmation::NotHeld => Err(ReleaseError::NotHeld { names: names() }),
             Confirmation::Unconfirmed | Confirmation::Pending => {
-                let is_late = self.deadline <= self.client.now();
-                let is_silent = |member| is_late && self.confirming.is_unanswered(member);
-                let nodes = self.hold.layout.reports(&self.failed, is_silent, |_| None);
+                let now = self.client.now();
+                let nodes = self.inquiry.reports(&self.hold.layout, now);
                 telemetry::release_unconfirmed(&*self.hold.layout, self.hold.owner, &nodes);
                 let names = names();
                 Err(ReleaseError::Unconfirmed { names, nodes })
@@ -135,8 +111,12 @@ impl Releasing {
 
     /// Leaves what is not confirmed to the keeper.
     fn hand_over(&mut self) {
-        let is_settled = self.calls.is_empty() && self.failed.is_empty();
-        if self.count != 0 || is_settled {
+        if self.count != 0 {
+            return;
+        }
+        let failed = self.inquiry.take_failed();
+        let unanswered = self.inquiry.take_unanswered();
+        if failed.is_empty() && unanswered.is_empty() {
             return;
         }
         let now = self.client.now();
@@ -144,10 +124,11 @@ impl Releasing {
             self.hold.gone_from(member);
             Orphaned::of(&self.hold, member, now, None)
         };
-        let failed = self.failed.drain(..).map(|(member, _)| orphan(member));
-        let calls = self.calls.drain();
-        let unanswered = calls
-            .map(|(member, call)| orphan(member).with_release(now, call, &*self.client.runtime));
+        let failed = failed.into_iter().map(orphan);
+        let clock = &*self.client.runtime;
+        let unanswered = unanswered
+            .into_iter()
+            .map(|(member, call)| orphan(member).with_release(now, call, clock));
         let orphans = failed.chain(unanswered).collect();
         self.client.keeper.leave(now, orphans);
     }
@@ -181,16 +162,7 @@ impl Future for Releasing {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        this.hear(cx);
-        if this.confirming.outcome() == Confirmation::Pending {
-            if this.timer.poll_until(cx, this.deadline).is_pending() {
-                return Poll::Pending;
-            }
-            let result = this.end();
-            this.confirming.handle_timeout();
-            return Poll::Ready(result);
-        }
-        Poll::Ready(this.end())
+        this.hear(cx).map(|()| this.end())
     }
 }
 

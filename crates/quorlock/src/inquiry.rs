@@ -1,0 +1,103 @@
+//! A request to members of a hold, the tally of their answers, and the report of those that are missing.
+
+use std::task::{Context, Poll};
+
+use quorlock_core::message::{Reply, Request};
+use quorlock_core::quorum::MemberId;
+use quorlock_core::release::{Confirmation, Confirming};
+use quorlock_core::time::Time;
+use quorlock_core::transport::{Call, TransportError};
+
+use crate::calls::Calls;
+use crate::error::NodeReport;
+use crate::layout::{Layout, Place};
+use crate::runtime::{Runtime, Timer};
+
+/// A request to members of a hold that waits for answers until a deadline.
+pub(crate) struct Inquiry {
+    confirming: Confirming,
+    calls: Calls<MemberId>,
+    failed: Vec<(MemberId, TransportError)>,
+    deadline: Time,
+    timer: Box<dyn Timer>,
+}
+
+impl Inquiry {
+    /// Sends its request to each member for which `is_asked` holds. Answers are waited for until `deadline`.
+    pub(crate) fn begin(
+        layout: &Layout,
+        runtime: &dyn Runtime,
+        deadline: Time,
+        is_asked: impl Fn(MemberId) -> bool,
+        request: impl Fn(MemberId, &Place) -> Request,
+    ) -> Self {
+        let confirming = Confirming::new(layout.members.clone(), is_asked);
+        let mut calls = Calls::of(layout.members.len());
+        for (member, place) in layout.all() {
+            if confirming.is_unanswered(member) {
+                calls.push(member, place.node.call(request(member, place)));
+            }
+        }
+        Inquiry {
+            confirming,
+            calls,
+            failed: Vec::new(),
+            deadline,
+            timer: runtime.timer(),
+        }
+    }
+
+    /// Waits no longer than until `end`.
+    pub(crate) fn end_by(&mut self, end: Time) {
+        self.deadline = self.deadline.min(end);
+    }
+
+    /// Passes on the replies that have come, with when each was taken in. Ready when they decide the inquiry, or at its
+    /// deadline.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        runtime: &dyn Runtime,
+        mut handle: impl FnMut(&mut Confirming, MemberId, Time, &Reply),
+    ) -> Poll<()> {
+        let Inquiry {
+            confirming,
+            calls,
+            failed,
+            ..
+        } = self;
+        calls.poll(cx, runtime, |member, received| match received.result {
+            Ok(reply) => handle(confirming, member, received.at, &reply),
+            Err(error) => {
+                confirming.handle_failed(member);
+                failed.push((member, error));
+            }
+        });
+        match self.confirming.outcome() {
+            Confirmation::Pending => self.timer.poll_until(cx, self.deadline),
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// What the answers amount to by now.
+    pub(crate) fn outcome(&self) -> Confirmation {
+        self.confirming.outcome()
+    }
+
+    /// What was wrong with members that failed, and from the deadline on with those that have not answered.
+    pub(crate) fn reports(&self, layout: &Layout, now: Time) -> Vec<NodeReport> {
+        let is_late = self.deadline <= now;
+        let is_silent = |member| is_late && self.confirming.is_unanswered(member);
+        layout.reports(&self.failed, is_silent, |_| None)
+    }
+
+    /// Members whose requests failed. They are returned once.
+    pub(crate) fn take_failed(&mut self) -> Vec<MemberId> {
+        self.failed.drain(..).map(|(member, _)| member).collect()
+    }
+
+    /// Requests that have not ended. They are returned once.
+    pub(crate) fn take_unanswered(&mut self) -> Vec<(MemberId, Call)> {
+        self.calls.drain().collect()
+    }
+}
