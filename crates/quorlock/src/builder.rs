@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::config::{Config, LONGEST_SPAN, lease_of};
 use crate::error::{ConfigError, LeaseSource};
 use crate::keeper::Keeper;
-use crate::locks::Locks;
+use crate::locks::{LockSource, Locks};
 use crate::party::Party;
 use crate::queue::Queues;
 use crate::runtime::{Runtime, TokioRuntime};
@@ -354,7 +354,8 @@ impl LocksBuilder {
         keeper.start(&runtime, nodes.clone());
         let queues = Arc::<Queues>::default();
         let client = Client::new(config, runtime, keeper, party, queues.clone());
-        Ok(Locks::new(Arc::new(client), queues, nodes, threshold))
+        let source = LockSource::new(Arc::new(client), queues, nodes, threshold);
+        Ok(Locks::new(source))
     }
 }
 

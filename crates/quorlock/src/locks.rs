@@ -1,47 +1,34 @@
 //! A client: where locks come from.
 
+mod source;
+
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
 use quorlock_core::message::Mode;
-use quorlock_core::name::Name;
 use quorlock_core::quorum::Threshold;
 
+pub(crate) use self::source::LockSource;
 use crate::client::Client;
 use crate::error::ConfigError;
-use crate::layout::{Layout, Node, Part};
+use crate::layout::Node;
 use crate::lock::Lock;
-use crate::owner::identity::Identity;
-use crate::queue::Queues;
 
 /// A client of one node, or of a majority of several. Cheap to clone; clones are the same client.
 #[derive(Clone, Debug)]
 pub struct Locks {
-    client: Arc<Client>,
-    queues: Arc<Queues>,
-    nodes: Arc<[Node]>,
-    threshold: Threshold,
+    source: LockSource,
 }
 
 impl Locks {
-    pub(crate) fn new(
-        client: Arc<Client>,
-        queues: Arc<Queues>,
-        nodes: Arc<[Node]>,
-        threshold: Threshold,
-    ) -> Self {
-        Locks {
-            client,
-            queues,
-            nodes,
-            threshold,
-        }
+    pub(crate) fn new(source: LockSource) -> Self {
+        Locks { source }
     }
 
     /// A lock of this name. Nothing is sent; a name that cannot be one is an error when the lock is acquired.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
-        self.in_mode(Mode::Plain, name)
+        self.source.one(Mode::Plain, name)
     }
 
     /// A fair lock of this name: first come, first served, across processes.
@@ -53,7 +40,7 @@ impl Locks {
     /// It needs one node: several queues have no common order. On several, acquiring it is an error
     /// ([`ConfigError::FairQuorum`]).
     pub fn fair(&self, name: impl AsRef<str>) -> Lock {
-        self.in_mode(Mode::Fair, name)
+        self.source.one(Mode::Fair, name)
     }
 
     /// The lock of this name for one of any number of readers, who keep writers out.
@@ -61,7 +48,7 @@ impl Locks {
     /// Each reader has a lease of its own. The token of its guard is that of the last writer: a store that has seen it
     /// is up to date.
     pub fn read(&self, name: impl AsRef<str>) -> Lock {
-        self.in_mode(Mode::Read, name)
+        self.source.one(Mode::Read, name)
     }
 
     /// The lock of this name for one writer, who keeps everybody else out.
@@ -69,11 +56,7 @@ impl Locks {
     /// A writer may read as well, and go on reading after it has stopped to write: acquire both through one
     /// [`Owner`](crate::Owner). A reader cannot become a writer ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
     pub fn write(&self, name: impl AsRef<str>) -> Lock {
-        self.in_mode(Mode::Write, name)
-    }
-
-    fn in_mode(&self, mode: Mode, name: impl AsRef<str>) -> Lock {
-        self.lock_of(self.layout(mode, [name]), None)
+        self.source.one(Mode::Write, name)
     }
 
     /// Several locks taken together (MultiLock): all of them or none. Duplicates are merged, and the order does not
@@ -85,59 +68,29 @@ impl Locks {
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {
-        let layout = Ok(self.layout(Mode::Plain, names)?);
-        Ok(self.lock_of(layout, None))
+        self.source.all(names)
     }
 
-    pub(crate) fn layout<N: AsRef<str>>(
-        &self,
-        mode: Mode,
-        names: impl IntoIterator<Item = N>,
-    ) -> Result<Arc<Layout>, ConfigError> {
-        let names = names.into_iter();
-        let mut parts = Vec::with_capacity(names.size_hint().0);
-        for name in names {
-            let given = Name::new(name)?;
-            if mode == Mode::Fair && 1 < self.nodes.len() {
-                let name = given.to_string();
-                return Err(ConfigError::FairQuorum { name });
-            }
-            parts.push(Part {
-                name: self.client.config.key(&given)?,
-                given,
-                mode,
-                nodes: self.nodes.clone(),
-                threshold: self.threshold,
-            });
-        }
-        Layout::of(parts, Vec::new())
-    }
-
-    /// The lock of this layout, to be acquired by an owner or each time by another one.
-    pub(crate) fn lock_of(
-        &self,
-        layout: Result<Arc<Layout>, ConfigError>,
-        owner: Option<Arc<Identity>>,
-    ) -> Lock {
-        Lock::new(self.client.clone(), self.queues.clone(), layout, owner)
+    pub(crate) fn source(&self) -> &LockSource {
+        &self.source
     }
 
     pub(crate) fn nodes(&self) -> &[Node] {
-        &self.nodes
+        self.source.nodes()
     }
 
     pub(crate) fn threshold(&self) -> Threshold {
-        self.threshold
+        self.source.threshold()
     }
 
     pub(crate) fn client(&self) -> &Arc<Client> {
-        &self.client
+        self.source.client()
     }
 
     /// How many holds this client has.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.client.keeper.len()
+        self.client().keeper.len()
     }
 
     /// Gives back everything that is held, ends every acquisition with [`Closed`](crate::AcquireError::Closed), and
@@ -151,7 +104,7 @@ impl Locks {
     /// # Cancel safety
     /// Dropped early, closing goes on in the background.
     pub async fn close(&self) {
-        let client = &self.client;
+        let client = self.client();
         client.close();
         let drivers = client.party.drivers();
         let patience = client.config.member_timeout(client.config.watchdog_lease);

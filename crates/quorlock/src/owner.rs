@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use quorlock_core::message::Mode;
 
-use self::identity::Identity;
 use crate::error::ConfigError;
 use crate::lock::Lock;
-use crate::locks::Locks;
+use crate::locks::{LockSource, Locks};
 
 /// An identity: acquiring a name again through it re-enters the hold it has, instead of waiting for itself.
 ///
@@ -19,34 +18,28 @@ use crate::locks::Locks;
 /// one stay lost. Entering again keeps the lease and the watchdog of the hold, whatever the lock says that is entered.
 #[derive(Clone, Debug)]
 pub struct Owner {
-    locks: Locks,
-    identity: Arc<Identity>,
+    source: LockSource,
 }
 
 impl Locks {
     /// An identity that can enter its own locks again: acquiring a name through the same owner re-enters its hold.
     /// (A task is no identity: it has no name, and it moves between threads.)
     pub fn owner(&self) -> Owner {
-        Owner::new(self.clone())
+        Owner {
+            source: self.source().of_owner(Arc::default()),
+        }
     }
 }
 
 impl Owner {
-    fn new(locks: Locks) -> Self {
-        Owner {
-            locks,
-            identity: Arc::default(),
-        }
-    }
-
     /// A lock of this name, to be acquired by this owner.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
-        self.in_mode(Mode::Plain, name)
+        self.source.one(Mode::Plain, name)
     }
 
     /// A fair lock of this name, to be acquired by this owner. See [`Locks::fair`].
     pub fn fair(&self, name: impl AsRef<str>) -> Lock {
-        self.in_mode(Mode::Fair, name)
+        self.source.one(Mode::Fair, name)
     }
 
     /// The lock of this name for a reader, to be acquired by this owner, who may be its writer. See [`Locks::read`].
@@ -54,7 +47,7 @@ impl Owner {
     /// An owner that writes reads at once, and goes on reading when the guard of its write lock is released: others
     /// may read from then on, and nobody has written in between.
     pub fn read(&self, name: impl AsRef<str>) -> Lock {
-        self.in_mode(Mode::Read, name)
+        self.source.one(Mode::Read, name)
     }
 
     /// The lock of this name for a writer, to be acquired by this owner. See [`Locks::write`].
@@ -64,12 +57,7 @@ impl Owner {
     /// way waits for that one first, and is then answered as if it had begun after it. One whose future is woken and not
     /// polled is passed over after 100 to 200 ms, and begins at the end of the line when it is polled again.
     pub fn write(&self, name: impl AsRef<str>) -> Lock {
-        self.in_mode(Mode::Write, name)
-    }
-
-    fn in_mode(&self, mode: Mode, name: impl AsRef<str>) -> Lock {
-        let layout = self.locks.layout(mode, [name]);
-        self.locks.lock_of(layout, Some(self.identity.clone()))
+        self.source.one(Mode::Write, name)
     }
 
     /// Several locks taken together, to be acquired by this owner.
@@ -80,7 +68,6 @@ impl Owner {
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {
-        let layout = Ok(self.locks.layout(Mode::Plain, names)?);
-        Ok(self.locks.lock_of(layout, Some(self.identity.clone())))
+        self.source.all(names)
     }
 }

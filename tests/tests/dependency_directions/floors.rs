@@ -85,7 +85,7 @@ const PRODUCT: Floors = &[
     // The face: how locks are made, acquired and held.
     &["connect.rs", "operate.rs", "operate/", "owner.rs"],
     &["builder.rs"],
-    &["locks.rs"],
+    &["locks.rs", "locks/"],
     &["lock.rs"],
     &["owner/"],
     &["guard.rs", "guard/"],

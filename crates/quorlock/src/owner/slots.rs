@@ -215,14 +215,14 @@ mod tests {
             let lock = owner.lock(format!("held:{number}"));
             guards.push(lock.acquire().await.unwrap());
         }
-        assert_eq!(owner.identity.slots.lock().looked_at, 0);
+        assert_eq!(owner.source.owner().unwrap().slots.lock().looked_at, 0);
         for number in 0..500 {
             let names = ["shared".to_owned(), format!("other:{number}")];
             let lock = owner.all(names).unwrap();
             lock.acquire().await.unwrap().release().await.unwrap();
         }
         // Each of them meets the one before, and forgets it.
-        assert_eq!(owner.identity.slots.lock().looked_at, 499);
+        assert_eq!(owner.source.owner().unwrap().slots.lock().looked_at, 499);
         let overlapping = owner.all(["held:7", "free"]).unwrap();
         assert!(matches!(
             overlapping.try_acquire().await,
@@ -238,7 +238,7 @@ mod tests {
             let lock = owner.lock(format!("brief:{number}"));
             lock.acquire().await.unwrap().release().await.unwrap();
         }
-        let slots = owner.identity.slots.lock();
+        let slots = owner.source.owner().unwrap().slots.lock();
         assert!(slots.slots.len() <= 65, "{}", slots.slots.len());
         assert_eq!(slots.by_name.len(), slots.slots.len());
     }

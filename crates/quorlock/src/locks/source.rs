@@ -1,0 +1,111 @@
+//! How a client's locks are made, for any owner or for one.
+
+use std::sync::Arc;
+
+use quorlock_core::message::Mode;
+use quorlock_core::name::Name;
+use quorlock_core::quorum::Threshold;
+
+use crate::client::Client;
+use crate::error::ConfigError;
+use crate::layout::{Layout, Node, Part};
+use crate::lock::Lock;
+use crate::owner::identity::Identity;
+use crate::queue::Queues;
+
+/// What all locks of a client have in common, and the owner that acquires them.
+#[derive(Clone, Debug)]
+pub(crate) struct LockSource {
+    client: Arc<Client>,
+    queues: Arc<Queues>,
+    nodes: Arc<[Node]>,
+    threshold: Threshold,
+    /// `None` where each acquisition has an owner of its own.
+    owner: Option<Arc<Identity>>,
+}
+
+impl LockSource {
+    /// A source of locks that each acquisition acquires for an owner of its own.
+    pub(crate) fn new(
+        client: Arc<Client>,
+        queues: Arc<Queues>,
+        nodes: Arc<[Node]>,
+        threshold: Threshold,
+    ) -> Self {
+        LockSource {
+            client,
+            queues,
+            nodes,
+            threshold,
+            owner: None,
+        }
+    }
+
+    /// A source of the same locks, for this owner.
+    pub(crate) fn of_owner(&self, owner: Arc<Identity>) -> Self {
+        LockSource {
+            owner: Some(owner),
+            ..self.clone()
+        }
+    }
+
+    /// A lock of one name. A name that cannot be one is an error when the lock is acquired.
+    pub(crate) fn one(&self, mode: Mode, name: impl AsRef<str>) -> Lock {
+        self.lock_of(self.layout(mode, [name]))
+    }
+
+    /// Several locks taken together.
+    pub(crate) fn all<N: AsRef<str>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+    ) -> Result<Lock, ConfigError> {
+        let layout = self.layout(Mode::Plain, names)?;
+        Ok(self.lock_of(Ok(layout)))
+    }
+
+    fn lock_of(&self, layout: Result<Arc<Layout>, ConfigError>) -> Lock {
+        let (client, queues) = (self.client.clone(), self.queues.clone());
+        Lock::new(client, queues, layout, self.owner.clone())
+    }
+
+    fn layout<N: AsRef<str>>(
+        &self,
+        mode: Mode,
+        names: impl IntoIterator<Item = N>,
+    ) -> Result<Arc<Layout>, ConfigError> {
+        let names = names.into_iter();
+        let mut parts = Vec::with_capacity(names.size_hint().0);
+        for name in names {
+            let given = Name::new(name)?;
+            if mode == Mode::Fair && 1 < self.nodes.len() {
+                let name = given.to_string();
+                return Err(ConfigError::FairQuorum { name });
+            }
+            parts.push(Part {
+                name: self.client.config.key(&given)?,
+                given,
+                mode,
+                nodes: self.nodes.clone(),
+                threshold: self.threshold,
+            });
+        }
+        Layout::of(parts, Vec::new())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn owner(&self) -> Option<&Identity> {
+        self.owner.as_deref()
+    }
+
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub(crate) fn threshold(&self) -> Threshold {
+        self.threshold
+    }
+}
