@@ -14,16 +14,17 @@ use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, Holder, NodeReport};
 use crate::hold::Hold;
 use crate::keeper::Orphaned;
-use crate::listen::Ears;
 use crate::runtime::Timer;
 use crate::telemetry;
 
 mod raise;
 mod request;
 mod round;
+mod wake_ups;
 
 pub(crate) use request::{Waits, Wanted};
 use round::Running;
+use wake_ups::Ears;
 
 /// An acquisition under way. It can be handed from one caller to another at any time; dropping it gives back what it
 /// may have got.

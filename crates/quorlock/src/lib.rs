@@ -54,7 +54,6 @@ mod hold;
 mod inquiry;
 mod keeper;
 mod layout;
-mod listen;
 mod lock;
 mod locks;
 #[cfg(feature = "metrics")]

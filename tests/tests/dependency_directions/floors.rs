@@ -94,7 +94,7 @@ const PRODUCT: Floors = &[
     &["queue.rs"],
     &["attempt.rs", "attempt/", "confirm.rs", "release.rs"],
     // What the locks of one client share.
-    &["client.rs", "inquiry.rs", "listen.rs"],
+    &["client.rs", "inquiry.rs"],
     &["keeper.rs", "keeper/"],
     &["hold.rs", "hold/"],
     &["layout.rs"],
