@@ -3,36 +3,30 @@
 //! It polls all of its calls concurrently. Because it owns whatever a dropped future leaves behind, dropping any
 //! future of this crate at any await leaves at most one owner-checked clean-up.
 
+mod batches;
+mod clean_up;
 mod lanes;
 mod phase;
+mod queues;
 mod task;
+mod under_way;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::task::{Poll, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
-use quorlock_core::lease::Lease;
-use quorlock_core::message::{Mode, Release, Reply, Request};
-use quorlock_core::name::Name;
-use quorlock_core::orphan::Orphan;
-use quorlock_core::owner::OwnerId;
-use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
-use quorlock_core::transport::Call;
 
+pub(crate) use self::clean_up::Orphaned;
 use self::phase::{CurrentPhase, GiveBack, Phase};
 use crate::alarm::Alarm;
-use crate::calls::{Received, poll_once};
 use crate::hold::Hold;
-use crate::layout::{Layout, Node, Place};
+use crate::layout::{Layout, Node};
 use crate::mutex::Mutex;
 use crate::runtime::Runtime;
-use crate::telemetry;
-use crate::trust::answer;
-use crate::under::Readers;
 use crate::waiters::{Led, Waiters};
 
 /// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
@@ -42,10 +36,6 @@ const TICK: Duration = Duration::from_secs(1);
 /// How long a clean-up whose release has been sent waits for the keeper: by then most answers have come, of many of
 /// them at once.
 const LATER: Duration = Duration::from_millis(10);
-
-/// How long a leader that was woken on behalf of others has for its turn: many times what a busy runtime needs, and short
-/// for those who wait. Passing over one that comes later does no harm but that it begins at the end of the queue.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What the keeper's task and the client share.
 #[derive(Debug, Default)]
@@ -92,123 +82,6 @@ pub(crate) enum Message {
     Orphans(Vec<Orphaned>),
     /// A guard was dropped, and this is the count that it left.
     Dropped(Arc<Hold>, u32),
-}
-
-/// A claim that may stand on a node for an owner that has given up.
-pub(crate) struct Orphaned {
-    pub(crate) machine: Orphan,
-    node: Node,
-    name: Name,
-    mode: Mode,
-    owner: OwnerId,
-    lease: Lease,
-    /// Whose renewals keep the claim alive.
-    readers: Option<Readers>,
-    acquire: Option<Call>,
-    release: Option<Call>,
-}
-
-impl Orphaned {
-    /// The claim of `owner` on a member for `lease`, perhaps with its acquire under way.
-    pub(crate) fn new(
-        place: &Place,
-        owner: OwnerId,
-        now: Time,
-        lease: Lease,
-        acquire: Option<Call>,
-    ) -> Self {
-        let gone = place.node.gone(now, lease);
-        let machine = match acquire {
-            Some(_) => Orphan::unanswered(now, gone),
-            None => Orphan::new(now, gone),
-        };
-        Orphaned {
-            machine,
-            node: place.node.clone(),
-            name: place.name.clone(),
-            mode: place.mode,
-            owner,
-            lease,
-            readers: None,
-            acquire,
-            release: None,
-        }
-    }
-
-    /// The claim of a hold that has ended on a member.
-    pub(crate) fn of(hold: &Hold, member: MemberId, now: Time, acquire: Option<Call>) -> Self {
-        let place = hold.layout.place(member);
-        let mut orphan = Orphaned::new(place, hold.owner, now, hold.lease(), acquire);
-        if place.mode == Mode::Write {
-            orphan.readers = Some(hold.readers().clone());
-        }
-        orphan
-    }
-
-    /// Whether the renewals of others keep the claim alive.
-    pub(crate) fn has_readers(&self) -> bool {
-        self.readers.as_ref().is_some_and(Readers::are_there)
-    }
-
-    /// The release of a writer failed, and its own reader goes on: the claim does not end with its lease, as the
-    /// renewals of that extend the hash in which both are. It is not given up before the reader has ended.
-    pub(crate) fn keep_alive(&mut self, now: Time) {
-        self.machine.keep_alive(self.node.gone(now, self.lease));
-    }
-
-    /// The same with its release under way already.
-    pub(crate) fn with_release(mut self, now: Time, call: Call, clock: &dyn Runtime) -> Self {
-        self.machine.next_release(now);
-        self.release = Some(call);
-        self.hear(clock);
-        self
-    }
-
-    /// Sends the release now, so that it precedes whatever the caller sends next.
-    pub(crate) fn send_release(&mut self, now: Time, clock: &dyn Runtime) {
-        if self.machine.next_release(now) {
-            self.release = Some(self.node.call(self.release_request()));
-        }
-        self.hear(clock);
-    }
-
-    /// Takes in the answers that have come.
-    pub(crate) fn hear(&mut self, clock: &dyn Runtime) {
-        if let Some(call) = &mut self.acquire
-            && let Poll::Ready(received) = poll_once(call, clock)
-        {
-            self.acquire = None;
-            let answer = answer(&received.result);
-            self.machine.handle_acquire(received.at, answer);
-        }
-        if let Some(call) = &mut self.release
-            && let Poll::Ready(received) = poll_once(call, clock)
-        {
-            self.release = None;
-            self.released(&received);
-        }
-    }
-
-    /// Nothing is left to do.
-    fn tell_cleaned(&self) {
-        telemetry::orphan_cleaned(&self.name, self.owner, self.node.address());
-    }
-
-    fn release_request(&self) -> Request {
-        Request::Release(Release {
-            name: self.name.clone(),
-            mode: self.mode,
-            owner: self.owner,
-            count: 0,
-        })
-    }
-
-    fn released(&mut self, Received { result, at }: &Received) {
-        match result {
-            Ok(Reply::Release(reply)) => self.machine.handle_release(*at, *reply),
-            _ => self.machine.handle_failed(*at),
-        }
-    }
 }
 
 impl fmt::Debug for Message {
@@ -332,17 +205,11 @@ impl Keeper {
 
     /// Leaves claims to the keeper that are to be released, unless they have been already.
     pub(crate) fn leave(&self, now: Time, mut orphans: Vec<Orphaned>) {
-        orphans.retain(|orphan| {
-            let is_done = orphan.machine.is_done(now);
-            if is_done {
-                orphan.tell_cleaned();
-            }
-            !is_done
-        });
+        orphans.retain(|orphan| !orphan.report_if_done(now));
         if orphans.is_empty() {
             return;
         }
-        let due = match orphans.iter().all(|orphan| orphan.release.is_some()) {
+        let due = match orphans.iter().all(Orphaned::is_releasing) {
             true => now + LATER,
             false => now,
         };
@@ -353,11 +220,6 @@ impl Keeper {
             inner.inbox.reserve(guards);
             inner.inbox_due < inner.wakes_at
         });
-    }
-
-    /// Whether the client is closed or gone.
-    fn is_ending(&self) -> bool {
-        self.phase.get() != Phase::Running
     }
 
     /// Whether nobody renews and cleans up any more.
@@ -479,6 +341,39 @@ impl Keeper {
 }
 
 impl Inner {
+    fn is_empty(&self) -> bool {
+        self.holds.is_empty() && self.inbox.is_empty()
+    }
+
+    /// Whether what is held is being given back: which nodes are trusted does not matter any more.
+    fn is_giving_back(&self, phase: Phase) -> bool {
+        self.give_back != GiveBack::None || phase == Phase::Finishing
+    }
+
+    /// Whether holds may be left of locks of which another client was closed.
+    fn has_closed_members(&self) -> bool {
+        let mut holds = self.holds.values();
+        self.give_back != GiveBack::None
+            || !self.inbox.is_empty()
+            || holds.any(|kept| kept.hold.layout.is_closed())
+    }
+
+    /// When the task looks at what is here, if nothing wakes it before.
+    fn poll_timeout(&self, now: Time) -> Time {
+        let holds = self.due.first();
+        let holds = holds.map_or(Time::NEVER, |(due, _)| (*due).min(now + TICK));
+        let mail = match self.give_back {
+            GiveBack::None => self.inbox_due,
+            GiveBack::OfClosedClients | GiveBack::All => now,
+        };
+        let queues = if self.queues.is_empty() {
+            Time::NEVER
+        } else {
+            now
+        };
+        mail.min(holds).min(queues)
+    }
+
     /// Files a hold under the time at which it is due. The hold is asked here, under the mutex, so that an older
     /// answer never takes the place of a newer one.
     fn schedule(&mut self, hold: &Arc<Hold>) -> Time {

@@ -1,31 +1,29 @@
 //! The keeper's task.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::stream::{FuturesUnordered, Stream};
-use quorlock_core::message::{Claim, Mode, ReleaseReply, Renew, RenewReply, Reply, Request};
+use quorlock_core::message::{ReleaseReply, Reply};
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Lost, Status};
 use quorlock_core::time::Time;
-use quorlock_core::transport::{Call, TransportError};
+use quorlock_core::transport::Call;
 
+use super::batches::{Batches, handle_renewed};
+use super::clean_up::{Added, CleanUps, Orphaned};
 use super::lanes::{Lanes, Next};
 use super::phase::{GiveBack, Phase};
-use super::{Inner, Keeper, Message, Orphaned, PATIENCE, TICK};
+use super::queues::WatchedQueues;
+use super::under_way::{Of, Pending};
+use super::{Keeper, Message};
 use crate::calls::Received;
 use crate::hold::{Asked, Hold};
-use crate::layout::{Node, Place};
+use crate::layout::Node;
 use crate::runtime::{Runtime, Timer};
-use crate::telemetry;
-use crate::trust::{Asking, Sent, answer};
-use crate::waiters::{LeaderDue, Led, Relief};
-
-/// How many claims go into one renewal: few enough not to hold up a server, which runs one script at a time.
-const BATCH: usize = 100;
+use crate::trust::{Asking, Sent};
 
 pub(super) struct KeeperTask {
     keeper: Arc<Keeper>,
@@ -36,82 +34,8 @@ pub(super) struct KeeperTask {
     lanes: Lanes,
     /// Empty, and as large as the inbox was: they change places.
     mail: Vec<Message>,
-    orphans: BTreeMap<u64, Orphaned>,
-    orphans_due: BTreeSet<(Time, u64)>,
-    next_orphan: u64,
-    /// Queues whose leaders are to come, by when they are looked at.
-    queues: VecDeque<WatchedQueue>,
-}
-
-/// A queue whose leader was woken on behalf of others.
-struct WatchedQueue {
-    due: Time,
-    /// What was seen when it was looked at last.
-    before: LeaderDue,
-    queue: Arc<dyn Led>,
-}
-
-/// A call under way, and what it is for.
-struct Pending {
-    of: Option<Of>,
-    call: Call,
-}
-
-impl Future for Pending {
-    type Output = (Of, Result<Reply, TransportError>);
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.call.as_mut().poll(cx).map(|result| {
-            let of = self.of.take();
-            (of.expect("BUG: a call that ends twice"), result)
-        })
-    }
-}
-
-enum Of {
-    /// A renewal of these claims.
-    Renewal(Vec<Asked>),
-    /// A re-acquire that the watchdog sent.
-    Reacquire(Asked, Sent),
-    /// An acquire of the round that won.
-    Late(Asked, Sent),
-    /// The acquire of an orphan.
-    OrphanAcquire(u64),
-    /// The release of an orphan, from this node.
-    OrphanRelease(u64, Node),
-    /// A release that leaves some of the count.
-    Lowering(Asked),
-    /// The end of a node's watch.
-    Ripening(Node, Sent),
-}
-
-/// The renewals that are due, node by node and mode by mode.
-#[derive(Default)]
-struct Batches(Vec<Batch>);
-
-struct Batch {
-    node: Node,
-    mode: Mode,
-    claims: Vec<(Claim, Asked)>,
-}
-
-impl Batches {
-    fn add(&mut self, place: &Place, claim: Claim, asked: Asked) {
-        let mode = match place.mode {
-            Mode::Fair => Mode::Plain,
-            mode => mode,
-        };
-        let is_known =
-            |batch: &&mut Batch| batch.mode == mode && Arc::ptr_eq(&batch.node, &place.node);
-        match self.0.iter_mut().find(is_known) {
-            Some(batch) => batch.claims.push((claim, asked)),
-            None => self.0.push(Batch {
-                node: place.node.clone(),
-                mode,
-                claims: vec![(claim, asked)],
-            }),
-        }
-    }
+    clean_ups: CleanUps,
+    queues: WatchedQueues,
 }
 
 impl KeeperTask {
@@ -124,16 +48,13 @@ impl KeeperTask {
             calls: FuturesUnordered::new(),
             lanes: Lanes::default(),
             mail: Vec::new(),
-            orphans: BTreeMap::new(),
-            orphans_due: BTreeSet::new(),
-            next_orphan: 0,
-            queues: VecDeque::new(),
+            clean_ups: CleanUps::default(),
+            queues: WatchedQueues::default(),
         }
     }
 
     fn call(&mut self, of: Of, call: Call) {
-        let of = Some(of);
-        self.calls.push(Pending { of, call });
+        self.calls.push(Pending::new(of, call));
     }
 
     fn take_messages(&mut self, now: Time) {
@@ -240,55 +161,39 @@ impl KeeperTask {
 
     fn adopt(&mut self, mut orphan: Orphaned, now: Time) {
         orphan.hear(&*self.runtime);
-        if orphan.machine.is_done(now) {
-            orphan.tell_cleaned();
+        if orphan.report_if_done(now) {
             return;
         }
-        let id = self.next_orphan;
-        self.next_orphan += 1;
-        if let Some(call) = orphan.acquire.take() {
+        let Added {
+            id,
+            node,
+            acquire,
+            release,
+        } = self.clean_ups.add(orphan);
+        if let Some(call) = acquire {
             self.call(Of::OrphanAcquire(id), call);
         }
-        if let Some(call) = orphan.release.take() {
-            let node = orphan.node.clone();
+        if let Some(call) = release {
             self.lanes.sent(&node);
             self.call(Of::OrphanRelease(id, node), call);
         }
-        self.orphans.insert(id, orphan);
         self.attend(id, now);
     }
 
     /// Sends what an orphan needs now, and forgets it when it needs nothing more.
     fn attend(&mut self, id: u64, now: Time) {
-        let Some(orphan) = self.orphans.get_mut(&id) else {
-            return;
-        };
-        if orphan.has_readers() && !self.keeper.is_ending() {
-            orphan.keep_alive(now);
-        }
-        if orphan.machine.is_due(now) {
-            let node = orphan.node.clone();
-            if let Some(Next::Release(id)) = self.lanes.release(&node, id) {
-                self.release(&node, id, now);
-            }
-        } else if orphan.machine.is_done(now) {
-            orphan.tell_cleaned();
-            self.orphans.remove(&id);
-        } else {
-            let at = orphan.machine.poll_timeout();
-            if at != Time::NEVER {
-                self.orphans_due.insert((at, id));
-            }
+        let phase = self.keeper.phase.get();
+        if let Some(node) = self.clean_ups.attend(id, now, phase)
+            && let Some(Next::Release(id)) = self.lanes.release(&node, id)
+        {
+            self.release(&node, id, now);
         }
     }
 
     /// Sends the release of an orphan, for which there is room in its lane.
     fn release(&mut self, node: &Node, id: u64, now: Time) {
-        let orphan = self.orphans.get_mut(&id);
-        if let Some(orphan) = orphan
-            && orphan.machine.next_release(now)
-        {
-            let call = node.call(orphan.release_request());
+        if let Some(request) = self.clean_ups.next_release(id, now) {
+            let call = node.call(request);
             self.call(Of::OrphanRelease(id, node.clone()), call);
         } else {
             // It has waited for too long, or its acquire was refused meanwhile and it is forgotten. Its room in the lane
@@ -313,35 +218,16 @@ impl KeeperTask {
     }
 
     fn attend_due(&mut self, now: Time) {
-        while let Some((at, id)) = self.orphans_due.first().copied()
-            && at <= now
-        {
-            self.orphans_due.pop_first();
+        while let Some(id) = self.clean_ups.take_due(now) {
             self.attend(id, now);
         }
     }
 
     /// Passes over leaders that were woken a while ago and have not come, though others wait for them.
     fn relieve_due(&mut self, now: Time) {
-        if self.queues.is_empty() && self.keeper.inner.lock().queues.is_empty() {
-            return;
-        }
         let news = std::mem::take(&mut self.keeper.inner.lock().queues);
-        let due = now + PATIENCE;
-        for queue in news {
-            let before = queue.due();
-            self.queues.push_back(WatchedQueue { due, before, queue });
-        }
-        while let Some(watched) = self.queues.pop_front() {
-            if now < watched.due {
-                self.queues.push_front(watched);
-                return;
-            }
-            if let Relief::On(before) = watched.queue.relieve(watched.before) {
-                let queue = watched.queue;
-                self.queues.push_back(WatchedQueue { due, before, queue });
-            }
-        }
+        self.queues.watch(news, now);
+        self.queues.relieve_due(now);
     }
 
     /// Renews what is due, and ends what is over. Returns whether the watch of a node is due, too.
@@ -353,7 +239,10 @@ impl KeeperTask {
                 let due = inner.due.first().filter(|(at, _)| *at <= now);
                 match due.and_then(|(_, number)| inner.holds.get(number)) {
                     Some(kept) => kept.hold.clone(),
-                    None => break !self.is_giving_back(&inner) && self.keeper.alarm.due() <= now,
+                    None => {
+                        let is_giving_back = inner.is_giving_back(self.keeper.phase.get());
+                        break !is_giving_back && self.keeper.alarm.due() <= now;
+                    }
                 }
             };
             match hold.status(now) {
@@ -401,22 +290,7 @@ impl KeeperTask {
     }
 
     fn renew_all(&mut self, batches: Batches) {
-        for batch in batches.0 {
-            self.renew(batch);
-        }
-    }
-
-    fn renew(&mut self, batch: Batch) {
-        let Batch { node, mode, claims } = batch;
-        let mut claims = claims.into_iter().peekable();
-        while claims.peek().is_some() {
-            let (claims, renewing) = claims.by_ref().take(BATCH).unzip();
-            let retention = node.party.retention;
-            let call = node.call(Request::Renew(Renew {
-                mode,
-                claims,
-                retention,
-            }));
+        for (renewing, call) in batches.send() {
             self.call(Of::Renewal(renewing), call);
         }
     }
@@ -430,7 +304,7 @@ impl KeeperTask {
                 let node = renewing
                     .first()
                     .map(|asked| asked.hold.layout.place(asked.member).node.clone());
-                self.renewed(renewing, result, now);
+                handle_renewed(renewing, received, |hold| self.after(hold, now));
                 if let Some(node) = node {
                     self.ended(&node, claims, now);
                 }
@@ -442,18 +316,12 @@ impl KeeperTask {
             }
             Of::Late(asked, sent) => self.answered(&asked, sent, received),
             Of::OrphanAcquire(id) => {
-                if let Some(orphan) = self.orphans.get_mut(&id) {
-                    orphan.machine.handle_acquire(now, answer(result));
-                }
+                self.clean_ups.handle_acquire(id, received);
                 self.attend(id, now);
             }
             Of::OrphanRelease(id, node) => {
-                if let Some(orphan) = self.orphans.get_mut(&id) {
-                    if orphan.has_readers() && !self.keeper.is_ending() {
-                        orphan.keep_alive(now);
-                    }
-                    orphan.released(received);
-                }
+                let phase = self.keeper.phase.get();
+                self.clean_ups.handle_release(id, received, phase);
                 self.attend(id, now);
                 self.ended(&node, 1, now);
             }
@@ -483,48 +351,6 @@ impl KeeperTask {
         self.keeper.alarm.set(due.unwrap_or(Time::NEVER));
     }
 
-    fn renewed(&mut self, renewing: Vec<Asked>, result: &Result<Reply, TransportError>, now: Time) {
-        let replies = match result {
-            Ok(Reply::Renew(replies)) => replies.as_slice(),
-            _ => {
-                if let Some(asked) = renewing.first() {
-                    let node = &asked.hold.layout.place(asked.member).node;
-                    let error = result.as_ref().err();
-                    telemetry::renewal_failed(node.address(), error, renewing.len());
-                }
-                &[]
-            }
-        };
-        let mut replies = replies.iter();
-        let mut renewing = renewing.into_iter().peekable();
-        while let Some(asked) = renewing.next() {
-            // Many names of one hold may have been renewed at once: what follows for it is asked once.
-            let next = renewing.peek();
-            let is_last = next.is_none_or(|next| !Arc::ptr_eq(&next.hold, &asked.hold));
-            let Asked {
-                hold,
-                member,
-                lease,
-                sent,
-                ..
-            } = asked;
-            hold.end_ask(member);
-            match replies.next() {
-                Some(reply) => {
-                    if *reply == RenewReply::NotYours && hold.status(now) == Status::Held {
-                        let Place { node, name, .. } = hold.layout.place(member);
-                        telemetry::claim_gone(name, hold.owner, node.address());
-                    }
-                    hold.renewed(now, member, sent, lease, *reply);
-                }
-                None => hold.failed(now, member),
-            }
-            if is_last {
-                self.after(&hold, now);
-            }
-        }
-    }
-
     fn answered(&mut self, asked: &Asked, sent: Sent, received: &Received) {
         if asked.answered(sent, received) {
             self.orphan(&asked.hold, asked.member, received.at);
@@ -548,24 +374,12 @@ impl KeeperTask {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        let orphans = self.orphans_due.first().map_or(Time::NEVER, |(at, _)| *at);
-        let holds = match inner.due.first() {
-            Some((due, _)) => (*due).min(now + TICK),
-            None => Time::NEVER,
-        };
-        let mail = match inner.give_back {
-            GiveBack::None => inner.inbox_due,
-            GiveBack::OfClosedClients | GiveBack::All => now,
-        };
-        let queues = match inner.queues.is_empty() {
-            true => self
-                .queues
-                .front()
-                .map_or(Time::NEVER, |watched| watched.due),
-            false => now,
-        };
-        let at = mail.min(orphans).min(holds).min(queues);
-        let is_giving_back = self.is_giving_back(&inner);
+        let at = inner.poll_timeout(now);
+        let at = at
+            .min(self.clean_ups.poll_timeout())
+            .min(self.queues.poll_timeout());
+        let phase = self.keeper.phase.get();
+        let is_giving_back = inner.is_giving_back(phase);
         let at =
             self.keeper.alarm.sleep(
                 cx.waker(),
@@ -574,15 +388,18 @@ impl KeeperTask {
                 },
             );
         inner.wakes_at = at;
-        let is_idle = self.calls.is_empty() && self.orphans.is_empty() && inner.inbox.is_empty();
+        let is_idle = self.calls.is_empty() && self.clean_ups.is_empty() && inner.inbox.is_empty();
         inner.is_idle = is_idle;
         let waiting = (is_idle && inner.holds.is_empty())
             .then(|| std::mem::take(&mut inner.waiting_for_idle));
-        let others = (inner.is_closing_others && !self.has_closed_members(&inner)).then(|| {
+        let have_others_ended = inner.is_closing_others
+            && !inner.has_closed_members()
+            && !self.clean_ups.has_closed_node();
+        let others = have_others_ended.then(|| {
             inner.is_closing_others = false;
             std::mem::take(&mut inner.waiting_for_others)
         });
-        let is_over = is_idle && self.is_finishing() && Inner::is_empty(&inner);
+        let is_over = is_idle && phase == Phase::Finishing && inner.is_empty();
         drop(inner);
         for waiting in [waiting, others].into_iter().flatten() {
             waiting.into_iter().for_each(Waker::wake);
@@ -591,43 +408,10 @@ impl KeeperTask {
     }
 }
 
-impl KeeperTask {
-    /// Whether what is held is being given back: which nodes are trusted does not matter any more.
-    fn is_giving_back(&self, inner: &Inner) -> bool {
-        inner.give_back != GiveBack::None || self.is_finishing()
-    }
-
-    fn is_finishing(&self) -> bool {
-        self.keeper.phase.get() == Phase::Finishing
-    }
-
-    /// Whether claims may be left of locks of which another client was closed.
-    fn has_closed_members(&self, inner: &Inner) -> bool {
-        let mut holds = inner.holds.values();
-        inner.give_back != GiveBack::None
-            || !inner.inbox.is_empty()
-            || holds.any(|kept| kept.hold.layout.is_closed())
-            || self
-                .orphans
-                .values()
-                .any(|orphan| orphan.node.party.is_closed())
-    }
-}
-
-impl Inner {
-    fn is_empty(&self) -> bool {
-        self.holds.is_empty() && self.inbox.is_empty()
-    }
-}
-
 impl Drop for KeeperTask {
     fn drop(&mut self) {
         self.keeper.die(self.runtime.now());
-        // None looks at them any more: what they wait for goes to the next, who sees that the client has ended.
-        for WatchedQueue { queue, .. } in self.queues.drain(..) {
-            let due = queue.due();
-            queue.relieve(due);
-        }
+        self.queues.relieve_all();
     }
 }
 

@@ -1,0 +1,111 @@
+//! Renewals, many claims in one request.
+
+use std::sync::Arc;
+
+use quorlock_core::message::{Claim, Mode, Renew, RenewReply, Reply, Request};
+use quorlock_core::renewal::Status;
+use quorlock_core::transport::Call;
+
+use crate::calls::Received;
+use crate::hold::{Asked, Hold};
+use crate::layout::{Node, Place};
+use crate::telemetry;
+
+/// How many claims go into one renewal: few enough not to hold up a server, which runs one script at a time.
+const BATCH: usize = 100;
+
+/// The renewals that are due, node by node and mode by mode.
+#[derive(Default)]
+pub(super) struct Batches(Vec<Batch>);
+
+struct Batch {
+    node: Node,
+    mode: Mode,
+    claims: Vec<(Claim, Asked)>,
+}
+
+impl Batches {
+    pub(super) fn add(&mut self, place: &Place, claim: Claim, asked: Asked) {
+        let mode = match place.mode {
+            Mode::Fair => Mode::Plain,
+            mode => mode,
+        };
+        let is_known =
+            |batch: &&mut Batch| batch.mode == mode && Arc::ptr_eq(&batch.node, &place.node);
+        match self.0.iter_mut().find(is_known) {
+            Some(batch) => batch.claims.push((claim, asked)),
+            None => self.0.push(Batch {
+                node: place.node.clone(),
+                mode,
+                claims: vec![(claim, asked)],
+            }),
+        }
+    }
+
+    /// Sends the renewals. Each call comes with what it renews.
+    pub(super) fn send(self) -> impl Iterator<Item = (Vec<Asked>, Call)> {
+        self.0.into_iter().flat_map(|batch| {
+            let Batch { node, mode, claims } = batch;
+            let mut claims = claims.into_iter().peekable();
+            std::iter::from_fn(move || {
+                claims.peek()?;
+                let (claims, renewing): (Vec<_>, Vec<_>) = claims.by_ref().take(BATCH).unzip();
+                let call = node.call(Request::Renew(Renew {
+                    mode,
+                    claims,
+                    retention: node.party.retention,
+                }));
+                Some((renewing, call))
+            })
+        })
+    }
+}
+
+/// Takes in the replies to a renewal of these claims. What follows for a hold is told once for all of its claims.
+pub(super) fn handle_renewed(
+    renewing: Vec<Asked>,
+    received: &Received,
+    mut changed: impl FnMut(&Arc<Hold>),
+) {
+    let Received { result, at: now } = received;
+    let now = *now;
+    let replies = match result {
+        Ok(Reply::Renew(replies)) => replies.as_slice(),
+        _ => {
+            if let Some(asked) = renewing.first() {
+                let node = &asked.hold.layout.place(asked.member).node;
+                let error = result.as_ref().err();
+                telemetry::renewal_failed(node.address(), error, renewing.len());
+            }
+            &[]
+        }
+    };
+    let mut replies = replies.iter();
+    let mut renewing = renewing.into_iter().peekable();
+    while let Some(asked) = renewing.next() {
+        // Many names of one hold may have been renewed at once: what follows for it is asked once.
+        let next = renewing.peek();
+        let is_last = next.is_none_or(|next| !Arc::ptr_eq(&next.hold, &asked.hold));
+        let Asked {
+            hold,
+            member,
+            lease,
+            sent,
+            ..
+        } = asked;
+        hold.end_ask(member);
+        match replies.next() {
+            Some(reply) => {
+                if *reply == RenewReply::NotYours && hold.status(now) == Status::Held {
+                    let Place { node, name, .. } = hold.layout.place(member);
+                    telemetry::claim_gone(name, hold.owner, node.address());
+                }
+                hold.renewed(now, member, sent, lease, *reply);
+            }
+            None => hold.failed(now, member),
+        }
+        if is_last {
+            changed(&hold);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Queues whose leaders were woken on behalf of others, and are passed over if they do not come.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorlock_core::time::Time;
+
+use crate::waiters::{LeaderDue, Led, Relief};
+
+/// How long a leader that was woken on behalf of others has for its turn: many times what a busy runtime needs, and short
+/// for those who wait. Passing over one that comes later does no harm but that it begins at the end of the queue.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Queues that are watched, by when they are looked at.
+#[derive(Default)]
+pub(super) struct WatchedQueues(VecDeque<WatchedQueue>);
+
+/// A queue whose leader was woken on behalf of others.
+struct WatchedQueue {
+    due: Time,
+    /// What was seen when it was looked at last.
+    before: LeaderDue,
+    queue: Arc<dyn Led>,
+}
+
+impl WatchedQueues {
+    /// Watches these from now on.
+    pub(super) fn watch(&mut self, queues: Vec<Arc<dyn Led>>, now: Time) {
+        self.0.extend(queues.into_iter().map(|queue| WatchedQueue {
+            due: now + PATIENCE,
+            before: queue.due(),
+            queue,
+        }));
+    }
+
+    /// Passes over leaders that were woken a while ago and have not come, though others wait for them.
+    pub(super) fn relieve_due(&mut self, now: Time) {
+        while let Some(watched) = self.0.pop_front() {
+            if now < watched.due {
+                self.0.push_front(watched);
+                return;
+            }
+            if let Relief::On(before) = watched.queue.relieve(watched.before) {
+                self.0.push_back(WatchedQueue {
+                    due: now + PATIENCE,
+                    before,
+                    queue: watched.queue,
+                });
+            }
+        }
+    }
+
+    /// Passes over all leaders: none looks at them any more. What they wait for goes to the next, which sees that the
+    /// client has ended.
+    pub(super) fn relieve_all(&mut self) {
+        for WatchedQueue { queue, .. } in self.0.drain(..) {
+            let due = queue.due();
+            queue.relieve(due);
+        }
+    }
+
+    /// When the next queue is looked at.
+    pub(super) fn poll_timeout(&self) -> Time {
+        self.0.front().map_or(Time::NEVER, |watched| watched.due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// A queue with this many waiters whose leaders never come.
+    #[derive(Debug)]
+    struct Deserted(AtomicU64);
+
+    impl Led for Deserted {
+        fn due(&self) -> LeaderDue {
+            LeaderDue(Some(self.0.load(Ordering::Relaxed)))
+        }
+
+        fn relieve(&self, before: LeaderDue) -> Relief {
+            assert_eq!(before, self.due(), "what was seen at the look before");
+            match self.0.fetch_sub(1, Ordering::Relaxed) {
+                1 => Relief::Over,
+                _ => Relief::On(self.due()),
+            }
+        }
+    }
+
+    fn watched(waiters: u64) -> (Arc<Deserted>, WatchedQueues) {
+        let queue = Arc::new(Deserted(AtomicU64::new(waiters)));
+        let mut watched = WatchedQueues::default();
+        watched.watch(vec![queue.clone()], Time::ZERO);
+        (queue, watched)
+    }
+
+    #[test]
+    fn each_leader_has_its_time_and_the_last_ends_the_watch() {
+        let (queue, mut watched) = watched(2);
+        let mut left = Vec::new();
+        for millis in [0, 99, 100, 199, 200] {
+            watched.relieve_due(Time::from_millis(millis));
+            left.push(queue.0.load(Ordering::Relaxed));
+        }
+        assert_eq!(left, [2, 2, 1, 1, 0]);
+        assert_eq!(watched.poll_timeout(), Time::NEVER);
+    }
+
+    #[test]
+    fn a_keeper_that_ends_passes_over_every_leader_at_once() {
+        let (queue, mut watched) = watched(2);
+        assert_eq!(watched.poll_timeout(), Time::ZERO + PATIENCE);
+        watched.relieve_all();
+        assert_eq!(queue.0.load(Ordering::Relaxed), 1);
+        assert_eq!(watched.poll_timeout(), Time::NEVER);
+    }
+}
