@@ -20,8 +20,30 @@ mod command {
     pub(crate) mod told;
 }
 
+/// Begins again with signals as a terminal has them. A shell starts what it puts into the background with INT and QUIT
+/// ignored, nohup with HUP, and the command leaves ignored what it finds ignored: signals that the tests send would be lost.
+#[cfg(target_os = "linux")]
+fn take_signals_as_they_are_by_default() {
+    use std::os::unix::process::CommandExt as _;
+
+    const HUP_INT_QUIT_TERM: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 14;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();
+    if ignored & HUP_INT_QUIT_TERM != 0 {
+        let error = std::process::Command::new("env")
+            .arg("--default-signal=HUP,INT,QUIT,TERM")
+            .arg(std::env::current_exe().unwrap())
+            .args(std::env::args_os().skip(1))
+            .exec();
+        panic!("env cannot be run: {error}");
+    }
+}
+
 #[cfg(unix)]
 fn main() {
+    #[cfg(target_os = "linux")]
+    take_signals_as_they_are_by_default();
     let trials = [
         command::ending::trials(),
         command::exclusion::trials(),
