@@ -144,7 +144,7 @@ fn the_product_knows_the_core_and_by_its_default_feature_the_adapter() {
 fn the_command_is_made_of_what_every_user_has() {
     assert_eq!(
         ours(&workspace(), "quorlock-cli", &["normal", "build"]),
-        BTreeSet::from(["quorlock", "quorlock-redis"])
+        BTreeSet::from(["quorlock"])
     );
 }
 
