@@ -80,6 +80,6 @@ cargo test --workspace --all-features --no-fail-fast
 
 # The benchmark speaks the scripts' arguments by hand: one short case shows that it still can.
 step "cargo bench, one case"
-cargo test --quiet --package quorlock-tests --bench locks -- --quick uncontended
+cargo test --quiet --workspace --all-features --bench locks -- --quick uncontended
 
 step "all is well"
