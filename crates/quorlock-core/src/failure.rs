@@ -117,7 +117,7 @@ impl Cause {
         )
     }
 
-    /// What somebody who reads the error can do about it.
+    /// What a reader of the error can do about it.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {

@@ -82,7 +82,7 @@ impl Acquiring {
         };
     }
 
-    /// Tries once, whoever waits.
+    /// Tries once, also past waiters.
     fn enter(&self) -> State {
         let number = self.client.next_owner().number;
         self.queue(Way::Entering, Sharing::Entering(number))

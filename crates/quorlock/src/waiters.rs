@@ -28,7 +28,7 @@ pub(crate) trait Led: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LeaderDue(pub(crate) Option<u64>);
 
-/// Whether a leader is to be looked at again.
+/// Whether a leader must be looked at again.
 pub(crate) enum Relief {
     /// No waiter depends on a leader that does not come.
     Over,

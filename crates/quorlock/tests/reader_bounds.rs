@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// The node is stopped. A plain lock gives up when its time is over; a reader that finds nobody waiting tries once first,
+/// The node is stopped. A plain lock gives up when its time is over; a reader that finds no waiter tries once first,
 /// and that try knows nothing of the time.
 #[tokio::test(start_paused = true)]
 async fn a_reader_waits_no_longer_than_it_was_told_to() {

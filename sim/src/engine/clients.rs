@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// Whether what the process waits for is to be dropped now.
+    /// Whether what the process waits for must be dropped now.
     pub(crate) fn is_cancelled(&mut self, who: Who) -> bool {
         let Some(client) = self.clients.get_mut(usize::from(who.client)) else {
             return false;

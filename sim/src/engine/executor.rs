@@ -46,7 +46,7 @@ impl World {
         make_ready(key);
     }
 
-    /// The work of a task that is to be polled now, unless its process is paused: then it waits for the end of that.
+    /// The work of a task whose turn it is, unless its process is paused: then it waits for the end of that.
     fn take_work(&mut self, key: Key<Task>) -> Option<Box<Polled>> {
         let task = self.tasks.get_mut(key)?;
         let client = self.clients.get_mut(usize::from(task.client))?;

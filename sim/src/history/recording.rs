@@ -83,7 +83,7 @@ pub struct State {
     pub until: u64,
 }
 
-/// Why a process does nothing, or a node answers nobody.
+/// Why a process does nothing, or a node does not answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub enum Status {

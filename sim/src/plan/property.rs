@@ -14,7 +14,7 @@ pub enum Property {
     Usage,
     /// Tokens are unique and grow; a store never takes a smaller one than it has seen.
     Fencing,
-    /// Nobody changes a claim that is not theirs.
+    /// No client changes another's claim.
     Ownership,
     /// A hold has as many guards as were taken of it.
     HoldCount,
@@ -24,7 +24,7 @@ pub enum Property {
     Orphans,
     /// A fair lock serves its waiters in the order in which they came.
     Fairness,
-    /// Who writes is alone, and nobody is kept out by somebody who has gone.
+    /// A writer is alone, and no client is kept out by one that has gone.
     ReadWrite,
     /// Of two requests of one hold, the one with the larger number states no shorter lease.
     Statements,

@@ -137,7 +137,7 @@ impl Scene {
         if seen <= MANY {
             return (0, until.min(self.end));
         }
-        // From when on whoever takes part had asked for what it believes in.
+        // From when on those that take part had asked for what they believe in.
         let asked = |process| {
             let grants = run.history.grants.iter();
             let mut theirs = grants.filter(|g| g.process == process && g.won <= at);

@@ -18,7 +18,7 @@ pub(super) struct Posted {
     pub(super) answer: Option<Answer>,
     /// The adapter has done with it.
     pub(super) is_over: bool,
-    /// Nobody waits for the answer any more.
+    /// No caller waits for the answer any more.
     pub(super) is_given_up: bool,
     pub(super) caller: Option<Waker>,
     pub(super) carrier: Option<Waker>,

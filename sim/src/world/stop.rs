@@ -1,4 +1,4 @@
-//! A process that is to be stopped at a reading of its clock.
+//! A process that a plan stops at a reading of its clock.
 
 use std::time::Duration;
 

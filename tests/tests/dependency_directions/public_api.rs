@@ -215,7 +215,7 @@ fn complete_types(text: &str) -> BTreeSet<String> {
     complete
 }
 
-/// Everything in a request is to be carried to the node: a transport that passed over a part that it does not know would
+/// Everything in a request must reach the node: a transport that passed over a part that it does not know would
 /// break what is promised of a lock, and has to be changed when there is one. So are values that say everything there is.
 const COMPLETE: [&str; 29] = [
     // Requests, and what is in them.

@@ -8,7 +8,7 @@ use super::{print, with_locks};
 use crate::failure::Code;
 use crate::settings::Reach;
 
-/// Free a name by force, whoever holds it: for a holder that is known to be gone.
+/// Free a name by force, also from a holder that lives: for one that is known to be gone.
 ///
 /// The holder is not asked. A `quorlock run` learns of it at its next renewal, within a third of its lease, and ends its
 /// command then with 76; until then two may work at once, unless what they write to compares fencing tokens. Ends with 69 if

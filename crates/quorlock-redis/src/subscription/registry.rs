@@ -68,7 +68,7 @@ struct Added {
     number: u64,
     /// Messages flow already.
     is_live: bool,
-    /// Somebody must start a session, of this number.
+    /// The caller must start a session, of this number.
     new_session: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ enum Stage {
     Live,
 }
 
-/// What the server is to be told next.
+/// What the server must be told next.
 pub(crate) enum Order {
     Subscribe(Vec<Channel>),
     Unsubscribe(Vec<Channel>),
@@ -163,7 +163,7 @@ impl Registry {
                     book.channels.remove(channel);
                     book.unsettled.remove(channel);
                 }
-                // The confirmation finds that nobody is there any more.
+                // The confirmation finds that no listener is left.
                 Stage::Asked => {}
                 Stage::Live => {
                     book.unsettled.insert(Arc::clone(channel));
@@ -174,7 +174,7 @@ impl Registry {
         listener
     }
 
-    /// Waits until somebody came or went, or the session was nudged.
+    /// Waits until a listener came or went, or the session was nudged.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -217,7 +217,7 @@ impl Registry {
             return Some(Order::Subscribe(joining));
         }
         for channel in &leaving {
-            // Whoever comes from now on asks anew, after the server was told.
+            // A listener that comes from now on asks anew, after the server was told.
             book.channels.remove(channel);
         }
         (!leaving.is_empty()).then_some(Order::Unsubscribe(leaving))
@@ -243,7 +243,7 @@ impl Registry {
         }
     }
 
-    /// The server refused: these are to be asked for again.
+    /// The server refused: these must be asked for again.
     pub(crate) fn refused(&self, channels: &[Channel]) {
         let mut book = self.lock();
         for channel in channels {
@@ -283,7 +283,7 @@ impl Registry {
         }
     }
 
-    /// Whether nobody listens.
+    /// Whether no listener is left.
     pub(crate) fn is_idle(&self) -> bool {
         self.lock().channels.is_empty()
     }
@@ -326,7 +326,7 @@ impl SessionGuard {
         let mut book = self.registry.lock();
         let is_over = book.is_closed || book.channels.is_empty();
         if is_over {
-            // Under the same lock, so that whoever comes next starts another session.
+            // Under the same lock, so that the next listener starts another session.
             book.session = None;
         }
         is_over

@@ -20,7 +20,7 @@ use crate::timer::{self, Instant};
 /// How many channels the server is asked for at once.
 const BATCH: usize = 128;
 
-/// Connects, serves the registry, and connects again, until nobody has listened for a while or the transport is gone.
+/// Connects, serves the registry, and connects again, until there was no listener for a while or the transport is gone.
 pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
     let mut failures = 0;
     loop {

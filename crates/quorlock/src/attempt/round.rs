@@ -86,7 +86,7 @@ impl Running {
         }
     }
 
-    /// Asks whoever is to be asked now.
+    /// Asks the members whose turn it is.
     fn send(&mut self, client: &Client, wanted: &Wanted) {
         if !self.round.has_more_to_ask() {
             return;

@@ -28,7 +28,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// The answer to an acquire that was sent at `sent`. Returns whether a claim stands there that is to be released.
+    /// The answer to an acquire that was sent at `sent`. Returns whether a claim stands there that must be released.
     pub(crate) fn answered(&self, sent: Sent, received: &Received) -> bool {
         let Received { result, at } = received;
         let Place { node, name, .. } = self.hold.layout.place(self.member);

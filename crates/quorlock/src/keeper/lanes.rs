@@ -67,7 +67,7 @@ impl Lanes {
         None
     }
 
-    /// A hold's member is to be told of a smaller count: `Some` when it may be now, and is counted.
+    /// A hold's member must be told of a smaller count: `Some` when it may be now, and is counted.
     pub(super) fn lower(&mut self, node: &Node, hold: Arc<Hold>, member: MemberId) -> Option<Next> {
         let lane = self.lane(node);
         if lane.under_way < MOST_RELEASED && lane.lowerings.is_empty() {
@@ -98,7 +98,7 @@ impl Lanes {
         {
             Some(Next::Ask(hold, member))
         } else if lane.under_way < MOST_RELEASED {
-            // A name that is to be free keeps others waiting, a count keeps none.
+            // A name that waits for its release keeps others waiting, a count keeps none.
             let release = lane.releases.pop_front().map(Next::Release);
             release.or_else(|| {
                 let (hold, member) = lane.lowerings.pop_front()?;

@@ -146,7 +146,7 @@ impl Turns {
 
 impl Turn {
     /// Goes on with what is done in the turn; ready with `None` when the turn was given to another, because this one
-    /// did not come when it was woken. What it has begun is to be dropped then.
+    /// did not come when it was woken. What it has begun must be dropped then.
     pub(crate) fn poll<T>(
         &self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Messages, as somebody who listens on the wire would see them.
+//! Messages, as a listener on the wire sees them.
 
 /// One message between a client and a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,6 +26,6 @@ pub enum Sort {
     Yes,
     /// An answer that does not, or an error.
     No,
-    /// To whoever waits for a name.
+    /// To the waiters for a name.
     Wake,
 }
