@@ -10,16 +10,16 @@ use quorlock_core::name::Name;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
 
-use crate::client::Client;
 use crate::config::{Config, LONGEST_SPAN, lease_of};
 use crate::error::{ConfigError, LeaseSource};
-use crate::keeper::Keeper;
 use crate::locks::{LockSource, Locks};
-use crate::party::Party;
-use crate::queue::Queues;
+use crate::operation::queue::Queues;
 use crate::runtime::{Runtime, TokioRuntime};
+use crate::shared::client::Client;
+use crate::shared::keeper::Keeper;
+use crate::shared::party::Party;
+use crate::shared::trust::{NodeTrust, Watching, peers};
 use crate::telemetry;
-use crate::trust::{NodeTrust, Watching, peers};
 
 impl Locks {
     /// Settings to begin with.

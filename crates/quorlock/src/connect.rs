@@ -10,8 +10,8 @@ use quorlock_redis::{Backlog, Checked, ConnectError as NodeError, RedisClient, R
 use crate::builder::{LocksBuilder, distinct};
 use crate::error::{ConfigError, ConnectError};
 use crate::locks::Locks;
+use crate::shared::trust::NodeTrust;
 use crate::telemetry;
-use crate::trust::NodeTrust;
 
 impl Locks {
     /// Locks on one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.

@@ -16,11 +16,11 @@ use quorlock_core::time::Time;
 
 pub use self::lost_signal::LostSignal;
 pub use self::while_held::WhileHeld;
-use crate::client::Client;
-use crate::confirm::Confirm;
 use crate::error::{ConfirmError, LeaseSource, ReleaseError};
-use crate::hold::{Hold, NoEntry};
-use crate::release::Releasing;
+use crate::operation::confirm::Confirm;
+use crate::operation::release::Releasing;
+use crate::shared::client::Client;
+use crate::shared::hold::{Hold, NoEntry};
 
 /// Holds a lock.
 ///

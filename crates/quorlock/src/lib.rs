@@ -37,38 +37,29 @@
 //! | reaching servers through a tunnel or a proxy | `LocksBuilder::redis` |
 //! | running it in a simulator | [`Runtime`], [`Transport`](transport::Transport) |
 
-mod acquire;
-mod alarm;
-mod attempt;
+// The face: how locks are made, acquired and held.
 mod builder;
-mod calls;
-mod client;
-mod config;
-mod confirm;
 #[cfg(feature = "redis")]
 mod connect;
-mod embedded;
-mod error;
 mod guard;
-mod hold;
-mod inquiry;
-mod keeper;
-mod layout;
 mod lock;
 mod locks;
+mod operate;
+mod owner;
+
+// What runs below it.
+mod operation;
+mod shared;
+
+// The ground.
+mod config;
+mod embedded;
+mod error;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 mod mutex;
-mod operate;
-mod owner;
-mod party;
-mod queue;
-mod release;
 mod runtime;
 mod telemetry;
-mod trust;
-mod under;
-mod waiters;
 
 pub use builder::LocksBuilder;
 pub use embedded::{EmbeddedNode, Persistence};
@@ -92,7 +83,7 @@ pub use quorlock_core::renewal::Lost;
 pub use quorlock_core::time::{Time, WallMillis};
 pub use quorlock_core::trust::Why;
 pub use runtime::{Runtime, Task, Timer, TokioRuntime};
-pub use trust::NodeTrust;
+pub use shared::trust::NodeTrust;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use quorlock_core::acquisition::Patience;
 
-use crate::acquire::Acquiring;
-use crate::attempt::{Waits, Wanted};
-use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, LeaseSource};
 use crate::guard::Guard;
-use crate::layout::{Layout, MOST_NAMES};
+use crate::operation::acquire::Acquiring;
+use crate::operation::attempt::{Waits, Wanted};
+use crate::operation::queue::Queues;
 use crate::owner::identity::Identity;
-use crate::queue::Queues;
-use crate::under::Under;
+use crate::shared::client::Client;
+use crate::shared::layout::{Layout, MOST_NAMES};
+use crate::shared::under::Under;
 
 /// One lock, or several taken together. Cheap to clone, to be acquired any number of times.
 ///

@@ -10,10 +10,10 @@ use quorlock_core::message::Mode;
 use quorlock_core::quorum::Threshold;
 
 pub(crate) use self::source::LockSource;
-use crate::client::Client;
 use crate::error::ConfigError;
-use crate::layout::Node;
 use crate::lock::Lock;
+use crate::shared::client::Client;
+use crate::shared::layout::Node;
 
 /// A client of one node, or of a majority of several. Cheap to clone; clones are the same client.
 #[derive(Clone, Debug)]

@@ -89,25 +89,32 @@ const PRODUCT: Floors = &[
     &["lock.rs"],
     &["owner/"],
     &["guard.rs", "guard/"],
+    &["operation.rs", "shared.rs"],
     // Operations, one future each.
-    &["acquire.rs"],
-    &["queue.rs"],
-    &["attempt.rs", "attempt/", "confirm.rs", "release.rs"],
-    // What the locks of one client share.
-    &["client.rs", "inquiry.rs"],
-    &["keeper.rs", "keeper/"],
-    &["hold.rs", "hold/"],
-    &["layout.rs"],
-    &["trust.rs"],
-    &["alarm.rs", "party.rs", "under.rs", "waiters.rs"],
-    // The ground. The embedded node stands on nothing else.
+    &["operation/acquire.rs"],
+    &["operation/queue.rs"],
     &[
-        "calls.rs",
-        "config.rs",
-        "embedded.rs",
-        "embedded/",
-        "telemetry.rs",
+        "operation/attempt.rs",
+        "operation/attempt/",
+        "operation/confirm.rs",
+        "operation/release.rs",
     ],
+    &["operation/inquiry.rs"],
+    // What the locks of one client share.
+    &["shared/client.rs"],
+    &["shared/keeper.rs", "shared/keeper/"],
+    &["shared/hold.rs", "shared/hold/"],
+    &["shared/layout.rs"],
+    &["shared/trust.rs"],
+    &[
+        "shared/alarm.rs",
+        "shared/calls.rs",
+        "shared/party.rs",
+        "shared/under.rs",
+        "shared/waiters.rs",
+    ],
+    // The ground. The embedded node stands on nothing else.
+    &["config.rs", "embedded.rs", "embedded/", "telemetry.rs"],
     &[
         "error.rs",
         "metrics.rs",

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use quorlock_core::renewal::Lost;
 use quorlock_core::time::Time;
 
-use crate::client::Client;
-use crate::hold::Hold;
+use crate::shared::client::Client;
+use crate::shared::hold::Hold;
 
 /// A future that is ready when a lock is lost. See [`Guard::lost`](crate::Guard::lost).
 #[must_use = "futures do nothing unless polled"]

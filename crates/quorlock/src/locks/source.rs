@@ -6,12 +6,12 @@ use quorlock_core::message::Mode;
 use quorlock_core::name::Name;
 use quorlock_core::quorum::Threshold;
 
-use crate::client::Client;
 use crate::error::ConfigError;
-use crate::layout::{Layout, Node, Part};
 use crate::lock::Lock;
+use crate::operation::queue::Queues;
 use crate::owner::identity::Identity;
-use crate::queue::Queues;
+use crate::shared::client::Client;
+use crate::shared::layout::{Layout, Node, Part};
 
 /// What all locks of a client have in common, and the owner that acquires them.
 #[derive(Clone, Debug)]

@@ -7,10 +7,10 @@ use std::time::Duration;
 use quorlock_core::message::{Reply, Request};
 use quorlock_core::transport::{Cause, TransportError};
 
-use crate::calls::Calls;
 use crate::error::Quarantine;
-use crate::layout::Node;
 use crate::locks::Locks;
+use crate::shared::calls::Calls;
+use crate::shared::layout::Node;
 
 /// What each node answers, with its address, or why it does not.
 pub(super) async fn all<T>(

@@ -9,14 +9,14 @@ use quorlock_core::time::Time;
 
 use super::slots::{Slot, Slots};
 use super::turns::{NoTurn, Turns};
-use crate::attempt::Waits;
-use crate::client::Client;
 use crate::error::{AcquireError, Holder};
 use crate::guard::Guard;
-use crate::hold::Hold;
-use crate::layout::Layout;
 use crate::mutex::Mutex;
-use crate::under::Under;
+use crate::operation::attempt::Waits;
+use crate::shared::client::Client;
+use crate::shared::hold::Hold;
+use crate::shared::layout::Layout;
+use crate::shared::under::Under;
 
 /// The identity behind an owner, which its locks carry.
 #[derive(Debug, Default)]

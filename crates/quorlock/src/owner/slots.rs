@@ -8,13 +8,13 @@ use quorlock_core::backoff::Backoff;
 use quorlock_core::name::Name;
 use quorlock_core::time::Time;
 
-use crate::attempt::Waits;
-use crate::client::Client;
 use crate::error::{AcquireError, ConfirmError};
 use crate::guard::Guard;
-use crate::hold::Hold;
-use crate::layout::Layout;
 use crate::mutex::Mutex;
+use crate::operation::attempt::Waits;
+use crate::shared::client::Client;
+use crate::shared::hold::Hold;
+use crate::shared::layout::Layout;
 
 /// What one owner has of one lock.
 #[derive(Debug, Default)]

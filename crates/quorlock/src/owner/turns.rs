@@ -9,11 +9,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use quorlock_core::name::Name;
 use quorlock_core::time::Time;
 
-use crate::client::Client;
-use crate::keeper::Keeper;
-use crate::layout::Layout;
 use crate::mutex::Mutex;
-use crate::waiters::{LeaderDue, Led, Relief};
+use crate::shared::client::Client;
+use crate::shared::keeper::Keeper;
+use crate::shared::layout::Layout;
+use crate::shared::waiters::{LeaderDue, Led, Relief};
 
 /// The names at which acquisitions of one owner are under way.
 ///

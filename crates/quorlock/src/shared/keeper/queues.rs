@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorlock_core::time::Time;
 
-use crate::waiters::{LeaderDue, Led, Relief};
+use crate::shared::waiters::{LeaderDue, Led, Relief};
 
 /// How long a leader that was woken on behalf of others has for its turn: many times what a busy runtime needs, and short
 /// for those who wait. Passing over one that comes later does no harm but that it begins at the end of the queue.

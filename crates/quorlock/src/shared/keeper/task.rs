@@ -19,11 +19,11 @@ use super::phase::{GiveBack, Phase};
 use super::queues::WatchedQueues;
 use super::under_way::{Of, Pending};
 use super::{Keeper, Message};
-use crate::calls::Received;
-use crate::hold::{Asked, Hold};
-use crate::layout::Node;
 use crate::runtime::{Runtime, Timer};
-use crate::trust::{Asking, Sent};
+use crate::shared::calls::Received;
+use crate::shared::hold::{Asked, Hold};
+use crate::shared::layout::Node;
+use crate::shared::trust::{Asking, Sent};
 
 pub(super) struct KeeperTask {
     keeper: Arc<Keeper>,

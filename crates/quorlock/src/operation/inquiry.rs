@@ -8,10 +8,10 @@ use quorlock_core::release::{Confirmation, Confirming};
 use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
 
-use crate::calls::Calls;
 use crate::error::NodeReport;
-use crate::layout::{Layout, Place};
 use crate::runtime::{Runtime, Timer};
+use crate::shared::calls::Calls;
+use crate::shared::layout::{Layout, Place};
 
 /// A request to members of a hold that waits for answers until a deadline.
 pub(crate) struct Inquiry {

@@ -9,12 +9,12 @@ use quorlock_core::acquisition::Patience;
 use quorlock_core::message::Mode;
 use quorlock_core::time::Time;
 
-use crate::attempt::{Attempt, Waits, Wanted};
-use crate::client::Client;
 use crate::error::AcquireError;
-use crate::hold::Hold;
-use crate::queue::{Company, Key, Queue, Queues, Sharing, Turn, Waiter};
+use crate::operation::attempt::{Attempt, Waits, Wanted};
+use crate::operation::queue::{Company, Key, Queue, Queues, Sharing, Turn, Waiter};
 use crate::runtime::Timer;
+use crate::shared::client::Client;
+use crate::shared::hold::Hold;
 use crate::telemetry;
 
 /// A future that wins the lock. Dropped early, it leaves at most one clean-up to the keeper, or its whole attempt to

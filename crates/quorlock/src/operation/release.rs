@@ -9,11 +9,11 @@ use quorlock_core::message::{ReleaseReply, Reply};
 use quorlock_core::release::Confirmation;
 use quorlock_core::renewal::Status;
 
-use crate::client::Client;
 use crate::error::ReleaseError;
-use crate::hold::Hold;
-use crate::inquiry::Inquiry;
-use crate::keeper::Orphaned;
+use crate::operation::inquiry::Inquiry;
+use crate::shared::client::Client;
+use crate::shared::hold::Hold;
+use crate::shared::keeper::Orphaned;
 use crate::telemetry;
 
 /// A release under way. Dropped early, it goes on in the keeper.

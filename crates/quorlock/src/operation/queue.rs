@@ -7,11 +7,11 @@ use std::task::{Context, Wake, Waker};
 use quorlock_core::lease::Lease;
 use quorlock_core::time::Time;
 
-use crate::attempt::Attempt;
 use crate::error::AcquireError;
-use crate::keeper::Keeper;
 use crate::mutex::Mutex;
-use crate::waiters::{LeaderDue, Led, Relief, Waiters};
+use crate::operation::attempt::Attempt;
+use crate::shared::keeper::Keeper;
+use crate::shared::waiters::{LeaderDue, Led, Relief, Waiters};
 
 /// What waiters must have in common to share a leader: the lock, the lease, whether it is watched, and that they share.
 pub(crate) type Key = (Arc<str>, Lease, bool, Sharing);

@@ -11,10 +11,10 @@ use quorlock_core::release::Confirmation;
 use quorlock_core::renewal::{Lost, Status};
 use quorlock_core::time::Time;
 
-use crate::client::Client;
 use crate::error::ConfirmError;
-use crate::hold::Hold;
-use crate::inquiry::Inquiry;
+use crate::operation::inquiry::Inquiry;
+use crate::shared::client::Client;
+use crate::shared::hold::Hold;
 
 /// A question under way.
 pub(crate) struct Confirm {

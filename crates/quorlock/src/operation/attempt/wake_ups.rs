@@ -10,8 +10,8 @@ use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::{MemberId, Members};
 use quorlock_core::transport::{Listener, Subscription};
 
-use crate::layout::Layout;
 use crate::mutex::Mutex;
+use crate::shared::layout::Layout;
 
 /// Subscriptions to every member, and what they brought.
 pub(crate) struct Ears {

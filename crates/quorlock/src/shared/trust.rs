@@ -16,11 +16,11 @@ use quorlock_core::transport::{
 };
 use quorlock_core::trust::{Counts, Trust, Why};
 
-use crate::alarm::Alarm;
 use crate::error::Quarantine;
 use crate::mutex::Mutex;
-use crate::party::Party;
 use crate::runtime::Runtime;
+use crate::shared::alarm::Alarm;
+use crate::shared::party::Party;
 use crate::telemetry;
 
 /// Which nodes' votes count.

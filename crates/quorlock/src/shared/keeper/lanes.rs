@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use quorlock_core::quorum::MemberId;
 
-use crate::hold::Hold;
-use crate::layout::Node;
+use crate::shared::hold::Hold;
+use crate::shared::layout::Node;
 
 /// How many claims of a node may be under way when one more is renewed or acquired again. A server renews so many within
 /// a few milliseconds, and on a way of 100 ms there and back it is 16,000 a second.

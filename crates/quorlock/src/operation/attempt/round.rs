@@ -13,14 +13,14 @@ use quorlock_core::transport::{Cause, TransportError};
 
 use super::raise::{FIRST, Raise};
 use super::request::Wanted;
-use crate::calls::{Calls, Received};
-use crate::client::Client;
 use crate::error::{ConfigError, NodeReport};
-use crate::hold::{PendingAcquire, Standing, Won};
-use crate::layout::Layout;
 use crate::runtime::Runtime;
+use crate::shared::calls::{Calls, Received};
+use crate::shared::client::Client;
+use crate::shared::hold::{PendingAcquire, Standing, Won};
+use crate::shared::layout::Layout;
+use crate::shared::trust::{Asking, Sent};
 use crate::telemetry;
-use crate::trust::{Asking, Sent};
 
 /// A round under way.
 pub(super) struct Running {

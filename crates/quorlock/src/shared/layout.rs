@@ -14,8 +14,8 @@ use quorlock_core::time::millis_of;
 use quorlock_core::transport::TransportError;
 
 use crate::error::{ConfigError, LeaseSource, NodeReport, Quarantine};
-use crate::party::Party;
-use crate::trust::{Peer, Question};
+use crate::shared::party::Party;
+use crate::shared::trust::{Peer, Question};
 
 /// No lock has more names than this.
 pub(crate) const MOST_NAMES: usize = 10_000;

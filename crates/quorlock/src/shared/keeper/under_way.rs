@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 use quorlock_core::message::Reply;
 use quorlock_core::transport::{Call, TransportError};
 
-use crate::hold::Asked;
-use crate::layout::Node;
-use crate::trust::Sent;
+use crate::shared::hold::Asked;
+use crate::shared::layout::Node;
+use crate::shared::trust::Sent;
 
 /// A call under way, and what it is for.
 pub(super) struct Pending {

@@ -8,9 +8,9 @@ use quorlock_core::lease::Lease;
 use quorlock_core::message::{Access, Mode, Place};
 use quorlock_core::time::{Time, millis_of};
 
-use crate::client::Client;
-use crate::layout::Layout;
-use crate::under::Under;
+use crate::shared::client::Client;
+use crate::shared::layout::Layout;
+use crate::shared::under::Under;
 
 /// What is asked for.
 #[derive(Clone, Debug)]

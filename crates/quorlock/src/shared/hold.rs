@@ -20,11 +20,11 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::Execution;
 
 pub(crate) use self::pending::{Asked, PendingAcquire};
-use crate::layout::Layout;
 use crate::mutex::Mutex;
+use crate::shared::layout::Layout;
+use crate::shared::trust::Sent;
+use crate::shared::under::{Readers, Under};
 use crate::telemetry;
-use crate::trust::Sent;
-use crate::under::{Readers, Under};
 
 #[derive(Debug)]
 pub(crate) struct Hold {

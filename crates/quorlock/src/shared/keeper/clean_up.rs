@@ -13,13 +13,13 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::Call;
 
 use super::phase::Phase;
-use crate::calls::{Received, poll_once};
-use crate::hold::Hold;
-use crate::layout::{Node, Place};
 use crate::runtime::Runtime;
+use crate::shared::calls::{Received, poll_once};
+use crate::shared::hold::Hold;
+use crate::shared::layout::{Node, Place};
+use crate::shared::trust::answer;
+use crate::shared::under::Readers;
 use crate::telemetry;
-use crate::trust::answer;
-use crate::under::Readers;
 
 /// A claim that may stand on a node for an owner that has given up.
 pub(crate) struct Orphaned {

@@ -11,11 +11,11 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::Call;
 
 use super::Hold;
-use crate::calls::{Received, poll_once};
-use crate::layout::Place;
 use crate::runtime::Runtime;
+use crate::shared::calls::{Received, poll_once};
+use crate::shared::layout::Place;
+use crate::shared::trust::{Asking, Sent};
 use crate::telemetry;
-use crate::trust::{Asking, Sent};
 
 /// What a member of a hold was asked for.
 pub(crate) struct Asked {

@@ -8,10 +8,10 @@ use quorlock_core::owner::{ClientId, OwnerId};
 use quorlock_core::time::Time;
 
 use crate::config::Config;
-use crate::keeper::Keeper;
-use crate::party::{Driver, Party};
 use crate::runtime::Runtime;
-use crate::waiters::Waiters;
+use crate::shared::keeper::Keeper;
+use crate::shared::party::{Driver, Party};
+use crate::shared::waiters::Waiters;
 
 #[derive(Debug)]
 pub(crate) struct Client {

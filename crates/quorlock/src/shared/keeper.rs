@@ -22,12 +22,12 @@ use quorlock_core::time::Time;
 
 pub(crate) use self::clean_up::Orphaned;
 use self::phase::{CurrentPhase, GiveBack, Phase};
-use crate::alarm::Alarm;
-use crate::hold::Hold;
-use crate::layout::{Layout, Node};
 use crate::mutex::Mutex;
 use crate::runtime::Runtime;
-use crate::waiters::{Led, Waiters};
+use crate::shared::alarm::Alarm;
+use crate::shared::hold::Hold;
+use crate::shared::layout::{Layout, Node};
+use crate::shared::waiters::{Led, Waiters};
 
 /// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
 /// machine was suspended, the clock does.

@@ -6,9 +6,9 @@ use quorlock_core::message::{Claim, Mode, Renew, RenewReply, Reply, Request};
 use quorlock_core::renewal::Status;
 use quorlock_core::transport::Call;
 
-use crate::calls::Received;
-use crate::hold::{Asked, Hold};
-use crate::layout::{Node, Place};
+use crate::shared::calls::Received;
+use crate::shared::hold::{Asked, Hold};
+use crate::shared::layout::{Node, Place};
 use crate::telemetry;
 
 /// How many claims go into one renewal: few enough not to hold up a server, which runs one script at a time.

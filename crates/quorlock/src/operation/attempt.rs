@@ -10,11 +10,11 @@ use quorlock_core::owner::OwnerId;
 use quorlock_core::round::{Loss, Order, Outcome};
 use quorlock_core::time::Time;
 
-use crate::client::Client;
 use crate::error::{AcquireError, ConfigError, Holder, NodeReport};
-use crate::hold::Hold;
-use crate::keeper::Orphaned;
 use crate::runtime::Timer;
+use crate::shared::client::Client;
+use crate::shared::hold::Hold;
+use crate::shared::keeper::Orphaned;
 use crate::telemetry;
 
 mod raise;

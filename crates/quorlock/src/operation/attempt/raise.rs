@@ -11,8 +11,8 @@ use quorlock_core::round::{Loss, Outcome, Round};
 use quorlock_core::time::Time;
 
 use super::request::Wanted;
-use crate::calls::Calls;
-use crate::client::Client;
+use crate::shared::calls::Calls;
+use crate::shared::client::Client;
 
 /// The number of the first request of an owner to each member.
 pub(super) const FIRST: u64 = 1;

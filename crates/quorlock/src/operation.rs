@@ -1,0 +1,18 @@
+//! Operations, one future each.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `acquire` | one `acquire` of a user, from its first try to its guard |
+//! | `queue` | waiters of this process for the same lock, one of which polls the attempt |
+//! | `attempt` | rounds of requests until the lock is won or given up |
+//! | `inquiry` | a request to the members of a hold, and the tally of their answers |
+//! | `confirm`, `release` | the two uses of an inquiry |
+
+pub(crate) mod acquire;
+pub(crate) mod queue;
+
+pub(crate) mod attempt;
+pub(crate) mod confirm;
+pub(crate) mod release;
+
+pub(crate) mod inquiry;

@@ -1,0 +1,26 @@
+//! What the locks of one client share.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `client` | what every lock of a client refers to |
+//! | `keeper` | the task that renews holds and cleans up after them |
+//! | `hold` | one hold: its claims, its validity, what is under way |
+//! | `layout` | which nodes are the members of a lock, in groups |
+//! | `trust` | what this client has observed of each node |
+//! | `party` | what a client states for its nodes, also to locks of other clients |
+//! | `alarm`, `calls`, `under`, `waiters` | parts of the above |
+
+pub(crate) mod client;
+pub(crate) mod keeper;
+
+pub(crate) mod hold;
+
+pub(crate) mod layout;
+
+pub(crate) mod trust;
+
+pub(crate) mod alarm;
+pub(crate) mod calls;
+pub(crate) mod party;
+pub(crate) mod under;
+pub(crate) mod waiters;
