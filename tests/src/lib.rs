@@ -7,6 +7,7 @@
 //! | waiting for a condition, within a bound | [`wait`] |
 //! | a network that loses replies and cuts connections | [`proxy`] |
 //! | requests, in few words | [`requests`] |
+//! | certificates, and who signs them | [`certificates`] |
 //! | what Redisson keeps under which key | [`wire`] |
 //! | clients of the product, and what stands under a name | [`clients`] |
 //! | driving a future for some polls only | [`polls`] |
@@ -15,6 +16,7 @@
 //! | code on pages of the documentation | [`page`] |
 //! | one sequence of requests through several lock servers | [`conformance`] |
 
+pub mod certificates;
 pub mod clients;
 pub mod conformance;
 mod guardian;

@@ -79,6 +79,8 @@ pub enum Cause {
     Busy,
     /// `NOAUTH` or `WRONGPASS`: the server wants other credentials.
     NoAuth,
+    /// The two ends do not agree on TLS: certificates, names, versions.
+    Tls,
     /// `NOPERM`: the user may not do this.
     NoPermission,
     /// The server has no database of the number that the address names.
@@ -109,6 +111,7 @@ impl Cause {
         !matches!(
             self,
             Cause::NoAuth
+                | Cause::Tls
                 | Cause::NoPermission
                 | Cause::NoDatabase
                 | Cause::Unsupported
@@ -132,6 +135,7 @@ impl Cause {
             Cause::OutOfMemory => "raise the server's maxmemory or free memory on it",
             Cause::Busy => "a script blocks the server: SCRIPT KILL ends it",
             Cause::NoAuth => "check the user and the password in the address",
+            Cause::Tls => "no encrypted connection",
             Cause::NoPermission => {
                 "grant the user the commands and keys that locks need (see the docs)"
             }

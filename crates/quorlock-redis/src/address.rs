@@ -1,5 +1,6 @@
 //! Where a server is, and how to log in.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use redis::{
@@ -12,29 +13,69 @@ use crate::connect::Endpoint;
 pub(crate) struct Address {
     /// Where.
     pub(crate) endpoint: Endpoint,
+    /// What is spoken there.
+    pub(crate) scheme: Scheme,
     /// Under which name, with which password, to which database.
     pub(crate) login: RedisConnectionInfo,
     /// The address without credentials: for people, logs and the canonical order.
     pub(crate) shown: String,
 }
 
+/// What is spoken at an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scheme {
+    /// Redis, for all to read.
+    Plain,
+    /// Redis under TLS.
+    #[cfg(feature = "tls")]
+    Tls,
+}
+
+impl Scheme {
+    /// That of an address that asks for TLS.
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls() -> Result<Scheme, AddressError> {
+        Ok(Scheme::Tls)
+    }
+
+    /// That of an address that asks for TLS.
+    #[cfg(not(feature = "tls"))]
+    pub(crate) fn tls() -> Result<Scheme, AddressError> {
+        Err(AddressError::Tls)
+    }
+
+    /// That of an address, and the address as one without TLS is written: the parser of the `redis` crate knows others only when a
+    /// feature of its own is on.
+    fn split(address: &str) -> Result<(Scheme, Cow<'_, str>), AddressError> {
+        let Some(("rediss" | "valkeys", rest)) = address.split_once("://") else {
+            return Ok((Scheme::Plain, Cow::Borrowed(address)));
+        };
+        let scheme = Scheme::tls()?;
+        let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+        match fragment {
+            "" => Ok((scheme, Cow::Owned(format!("redis://{rest}")))),
+            _ => Err(AddressError::Insecure),
+        }
+    }
+}
+
 impl Address {
     /// Parses an address.
     pub(crate) fn parse(address: &str) -> Result<Self, AddressError> {
-        let scheme = address.split_once("://").map(|(scheme, _)| scheme);
-        if matches!(scheme, Some("rediss" | "valkeys")) {
-            return Err(AddressError::Tls);
-        }
-        let info = address
-            .into_connection_info()
-            .map_err(|error| AddressError::Malformed {
-                reason: error
-                    .to_string()
-                    .replace("- InvalidClientConfig", "")
-                    .trim()
-                    .to_owned(),
-            })?;
-        Self::of(&info)
+        let (scheme, address) = Scheme::split(address)?;
+        let info =
+            address
+                .as_ref()
+                .into_connection_info()
+                .map_err(|error| AddressError::Malformed {
+                    reason: error
+                        .to_string()
+                        .replace("- InvalidClientConfig", "")
+                        .trim()
+                        .to_owned(),
+                })?;
+        let address = Self::of(&info)?;
+        Ok(Address { scheme, ..address })
     }
 
     /// Takes the address of a client that was made elsewhere.
@@ -46,8 +87,12 @@ impl Address {
             .clone()
             .set_protocol(ProtocolVersion::RESP2);
         let db = login.db();
+        let scheme = match info.addr() {
+            ConnectionAddr::TcpTls { .. } => Scheme::tls()?,
+            _ => Scheme::Plain,
+        };
         let (endpoint, shown) = match info.addr() {
-            ConnectionAddr::Tcp(host, port) => {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
                 let shown = if host.contains(':') {
                     format!("[{host}]:{port}/{db}")
                 } else {
@@ -56,7 +101,6 @@ impl Address {
                 let host = host.clone();
                 (Endpoint::Tcp { host, port: *port }, shown)
             }
-            ConnectionAddr::TcpTls { .. } => return Err(AddressError::Tls),
             ConnectionAddr::Unix(path) => {
                 let shown = match db {
                     0 => format!("unix:{}", path.display()),
@@ -72,9 +116,17 @@ impl Address {
         };
         Ok(Address {
             endpoint,
+            scheme,
             login,
             shown,
         })
+    }
+}
+
+impl Address {
+    /// Whether what is sent there can be read on the way.
+    pub(crate) fn is_for_all_to_read(&self) -> bool {
+        self.scheme == Scheme::Plain && matches!(self.endpoint, Endpoint::Tcp { .. })
     }
 }
 
@@ -93,8 +145,15 @@ pub enum AddressError {
         /// What is wrong with it.
         reason: String,
     },
-    /// It asks for TLS, which is not supported yet.
+    /// It asks for TLS, and the cargo feature `tls` is off.
     Tls,
+    /// It asks for TLS without asking the server for a proof of who it is (`#insecure`).
+    Insecure,
+    /// It does not ask for TLS, and settings for TLS were given.
+    Unencrypted,
+    /// It is that of a client of the `redis` crate with certificates of its own, or without verification: both are known to that
+    /// client alone.
+    TlsOfClient,
 }
 
 impl fmt::Display for AddressError {
@@ -106,7 +165,17 @@ impl fmt::Display for AddressError {
                  redis://[user[:password]@]host[:port][/db] or unix:///path[?db=1&user=..&pass=..]"
             ),
             AddressError::Tls => f.write_str(
-                "TLS (rediss://) is not supported yet: use redis:// through a tunnel, or bring your own Connect",
+                "TLS (rediss://, valkeys://) needs the cargo feature `tls`: turn it on, or use redis:// through a tunnel",
+            ),
+            AddressError::Insecure => f.write_str(
+                "#insecure in an address is not supported: name the authority of the server's certificate by Tls::roots_file, \
+                 or call Tls::dangerously_accept_any_certificate",
+            ),
+            AddressError::Unencrypted => f.write_str(
+                "there are settings for TLS, and the address does not ask for it: write rediss:// instead of redis://",
+            ),
+            AddressError::TlsOfClient => f.write_str(
+                "the certificates of a redis::Client cannot be read from it: give them by RedisConfig::tls",
             ),
         }
     }
@@ -170,15 +239,36 @@ mod tests {
         }
     }
 
+    /// The letter that is missing, the certificates that are not there.
+    #[cfg(feature = "tls")]
     #[test]
-    fn tls_is_refused_by_name() {
-        assert_eq!(
-            Address::parse("rediss://h/").unwrap_err(),
-            AddressError::Tls
-        );
-        assert_eq!(
-            Address::parse("valkeys://h/").unwrap_err(),
-            AddressError::Tls
-        );
+    fn an_address_says_whether_it_wants_tls() {
+        for (address, scheme) in [
+            ("redis://h/", Scheme::Plain),
+            ("valkey://h/", Scheme::Plain),
+            ("unix:///s", Scheme::Plain),
+            ("rediss://h/", Scheme::Tls),
+            ("valkeys://h/", Scheme::Tls),
+        ] {
+            assert_eq!(Address::parse(address).unwrap().scheme, scheme, "{address}");
+        }
+        let full = Address::parse("rediss://bob:s3cret@[::1]:7000/3").unwrap();
+        assert_eq!(full.shown, "[::1]:7000/3");
+        assert_eq!(full.login.password(), Some("s3cret"));
+        for address in ["rediss://u:s3cret@h/#insecure", "valkeys://h/#else"] {
+            let error = Address::parse(address).unwrap_err();
+            assert_eq!(error, AddressError::Insecure);
+            assert!(error.to_string().contains("Tls::roots_file"), "{error}");
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn without_its_feature_tls_is_refused_by_name() {
+        for address in ["rediss://h/", "valkeys://u:s3cret@h/"] {
+            let error = Address::parse(address).unwrap_err();
+            assert_eq!(error, AddressError::Tls);
+            assert!(error.to_string().contains("feature `tls`"), "{error}");
+        }
     }
 }

@@ -106,6 +106,7 @@ impl RedisTransport {
             (Cause::Unreachable, _) => ConnectError::Unreachable { address, detail },
             (Cause::TimedOut, _) => ConnectError::TimedOut { address, detail },
             (Cause::NoAuth, _) => ConnectError::BadCredentials { address, detail },
+            (Cause::Tls, _) => ConnectError::Tls { address, detail },
             (Cause::Protocol | Cause::Unsupported, _)
             | (Cause::Server, Execution::Indeterminate) => {
                 ConnectError::NotRedis { address, detail }
@@ -180,6 +181,13 @@ pub enum ConnectError {
         /// The words of the server.
         detail: String,
     },
+    /// The connection cannot be encrypted: certificates, names, versions.
+    Tls {
+        /// Of the server.
+        address: String,
+        /// What is wrong, and what to do.
+        detail: String,
+    },
     /// Whatever answers does not speak Redis.
     NotRedis {
         /// Of the server.
@@ -224,6 +232,7 @@ impl fmt::Display for ConnectError {
             ConnectError::Unreachable { address, detail } => (address, Cause::Unreachable, detail),
             ConnectError::TimedOut { address, detail } => (address, Cause::TimedOut, detail),
             ConnectError::BadCredentials { address, detail } => (address, Cause::NoAuth, detail),
+            ConnectError::Tls { address, detail } => (address, Cause::Tls, detail),
             ConnectError::NotRedis { address, detail } => (address, Cause::Protocol, detail),
             ConnectError::TooOld { address, version } => {
                 return write!(

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::address::Scheme;
 use crate::connect::{Connect, Network};
+use crate::security::Security;
 use crate::timer::LONGEST_SPAN;
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 use crate::wait::Wait;
 
 /// Of a call, if no other is set.
@@ -27,6 +31,9 @@ pub struct RedisConfig {
     pub(crate) ping_interval: Duration,
     pub(crate) linger: Duration,
     pub(crate) wait: Option<Wait>,
+    /// `None`: its user has said nothing about it.
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Tls>,
 }
 
 impl Default for RedisConfig {
@@ -38,6 +45,8 @@ impl Default for RedisConfig {
             ping_interval: Duration::from_secs(5),
             linger: Duration::from_secs(30),
             wait: None,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 }
@@ -74,6 +83,34 @@ impl RedisConfig {
     pub fn network(mut self, network: impl Connect) -> Self {
         self.network = Arc::new(network);
         self
+    }
+
+    /// How servers are connected to whose addresses ask for TLS (`rediss://`, `valkeys://`). Default: [`Tls::new`].
+    ///
+    /// With it an address that does not ask for TLS is refused, unless it is that of a Unix socket: a letter that is missing
+    /// there would send the password for all to read.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Whether settings for TLS were given.
+    pub(crate) fn has_tls(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        false
+    }
+
+    /// How an endpoint is connected to whose address has this scheme.
+    pub(crate) fn security(&self, scheme: Scheme) -> Security {
+        match scheme {
+            Scheme::Plain => Security::Plain,
+            #[cfg(feature = "tls")]
+            Scheme::Tls => Security::Tls(self.tls.clone().unwrap_or_default()),
+        }
     }
 
     /// Bounds one connection attempt, from the name lookup to the end of the login. Default: 1 s.

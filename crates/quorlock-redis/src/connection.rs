@@ -146,7 +146,7 @@ impl Connection {
 
     async fn attempt(self: Arc<Self>, reporter: Reporter) {
         let deadline = timer::now() + self.target.config().connect_timeout;
-        let outcome = timer::by(deadline, self.open(0))
+        let outcome = timer::by(deadline, self.open(0, deadline))
             .await
             .unwrap_or_else(|| Err(error::no_handshake()))
             .map(Arc::new);
@@ -167,9 +167,13 @@ impl Connection {
     }
 
     /// A connection whose server has answered, and knows the scripts.
-    async fn open(self: &Arc<Self>, hesitation: u32) -> Result<Link, TransportError> {
+    async fn open(
+        self: &Arc<Self>,
+        hesitation: u32,
+        deadline: Instant,
+    ) -> Result<Link, TransportError> {
         let usage = Usage::Calls(self.probes(hesitation));
-        let link = Link::open(&self.target, usage).await?;
+        let link = Link::open(&self.target, usage, deadline).await?;
         link.greet(&self.target).await?;
         link.serves();
         Ok(link)
@@ -198,7 +202,7 @@ impl Connection {
     /// A connection beside the current one, if the server answers on it.
     async fn beside(self: &Arc<Self>, hesitation: u32) -> Option<Arc<Link>> {
         let deadline = timer::now() + self.target.config().connect_timeout;
-        let opened = timer::by(deadline, self.open(hesitation)).await?;
+        let opened = timer::by(deadline, self.open(hesitation, deadline)).await?;
         opened.ok().map(Arc::new)
     }
 

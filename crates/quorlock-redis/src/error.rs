@@ -3,7 +3,7 @@
 //! *Definite* is an error that the server surely raises before the first write of our scripts, or that says that no
 //! connection was made. Everything else is *indeterminate*.
 
-use std::fmt;
+use std::{fmt, io};
 
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{ServerError, Value};
@@ -97,6 +97,48 @@ pub(crate) fn closed(why: impl fmt::Display) -> TransportError {
     TransportError::indeterminate(Cause::Closed, format!("the connection ended: {why}"))
 }
 
+/// The stream failed, with what it has to say of itself.
+pub(crate) fn broken(why: &io::Error) -> TransportError {
+    let refusal = why.get_ref().and_then(|why| why.downcast_ref());
+    match refusal {
+        Some(TlsRefusal(words)) => TransportError::indeterminate(Cause::Tls, words.clone()),
+        None => closed(why),
+    }
+}
+
+/// Why the server ended an encrypted connection before its first answer.
+#[derive(Debug)]
+struct TlsRefusal(String);
+
+impl fmt::Display for TlsRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TlsRefusal {}
+
+/// What a stream says whose server ended it before its first answer, because of TLS.
+#[cfg(feature = "tls")]
+pub(crate) fn of_tls(words: String) -> io::Error {
+    io::Error::other(TlsRefusal(words))
+}
+
+/// The connection cannot be encrypted.
+#[cfg(feature = "tls")]
+pub(crate) fn not_secured(why: &str) -> TransportError {
+    TransportError::definite(Cause::Tls, why)
+}
+
+/// The server took the connection, and no TLS came from it.
+#[cfg(feature = "tls")]
+pub(crate) fn no_tls_handshake() -> TransportError {
+    TransportError::definite(
+        Cause::TimedOut,
+        "it took the connection and did not answer TLS within the connect time-out (a port without TLS does the same: give the one that speaks it, or redis://)",
+    )
+}
+
 /// The connection had ended before the request was sent.
 pub(crate) fn closed_before(detail: &str) -> TransportError {
     TransportError::definite(Cause::Closed, format!("{detail}: nothing was sent"))
@@ -111,6 +153,7 @@ pub(crate) fn no_reply(what: &str) -> TransportError {
 pub(crate) fn refused_reply(why: NoReply) -> TransportError {
     no_reply(match why {
         NoReply::Malformed => "it is no Redis server",
+        NoReply::Encrypted => "it is TLS: write rediss://, or give the port without TLS",
         NoReply::TooLong => "a reply of more than 16 MiB of memory",
         NoReply::TooDeep => "a reply with arrays nested in more than eight others",
     })

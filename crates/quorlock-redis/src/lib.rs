@@ -10,6 +10,7 @@
 //! | `check` | whether a server will do |
 //! | `config`, `address` | what a user says |
 //! | `connect` | how a stream of bytes comes about ([`Connect`]) |
+//! | `security`, `tls` | whether a stream is encrypted, and how ([`Tls`], feature `tls`) |
 //! | `target`, `link`, `connection` | the command connection: what it leads to, one of them and its health, which one is current |
 //! | `subscription` | the wake-up connection: who listens to what, and what is done about it |
 //! | `script`, `key` | requests as script calls; the scripts are in `lua/` |
@@ -34,9 +35,12 @@ mod link;
 mod multiplexer;
 mod resp;
 mod script;
+mod security;
 mod subscription;
 mod target;
 mod timer;
+#[cfg(feature = "tls")]
+mod tls;
 mod transport;
 mod wait;
 
@@ -47,5 +51,10 @@ pub use connect::{ByteStream, Connect, Connecting, Endpoint, Network};
 /// The client of the `redis` crate that [`RedisTransport::from_redis_client`] takes, in the version that it takes it in. A new
 /// major version of that crate changes this type; nothing else of the crate is public here.
 pub use redis::Client as RedisClient;
+#[cfg(feature = "tls")]
+pub use tls::Tls;
+/// The configuration of the `rustls` crate that [`Tls::from_rustls`] takes, in the version that it takes it in.
+#[cfg(feature = "tls")]
+pub use tokio_rustls::rustls::ClientConfig as RustlsClientConfig;
 pub use transport::RedisTransport;
 pub use wait::Wait;

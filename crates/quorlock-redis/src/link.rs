@@ -41,9 +41,13 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects and logs in. The caller bounds it in time.
-    pub(crate) async fn open(target: &Target, usage: Usage) -> Result<Link, TransportError> {
-        let stream = target.stream().await?;
+    /// Connects and logs in. The caller bounds it by the deadline.
+    pub(crate) async fn open(
+        target: &Target,
+        usage: Usage,
+        deadline: Instant,
+    ) -> Result<Link, TransportError> {
+        let stream = target.stream(deadline).await?;
         let health = Arc::new(Health::new(timer::now()));
         let stream = Box::new(Watched::new(stream, Arc::clone(&health)));
         let multiplexer = Multiplexer::new();

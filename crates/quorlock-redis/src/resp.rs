@@ -7,6 +7,8 @@ use redis::Value;
 pub(crate) enum NoReply {
     /// No reply of a Redis server looks like this.
     Malformed,
+    /// It is a record of TLS.
+    Encrypted,
     /// It would take more memory than [`MOST`].
     TooLong,
     /// Arrays are nested more deeply than [`DEPTH`].
@@ -115,8 +117,9 @@ impl Decoder {
         }
         begun.extend_from_slice(line);
         // What is no Redis server is told so by its first byte: it may never send a line.
-        if !begun.first().is_some_and(|kind| b":$*+-".contains(kind)) {
-            return Err(NoReply::Malformed);
+        match begun.first() {
+            Some(kind) if b":$*+-".contains(kind) => {}
+            kind => return Err(no_reply(kind)),
         }
         if begun.ends_with(b"\r\n") {
             return self.element(&begun);
@@ -161,7 +164,7 @@ impl Decoder {
                 let value = redis::parse_redis_value(line).map_err(|_| NoReply::Malformed)?;
                 Ok(Some(value))
             }
-            _ => Err(NoReply::Malformed),
+            kind => Err(no_reply(Some(kind))),
         }
     }
 
@@ -211,6 +214,15 @@ impl Decoder {
             return Err(NoReply::TooLong);
         }
         Ok(())
+    }
+}
+
+/// What begins with this byte, and is no reply.
+fn no_reply(kind: Option<&u8>) -> NoReply {
+    match kind {
+        // A server of TLS answers what it cannot decrypt with an alert.
+        Some(0x15) => NoReply::Encrypted,
+        _ => NoReply::Malformed,
     }
 }
 

@@ -8,17 +8,24 @@ use redis::RedisConnectionInfo;
 use crate::address::Address;
 use crate::config::RedisConfig;
 use crate::connect::ByteStream;
-use crate::error;
+use crate::security::Security;
+use crate::timer::Instant;
 
 /// What the command connection and the wake-up connection have in common.
 pub(crate) struct Target {
     address: Address,
+    security: Security,
     config: RedisConfig,
 }
 
 impl Target {
     pub(crate) fn new(address: Address, config: RedisConfig) -> Self {
-        Target { address, config }
+        let security = config.security(address.scheme);
+        Target {
+            address,
+            security,
+            config,
+        }
     }
 
     pub(crate) fn config(&self) -> &RedisConfig {
@@ -34,13 +41,14 @@ impl Target {
         &self.address.shown
     }
 
-    /// A fresh stream to the server.
-    pub(crate) async fn stream(&self) -> Result<Box<dyn ByteStream>, TransportError> {
-        self.config
-            .network
-            .connect(&self.address.endpoint)
-            .await
-            .map_err(|error| error::unreachable(error.to_string()))
+    /// A fresh stream to the server, encrypted if its address says so. The caller bounds it by the deadline.
+    pub(crate) async fn stream(
+        &self,
+        deadline: Instant,
+    ) -> Result<Box<dyn ByteStream>, TransportError> {
+        let network = self.config.network.as_ref();
+        let endpoint = &self.address.endpoint;
+        self.security.stream(network, endpoint, deadline).await
     }
 }
 

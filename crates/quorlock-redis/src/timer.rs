@@ -52,6 +52,14 @@ pub(crate) fn spawn(
     tokio::spawn(task)
 }
 
+/// Runs what blocks, like the reading of a file, on a thread that is there for that. `None` when the runtime was shut down.
+#[cfg(feature = "tls")]
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
+}
+
 /// How long to wait after so many failed connection attempts in a row (at least one): 50 ms, doubling up to 1 s.
 pub(crate) fn delay(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(5);

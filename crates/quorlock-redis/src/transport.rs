@@ -8,7 +8,7 @@ use quorlock_core::message::{Channel, Reply, Request};
 use quorlock_core::transport::{
     Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
 };
-use redis::{Cmd, ServerErrorKind, Value};
+use redis::{Cmd, ConnectionAddr, ServerErrorKind, Value};
 
 use crate::address::{Address, AddressError};
 use crate::config::RedisConfig;
@@ -49,24 +49,46 @@ impl RedisTransport {
 
     /// Takes the address of a server; connects when it is first needed.
     ///
-    /// `redis://[user[:password]@]host[:port][/db]`, or `unix:///path[?db=1&user=..&pass=..]` for a Unix socket.
+    /// `redis://[user[:password]@]host[:port][/db]`, `rediss://` for the same under TLS (`valkey://` and `valkeys://` mean the
+    /// same), or `unix:///path[?db=1&user=..&pass=..]` for a Unix socket.
     ///
     /// # Errors
-    /// [`AddressError`] when the address does not parse, or asks for TLS, which is not supported yet.
+    /// [`AddressError`] when the address does not parse, asks for TLS while the feature `tls` is off, or does not ask for TLS
+    /// while settings for it were given.
     pub fn open(address: &str, config: RedisConfig) -> Result<Self, AddressError> {
-        Ok(Self::new(Address::parse(address)?, config))
+        let address = Address::parse(address)?;
+        if config.has_tls() && address.is_for_all_to_read() {
+            return Err(AddressError::Unencrypted);
+        }
+        Ok(Self::new(address, config))
     }
 
     /// Takes the address and the credentials of your own client of the `redis` crate. Its connections and settings are not
-    /// used.
+    /// used. Of one that uses TLS neither are its certificates, which cannot be read from it: give them by `RedisConfig::tls`.
     ///
     /// # Errors
-    /// [`AddressError::Tls`] when the client uses TLS, which is not supported yet.
+    /// As [`RedisTransport::open`], and [`AddressError::TlsOfClient`] when the client has certificates of its own or verifies none,
+    /// and no settings for TLS were given.
     pub fn from_redis_client(
         client: &redis::Client,
         config: RedisConfig,
     ) -> Result<Self, AddressError> {
-        let address = Address::of(client.get_connection_info())?;
+        let info = client.get_connection_info();
+        let has_own = match info.addr() {
+            ConnectionAddr::TcpTls {
+                insecure,
+                tls_params,
+                ..
+            } => *insecure || tls_params.is_some(),
+            _ => false,
+        };
+        let address = Address::of(info)?;
+        if config.has_tls() && address.is_for_all_to_read() {
+            return Err(AddressError::Unencrypted);
+        }
+        if has_own && !config.has_tls() {
+            return Err(AddressError::TlsOfClient);
+        }
         Ok(Self::new(address, config))
     }
 

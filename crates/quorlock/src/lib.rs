@@ -109,4 +109,6 @@ pub mod transport {
         AddressError, Backlog, ByteStream, Checked, Connect, ConnectError as NodeConnectError,
         Connecting, Endpoint, Network, RedisClient, RedisConfig, RedisTransport, RunId, Wait,
     };
+    #[cfg(feature = "tls")]
+    pub use quorlock_redis::{RustlsClientConfig, Tls};
 }

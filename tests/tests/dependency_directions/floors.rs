@@ -53,6 +53,8 @@ const ADAPTER: Floors = &[
     &["subscription/registry.rs", "target.rs"],
     // What a user says, and what goes over the wire.
     &["config.rs", "script.rs", "script/"],
+    &["security.rs"],
+    &["tls.rs", "tls/"],
     &["address.rs", "connect.rs", "connect/", "wait.rs"],
     &["error.rs", "key.rs"],
     &["resp.rs", "timer.rs"],

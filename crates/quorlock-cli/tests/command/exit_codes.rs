@@ -236,7 +236,10 @@ async fn settings_and_logins_that_are_wrong_are_78() {
             ],
             "should be the password",
         ),
-        (vec!["--nodes".into(), "rediss://h".into()], "TLS"),
+        (
+            vec!["--nodes".into(), "rediss://h#insecure".into()],
+            "#insecure",
+        ),
         (
             vec!["--nodes".into(), "http://h".into()],
             "not the address of a Redis server",

@@ -89,14 +89,14 @@ impl Driver {
                     self.written += count;
                     self.is_flushed = false;
                 }
-                Poll::Ready(Err(error)) => return Poll::Ready(error::closed(error)),
+                Poll::Ready(Err(error)) => return Poll::Ready(error::broken(&error)),
                 Poll::Pending => return Poll::Pending,
             }
         }
         if !self.is_flushed {
             match Pin::new(&mut self.stream).poll_flush(cx) {
                 Poll::Ready(Ok(())) => self.is_flushed = true,
-                Poll::Ready(Err(error)) => return Poll::Ready(error::closed(error)),
+                Poll::Ready(Err(error)) => return Poll::Ready(error::broken(&error)),
                 Poll::Pending => {}
             }
         }
@@ -117,7 +117,7 @@ impl Driver {
             let mut room = ReadBuf::new(&mut self.reading);
             match Pin::new(&mut self.stream).poll_read(cx, &mut room) {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(error::closed(error)),
+                Poll::Ready(Err(error)) => return Poll::Ready(error::broken(&error)),
                 Poll::Pending => return Poll::Pending,
             }
             self.undecoded = 0..room.filled().len();

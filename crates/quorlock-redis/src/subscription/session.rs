@@ -46,7 +46,8 @@ pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
 /// Why it failed is told by the next call, which goes to the same server.
 async fn open(target: &Target, registry: &Arc<Registry>) -> Option<Link> {
     let deadline = timer::now() + target.config().connect_timeout;
-    let opening = Link::open(target, Usage::WakeUps(Arc::clone(registry)));
+    let usage = Usage::WakeUps(Arc::clone(registry));
+    let opening = Link::open(target, usage, deadline);
     timer::by(deadline, opening).await?.ok()
 }
 

@@ -1,0 +1,260 @@
+//! TLS to a server: whom to believe, and who one is.
+
+mod danger;
+mod material;
+mod stream;
+mod trouble;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quorlock_core::transport::TransportError;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use self::material::{Built, Identity, Pem, Verification};
+use self::stream::Secured;
+use crate::connect::{ByteStream, Endpoint};
+use crate::error;
+use crate::timer::{self, Instant};
+
+/// How an address that asks for TLS (`rediss://`, `valkeys://`) is connected to.
+///
+/// The default believes the authorities that the operating system believes (or those that the variables `SSL_CERT_FILE` and
+/// `SSL_CERT_DIR` name), wants a certificate for the host of the address, and shows none of its own. TLS 1.2 and 1.3 are spoken.
+///
+/// Files are read again at each connect: a certificate that is replaced is used from the next connection on. While a file cannot be
+/// read, or a certificate and its key do not belong together yet, what was read before is used.
+///
+/// The cryptography is that of the process (`rustls::crypto::CryptoProvider::install_default`) if one was installed before the first
+/// connection, and that of the crate `ring` otherwise.
+///
+/// ```
+/// use quorlock_redis::{RedisConfig, Tls};
+///
+/// let tls = Tls::new()
+///     .roots_file("/etc/redis/ca.pem")
+///     .client_certificate_files("/etc/redis/client.pem", "/etc/redis/client.key");
+/// let config = RedisConfig::default().tls(tls);
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Tls {
+    source: Source,
+    server_name: Option<String>,
+}
+
+/// Where the configuration of connections comes from.
+#[derive(Clone)]
+enum Source {
+    /// Made from certificates, and made again when they have changed.
+    Certificates(Arc<Certificates>),
+    /// Given as a whole.
+    Whole(Arc<ClientConfig>),
+}
+
+/// What a user said, and what was made of it.
+#[derive(Default)]
+struct Certificates {
+    roots: Vec<Pem>,
+    identity: Option<Identity>,
+    verification: Verification,
+    built: Mutex<Option<Built>>,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Tls::new()
+    }
+}
+
+impl Tls {
+    /// Believes the authorities that the operating system believes.
+    pub fn new() -> Self {
+        Tls {
+            source: Source::Certificates(Arc::default()),
+            server_name: None,
+        }
+    }
+
+    /// Takes a whole configuration of the `rustls` crate, in the version of [`RustlsClientConfig`](crate::RustlsClientConfig). Its
+    /// certificates are not read again: it has resolvers and verifiers for that. What sets certificates afterwards begins anew.
+    pub fn from_rustls(config: Arc<ClientConfig>) -> Self {
+        Tls {
+            source: Source::Whole(config),
+            server_name: None,
+        }
+    }
+
+    /// Believes the authorities of this PEM file, instead of those of the system. Called again, those of each.
+    pub fn roots_file(self, path: impl Into<PathBuf>) -> Self {
+        let pem = Pem::File(path.into());
+        self.change(|certificates| certificates.roots.push(pem))
+    }
+
+    /// Believes these authorities, in PEM, instead of those of the system. Called again, those of each.
+    pub fn roots_pem(self, pem: impl Into<Vec<u8>>) -> Self {
+        let pem = Pem::Bytes(pem.into());
+        self.change(|certificates| certificates.roots.push(pem))
+    }
+
+    /// Shows the server this certificate (with those between it and its authority, if there are any), whose private key is in the other
+    /// file. Both are PEM; the key is PKCS#8, PKCS#1 or SEC1, and not encrypted.
+    pub fn client_certificate_files(
+        self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Self {
+        let identity = Identity {
+            certificate: Pem::File(certificate.into()),
+            key: Pem::File(key.into()),
+        };
+        self.change(|certificates| certificates.identity = Some(identity))
+    }
+
+    /// As [`Tls::client_certificate_files`], with the PEM itself.
+    pub fn client_certificate_pem(
+        self,
+        certificate: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Self {
+        let identity = Identity {
+            certificate: Pem::Bytes(certificate.into()),
+            key: Pem::Bytes(key.into()),
+        };
+        self.change(|certificates| certificates.identity = Some(identity))
+    }
+
+    /// Wants a certificate for this name (or IP address), and asks for it (SNI), instead of that of the host of the address: for a server
+    /// that is reached by another name, through a tunnel or by its IP address.
+    pub fn server_name(mut self, name: impl Into<String>) -> Self {
+        self.server_name = Some(name.into());
+        self
+    }
+
+    /// Believes **every** server, whatever certificate it shows: who can redirect a packet can read the password and hand out locks. For
+    /// a server of a test.
+    pub fn dangerously_accept_any_certificate(self) -> Self {
+        self.change(|certificates| certificates.verification = Verification::None)
+    }
+
+    /// What was made of the settings before is not that of the changed ones.
+    fn change(self, change: impl FnOnce(&mut Certificates)) -> Self {
+        let mut certificates = match &self.source {
+            Source::Certificates(before) => Certificates {
+                roots: before.roots.clone(),
+                identity: before.identity.clone(),
+                verification: before.verification,
+                built: Mutex::new(None),
+            },
+            Source::Whole(_) => Certificates::default(),
+        };
+        change(&mut certificates);
+        Tls {
+            source: Source::Certificates(Arc::new(certificates)),
+            server_name: self.server_name,
+        }
+    }
+
+    /// The stream, encrypted. Its handshake ends a little before the deadline, so that it is known by then what was waited for.
+    pub(crate) async fn wrap(
+        &self,
+        stream: Box<dyn ByteStream>,
+        to: &Endpoint,
+        deadline: Instant,
+    ) -> Result<Box<dyn ByteStream>, TransportError> {
+        let name = self.name_of(to)?;
+        let (connector, note) = self.connector().await?;
+        let shown = name.to_str().into_owned();
+        // The caller has the same deadline, and knows no more than that there is no connection.
+        let patience = deadline.saturating_duration_since(timer::now());
+        let handshake = connector.connect(name, stream);
+        match timer::by(deadline - patience / 16, handshake).await {
+            Some(Ok(stream)) => Ok(Box::new(Secured::new(stream, shown, note))),
+            Some(Err(error)) => Err(error::not_secured(&trouble::of_handshake(
+                &error, &shown, &note,
+            ))),
+            None => Err(error::no_tls_handshake()),
+        }
+    }
+
+    fn name_of(&self, to: &Endpoint) -> Result<ServerName<'static>, TransportError> {
+        let host = match (&self.server_name, to) {
+            (Some(name), _) => name.as_str(),
+            (None, Endpoint::Tcp { host, .. }) => host.as_str(),
+            (None, Endpoint::Unix { .. }) => "localhost",
+        };
+        // A fully qualified name has a dot at its end, and no certificate has one.
+        let name = host.strip_suffix('.').unwrap_or(host).to_owned();
+        ServerName::try_from(name).map_err(|_| {
+            error::not_secured(&format!(
+                "{host:?} is no name that a certificate can have: set Tls::server_name"
+            ))
+        })
+    }
+
+    /// What makes connections, and what its reader should know if one fails.
+    async fn connector(&self) -> Result<(TlsConnector, Option<String>), TransportError> {
+        let certificates = match &self.source {
+            Source::Whole(config) => return Ok((TlsConnector::from(Arc::clone(config)), None)),
+            Source::Certificates(certificates) => certificates,
+        };
+        let before = certificates.lock().clone();
+        if let Some(built) = &before
+            && !certificates.are_in_files()
+        {
+            return Ok((built.connector(), None));
+        }
+        let reader = Arc::clone(certificates);
+        let read =
+            timer::blocking(move || reader.read(before.as_ref()).map_err(|why| (why, before)));
+        match read.await {
+            Some(Ok(built)) => {
+                let connector = built.connector();
+                *certificates.lock() = Some(built);
+                Ok((connector, None))
+            }
+            Some(Err((why, Some(before)))) => Ok((before.connector(), Some(why))),
+            Some(Err((why, None))) => Err(error::not_secured(&why)),
+            None => Err(error::unreachable("the runtime was shut down")),
+        }
+    }
+}
+
+impl Certificates {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Built>> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn are_in_files(&self) -> bool {
+        let identity = self.identity.iter();
+        let identity = identity.flat_map(|identity| [&identity.certificate, &identity.key]);
+        self.roots.iter().chain(identity).any(Pem::is_file)
+    }
+
+    /// Reads files. Gives what there was before if nothing has changed.
+    fn read(&self, before: Option<&Built>) -> Result<Built, String> {
+        Built::of(
+            &self.roots,
+            self.identity.as_ref(),
+            self.verification,
+            before,
+        )
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Tls");
+        match &self.source {
+            Source::Whole(_) => shown.field("config", &"rustls"),
+            Source::Certificates(certificates) => shown
+                .field("roots", &certificates.roots)
+                .field("identity", &certificates.identity)
+                .field("verification", &certificates.verification),
+        };
+        shown.field("server_name", &self.server_name).finish()
+    }
+}

@@ -1,0 +1,122 @@
+//! Certificates for the tests: an authority, and what it signs.
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
+
+/// An authority of one test.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// For when a certificate is valid.
+#[derive(Clone, Copy, Debug)]
+pub enum Validity {
+    /// Now.
+    Now,
+    /// Until a year that is over.
+    Over,
+    /// From a year that is far away.
+    NotYet,
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// Where a certificate and its key were written to.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+impl Authority {
+    /// A new one.
+    ///
+    /// # Panics
+    /// When no key can be made.
+    #[must_use]
+    pub fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate().expect("a key");
+        let issuer = CertifiedIssuer::self_signed(params, key).expect("it signs itself");
+        Authority { issuer }
+    }
+
+    /// Its own certificate, in PEM.
+    #[must_use]
+    pub fn pem(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// Writes its own certificate to a file, and says where.
+    ///
+    /// # Panics
+    /// When the file cannot be written.
+    #[must_use]
+    pub fn write(&self, folder: &Path) -> PathBuf {
+        let path = folder.join("ca.pem");
+        std::fs::write(&path, self.pem()).expect("a folder to write to");
+        path
+    }
+
+    /// Signs a certificate for these names and IP addresses.
+    ///
+    /// # Panics
+    /// When a name cannot be in a certificate.
+    #[must_use]
+    pub fn sign(&self, names: &[&str], validity: Validity) -> Certificate {
+        let names: Vec<String> = names.iter().copied().map(String::from).collect();
+        let mut params = CertificateParams::new(names).expect("names for a certificate");
+        let (from, until) = match validity {
+            Validity::Now => (2000, 3000),
+            Validity::Over => (2000, 2001),
+            Validity::NotYet => (3000, 3001),
+        };
+        params.not_before = date_time_ymd(from, 1, 1);
+        params.not_after = date_time_ymd(until, 1, 1);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("it signs");
+        Certificate {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+}
+
+impl Default for Authority {
+    fn default() -> Self {
+        Authority::new()
+    }
+}
+
+impl Certificate {
+    /// Writes both to files of this stem, and says where.
+    ///
+    /// # Panics
+    /// When they cannot be written.
+    #[must_use]
+    pub fn write(&self, folder: &Path, stem: &str) -> Files {
+        let files = Files {
+            certificate: folder.join(format!("{stem}.pem")),
+            key: folder.join(format!("{stem}.key")),
+        };
+        std::fs::write(&files.certificate, &self.certificate).expect("a folder to write to");
+        std::fs::write(&files.key, &self.key).expect("a folder to write to");
+        files
+    }
+}
