@@ -44,7 +44,7 @@ mod documentation {
     }
 
     pages! {
-        architecture breaks campaigns command exhaustive fencing guide matrix migration performance plans redis redisson
-        safety scenarios simulator
+        architecture breaks campaigns command exhaustive fencing guide matrix migration performance plans recipes redis
+        redisson safety scenarios simulator
     }
 }

@@ -1,4 +1,4 @@
-//! The recipes of the page about the command, run as they are written there. The programs that they call have stand-ins.
+//! The recipes, run as they are written on their page. The programs that they call have stand-ins.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use quorlock_tests::page::block;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
+use saphyr::{LoadableYamlNode as _, YamlOwned};
 
 use super::support::{Folder, end_of, quorlock, quorlock_on};
 
@@ -14,12 +15,14 @@ server_tests![
     invoices_are_sent_once_a_day,
     a_backup_that_comes_late_moves_no_pointer,
     a_unit_of_systemd_runs_the_report,
+    of_two_pods_one_makes_the_report,
     the_settings_of_the_page_are_settings,
     a_loop_ends_at_the_loss,
     the_table_names_every_occasion_that_the_script_tries,
 ];
 
-const PAGE: &str = include_str!("../../../../docs/src/command.md");
+const PAGE: &str = include_str!("../../../../docs/src/recipes.md");
+const COMMAND: &str = include_str!("../../../../docs/src/command.md");
 
 /// A folder with programs, which are found before others.
 struct Host {
@@ -189,11 +192,83 @@ async fn a_unit_of_systemd_runs_the_report() {
     assert_eq!(of_unit(block(PAGE, "ini timer"), "OnCalendar").len(), 1);
 }
 
+/// The container of a Kubernetes manifest on the page, at the end of this path.
+fn container(says: &str, path: &[&str]) -> YamlOwned {
+    let mut documents = YamlOwned::load_from_str(block(PAGE, says)).expect("it is YAML");
+    let mut yaml = documents.remove(0);
+    assert!(documents.is_empty());
+    for key in path {
+        let next = yaml.as_mapping_get(key);
+        yaml = next.unwrap_or_else(|| panic!("no {key}")).clone();
+    }
+    let containers = yaml.as_sequence().expect("containers");
+    containers[0].clone()
+}
+
+/// What a container runs, with its environment, on this host; `file` stands for the password that is mounted.
+fn of_pod(host: &Host, server: &Server, container: &YamlOwned, file: &str) -> Command {
+    let words = container
+        .as_mapping_get("command")
+        .and_then(|words| words.as_sequence());
+    let words = words.expect("a command").iter();
+    let words: Vec<_> = words
+        .map(|word| word.as_str().expect("a text, no number"))
+        .collect();
+    let mut command = Command::new(words[0]);
+    command
+        .args(&words[1..])
+        .env("PATH", host.path())
+        .current_dir(host.folder.path())
+        .stdin(Stdio::null());
+    let variables = container
+        .as_mapping_get("env")
+        .and_then(|variables| variables.as_sequence());
+    for variable in variables.expect("variables") {
+        let of = |key| variable.as_mapping_get(key).and_then(|text| text.as_str());
+        let (name, value) = (of("name").unwrap(), of("value").unwrap());
+        match name {
+            "QUORLOCK_NODES" => command.env(name, server.address()),
+            "QUORLOCK_PASSWORD_FILE" => command.env(name, file),
+            _ => command.env(name, value),
+        };
+    }
+    command
+}
+
+const OF_CRON_JOB: [&str; 6] = [
+    "spec",
+    "jobTemplate",
+    "spec",
+    "template",
+    "spec",
+    "containers",
+];
+
+async fn of_two_pods_one_makes_the_report() {
+    let server = Server::start();
+    server.command::<()>(&["CONFIG", "SET", "requirepass", "s3cret"]);
+    let host = Host::new().with(
+        "make-report",
+        "echo report >>reports; while ! [ -e tried ]; do sleep 0.01; done",
+    );
+    let password = host.folder.file("password");
+    std::fs::write(&password, "s3cret\n").unwrap();
+    let container = container("yaml cronjob", &OF_CRON_JOB);
+    let pod = || of_pod(&host, &server, &container, &password.display().to_string());
+    let mut first = pod().spawn().unwrap();
+    host.folder.line("reports");
+    let (code, _, said) = end_of(&mut pod());
+    assert_eq!(code, 0, "{said}");
+    std::fs::write(host.folder.file("tried"), "").unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(0));
+    assert_eq!(host.folder.read("reports"), "report\n");
+}
+
 async fn the_settings_of_the_page_are_settings() {
     let server = Server::start();
     let folder = Folder::new();
     std::fs::write(folder.file("password"), "s3cret\n").unwrap();
-    let settings = block(PAGE, "toml settings");
+    let settings = block(COMMAND, "toml settings");
     let settings = settings.replace(
         "/etc/quorlock/password",
         &folder.file("password").display().to_string(),
@@ -269,6 +344,6 @@ async fn the_table_names_every_occasion_that_the_script_tries() {
         "token",
     ] {
         assert!(script.contains(&format!("'{occasion}'")), "{occasion}");
-        assert!(PAGE.contains(&format!("| {occasion} |")), "{occasion}");
+        assert!(COMMAND.contains(&format!("| {occasion} |")), "{occasion}");
     }
 }

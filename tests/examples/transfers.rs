@@ -1,0 +1,254 @@
+//! A service that moves money between accounts: a lock over both of them, and SQL that refuses a late write.
+//!
+//! Two requests for one account wait for each other, also in two processes of the service. A process that stands still in
+//! the middle of a transfer, longer than its lease, changes nothing afterwards: each transaction begins with the fencing
+//! tokens of its hold, and is rolled back when a later hold was there.
+//!
+//! ```sh
+//! cargo run -p quorlock-tests --example transfers -- redis://127.0.0.1:6379
+//! curl -i localhost:8080/transfers -H 'content-type: application/json' -d '{"from":"alice","to":"bob","amount":30}'
+//! ```
+#![allow(
+    clippy::disallowed_methods,
+    reason = "an example is a program of its own"
+)]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use quorlock::{AcquireError, EmbeddedNode, Guard, Locks};
+use rusqlite::{Connection, Transaction, TransactionBehavior, named_params, params};
+use serde::{Deserialize, Serialize};
+
+/// How long a request waits for the accounts.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What every request needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Bank {
+    pub(crate) locks: Locks,
+    /// A file of SQLite. A service of several hosts has a server here.
+    pub(crate) database: PathBuf,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Transfer {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) amount: i64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Balances {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+}
+
+/// Why a transfer was not made.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Others hold one of the accounts, or no majority of servers answers.
+    Busy(AcquireError),
+    /// The lock was lost on the way, or a later hold was there. Nothing was written.
+    TooLate,
+    Uncovered,
+    Malformed(&'static str),
+    Database(rusqlite::Error),
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let (status, text) = match self {
+            Refusal::Busy(error) => {
+                let retry = [(header::RETRY_AFTER, "1")];
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return (status, retry, format!("{error}\n")).into_response();
+            }
+            Refusal::TooLate => (StatusCode::CONFLICT, "too late: try again".to_owned()),
+            Refusal::Uncovered => (StatusCode::CONFLICT, "not enough money".to_owned()),
+            Refusal::Malformed(text) => (StatusCode::BAD_REQUEST, text.to_owned()),
+            Refusal::Database(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        };
+        (status, format!("{text}\n")).into_response()
+    }
+}
+
+impl From<rusqlite::Error> for Refusal {
+    fn from(error: rusqlite::Error) -> Self {
+        Refusal::Database(error)
+    }
+}
+
+pub(crate) fn service(bank: Bank) -> Router {
+    Router::new()
+        .route("/transfers", post(transfer))
+        .with_state(bank)
+}
+
+async fn transfer(
+    State(bank): State<Bank>,
+    Json(transfer): Json<Transfer>,
+) -> Result<Json<Balances>, Refusal> {
+    if transfer.amount <= 0 || transfer.from == transfer.to {
+        return Err(Refusal::Malformed(
+            "a positive amount, between two accounts",
+        ));
+    }
+    // All of them or none: a transfer the other way round cannot block this one for ever.
+    let both = bank.locks.all([&transfer.from, &transfer.to]);
+    let both = both.map_err(|_| Refusal::Malformed("no names of accounts"))?;
+    let guard = both.wait(PATIENCE).acquire().await.map_err(Refusal::Busy)?;
+    let fence = Fence::of(&guard);
+    let work = async {
+        let before = balances(&bank.database, &fence, &transfer).await?;
+        let after = decide(&transfer, &before).await?;
+        write(&bank.database, &fence, &transfer, &after).await?;
+        Ok(Json(after))
+    };
+    // The work is dropped at the loss. A statement that is under way then is refused by its token.
+    guard
+        .while_held(work)
+        .await
+        .unwrap_or(Err(Refusal::TooLate))
+}
+
+/// A service would ask others here, and take its time.
+async fn decide(transfer: &Transfer, before: &Balances) -> Result<Balances, Refusal> {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    if before.from < transfer.amount {
+        return Err(Refusal::Uncovered);
+    }
+    Ok(Balances {
+        from: before.from - transfer.amount,
+        to: before.to + transfer.amount,
+    })
+}
+
+/// The names of a hold, each with its token.
+#[derive(Clone, Debug)]
+pub(crate) struct Fence(pub(crate) Vec<(String, i64)>);
+
+impl Fence {
+    fn of(guard: &Guard) -> Self {
+        let tokens = guard.names().map(|name| {
+            let name = name.to_string();
+            let token = guard.fencing_token_of(&name).map_or(0, |token| token.0);
+            // Tokens are below 2^53.
+            (name, i64::try_from(token).unwrap_or(0))
+        });
+        Fence(tokens.collect())
+    }
+
+    /// Begins a transaction of this hold.
+    fn begin<'a>(&self, database: &'a mut Connection) -> Result<Transaction<'a>, Refusal> {
+        let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for (name, token) in &self.0 {
+            let raised = transaction.execute(
+                "INSERT INTO fence (name, token) VALUES ($1, $2)
+                 ON CONFLICT (name) DO UPDATE SET token = excluded.token
+                 WHERE fence.token <= excluded.token",
+                named_params! {"$1": name, "$2": token},
+            )?;
+            if raised == 0 {
+                // Dropped, it is rolled back.
+                return Err(Refusal::TooLate);
+            }
+        }
+        Ok(transaction)
+    }
+}
+
+/// Also a read raises the tokens, else an older hold could still write what this one has not seen.
+async fn balances(
+    database: &Path,
+    fence: &Fence,
+    transfer: &Transfer,
+) -> Result<Balances, Refusal> {
+    let (fence, transfer) = (fence.clone(), transfer.clone());
+    in_background(database, move |database| {
+        let transaction = fence.begin(database)?;
+        let balance = |account: &str| {
+            let sql = "SELECT balance FROM account WHERE name = ?1";
+            transaction.query_row(sql, [account], |row| row.get(0))
+        };
+        let balances = Balances {
+            from: balance(&transfer.from)?,
+            to: balance(&transfer.to)?,
+        };
+        transaction.commit()?;
+        Ok(balances)
+    })
+    .await
+}
+
+/// Writes what was decided.
+pub(crate) async fn write(
+    database: &Path,
+    fence: &Fence,
+    transfer: &Transfer,
+    after: &Balances,
+) -> Result<(), Refusal> {
+    let (fence, transfer, after) = (fence.clone(), transfer.clone(), after.clone());
+    in_background(database, move |database| {
+        let transaction = fence.begin(database)?;
+        for (account, balance) in [(&transfer.from, after.from), (&transfer.to, after.to)] {
+            let sql = "UPDATE account SET balance = ?2 WHERE name = ?1";
+            transaction.execute(sql, params![account, balance])?;
+        }
+        Ok(transaction.commit()?)
+    })
+    .await
+}
+
+/// SQLite blocks its thread.
+async fn in_background<T: Send + 'static>(
+    database: &Path,
+    work: impl FnOnce(&mut Connection) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let database = database.to_owned();
+    let done = tokio::task::spawn_blocking(move || work(&mut open(&database)?));
+    done.await.expect("the work does not panic")
+}
+
+pub(crate) fn open(database: &Path) -> rusqlite::Result<Connection> {
+    let database = Connection::open(database)?;
+    database.busy_timeout(Duration::from_secs(10))?;
+    Ok(database)
+}
+
+/// Makes the tables, and accounts with 100 each.
+pub(crate) fn create(database: &Path, accounts: &[&str]) -> rusqlite::Result<()> {
+    let database = open(database)?;
+    database.execute_batch(
+        "CREATE TABLE IF NOT EXISTS fence (name TEXT PRIMARY KEY, token BIGINT NOT NULL);
+         CREATE TABLE IF NOT EXISTS account (name TEXT PRIMARY KEY, balance BIGINT NOT NULL);",
+    )?;
+    for account in accounts {
+        let sql = "INSERT INTO account VALUES (?1, 100) ON CONFLICT DO NOTHING";
+        database.execute(sql, [account])?;
+    }
+    Ok(())
+}
+
+#[allow(dead_code, reason = "a test takes the rest as a module")]
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let servers: Vec<String> = std::env::args().skip(1).collect();
+    let locks = if servers.is_empty() {
+        println!("no server was given: a node inside this process");
+        Locks::on_node(EmbeddedNode::new())?
+    } else {
+        Locks::quorum(&servers).await?
+    };
+    let database = std::env::temp_dir().join("quorlock-transfers.sqlite");
+    create(&database, &["alice", "bob", "carol"])?;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+    println!("http://{}/transfers", listener.local_addr()?);
+    axum::serve(listener, service(Bank { locks, database })).await?;
+    Ok(())
+}
