@@ -1,37 +1,29 @@
 //! One run, from beginning to end.
 
-mod calls;
-mod clients;
-mod connections;
-mod executor;
-mod nodes;
+mod begin;
+pub(crate) mod clients;
+mod end;
+mod faults;
+pub(crate) mod network;
+pub(crate) mod nodes;
 mod record;
-mod replication;
-mod statements;
 pub(crate) mod stop;
-mod subscriptions;
-mod timers;
-mod trouble;
-mod turn;
-mod writes;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use crate::engine::executor::run_ready;
-use crate::engine::trouble::Aftermath;
-use crate::history::{History, Leftover};
-use crate::plan::fault::{Fault, Kind};
+use crate::engine::clients::executor::{self, run_ready};
+use crate::engine::clients::{timers, writes};
+use crate::engine::faults::Aftermath;
+use crate::engine::network::{calls, connections, deadlines, subscriptions};
+use crate::engine::nodes::{arrivals, failover, replicas, wait};
+use crate::history::History;
+use crate::plan::Plan;
 use crate::plan::time::Span;
-use crate::plan::{Lane, Plan};
-use crate::turmoil::{Network, STEP, Sockets};
-use crate::world::client::{ClientState, Who};
+use crate::world::client::Who;
 use crate::world::event::What;
-use crate::world::link::Link;
-use crate::world::node::{NodeState, Role};
-use crate::world::specification::server::Specification;
-use crate::world::store::Store;
+use crate::world::medium::Medium;
 use crate::world::subscription::Tell;
 use crate::world::task::{Part, Task, forget_ready, is_anything_ready, make_ready};
 use crate::world::{Counters, World, with};
@@ -49,22 +41,19 @@ pub(crate) struct Ended {
     pub(crate) lasted: Span,
 }
 
-/// How often it is looked whether everything has come to rest.
-const REST: u64 = 50_000_000;
-
 /// Runs a plan that was checked.
-pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
-    with(|world| world.begin(plan));
-    let mut network = (plan.lane == Lane::Turmoil).then(|| {
+pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, main: &Main<'_>) -> Ended {
+    with(|world| begin::begin(world, plan, medium));
+    let mut driver = medium.driver(plan);
+    if driver.is_some() {
         with(|world| world.push(0, What::Step));
-        Network::new(plan)
-    });
+    }
     for client in 0..plan.clients {
         start(client, main);
     }
     loop {
         run_ready();
-        match with(World::next) {
+        match with(next) {
             // What goes on is in the middle of a step of its own.
             Next::Ready | Next::GoesOn => {}
             Next::Tell(tell) => tell.now(),
@@ -72,20 +61,22 @@ pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
             Next::Boot(client) => start(client, main),
             Next::Drop(tasks) => drop(tasks),
             Next::Step => {
-                network.iter_mut().for_each(Network::step);
-                with(|world| world.push(world.now + STEP, What::Step));
+                if let Some(driver) = &mut driver {
+                    let next = driver.step();
+                    with(|world| world.push(world.now + next, What::Step));
+                }
             }
             Next::End => break,
         }
     }
     let lasted = with(|world| Span::nanos(world.now));
     for client in 0..plan.clients {
-        let tasks = with(|world| world.kill_client(client));
+        let tasks = with(|world| clients::kill(world, client));
         drop(tasks);
     }
-    let rest = with(World::clear);
+    let rest = with(end::clear);
     drop(rest);
-    drop(network);
+    drop(driver);
     let servers = with(|world| std::mem::take(&mut world.servers));
     drop(servers);
     forget_ready();
@@ -100,9 +91,9 @@ pub(crate) fn run(plan: &Rc<Plan>, main: &Main<'_>) -> Ended {
 
 /// Starts a client: as a user would, outside the world.
 fn start(client: u16, main: &Main<'_>) {
-    let who = with(|world| world.boot(client));
+    let who = with(|world| clients::boot(world, client));
     let work = main(who);
-    with(|world| world.spawn(who, Part::Main, work));
+    with(|world| executor::spawn(world, who, Part::Main, work));
 }
 
 /// A client goes on: it hears what it has missed, then its tasks run.
@@ -115,7 +106,7 @@ fn resume(client: u16) {
         )
     });
     for letter in mail {
-        if let Some(tell) = with(|world| world.open(letter)) {
+        if let Some(tell) = with(|world| subscriptions::open(world, letter)) {
             tell.now();
         }
     }
@@ -134,185 +125,68 @@ enum Next {
     End,
 }
 
-impl World {
-    fn begin(&mut self, plan: &Rc<Plan>) {
-        forget_ready();
-        self.run = self.run.wrapping_add(1);
-        self.now = 0;
-        self.plan = Rc::clone(plan);
-        self.trace = plan.seed;
-        self.events.clear();
-        self.counters = Counters::default();
-        self.history.clear();
-        self.statements.clear();
-        self.active.clear();
-        self.promoted.clear();
-        self.store = Store::new(plan.seed);
-        self.effects.clear();
-        self.effects.resize(plan.faults.len(), 0);
-        self.stopped_at = None;
-        self.is_stopped = false;
-        let seats = plan.nodes.count;
-        self.clients = (0..plan.clients)
-            .map(|client| ClientState::new(plan.seed, client))
-            .collect();
-        self.nodes.clear();
-        for _ in 0..seats {
-            self.nodes.push(NodeState::new(Role::Primary));
+fn next(world: &mut World) -> Next {
+    loop {
+        if is_anything_ready() {
+            return Next::Ready;
         }
-        // What a replica has is seen by nobody unless it is promoted or recorded.
-        let is_failover = |fault: &Fault| fault.kind() == Kind::Failover;
-        let are_replicas_seen = self.recording.is_some()
-            || plan.nodes.wait.is_some()
-            || plan.nodes.min_replicas.is_some()
-            || plan.faults.iter().any(is_failover);
-        for seat in 0..seats {
-            for _ in 0..plan.nodes.replicas {
-                let id = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
-                self.nodes.push(NodeState::new(Role::ReplicaOf(seat)));
-                if are_replicas_seen {
-                    self.node(seat).replicas.push((id, 0));
-                }
-            }
-        }
-        let (least, most) = (plan.network.least.as_nanos(), plan.network.most.as_nanos());
-        let links = usize::from(plan.clients) * self.nodes.len();
-        self.links = (0..links)
-            .map(|index| Link::new(plan.seed, index as u64, least, most))
-            .collect();
-        self.routes = (0..plan.clients).flat_map(|_| 0..seats).collect();
-        self.history.healed = plan.heals_at().as_nanos();
-        self.history.progress_due = plan.heals_at().plus(plan.progress_bound()).as_nanos();
-        self.schedule_faults();
-        let stop = if plan.faults.is_empty() {
-            plan.duration
-        } else {
-            plan.duration.max(Span::nanos(self.history.progress_due))
+        let Some(event) = world.events.pop() else {
+            return Next::End;
         };
-        // A run that ends before does not show that it would not have come.
-        self.history.demands_progress = self.history.progress_due <= stop.as_nanos();
-        self.push(stop.as_nanos(), What::Stop);
-        self.servers = match plan.lane {
-            Lane::Fast => Box::new(Specification::new(plan, self.nodes.len())),
-            Lane::Turmoil => Box::new(Sockets::new(plan, self.nodes.len())),
-        };
-        self.ripen_nodes();
-    }
-
-    fn next(&mut self) -> Next {
-        loop {
-            if is_anything_ready() {
-                return Next::Ready;
-            }
-            let Some(event) = self.events.pop() else {
-                return Next::End;
-            };
-            self.now = event.at;
-            self.counters.events += 1;
-            self.note(event.at ^ event.what.tag() << 32);
-            let next = self.happen(event.what);
-            if self.recording.is_some() {
-                self.record();
-            }
-            if let Some(next) = next {
-                return next;
-            }
+        world.now = event.at;
+        world.counters.events += 1;
+        world.note(event.at ^ event.what.tag() << 32);
+        let next = happen(world, event.what);
+        if world.recording.is_some() {
+            record::everything(world);
+        }
+        if let Some(next) = next {
+            return next;
         }
     }
+}
 
-    fn happen(&mut self, what: What) -> Option<Next> {
-        match what {
-            What::Request(call) => self.request_arrives(call),
-            What::Reply(reply) => self.reply_arrives(reply),
-            What::Alarm(alarm, entry) => self.alarm(alarm, entry),
-            What::Deadlines(client) => self.deadlines(client),
-            What::ResumeClient(client, pause) => {
-                return (self.client(client).pauses == pause).then_some(Next::Resume(client));
-            }
-            What::BootClient(client) => {
-                return self.stopped_at.is_none().then_some(Next::Boot(client));
-            }
-            What::Connect(client, node, epoch) => self.connect_arrives(client, node, epoch),
-            What::Connected(client, node, epoch) => self.connected(client, node, epoch),
-            What::Refused(client, node, epoch) | What::Reconnect(client, node, epoch) => {
-                self.not_connected(client, node, epoch);
-            }
-            What::Closed(client, node, epoch) => self.closed(client, node, epoch),
-            What::Subscribe(key, epoch) => self.subscribe_arrives(key, epoch),
-            What::Resubscribe(key, epoch) => self.resubscribe(key, epoch),
-            What::Live(key, epoch) => return self.live(key, epoch).map(Next::Tell),
-            What::Wake(key, wake) => return self.wake(key, wake).map(Next::Tell),
-            What::ResumeNode(node, pause) => self.resume_node(node, pause),
-            What::RestartNode(node) => self.restart_node(node),
-            What::Save(node) => self.save(node),
-            What::Reroute(client, seat) => self.reroute(client, seat),
-            What::Begins(fault) => match self.fault_begins(fault) {
-                Aftermath::Nothing => {}
-                Aftermath::Drop(tasks) => return Some(Next::Drop(tasks)),
-            },
-            What::Ends(fault) => self.fault_ends(fault),
-            What::Replicated(waiting) => self.replicated(waiting),
-            What::Write(write) => self.write_arrives(write),
-            What::Written(write) => self.written(write),
-            What::GoesOn => return Some(Next::GoesOn),
-            What::Bury => return Some(Next::Drop(std::mem::take(&mut self.graves))),
-            What::Step => return Some(Next::Step),
-            What::Stop => return Some(self.stop()),
-            What::End => return self.end(),
+fn happen(world: &mut World, what: What) -> Option<Next> {
+    match what {
+        What::Request(call) => arrivals::arrive(world, call),
+        What::Reply(reply) => calls::reply_arrives(world, reply),
+        What::Alarm(alarm, entry) => timers::ring(world, alarm, entry),
+        What::Deadlines(client) => deadlines::expire(world, client),
+        What::ResumeClient(client, pause) => {
+            return (world.client(client).pauses == pause).then_some(Next::Resume(client));
         }
-        None
-    }
-
-    /// What users wrote ends here, wherever it is; what the product does in the background goes on.
-    fn stop(&mut self) -> Next {
-        self.stopped_at = Some(self.now);
-        self.push(self.now + REST, What::End);
-        let mains = self.tasks.keys(|task| task.part == Part::Main);
-        let tasks = mains.into_iter().filter_map(|key| self.tasks.remove(key));
-        Next::Drop(tasks.collect())
-    }
-
-    /// The end, once nothing stands and nothing is under way any more, or ought to.
-    fn end(&mut self) -> Option<Next> {
-        let stopped_at = self.stopped_at.unwrap_or(self.now);
-        let leftovers = self.leftovers();
-        let is_quiet = self.calls.iter().next().is_none() && self.servers.is_quiet();
-        let is_at_rest = leftovers.is_empty() && is_quiet;
-        if !is_at_rest && self.now < stopped_at + self.plan.rest_bound().as_nanos() {
-            self.push(self.now + REST, What::End);
-            return None;
+        What::BootClient(client) => {
+            return world.stopped_at.is_none().then_some(Next::Boot(client));
         }
-        self.history.leftovers = leftovers;
-        Some(Next::End)
-    }
-
-    /// What stands on primaries.
-    fn leftovers(&mut self) -> Vec<Leftover> {
-        let mut leftovers = Vec::new();
-        for node in 0..u16::try_from(self.nodes.len()).unwrap_or(u16::MAX) {
-            if self.node(node).role != Role::Primary {
-                continue;
-            }
-            let now = self.micros(node);
-            let server = self.servers.server(node);
-            for name in server.names_left(now, &self.history.names) {
-                let name = self.history.name(&name);
-                leftovers.push(Leftover { node, name });
-            }
+        What::Connect(client, node, epoch) => {
+            connections::connect_arrives(world, client, node, epoch)
         }
-        leftovers
+        What::Connected(client, node, epoch) => connections::connected(world, client, node, epoch),
+        What::Refused(client, node, epoch) | What::Reconnect(client, node, epoch) => {
+            connections::not_connected(world, client, node, epoch);
+        }
+        What::Closed(client, node, epoch) => connections::closed(world, client, node, epoch),
+        What::Subscribe(key, epoch) => subscriptions::arrive(world, key, epoch),
+        What::Resubscribe(key, epoch) => subscriptions::resubscribe(world, key, epoch),
+        What::Live(key, epoch) => return subscriptions::live(world, key, epoch).map(Next::Tell),
+        What::Wake(key, wake) => return subscriptions::wake(world, key, wake).map(Next::Tell),
+        What::ResumeNode(node, pause) => nodes::resume(world, node, pause),
+        What::RestartNode(node) => nodes::restart(world, node),
+        What::Save(node) => replicas::save(world, node),
+        What::Reroute(client, seat) => failover::reroute(world, client, seat),
+        What::Begins(fault) => match faults::begin(world, fault) {
+            Aftermath::Nothing => {}
+            Aftermath::Drop(tasks) => return Some(Next::Drop(tasks)),
+        },
+        What::Ends(fault) => faults::end(world, fault),
+        What::Replicated(waiting) => wait::end(world, waiting),
+        What::Write(write) => writes::arrive(world, write),
+        What::Written(write) => writes::finish(world, write),
+        What::GoesOn => return Some(Next::GoesOn),
+        What::Bury => return Some(Next::Drop(std::mem::take(&mut world.graves))),
+        What::Step => return Some(Next::Step),
+        What::Stop => return Some(end::stop(world)),
+        What::End => return end::end(world),
     }
-
-    /// Takes out all that may have drops of its own.
-    fn clear(&mut self) -> impl Sized + use<> {
-        self.events.clear();
-        self.replies.drain();
-        (
-            self.tasks.drain(),
-            self.alarms.drain(),
-            self.calls.drain(),
-            self.subscriptions.drain(),
-            self.writes.drain(),
-        )
-    }
+    None
 }

@@ -16,6 +16,7 @@ use crate::history::History;
 use crate::history::recording::Recording;
 use crate::plan::Plan;
 use crate::plan::time::Span;
+use crate::seam::medium;
 use crate::world::{Counters, with};
 
 /// What a run has come to.
@@ -68,7 +69,8 @@ pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
 }
 
 fn run_with(plan: &Rc<Plan>, main: &dyn Fn(Context) -> Pin<Box<dyn Future<Output = ()>>>) -> Run {
-    let ended = engine::run(plan, &|who| main(Context::new(who, plan)));
+    let medium = medium::of(plan.lane);
+    let ended = engine::run(plan, medium, &|who| main(Context::new(who, plan, medium)));
     let verdict = match check(&ended.history, &plan.not_demanded) {
         Some(violation) => Verdict::Violated(violation),
         None if ended.history.holds == 0 => Verdict::Vacuous,

@@ -19,21 +19,44 @@ mod transport;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use quorlock::transport::Transport;
+
 pub use crate::plan::Lacks;
-pub(crate) use network::Network;
-pub(crate) use transport::{SocketCall, subscribe};
 
 use crate::plan::Plan;
 use crate::world::World;
+use crate::world::client::Who;
+use crate::world::medium::{Driver, Medium};
+use crate::world::server::Servers;
 use crate::world::slab::Slab;
 use cable::Plug;
 use desk::{Desk, Listening, Posted};
+use network::Network;
 use station::Station;
+use transport::SocketTransport;
+
+/// Messages are bytes.
+pub(crate) struct Bytes;
+
+impl Medium for Bytes {
+    fn servers(&self, plan: &Plan, nodes: usize) -> Box<dyn Servers> {
+        Box::new(Sockets::new(plan, nodes))
+    }
+
+    fn driver(&self, plan: &Plan) -> Option<Box<dyn Driver>> {
+        Some(Box::new(Network::new(plan)))
+    }
+
+    fn transport(&self, who: Who, seat: u16) -> Arc<dyn Transport> {
+        Arc::new(SocketTransport::new(who, seat))
+    }
+}
 
 /// How long one step of turmoil is, in nanoseconds: the timers of its hosts are no finer.
-pub(crate) const STEP: u64 = 1_000_000;
+const STEP: u64 = 1_000_000;
 
 /// Where servers listen.
 const PORT: u16 = 6379;
@@ -51,9 +74,14 @@ fn client_host(client: u16) -> String {
     format!("client-{client}")
 }
 
+/// Whether a text stands somewhere in these bytes.
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len().max(1)).any(|part| part == text)
+}
+
 /// What of this lane is in the world: its servers, and what clients have left for them.
 #[derive(Debug, Default)]
-pub(crate) struct Sockets {
+struct Sockets {
     posted: Slab<Posted>,
     listening: Slab<Listening>,
     /// Client after client.
@@ -85,7 +113,7 @@ enum Order {
 
 impl Sockets {
     /// For the clients of a plan and so many nodes.
-    pub(crate) fn new(plan: &Plan, nodes: usize) -> Self {
+    fn new(plan: &Plan, nodes: usize) -> Self {
         let stations = (0..nodes).map(|node| Station::new(plan.seed, node));
         Sockets {
             desks: (0..plan.clients).map(|_| Desk::default()).collect(),
@@ -107,43 +135,41 @@ impl Sockets {
     }
 }
 
-impl World {
-    fn sockets(&mut self) -> &mut Sockets {
-        self.find_sockets().expect("BUG: it is the other lane")
-    }
+fn sockets(world: &mut World) -> &mut Sockets {
+    find_sockets(world).expect("BUG: it is the other lane")
+}
 
-    /// What of this lane is in the world, unless the run is over: then the last of its users come after it.
-    fn find_sockets(&mut self) -> Option<&mut Sockets> {
-        let servers: &mut dyn Any = &mut *self.servers;
-        servers.downcast_mut()
-    }
+/// What of this lane is in the world, unless the run is over: then the last of its users come after it.
+fn find_sockets(world: &mut World) -> Option<&mut Sockets> {
+    let servers: &mut dyn Any = &mut *world.servers;
+    servers.downcast_mut()
+}
 
-    /// Whether it is this time; if not, the task is woken when it is.
-    fn poll_time(&mut self, at: u64, cx: &Context<'_>) -> Poll<()> {
-        if at <= self.now {
-            return Poll::Ready(());
-        }
-        self.sockets().waiting.push((at, cx.waker().clone()));
-        Poll::Pending
+/// Whether it is this time; if not, the task is woken when it is.
+fn poll_time(world: &mut World, at: u64, cx: &Context<'_>) -> Poll<()> {
+    if at <= world.now {
+        return Poll::Ready(());
     }
+    sockets(world).waiting.push((at, cx.waker().clone()));
+    Poll::Pending
+}
 
-    /// Whether a client is not paused; if it is, the task is woken when it goes on.
-    fn poll_running(&mut self, client: u16, cx: &Context<'_>) -> Poll<()> {
-        let until = self.client(client).paused_until;
-        self.poll_time(until, cx)
-    }
+/// Whether a client is not paused; if it is, the task is woken when it goes on.
+fn poll_running(world: &mut World, client: u16, cx: &Context<'_>) -> Poll<()> {
+    let until = world.client(client).paused_until;
+    poll_time(world, until, cx)
+}
 
-    /// The tasks of hosts that wait for this time, or for what is to be done by now.
-    fn due(&mut self) -> Vec<Waker> {
-        let now = self.now;
-        let sockets = self.sockets();
-        let waiting = std::mem::take(&mut sockets.waiting);
-        let (due, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(at, _)| *at <= now);
-        sockets.waiting = later;
-        let mut wakers: Vec<Waker> = due.into_iter().map(|(_, waker)| waker).collect();
-        for desk in &mut sockets.desks {
-            wakers.extend(desk.called(now));
-        }
-        wakers
+/// The tasks of hosts that wait for this time, or for what is to be done by now.
+fn due(world: &mut World) -> Vec<Waker> {
+    let now = world.now;
+    let lane = sockets(world);
+    let waiting = std::mem::take(&mut lane.waiting);
+    let (due, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(at, _)| *at <= now);
+    lane.waiting = later;
+    let mut wakers: Vec<Waker> = due.into_iter().map(|(_, waker)| waker).collect();
+    for desk in &mut lane.desks {
+        wakers.extend(desk.called(now));
     }
+    wakers
 }

@@ -9,6 +9,7 @@ pub(crate) mod client;
 pub(crate) mod clock;
 pub(crate) mod event;
 pub(crate) mod link;
+pub(crate) mod medium;
 pub(crate) mod node;
 pub(crate) mod redis;
 pub(crate) mod replication;
@@ -24,6 +25,8 @@ pub(crate) mod timer;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+
+use redis_sim::WallMicros;
 
 use crate::history::History;
 use crate::history::recording::Recording;
@@ -151,19 +154,10 @@ impl World {
         }
     }
 
-    /// A process uses a clock, a timer, randomness or the network: at which true time that is for it. Later than now
-    /// if it is being paused in the middle of what it does; `None` if it is gone.
-    #[inline]
-    pub(crate) fn seam(&mut self, who: Who) -> Option<u64> {
-        let client = self.clients.get(usize::from(who.client))?;
-        if client.process != Some(who) {
-            return None;
-        }
-        if client.pauses_inside.is_empty() {
-            return Some(self.now.max(client.paused_until));
-        }
-        self.count_towards_pause(who.client);
-        Some(self.moment(who))
+    /// What the clock of a node shows.
+    pub(crate) fn micros(&self, node: u16) -> WallMicros {
+        let node = self.nodes.get(usize::from(node));
+        node.map_or(WallMicros(0), |node| node.micros(self.now))
     }
 
     /// The true time that it is for a process, without counting as a use of anything.

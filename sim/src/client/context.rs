@@ -17,6 +17,7 @@ pub use record::{Cancelled, Fencing, Held};
 pub use section::Section;
 
 use crate::client::subject::Subject;
+use crate::engine::clients;
 use crate::model;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::Span;
@@ -24,6 +25,7 @@ use crate::plan::{LockKind, Plan};
 use crate::seam::runtime::{SimRuntime, SimTimer};
 use crate::seam::transport::SimTransport;
 use crate::world::client::Who;
+use crate::world::medium::Medium;
 use crate::world::stop::Stop;
 use crate::world::with;
 
@@ -43,14 +45,18 @@ pub struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(who: Who, plan: &Rc<Plan>) -> Self {
+    pub(crate) fn new(who: Who, plan: &Rc<Plan>, medium: &dyn Medium) -> Self {
         let stream = u64::from(who.client) << 16 | u64::from(who.restarts);
         let draw = Draw::new(plan.seed, Purpose::Workload, stream);
+        let seats = 0..plan.nodes.count;
+        let transports = seats
+            .map(|seat| SimTransport::new(medium, who, seat))
+            .collect();
         Context {
             who,
             plan: Rc::clone(plan),
-            locks: locks(who, plan),
-            variant: model::Client::new(who, plan),
+            locks: locks(who, plan, &transports),
+            variant: model::Client::new(who, plan, &transports),
             draw: Rc::new(draw.into()),
         }
     }
@@ -159,7 +165,7 @@ impl Context {
     /// The monotonic clock of this process.
     #[must_use]
     pub fn now(&self) -> Time {
-        with(|world| Time::from_nanos(world.read_monotonic(self.who)))
+        with(|world| Time::from_nanos(clients::read_monotonic(world, self.who)))
     }
 
     /// Waits, by the clock of this process.
@@ -199,7 +205,7 @@ impl Context {
             let polled = future.as_mut().poll(cx);
             match polled {
                 Poll::Ready(output) => Poll::Ready(Ok(output)),
-                Poll::Pending if with(|world| world.is_cancelled(self.who)) => {
+                Poll::Pending if with(|world| clients::is_cancelled(world, self.who)) => {
                     Poll::Ready(Err(Cancelled))
                 }
                 Poll::Pending => Poll::Pending,
@@ -213,7 +219,7 @@ impl Context {
     }
 }
 
-fn locks(who: Who, plan: &Plan) -> Rc<[Locks]> {
+fn locks(who: Who, plan: &Plan, transports: &Rc<[SimTransport]>) -> Rc<[Locks]> {
     let lease = plan.workload.lease.as_duration();
     let policy = RetryPolicy::default();
     let backoff_cap = plan.workload.backoff_cap.as_duration();
@@ -230,15 +236,22 @@ fn locks(who: Who, plan: &Plan) -> Rc<[Locks]> {
             .clock_margin(plan.clock_margin().as_duration())
             .runtime(Arc::new(runtime))
     };
-    let transport = |seat| SimTransport::new(who, seat);
+    let first = || {
+        transports
+            .first()
+            .expect("BUG: a plan without nodes")
+            .clone()
+    };
     let locks = match plan.lock {
-        LockKind::Single => vec![builder(SimRuntime::new(who)).on_node(transport(0))],
+        LockKind::Single => vec![builder(SimRuntime::new(who)).on_node(first())],
         LockKind::Redlock => {
-            let nodes = (0..plan.nodes.count).map(transport);
+            let nodes = transports.iter().cloned();
             vec![builder(SimRuntime::new(who)).on_nodes(nodes)]
         }
-        LockKind::Multi => (0..plan.nodes.count)
-            .map(|seat| builder(SimRuntime::of(who, plan.seed, seat)).on_node(transport(seat)))
+        LockKind::Multi => transports
+            .iter()
+            .zip(0..)
+            .map(|(node, seat)| builder(SimRuntime::of(who, plan.seed, seat)).on_node(node.clone()))
             .collect(),
     };
     let locks: Result<Vec<Locks>, _> = locks.into_iter().collect();

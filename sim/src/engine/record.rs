@@ -1,120 +1,119 @@
 //! How everything stands after an event, for reports.
 
-mod message;
+pub(crate) mod message;
 
 use quorlock::transport::Ttl;
 use quorlock::{Name, OwnerId};
 
+use crate::engine::nodes::replicas;
 use crate::history::NameId;
 use crate::history::recording::{Claim, Clock, Place, Recording, Status};
 use crate::world::World;
 use crate::world::node::{NodeState, Role};
 
-impl World {
-    /// Records how everything stands after an event.
-    pub(crate) fn record(&mut self) {
-        let Some(mut recording) = self.recording.take() else {
-            return;
+/// Records how everything stands after an event.
+pub(crate) fn everything(world: &mut World) {
+    let Some(mut recording) = world.recording.take() else {
+        return;
+    };
+    for name in world.history.names.iter().skip(recording.names.len()) {
+        if let Ok(name) = Name::new(name) {
+            recording.names.push(name);
+        }
+    }
+    for node in 0..world.nodes.len() {
+        replicas::catch_up(world, u16::try_from(node).unwrap_or(u16::MAX));
+    }
+    nodes(world, &mut recording);
+    clients(world, &mut recording);
+    world.recording = Some(recording);
+}
+
+fn nodes(world: &World, recording: &mut Recording) {
+    let now = world.now;
+    let right = crate::world::client::right_wall_clock().read(now);
+    for (node, id) in world.nodes.iter().zip(0u16..) {
+        let status = match node.role {
+            _ if !node.is_up => Some(Status::Down),
+            _ if now < node.paused_until => Some(Status::Paused),
+            Role::ReplicaOf(_) => Some(Status::Replica),
+            Role::Primary => None,
         };
-        for name in self.history.names.iter().skip(recording.names.len()) {
-            if let Ok(name) = Name::new(name) {
-                recording.names.push(name);
-            }
-        }
-        for node in 0..self.nodes.len() {
-            self.catch_up(u16::try_from(node).unwrap_or(u16::MAX));
-        }
-        self.record_nodes(&mut recording);
-        self.record_clients(&mut recording);
-        self.recording = Some(recording);
-    }
-
-    fn record_nodes(&self, recording: &mut Recording) {
-        let now = self.now;
-        let right = crate::world::client::right_wall_clock().read(now);
-        for (node, id) in self.nodes.iter().zip(0u16..) {
-            let status = match node.role {
-                _ if !node.is_up => Some(Status::Down),
-                _ if now < node.paused_until => Some(Status::Paused),
-                Role::ReplicaOf(_) => Some(Status::Replica),
-                Role::Primary => None,
-            };
-            recording.state(Place::Node(id), status, now);
-            recording.clock(Clock::Node(id), now, right, node.clock.read(now));
-            let names: Vec<_> = recording.names.iter().cloned().zip(0u16..).collect();
-            for (name, index) in names {
-                let standing = self.standing(id, node, &name);
-                self.record_claims(recording, (id, NameId(index)), &standing);
-            }
+        recording.state(Place::Node(id), status, now);
+        recording.clock(Clock::Node(id), now, right, node.clock.read(now));
+        let names: Vec<_> = recording.names.iter().cloned().zip(0u16..).collect();
+        for (name, index) in names {
+            let standing = standing(world, id, node, &name);
+            claims(world, recording, (id, NameId(index)), &standing);
         }
     }
+}
 
-    /// Who has a claim under a name of a node, and until when as the node's clock runs now.
-    fn standing(&self, id: u16, node: &NodeState, name: &Name) -> Vec<(Option<OwnerId>, u64)> {
-        let now = self.now;
-        let wall = node.wall(now);
-        let expires = |ttl| match ttl {
-            // A key is there in the whole of its last millisecond.
-            Ttl::Millis(millis) => {
-                let last = wall.0.saturating_add(millis);
-                let next = last.saturating_add(1).saturating_mul(1_000_000);
-                node.clock.when(now, next)
-            }
-            Ttl::Unbounded => u64::MAX,
+/// Who has a claim under a name of a node, and until when as the node's clock runs now.
+fn standing(world: &World, id: u16, node: &NodeState, name: &Name) -> Vec<(Option<OwnerId>, u64)> {
+    let now = world.now;
+    let wall = node.wall(now);
+    let expires = |ttl| match ttl {
+        // A key is there in the whole of its last millisecond.
+        Ttl::Millis(millis) => {
+            let last = wall.0.saturating_add(millis);
+            let next = last.saturating_add(1).saturating_mul(1_000_000);
+            node.clock.when(now, next)
+        }
+        Ttl::Unbounded => u64::MAX,
+    };
+    let claims = world.servers.claims(id, node.micros(now), name).into_iter();
+    claims.map(|(owner, ttl)| (owner, expires(ttl))).collect()
+}
+
+fn claims(
+    world: &World,
+    recording: &mut Recording,
+    place: (u16, NameId),
+    standing: &[(Option<OwnerId>, u64)],
+) {
+    let now = world.now;
+    recording.end_claims(place, now, standing);
+    for (identity, expires) in standing.iter().copied() {
+        let open = recording.open_claims.entry(place).or_default();
+        let known = open.iter().copied().find(|index| {
+            let claim = recording.claims.get(*index);
+            claim.is_some_and(|claim| claim.identity == identity)
+        });
+        if let Some(claim) = known.and_then(|index| recording.claims.get_mut(index)) {
+            claim.expires = expires;
+            continue;
+        }
+        open.push(recording.claims.len());
+        let owner = identity.and_then(|owner| recording.owners.get(&owner).copied());
+        recording.claims.push(Claim {
+            node: place.0,
+            name: place.1,
+            owner,
+            from: now,
+            until: u64::MAX,
+            identity,
+            expires,
+        });
+    }
+}
+
+fn clients(world: &World, recording: &mut Recording) {
+    let now = world.now;
+    let right = crate::world::client::right_wall_clock().read(now);
+    for (client, id) in world.clients.iter().zip(0u16..) {
+        let status = match client.process.is_some() {
+            false => Some(Status::Down),
+            true if now < client.paused_until => Some(Status::Paused),
+            true => None,
         };
-        let claims = self.servers.claims(id, node.micros(now), name).into_iter();
-        claims.map(|(owner, ttl)| (owner, expires(ttl))).collect()
-    }
-
-    fn record_claims(
-        &self,
-        recording: &mut Recording,
-        place: (u16, NameId),
-        standing: &[(Option<OwnerId>, u64)],
-    ) {
-        let now = self.now;
-        recording.end_claims(place, now, standing);
-        for (identity, expires) in standing.iter().copied() {
-            let open = recording.open_claims.entry(place).or_default();
-            let known = open.iter().copied().find(|index| {
-                let claim = recording.claims.get(*index);
-                claim.is_some_and(|claim| claim.identity == identity)
-            });
-            if let Some(claim) = known.and_then(|index| recording.claims.get_mut(index)) {
-                claim.expires = expires;
-                continue;
-            }
-            open.push(recording.claims.len());
-            let owner = identity.and_then(|owner| recording.owners.get(&owner).copied());
-            recording.claims.push(Claim {
-                node: place.0,
-                name: place.1,
-                owner,
-                from: now,
-                until: u64::MAX,
-                identity,
-                expires,
-            });
+        recording.state(Place::Client(id), status, now);
+        recording.clock(Clock::Wall(id), now, right, client.wall.read(now));
+        let shown = client.monotonic.read(now);
+        if recording.uptimes.len() == usize::from(id) {
+            recording.uptimes.push(shown.saturating_sub(now));
         }
-    }
-
-    fn record_clients(&self, recording: &mut Recording) {
-        let now = self.now;
-        let right = crate::world::client::right_wall_clock().read(now);
-        for (client, id) in self.clients.iter().zip(0u16..) {
-            let status = match client.process.is_some() {
-                false => Some(Status::Down),
-                true if now < client.paused_until => Some(Status::Paused),
-                true => None,
-            };
-            recording.state(Place::Client(id), status, now);
-            recording.clock(Clock::Wall(id), now, right, client.wall.read(now));
-            let shown = client.monotonic.read(now);
-            if recording.uptimes.len() == usize::from(id) {
-                recording.uptimes.push(shown.saturating_sub(now));
-            }
-            let uptime = recording.uptimes.get(usize::from(id)).copied().unwrap_or(0);
-            recording.clock(Clock::Monotonic(id), now, uptime + now, shown);
-        }
+        let uptime = recording.uptimes.get(usize::from(id)).copied().unwrap_or(0);
+        recording.clock(Clock::Monotonic(id), now, uptime + now, shown);
     }
 }

@@ -4,25 +4,24 @@
 //! the middle of a step: what others do meanwhile has happened when it goes on, and replies have come, but the reading
 //! is the one from before.
 
-use super::{Next, resume};
-use crate::engine::executor::run_ready;
+use super::{Next, next, resume};
+use crate::engine::clients;
+use crate::engine::clients::executor::run_ready;
 use crate::world::client::Who;
 use crate::world::event::What;
 use crate::world::stop::Stop;
 use crate::world::{World, with};
 
-impl World {
-    /// The clock is read: whether the process is to be stopped now, and for how long.
-    pub(crate) fn count_towards_stop(&mut self, who: Who) -> Option<u64> {
-        let client = self.clients.get_mut(usize::from(who.client))?;
-        let stop = client.stop.as_mut()?;
-        let is_due = stop.count();
-        // One at a time: what is stopped inside another stop would go on only after that.
-        if !is_due || self.is_stopped || client.process != Some(who) {
-            return None;
-        }
-        client.stop.take().map(Stop::lasts)
+/// The clock is read: whether the process is to be stopped now, and for how long.
+pub(crate) fn count(world: &mut World, who: Who) -> Option<u64> {
+    let client = world.clients.get_mut(usize::from(who.client))?;
+    let stop = client.stop.as_mut()?;
+    let is_due = stop.count();
+    // One at a time: what is stopped inside another stop would go on only after that.
+    if !is_due || world.is_stopped || client.process != Some(who) {
+        return None;
     }
+    client.stop.take().map(Stop::lasts)
 }
 
 /// All but this process goes on for so long.
@@ -30,7 +29,7 @@ pub(crate) fn go_on_without(who: Who, lasts: u64) {
     with(|world| {
         let until = world.moment(who).saturating_add(lasts.max(1));
         world.is_stopped = true;
-        world.pause_client(who.client, until);
+        clients::pause(world, who.client, until);
         // Just before the pause ends: until then nothing of the process runs, and it may be that it holds a mutex.
         world.push(until - 1, What::GoesOn);
     });
@@ -38,7 +37,7 @@ pub(crate) fn go_on_without(who: Who, lasts: u64) {
     let mut later = Vec::new();
     loop {
         run_ready();
-        match with(World::next) {
+        match with(next) {
             Next::Ready => {}
             Next::GoesOn => break,
             Next::Resume(client) => resume(client),

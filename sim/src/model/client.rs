@@ -14,9 +14,11 @@ use quorlock_core::message::Acquire;
 use quorlock_core::owner::ClientId;
 
 use super::member::{Member, RETENTION};
+use crate::engine::clients::{self, executor};
 use crate::plan::Plan;
 use crate::plan::variant::Flaw;
 use crate::seam::runtime::SimRuntime;
+use crate::seam::transport::SimTransport;
 use crate::world::client::Who;
 use crate::world::task::Part;
 use crate::world::with;
@@ -25,6 +27,8 @@ use crate::world::with;
 pub(crate) struct Client {
     pub(super) who: Who,
     pub(super) plan: Rc<Plan>,
+    /// The way to each node of the plan.
+    transports: Rc<[SimTransport]>,
     id: ClientId,
     rounds: Cell<u64>,
     holds: Cell<u64>,
@@ -32,7 +36,11 @@ pub(crate) struct Client {
 
 impl Client {
     /// `None` where the product is run.
-    pub(crate) fn new(who: Who, plan: &Rc<Plan>) -> Option<Rc<Self>> {
+    pub(crate) fn new(
+        who: Who,
+        plan: &Rc<Plan>,
+        transports: &Rc<[SimTransport]>,
+    ) -> Option<Rc<Self>> {
         if plan.variant.has_product_clients() {
             return None;
         }
@@ -41,10 +49,16 @@ impl Client {
         Some(Rc::new(Client {
             who,
             plan: Rc::clone(plan),
+            transports: Rc::clone(transports),
             id: ClientId::from_random(bits),
             rounds: Cell::new(0),
             holds: Cell::new(0),
         }))
+    }
+
+    pub(super) fn transport(&self, seat: u16) -> SimTransport {
+        let transport = self.transports.get(usize::from(seat));
+        transport.expect("BUG: no such node").clone()
     }
 
     pub(super) fn has(&self, flaw: Flaw) -> bool {
@@ -77,9 +91,9 @@ impl Client {
     /// Runs something in the background, unless the process has ended.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         let task = Box::pin(task);
-        let refused = with(|world| match world.seam(self.who) {
+        let refused = with(|world| match clients::seam(world, self.who) {
             Some(_) => {
-                world.spawn(self.who, Part::Background, task);
+                executor::spawn(world, self.who, Part::Background, task);
                 None
             }
             None => Some(task),

@@ -7,7 +7,6 @@ use super::member::Member;
 use crate::history::NameId;
 use crate::plan::LockKind;
 use crate::plan::variant::Flaw;
-use crate::seam::transport::SimTransport;
 use crate::world::with;
 
 /// The members of a lock: each is one name on one node.
@@ -35,7 +34,7 @@ impl Layout {
                 layout.members.push(Member {
                     group,
                     name: name.clone(),
-                    node: SimTransport::new(client.who, seat),
+                    node: client.transport(seat),
                 });
             }
             layout.names.push(name);

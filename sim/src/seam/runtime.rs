@@ -4,6 +4,8 @@ use std::task::{Context, Poll};
 
 use quorlock::{Runtime, Time, Timer, WallMillis};
 
+use crate::engine::clients::{self, executor, timers};
+use crate::engine::stop;
 use crate::engine::stop::go_on_without;
 use crate::plan::draw::{Draw, Purpose};
 use crate::world::client::Who;
@@ -41,8 +43,8 @@ impl SimRuntime {
 impl Runtime for SimRuntime {
     fn now(&self) -> Time {
         let (reading, stop) = with(|world| {
-            let reading = world.read_monotonic(self.who);
-            (reading, world.count_towards_stop(self.who))
+            let reading = clients::read_monotonic(world, self.who);
+            (reading, stop::count(world, self.who))
         });
         if let Some(lasts) = stop {
             go_on_without(self.who, lasts);
@@ -52,7 +54,7 @@ impl Runtime for SimRuntime {
 
     fn wall_clock(&self) -> WallMillis {
         with(|world| {
-            let at = world.seam(self.who).unwrap_or(world.now);
+            let at = clients::seam(world, self.who).unwrap_or(world.now);
             let client = world.clients.get(usize::from(self.who.client));
             WallMillis(client.map_or(0, |client| client.wall.read(at)) / 1_000_000)
         })
@@ -66,9 +68,9 @@ impl Runtime for SimRuntime {
     }
 
     fn spawn(&self, task: quorlock::Task) {
-        let refused = with(|world| match world.seam(self.who) {
+        let refused = with(|world| match clients::seam(world, self.who) {
             Some(_) => {
-                world.spawn(self.who, Part::Background, task);
+                executor::spawn(world, self.who, Part::Background, task);
                 None
             }
             None => Some(task),
@@ -78,7 +80,7 @@ impl Runtime for SimRuntime {
 
     fn random(&self) -> u64 {
         with(|world| {
-            world.seam(self.who);
+            clients::seam(world, self.who);
             let client = world.clients.get_mut(usize::from(self.who.client));
             client.map_or(0, |client| client.random.bits())
         })
@@ -110,7 +112,7 @@ impl Timer for SimTimer {
             Time::NEVER => u64::MAX,
             at => at.as_nanos().saturating_sub(self.ahead),
         };
-        with(|world| world.poll_alarm(self.who, &mut self.alarm, cx, at))
+        with(|world| timers::poll(world, self.who, &mut self.alarm, cx, at))
     }
 }
 

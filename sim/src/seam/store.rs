@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::engine::clients::writes;
 use crate::history::{Accepted, HoldId, NameId};
 use crate::world::client::Who;
 use crate::world::slab::Key;
@@ -22,7 +23,9 @@ impl Writing {
         asked: Asked,
         token: Option<u64>,
     ) -> Self {
-        Writing(with(|world| world.write(who, hold, name, asked, token)))
+        Writing(with(|world| {
+            writes::start(world, who, hold, name, asked, token)
+        }))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The product's seam to nodes.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -10,49 +11,71 @@ use quorlock::transport::{
     Call as Boxed, Channel, Listener, Reply, Request, Subscription, Transport, TransportError,
 };
 
-use crate::plan::Lane;
-use crate::turmoil;
+use crate::engine::network::{calls, requests, subscriptions};
 use crate::world::call::{Call, Replied};
 use crate::world::client::Who;
+use crate::world::medium::{Medium, address};
 use crate::world::slab::Key;
 use crate::world::subscription::Subscribed;
 use crate::world::with;
 
-/// The way from one client process to one node of the plan.
-#[derive(Clone, Debug)]
-pub(crate) struct SimTransport {
-    who: Who,
-    seat: u16,
-    lane: Lane,
-    address: Arc<str>,
-}
+/// The way from one client process to one node of the plan, whatever carries the messages.
+#[derive(Clone)]
+pub(crate) struct SimTransport(Arc<dyn Transport>);
 
 impl SimTransport {
-    pub(crate) fn new(who: Who, seat: u16) -> Self {
-        SimTransport {
-            who,
-            seat,
-            lane: with(|world| world.plan.lane),
-            address: format!("node-{seat}:6379").into(),
-        }
+    pub(crate) fn new(medium: &dyn Medium, who: Who, seat: u16) -> Self {
+        SimTransport(medium.transport(who, seat))
+    }
+}
+
+impl fmt::Debug for SimTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimTransport(to {})", self.0.address())
     }
 }
 
 impl Transport for SimTransport {
     fn call(&self, request: Request) -> Boxed {
-        if self.lane == Lane::Turmoil {
-            return Box::pin(turmoil::SocketCall::new(self.who, self.seat, request));
+        self.0.call(request)
+    }
+
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        self.0.subscribe(channel, listener)
+    }
+
+    fn address(&self) -> &str {
+        self.0.address()
+    }
+}
+
+/// The way on which requests and replies go as they are.
+#[derive(Debug)]
+pub(super) struct ValueTransport {
+    who: Who,
+    seat: u16,
+    address: Arc<str>,
+}
+
+impl ValueTransport {
+    pub(super) fn new(who: Who, seat: u16) -> Self {
+        ValueTransport {
+            who,
+            seat,
+            address: address(seat),
         }
+    }
+}
+
+impl Transport for ValueTransport {
+    fn call(&self, request: Request) -> Boxed {
         let request = Rc::new(request);
-        let key = with(|world| world.call(self.who, self.seat, request));
+        let key = with(|world| requests::start(world, self.who, self.seat, request));
         Box::pin(SimCall { key })
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        if self.lane == Lane::Turmoil {
-            return turmoil::subscribe(self.who, self.seat, channel, listener);
-        }
-        let key = with(|world| world.subscribe(self.who, self.seat, channel, listener));
+        let key = with(|world| subscriptions::start(world, self.who, self.seat, channel, listener));
         Subscription::new(Unsubscribe { key })
     }
 
@@ -70,7 +93,7 @@ impl Future for SimCall {
     type Output = Result<Reply, TransportError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match with(|world| world.poll_call(self.key, cx)) {
+        match with(|world| calls::poll(world, self.key, cx)) {
             Some(reply) => answer(reply),
             None => Poll::Pending,
         }
@@ -80,12 +103,12 @@ impl Future for SimCall {
 /// Not a part of `poll`, which mostly finds nothing.
 #[inline(never)]
 fn answer(reply: Key<Replied>) -> Poll<Result<Reply, TransportError>> {
-    with(|world| world.take_answer(reply)).map_or(Poll::Pending, Poll::Ready)
+    with(|world| calls::take_answer(world, reply)).map_or(Poll::Pending, Poll::Ready)
 }
 
 impl Drop for SimCall {
     fn drop(&mut self) {
-        let waker = with(|world| world.drop_call(self.key));
+        let waker = with(|world| calls::abandon(world, self.key));
         drop(waker);
     }
 }
@@ -96,7 +119,7 @@ struct Unsubscribe {
 
 impl Drop for Unsubscribe {
     fn drop(&mut self) {
-        let subscribed = with(|world| world.unsubscribe(self.key));
+        let subscribed = with(|world| subscriptions::end(world, self.key));
         drop(subscribed);
     }
 }

@@ -9,7 +9,7 @@ use quorlock::transport::{ByteStream, Connect, Connecting, Endpoint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::TcpStream;
 
-use super::{PORT, node_host, step_of};
+use super::{PORT, find_sockets, node_host, poll_running, poll_time, sockets, step_of};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
 use crate::world::{World, with};
@@ -31,11 +31,11 @@ impl Connect for Cables {
         Box::pin(async move {
             let seat = seat.ok_or(io::ErrorKind::AddrNotAvailable)?;
             // What a paused process does, it does later.
-            poll_fn(|cx| with(|world| world.poll_running(client, cx))).await;
+            poll_fn(|cx| with(|world| poll_running(world, client, cx))).await;
             let node = with(|world| *world.route(client, seat));
             let connected = TcpStream::connect((node_host(node), PORT)).await;
             come_back(client, node).await;
-            let key = with(|world| world.plug_in(client, node));
+            let key = with(|world| plug_in(world, client, node));
             Ok(Box::new(Cable {
                 client,
                 key,
@@ -48,7 +48,7 @@ impl Connect for Cables {
 /// Waits for the answer to a connection attempt: turmoil tells of it at once, but it is a message like any other.
 async fn come_back(client: u16, node: u16) {
     let passage = with(|world| {
-        if !world.sockets().has_begun {
+        if !sockets(world).has_begun {
             return Some(Passage::Once(0));
         }
         let now = world.now;
@@ -59,7 +59,7 @@ async fn come_back(client: u16, node: u16) {
     match passage {
         Some(Passage::Once(at) | Passage::Twice(at, _)) => {
             let at = step_of(at);
-            poll_fn(|cx| with(|world| world.poll_time(at, cx))).await;
+            poll_fn(|cx| with(|world| poll_time(world, at, cx))).await;
         }
         Some(Passage::Never) | None => std::future::pending().await,
     }
@@ -96,7 +96,7 @@ impl AsyncRead for Cable {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if with(|world| world.is_reset(self.key, cx)) {
+        if with(|world| is_reset(world, self.key, cx)) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
         Pin::new(&mut self.stream).poll_read(cx, buf)
@@ -109,7 +109,7 @@ impl AsyncWrite for Cable {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        ready!(with(|world| world.poll_running(self.client, cx)));
+        ready!(with(|world| poll_running(world, self.client, cx)));
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
@@ -124,27 +124,25 @@ impl AsyncWrite for Cable {
 
 impl Drop for Cable {
     fn drop(&mut self) {
-        let plug = with(|world| world.find_sockets()?.plugs.remove(self.key));
+        let plug = with(|world| find_sockets(world)?.plugs.remove(self.key));
         drop(plug);
     }
 }
 
-impl World {
-    fn plug_in(&mut self, client: u16, node: u16) -> Key<Plug> {
-        self.sockets().plugs.insert(Plug {
-            client,
-            node,
-            is_reset: false,
-            reader: None,
-        })
-    }
+fn plug_in(world: &mut World, client: u16, node: u16) -> Key<Plug> {
+    sockets(world).plugs.insert(Plug {
+        client,
+        node,
+        is_reset: false,
+        reader: None,
+    })
+}
 
-    /// Whether a fault has reset a connection; if not, the task is woken when one does.
-    fn is_reset(&mut self, key: Key<Plug>, cx: &Context<'_>) -> bool {
-        let Some(plug) = self.sockets().plugs.get_mut(key) else {
-            return true;
-        };
-        plug.reader = Some(cx.waker().clone());
-        plug.is_reset
-    }
+/// Whether a fault has reset a connection; if not, the task is woken when one does.
+fn is_reset(world: &mut World, key: Key<Plug>, cx: &Context<'_>) -> bool {
+    let Some(plug) = sockets(world).plugs.get_mut(key) else {
+        return true;
+    };
+    plug.reader = Some(cx.waker().clone());
+    plug.is_reset
 }

@@ -8,6 +8,8 @@ use quorlock::transport::{RedisConfig, RedisTransport, Request, Subscription, Tr
 
 use super::cable::Cables;
 use super::desk::{Errand, Listening, Posted};
+use super::sockets;
+use super::transport::{hand_in, is_given_up};
 use crate::plan::Plan;
 use crate::world::slab::Key;
 use crate::world::{World, with};
@@ -33,13 +35,13 @@ pub(super) async fn run(client: u16) -> turmoil::Result {
             tokio::task::spawn_local(async move {
                 let checked = transport.check().await;
                 checked.expect("BUG: a node that nothing is wrong with yet");
-                with(|world| world.sockets().warm += 1);
+                with(|world| sockets(world).warm += 1);
             });
         }
     }
     let mut subscriptions: Vec<(Key<Listening>, Subscription)> = Vec::new();
     loop {
-        let errands = poll_fn(|cx| with(|world| world.take_errands(client, cx))).await;
+        let errands = poll_fn(|cx| with(|world| take_errands(world, client, cx))).await;
         for errand in errands {
             match errand {
                 Errand::Call(key, seat, request) => {
@@ -71,19 +73,17 @@ async fn carry(key: Key<Posted>, transport: RedisTransport, request: Request) {
     let mut call = transport.call(request);
     let answer = poll_fn(|cx| match call.as_mut().poll(cx) {
         Poll::Ready(answer) => Poll::Ready(Some(answer)),
-        Poll::Pending if with(|world| world.is_given_up(key, cx)) => Poll::Ready(None),
+        Poll::Pending if with(|world| is_given_up(world, key, cx)) => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     });
     let answer = answer.await;
-    let caller = with(|world| world.hand_in(key, answer));
+    let caller = with(|world| hand_in(world, key, answer));
     if let Some(caller) = caller {
         caller.wake();
     }
 }
 
-impl World {
-    fn take_errands(&mut self, client: u16, cx: &Context<'_>) -> Poll<Vec<Errand>> {
-        let now = self.now;
-        self.sockets().desk(client).take(now, cx)
-    }
+fn take_errands(world: &mut World, client: u16, cx: &Context<'_>) -> Poll<Vec<Errand>> {
+    let now = world.now;
+    sockets(world).desk(client).take(now, cx)
 }

@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use turmoil::{Protocol, Segment, Sim};
 
-use super::{Order, STEP, client, client_host, node_host, station, step_of};
+use super::{Order, STEP, client, client_host, due, node_host, sockets, station, step_of};
 use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose};
 use crate::world::link::Passage;
+use crate::world::medium::Driver;
 use crate::world::{World, with};
 
 /// The hosts of one run.
-pub(crate) struct Network {
+pub(super) struct Network {
     sim: Sim<'static>,
     hosts: BTreeMap<IpAddr, Host>,
     /// What is on turmoil's links and was not delivered, in the same order.
@@ -43,7 +44,7 @@ const WARM_UP: usize = 1_000;
 
 impl Network {
     /// Every client has its connections: the run begins with that.
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan) -> Self {
         let nodes = with(|world| world.nodes.len());
         let seed = Draw::new(plan.seed, Purpose::Sockets, 0).bits();
         let mut sim = turmoil::Builder::new()
@@ -67,7 +68,7 @@ impl Network {
         with(|world| {
             for (ip, host) in &hosts {
                 if let Host::Client(id) = host {
-                    world.sockets().clients.insert(*ip, *id);
+                    sockets(world).clients.insert(*ip, *id);
                 }
             }
         });
@@ -82,32 +83,31 @@ impl Network {
 
     fn warm_up(&mut self, connections: usize) {
         for _ in 0..WARM_UP {
-            if with(|world| world.sockets().warm == connections) {
-                with(|world| world.sockets().has_begun = true);
+            if with(|world| sockets(world).warm == connections) {
+                with(|world| sockets(world).has_begun = true);
                 return;
             }
-            self.step();
+            self.go_on();
         }
         panic!("BUG: clients did not connect to nodes that nothing is wrong with");
     }
 
-    /// A millisecond of everything that has to do with sockets.
-    pub(crate) fn step(&mut self) {
+    fn go_on(&mut self) {
         self.gather();
         self.obey();
         self.deliver();
-        for waker in with(World::due) {
+        for waker in with(due) {
             waker.wake();
         }
         self.sim.step().expect("BUG: a host has ended");
     }
 
     fn obey(&mut self) {
-        for order in with(|world| std::mem::take(&mut world.sockets().orders)) {
+        for order in with(|world| std::mem::take(&mut sockets(world).orders)) {
             match order {
                 Order::Kill(client) => {
                     self.sim.crash(client_host(client));
-                    let left = with(|world| world.sockets().desk(client).clear());
+                    let left = with(|world| sockets(world).desk(client).clear());
                     drop(left);
                 }
                 Order::Boot(client) => self.sim.bounce(client_host(client)),
@@ -137,7 +137,7 @@ impl Network {
                         let (from, to) = sent.pair();
                         let ends = hosts.get(&from.ip()).zip(hosts.get(&to.ip()));
                         let (from, to) = ends.expect("BUG: a message of no host");
-                        let message = with(|world| world.hand_over(*from, *to, sent.protocol()));
+                        let message = with(|world| hand_over(world, *from, *to, sent.protocol()));
                         (index, message)
                     })
                     .collect();
@@ -149,7 +149,7 @@ impl Network {
 
     /// Lets those pass that are due.
     fn deliver(&mut self) {
-        let now = with(|world| match world.sockets().has_begun {
+        let now = with(|world| match sockets(world).has_begun {
             true => world.now,
             false => u64::MAX,
         });
@@ -170,36 +170,42 @@ impl Network {
     }
 }
 
-impl World {
-    /// A message has left one host for another.
-    fn hand_over(&mut self, from: Host, to: Host, protocol: &Protocol) -> Held {
-        let (client, node) = match (from, to) {
-            (Host::Client(client), Host::Node(node)) | (Host::Node(node), Host::Client(client)) => {
-                (client, node)
-            }
-            _ => unreachable!("BUG: clients speak to nodes only"),
-        };
-        self.note(u64::from(client) << 16 | u64::from(node) | digest(protocol) << 32);
-        let at = self.link_at(client, node);
-        // It was sent in the step before this one.
-        let departs = self.now.saturating_sub(STEP);
-        let link = self.links.get_mut(at).expect("BUG: no such link");
-        let is_to_node = matches!(to, Host::Node(_));
-        let way = match is_to_node {
-            true => &mut link.to_node,
-            false => &mut link.to_client,
-        };
-        let arrives = match way.send(departs, &mut self.effects) {
-            Passage::Never => None,
-            // A request has waited for its step already: its arrival is rounded down, which makes up for that.
-            Passage::Once(at) | Passage::Twice(at, _) if is_to_node => Some(at / STEP * STEP),
-            Passage::Once(at) | Passage::Twice(at, _) => Some(step_of(at)),
-        };
-        Held {
-            client,
-            node,
-            arrives,
+impl Driver for Network {
+    /// A millisecond of everything that has to do with sockets.
+    fn step(&mut self) -> u64 {
+        self.go_on();
+        STEP
+    }
+}
+
+/// A message has left one host for another.
+fn hand_over(world: &mut World, from: Host, to: Host, protocol: &Protocol) -> Held {
+    let (client, node) = match (from, to) {
+        (Host::Client(client), Host::Node(node)) | (Host::Node(node), Host::Client(client)) => {
+            (client, node)
         }
+        _ => unreachable!("BUG: clients speak to nodes only"),
+    };
+    world.note(u64::from(client) << 16 | u64::from(node) | digest(protocol) << 32);
+    let at = world.link_at(client, node);
+    // It was sent in the step before this one.
+    let departs = world.now.saturating_sub(STEP);
+    let link = world.links.get_mut(at).expect("BUG: no such link");
+    let is_to_node = matches!(to, Host::Node(_));
+    let way = match is_to_node {
+        true => &mut link.to_node,
+        false => &mut link.to_client,
+    };
+    let arrives = match way.send(departs, &mut world.effects) {
+        Passage::Never => None,
+        // A request has waited for its step already: its arrival is rounded down, which makes up for that.
+        Passage::Once(at) | Passage::Twice(at, _) if is_to_node => Some(at / STEP * STEP),
+        Passage::Once(at) | Passage::Twice(at, _) => Some(step_of(at)),
+    };
+    Held {
+        client,
+        node,
+        arrives,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the plan and the checkers do on a server, over a connection of their own.
 
-use super::station::contains;
+use super::{contains, sockets};
+use crate::engine::nodes::replicas;
 use crate::history::{Process, Theft};
 use crate::world::World;
 use redis_sim::SessionId;
@@ -22,108 +23,106 @@ fn words(answer: &[u8]) -> Vec<Vec<u8>> {
     said.map(<[u8]>::to_vec).collect()
 }
 
-impl World {
-    /// Has a server execute a command and gives its answer.
-    fn operate(&mut self, node: u16, words: &[&[u8]]) -> Vec<u8> {
-        let now = self.micros(node);
-        let station = self.sockets().station(node);
-        let answer = station.redis.operate(now, words);
-        station.pass_on();
-        answer
-    }
+/// Has a server execute a command and gives its answer.
+fn operate(world: &mut World, node: u16, words: &[&[u8]]) -> Vec<u8> {
+    let now = world.micros(node);
+    let station = sockets(world).station(node);
+    let answer = station.redis.operate(now, words);
+    station.pass_on();
+    answer
+}
 
-    /// Whether there is something under a key.
-    fn stands(&mut self, node: u16, key: &str) -> bool {
-        self.operate(node, &[b"EXISTS", key.as_bytes()]) == b":1\r\n"
-    }
+/// Whether there is something under a key.
+fn stands(world: &mut World, node: u16, key: &str) -> bool {
+    operate(world, node, &[b"EXISTS", key.as_bytes()]) == b":1\r\n"
+}
 
-    /// A server gets bytes from a client.
-    pub(super) fn receive(&mut self, node: u16, session: SessionId, bytes: &[u8]) {
-        let now = self.micros(node);
-        let asked = requests(bytes);
-        let before = self.claims(node, bytes);
-        let station = self.sockets().station(node);
-        station.redis.process.receive(session, now, bytes);
-        station.pass_on();
-        self.counters.commands += asked;
-        if 0 < asked {
-            self.blame_for_refusals(node, session);
-            self.check_owners(node, session, bytes, &before);
-            self.keep(node);
+/// A server gets bytes from a client.
+pub(super) fn receive(world: &mut World, node: u16, session: SessionId, bytes: &[u8]) {
+    let now = world.micros(node);
+    let asked = requests(bytes);
+    let before = claims(world, node, bytes);
+    let station = sockets(world).station(node);
+    station.redis.process.receive(session, now, bytes);
+    station.pass_on();
+    world.counters.commands += asked;
+    if 0 < asked {
+        blame_for_refusals(world, node, session);
+        check_owners(world, node, session, bytes, &before);
+        replicas::keep(world, node);
+    }
+}
+
+/// Whoever is to blame that a server did not execute something.
+fn blame_for_refusals(world: &mut World, node: u16, session: SessionId) {
+    if let Some((_, fault)) = world.node(node).error {
+        world.blame(fault);
+    }
+    let mut forgot = (0..world.plan.clients).map(|client| world.link(client, node).lacks_scripts);
+    if let Some(fault) = forgot.find_map(|fault| fault)
+        && sockets(world).station(node).says(session, b"NOSCRIPT")
+    {
+        // The first client that notices loads them for all.
+        for client in 0..world.plan.clients {
+            world.link(client, node).lacks_scripts = None;
         }
+        world.blame(fault);
     }
+}
 
-    /// Whoever is to blame that a server did not execute something.
-    fn blame_for_refusals(&mut self, node: u16, session: SessionId) {
-        if let Some((_, fault)) = self.node(node).error {
-            self.blame(fault);
-        }
-        let mut forgot = (0..self.plan.clients).map(|client| self.link(client, node).lacks_scripts);
-        if let Some(fault) = forgot.find_map(|fault| fault)
-            && self.sockets().station(node).says(session, b"NOSCRIPT")
-        {
-            // The first client that notices loads them for all.
-            for client in 0..self.plan.clients {
-                self.link(client, node).lacks_scripts = None;
-            }
-            self.blame(fault);
-        }
-    }
-
-    /// The claims on all names that are spoken of: name, owner, count. Readers whose leases have run out have none.
-    fn claims(&mut self, node: u16, bytes: &[u8]) -> Vec<(String, Vec<u8>, i64)> {
-        let names = self.history.names.iter();
-        let spoken_of = names.filter(|name| contains(bytes, name.as_bytes()));
-        let mut claims = Vec::new();
-        for name in spoken_of.cloned().collect::<Vec<String>>() {
-            let answer = words(&self.operate(node, &[b"HGETALL", name.as_bytes()]));
-            let pairs = answer.chunks_exact(2);
-            let is_read_write = pairs
-                .clone()
-                .any(|pair| pair.first().is_some_and(|f| f == MODE));
-            for pair in pairs {
-                let [owner, count] = pair else { continue };
-                let is_over = is_read_write && !owner.ends_with(WRITER) && {
-                    let owner = String::from_utf8_lossy(owner);
-                    !self.stands(node, &format!("{{{name}}}:{owner}:rwlock_timeout:1"))
-                };
-                if owner == MODE || owner == BEAT || is_over {
-                    continue;
-                }
-                let owner = owner.strip_suffix(WRITER).unwrap_or(owner);
-                let count = String::from_utf8_lossy(count).parse().unwrap_or(0);
-                claims.push((name.clone(), owner.to_vec(), count));
-            }
-        }
-        claims
-    }
-
-    /// Nobody takes from a claim who does not name its owner.
-    fn check_owners(
-        &mut self,
-        node: u16,
-        session: SessionId,
-        bytes: &[u8],
-        before: &[(String, Vec<u8>, i64)],
-    ) {
-        let after = self.claims(node, bytes);
-        let station = self.sockets().station(node);
-        let client = station.callers.get(&session).map(|caller| caller.client);
-        for (name, owner, count) in before {
-            let mut same = after.iter().filter(|(n, o, _)| n == name && o == owner);
-            let is_less = same.next().is_none_or(|(_, _, now)| now < count);
-            let Some(client) = client.filter(|_| is_less && !contains(bytes, owner)) else {
+/// The claims on all names that are spoken of: name, owner, count. Readers whose leases have run out have none.
+fn claims(world: &mut World, node: u16, bytes: &[u8]) -> Vec<(String, Vec<u8>, i64)> {
+    let names = world.history.names.iter();
+    let spoken_of = names.filter(|name| contains(bytes, name.as_bytes()));
+    let mut claims = Vec::new();
+    for name in spoken_of.cloned().collect::<Vec<String>>() {
+        let answer = words(&operate(world, node, &[b"HGETALL", name.as_bytes()]));
+        let pairs = answer.chunks_exact(2);
+        let is_read_write = pairs
+            .clone()
+            .any(|pair| pair.first().is_some_and(|f| f == MODE));
+        for pair in pairs {
+            let [owner, count] = pair else { continue };
+            let is_over = is_read_write && !owner.ends_with(WRITER) && {
+                let owner = String::from_utf8_lossy(owner);
+                !stands(world, node, &format!("{{{name}}}:{owner}:rwlock_timeout:1"))
+            };
+            if owner == MODE || owner == BEAT || is_over {
                 continue;
-            };
-            let restarts = self.client(client).restarts;
-            let theft = Theft {
-                at: self.now,
-                node,
-                name: self.history.name(name),
-                by: Process { client, restarts },
-            };
-            self.history.thefts.push(theft);
+            }
+            let owner = owner.strip_suffix(WRITER).unwrap_or(owner);
+            let count = String::from_utf8_lossy(count).parse().unwrap_or(0);
+            claims.push((name.clone(), owner.to_vec(), count));
         }
+    }
+    claims
+}
+
+/// Nobody takes from a claim who does not name its owner.
+fn check_owners(
+    world: &mut World,
+    node: u16,
+    session: SessionId,
+    bytes: &[u8],
+    before: &[(String, Vec<u8>, i64)],
+) {
+    let after = claims(world, node, bytes);
+    let station = sockets(world).station(node);
+    let client = station.callers.get(&session).map(|caller| caller.client);
+    for (name, owner, count) in before {
+        let mut same = after.iter().filter(|(n, o, _)| n == name && o == owner);
+        let is_less = same.next().is_none_or(|(_, _, now)| now < count);
+        let Some(client) = client.filter(|_| is_less && !contains(bytes, owner)) else {
+            continue;
+        };
+        let restarts = world.client(client).restarts;
+        let theft = Theft {
+            at: world.now,
+            node,
+            name: world.history.name(name),
+            by: Process { client, restarts },
+        };
+        world.history.thefts.push(theft);
     }
 }
 

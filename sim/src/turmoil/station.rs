@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::{TcpListener, TcpStream};
 
-use super::PORT;
+use super::operator::receive;
+use super::{PORT, contains, find_sockets, poll_time, sockets};
 use crate::plan::draw::{Draw, Purpose, stream};
 use crate::world::redis::RedisServer;
 use crate::world::{World, with};
@@ -87,21 +88,17 @@ impl Caller {
     }
 }
 
-pub(super) fn contains(bytes: &[u8], text: &[u8]) -> bool {
-    bytes.windows(text.len().max(1)).any(|part| part == text)
-}
-
 /// What runs on the host.
 pub(super) async fn run(node: u16) -> turmoil::Result {
     loop {
-        poll_fn(|cx| match with(|world| world.is_listening(node, cx)) {
+        poll_fn(|cx| match with(|world| is_listening(world, node, cx)) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         })
         .await;
         let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
         while let Some((stream, from)) = accept(node, &listener).await? {
-            if let Some(session) = with(|world| world.admit(node, from)) {
+            if let Some(session) = with(|world| admit(world, node, from)) {
                 tokio::task::spawn_local(serve(node, session, stream));
             }
         }
@@ -112,7 +109,7 @@ pub(super) async fn run(node: u16) -> turmoil::Result {
 async fn accept(node: u16, listener: &TcpListener) -> std::io::Result<Option<(TcpStream, IpAddr)>> {
     let mut next = pin!(listener.accept());
     poll_fn(|cx| {
-        if !with(|world| world.is_listening(node, cx)) {
+        if !with(|world| is_listening(world, node, cx)) {
             return Poll::Ready(Ok(None));
         }
         let next = next.as_mut().poll(cx);
@@ -130,7 +127,7 @@ async fn serve(node: u16, session: SessionId, mut stream: TcpStream) {
         sent: 0,
     };
     poll_fn(|cx| line.poll(&mut stream, cx)).await;
-    let caller = with(|world| world.dismiss(node, session));
+    let caller = with(|world| dismiss(world, node, session));
     drop(caller);
 }
 
@@ -154,7 +151,7 @@ struct Line {
 impl Line {
     fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            match with(|world| world.attend(self.node, self.session, cx)) {
+            match with(|world| attend(world, self.node, self.session, cx)) {
                 Attention::Later => return Poll::Pending,
                 Attention::Gone => return Poll::Ready(()),
                 Attention::Speak(bytes) => self.outgoing.extend(bytes),
@@ -174,7 +171,7 @@ impl Line {
             let mut room = ReadBuf::new(&mut room);
             match Pin::new(&mut *stream).poll_read(cx, &mut room) {
                 Poll::Ready(Ok(())) if !room.filled().is_empty() => {
-                    with(|world| world.receive(self.node, self.session, room.filled()));
+                    with(|world| receive(world, self.node, self.session, room.filled()));
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
@@ -183,52 +180,50 @@ impl Line {
     }
 }
 
-impl World {
-    /// Whether a node accepts connections; the task is woken when that changes.
-    fn is_listening(&mut self, node: u16, cx: &Context<'_>) -> bool {
-        self.sockets().station(node).acceptor = Some(cx.waker().clone());
-        self.node(node).is_up
-    }
+/// Whether a node accepts connections; the task is woken when that changes.
+fn is_listening(world: &mut World, node: u16, cx: &Context<'_>) -> bool {
+    sockets(world).station(node).acceptor = Some(cx.waker().clone());
+    world.node(node).is_up
+}
 
-    fn admit(&mut self, node: u16, from: IpAddr) -> Option<SessionId> {
-        let sockets = self.sockets();
-        let client = *sockets.clients.get(&from)?;
-        let station = sockets.station(node);
-        let session = station.redis.process.open_session();
-        station.callers.insert(
-            session,
-            Caller {
-                client,
-                outgoing: Vec::new(),
-                is_closed: false,
-                waker: None,
-            },
-        );
-        Some(session)
-    }
+fn admit(world: &mut World, node: u16, from: IpAddr) -> Option<SessionId> {
+    let lane = sockets(world);
+    let client = *lane.clients.get(&from)?;
+    let station = lane.station(node);
+    let session = station.redis.process.open_session();
+    station.callers.insert(
+        session,
+        Caller {
+            client,
+            outgoing: Vec::new(),
+            is_closed: false,
+            waker: None,
+        },
+    );
+    Some(session)
+}
 
-    fn attend(&mut self, node: u16, session: SessionId, cx: &Context<'_>) -> Attention {
-        let until = self.node(node).paused_until;
-        let station = self.sockets().station(node);
-        let is_closing = station.redis.process.is_closing(session);
-        let Some(caller) = station.callers.get_mut(&session) else {
-            return Attention::Gone;
-        };
-        if caller.is_closed || (is_closing && caller.outgoing.is_empty()) {
-            return Attention::Gone;
-        }
-        caller.waker = Some(cx.waker().clone());
-        if self.poll_time(until, cx).is_pending() {
-            return Attention::Later;
-        }
-        let caller = self.sockets().station(node).callers.get_mut(&session);
-        let outgoing = caller.map(|caller| std::mem::take(&mut caller.outgoing));
-        Attention::Speak(outgoing.unwrap_or_default())
+fn attend(world: &mut World, node: u16, session: SessionId, cx: &Context<'_>) -> Attention {
+    let until = world.node(node).paused_until;
+    let station = sockets(world).station(node);
+    let is_closing = station.redis.process.is_closing(session);
+    let Some(caller) = station.callers.get_mut(&session) else {
+        return Attention::Gone;
+    };
+    if caller.is_closed || (is_closing && caller.outgoing.is_empty()) {
+        return Attention::Gone;
     }
+    caller.waker = Some(cx.waker().clone());
+    if poll_time(world, until, cx).is_pending() {
+        return Attention::Later;
+    }
+    let caller = sockets(world).station(node).callers.get_mut(&session);
+    let outgoing = caller.map(|caller| std::mem::take(&mut caller.outgoing));
+    Attention::Speak(outgoing.unwrap_or_default())
+}
 
-    fn dismiss(&mut self, node: u16, session: SessionId) -> Option<Caller> {
-        let station = self.find_sockets()?.station(node);
-        station.redis.process.close_session(session);
-        station.callers.remove(&session)
-    }
+fn dismiss(world: &mut World, node: u16, session: SessionId) -> Option<Caller> {
+    let station = find_sockets(world)?.station(node);
+    station.redis.process.close_session(session);
+    station.callers.remove(&session)
 }

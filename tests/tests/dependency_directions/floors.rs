@@ -162,9 +162,16 @@ const SIMULATOR: Floors = &[
     // What the product's guards and those of the model have in common.
     &["client/hold.rs"],
     &["seam.rs", "seam/"],
-    // The loop, and what joins two parts of the world.
-    &["engine.rs", "engine/"],
+    // Servers on real ports, and the lane over simulated TCP.
     &["serve.rs", "serve/", "turmoil.rs", "turmoil/"],
+    // The loop: how a run begins, what happens next, and how it ends.
+    &["engine.rs", "engine/"],
+    // What joins two parts of the world.
+    &["engine/faults.rs", "engine/faults/"],
+    &["engine/nodes.rs", "engine/record.rs"],
+    &["engine/nodes/"],
+    &["engine/network.rs", "engine/network/"],
+    &["engine/clients.rs", "engine/clients/", "engine/record/"],
     // The state of one run.
     &["world.rs", "world/"],
     // What must hold, what happened, and what is run.

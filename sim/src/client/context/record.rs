@@ -6,6 +6,7 @@ use quorlock::{AcquireError, ConfirmError, ReleaseError};
 
 use super::Context;
 use crate::client::subject::{Guard, Hold, Subject};
+use crate::engine::clients;
 use crate::history::{Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome};
 use crate::seam::store::Writing;
 use crate::world::store::Asked;
@@ -84,7 +85,7 @@ impl Context {
         let (id, token) = (guard.id(), guard.token());
         with(|world| {
             let won = world.moment(self.who);
-            let hold = world.hold_of(self.who, id);
+            let hold = clients::hold_of(world, self.who, id);
             let history = &mut world.history;
             let mut invoked = won;
             if let Some(operation) = history.operations.get_mut(begun.0) {

@@ -2,6 +2,7 @@
 
 use super::{Context, Held};
 use crate::client::subject::Hold;
+use crate::engine::clients;
 use crate::history::{self, Access, HoldId};
 use crate::world::client::Who;
 use crate::world::with;
@@ -22,7 +23,7 @@ pub struct Section {
 impl Context {
     /// Goes into the sections of all names of a guard.
     pub fn critical_section(&self, guard: &impl Hold) -> Section {
-        let hold = with(|world| world.hold_of(self.who(), guard.id()).id());
+        let hold = with(|world| clients::hold_of(world, self.who(), guard.id()).id());
         self.enter(guard, hold, Access::Alone, HoldId::NONE)
     }
 

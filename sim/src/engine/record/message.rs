@@ -11,33 +11,31 @@ use crate::world::World;
 use crate::world::call::Answer;
 use crate::world::link::Passage;
 
-impl World {
-    /// Records a message, if this run is recorded.
-    pub(crate) fn record_request(
-        &mut self,
-        process: Process,
-        node: u16,
-        sent: u64,
-        passage: Passage,
-        request: &Request,
-    ) {
-        let Some(recording) = &mut self.recording else {
-            return;
-        };
-        for owner in owners(request) {
-            recording.owners.insert(owner, process);
-        }
-        let ends = (process.client, node);
-        recording.passes(ends, Sort::Request, sent, passage, &asked(request));
+/// Records a message, if this run is recorded.
+pub(crate) fn request(
+    world: &mut World,
+    process: Process,
+    node: u16,
+    sent: u64,
+    passage: Passage,
+    request: &Request,
+) {
+    let Some(recording) = &mut world.recording else {
+        return;
+    };
+    for owner in owners(request) {
+        recording.owners.insert(owner, process);
     }
+    let ends = (process.client, node);
+    recording.passes(ends, Sort::Request, sent, passage, &asked(request));
+}
 
-    /// The same for an answer.
-    pub(crate) fn record_answer(&mut self, ends: (u16, u16), passage: Passage, answer: &Answer) {
-        let now = self.now;
-        if let Some(recording) = &mut self.recording {
-            let (sort, text) = answered(answer);
-            recording.passes(ends, sort, now, passage, &text);
-        }
+/// The same for an answer.
+pub(crate) fn answer(world: &mut World, ends: (u16, u16), passage: Passage, answer: &Answer) {
+    let now = world.now;
+    if let Some(recording) = &mut world.recording {
+        let (sort, text) = answered(answer);
+        recording.passes(ends, sort, now, passage, &text);
     }
 }
 

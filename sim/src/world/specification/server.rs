@@ -1,5 +1,6 @@
 //! Servers that are the executable specification of `quorlock-core`.
 
+use std::any::Any;
 use std::rc::Rc;
 
 use quorlock::transport::{
@@ -69,6 +70,14 @@ impl Specification {
                 .map(|id| SpecifiedServer::new(id, plan.variant, lineage))
                 .collect(),
         }
+    }
+
+    /// The servers of a run whose messages are values: only they are sent requests by events of the world. The servers
+    /// of a run are found by no type otherwise, as those of the other medium are known above the world only.
+    pub(crate) fn of(servers: &mut dyn Servers) -> &mut Specification {
+        let servers: &mut dyn Any = servers;
+        let specification = servers.downcast_mut();
+        specification.expect("BUG: an event of another medium")
     }
 
     pub(crate) fn at(&mut self, node: u16) -> &mut SpecifiedServer {

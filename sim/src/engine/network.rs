@@ -1,0 +1,8 @@
+//! What goes between clients and nodes where messages are values: calls, the connections that they are sent on, and
+//! subscriptions.
+
+pub(crate) mod calls;
+pub(crate) mod connections;
+pub(crate) mod deadlines;
+pub(crate) mod requests;
+pub(crate) mod subscriptions;

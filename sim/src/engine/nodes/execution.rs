@@ -1,0 +1,170 @@
+//! A node executes a request and answers, and the checkers see what it did.
+
+use std::rc::Rc;
+
+use quorlock::transport::{
+    AcquireReply, Act, Cause, Execution, Held, Mode, Node as Keys, Release, ReleaseReply, Reply,
+    Request,
+};
+use quorlock::{OwnerId, WallMillis};
+
+use crate::engine::network::{calls, subscriptions};
+use crate::engine::nodes::{replicas, statements, turn, wait};
+use crate::history::{Process, Theft};
+use crate::world::World;
+use crate::world::call::{Answer, Call, failure};
+use crate::world::slab::Key;
+use crate::world::specification::server::Specification;
+
+/// A node executes a request and answers.
+pub(crate) fn execute(world: &mut World, key: Key<Call>) {
+    let now = world.now;
+    let Some(call) = world.calls.get(key) else {
+        return;
+    };
+    let (id, by) = (call.node, call.process());
+    let request = Rc::clone(&call.request);
+    let Some(node) = world.nodes.get_mut(usize::from(id)) else {
+        return;
+    };
+    if let Some(cause) = node.refusal(now, world.plan.nodes.min_replicas.as_ref()) {
+        calls::reply(world, key, Err(failure(Execution::Definite, cause)));
+        return;
+    }
+    let server = Specification::of(&mut *world.servers).at(id);
+    if let Some(cause) = server.refuses() {
+        if let Some((_, fault)) = node.error {
+            world.blame(fault);
+        }
+        calls::reply(world, key, Err(failure(Execution::Definite, cause)));
+        return;
+    }
+    world.counters.commands += 1;
+    let wall = node.wall(now);
+    let has_replicas = !node.replicas.is_empty();
+    let claimed = match &*request {
+        Request::Release(release) => owners(server.keys(), wall, &release.name),
+        _ => Owners::Nobody,
+    };
+    let applied = server.execute(wall, &request);
+    let is_write = is_write(&request, &applied.reply);
+    if is_write && has_replicas {
+        server.write(wall, &request);
+    }
+    world.note(digest(&applied.reply) ^ u64::from(id) << 56);
+    if let (Request::Release(release), Ok(Reply::Release(reply))) = (&*request, &applied.reply)
+        && !claimed.as_slice().is_empty()
+    {
+        look_for_theft(world, id, by, claimed.as_slice(), release, *reply, wall);
+    }
+    statements::note(world, by, &request);
+    turn::note(world, id, by, wall, &request, &applied.reply);
+    if let Ok(Reply::Acquire(refused) | Reply::Checked(refused, _)) = applied.reply
+        && matches!(refused, AcquireReply::Refused { .. })
+    {
+        world.counters.refused += 1;
+    }
+    if is_write {
+        replicas::persist(world, id);
+        if has_replicas {
+            replicas::replicate(world, id);
+        }
+    }
+    if let Some((channel, wake)) = applied.published {
+        subscriptions::publish(world, id, &channel, wake);
+    }
+    let answer: Answer = applied
+        .reply
+        .map_err(|cause| failure(Execution::Definite, cause));
+    wait::reply(world, key, id, answer);
+}
+
+/// Nobody but its owner changes a claim: of those whose claims there were, only whoever asked may have none any more.
+fn look_for_theft(
+    world: &mut World,
+    node: u16,
+    by: Process,
+    claimed: &[OwnerId],
+    release: &Release,
+    reply: ReleaseReply,
+    wall: WallMillis,
+) {
+    let is_theft = match (release.mode, claimed) {
+        // A plain claim is asked for by its owner, or the answer says that it is another's.
+        (Mode::Plain | Mode::Fair, [owner]) => {
+            let says_so = reply == ReleaseReply::NotYours || reply == ReleaseReply::Left;
+            !says_so && *owner != release.owner
+        }
+        _ => {
+            let keys = Specification::of(&mut *world.servers).at(node).keys();
+            let left = owners(keys, wall, &release.name);
+            let mut others = claimed.iter().filter(|owner| **owner != release.owner);
+            others.any(|owner| !left.as_slice().contains(owner))
+        }
+    };
+    if !is_theft {
+        return;
+    }
+    let name = world.history.name(release.name.as_str());
+    let at = world.now;
+    world.history.thefts.push(Theft { at, node, name, by });
+}
+
+/// Who has claims under a name.
+enum Owners {
+    Nobody,
+    One(OwnerId),
+    Several(Vec<OwnerId>),
+}
+
+impl Owners {
+    fn as_slice(&self) -> &[OwnerId] {
+        match self {
+            Owners::Nobody => &[],
+            Owners::One(owner) => std::slice::from_ref(owner),
+            Owners::Several(owners) => owners,
+        }
+    }
+}
+
+/// Who has claims under a name, dead readers left out.
+fn owners(keys: &Keys, now: WallMillis, name: &quorlock::Name) -> Owners {
+    match keys.held(now, name) {
+        Some((Held::Plain { owner, .. }, _)) => Owners::One(owner),
+        Some((Held::ReadWrite(held), _)) => {
+            let readers = keys.readers(now, name).into_iter();
+            let readers = readers.map(|(owner, ..)| owner);
+            let writer = held.writer.map(|(owner, _)| owner);
+            Owners::Several(writer.into_iter().chain(readers).collect())
+        }
+        _ => Owners::Nobody,
+    }
+}
+
+/// Whether a request changed anything.
+fn is_write(request: &Request, reply: &Result<Reply, Cause>) -> bool {
+    match (request, reply) {
+        (_, Ok(Reply::Acquire(AcquireReply::Refused { .. }))) => false,
+        (Request::Acquire(ask), Ok(Reply::Checked(AcquireReply::Refused { .. }, _))) => {
+            ask.check.is_some_and(|check| check.act != Act::Look)
+        }
+        _ => true,
+    }
+}
+
+/// What a reply says, as a number for the trace.
+fn digest(reply: &Result<Reply, Cause>) -> u64 {
+    match reply {
+        Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => match reply {
+            AcquireReply::Granted { freshness, token } => (token.0 << 4) | (1 + *freshness as u64),
+            AcquireReply::Refused { .. } => 3,
+            AcquireReply::OtherMode(_) => 4,
+            AcquireReply::Queued { .. } => 10,
+            _ => 15,
+        },
+        Ok(Reply::Renew(replies)) => (replies.len() as u64) << 4 | 5,
+        Ok(Reply::Release(reply)) => 6 + *reply as u64,
+        Err(cause) => 16 + *cause as u64,
+        _ => 15,
+    }
+}

@@ -1,0 +1,90 @@
+//! What nodes answer about fair locks and read-write locks, as the checkers of these want to know it.
+
+use quorlock::transport::{
+    Access, Acquire, AcquireReply, Cause, Freshness, Mode, Place, RenewReply, Reply, Request,
+};
+use quorlock::{Name, WallMillis};
+
+use crate::history::{self, Answered, Process, Turn};
+use crate::world::World;
+
+/// Notes what a node answered, if it is about a fair lock or a read-write lock: to whom it has said what, and of
+/// which name.
+pub(crate) fn note(
+    world: &mut World,
+    node: u16,
+    process: Process,
+    wall: WallMillis,
+    request: &Request,
+    reply: &Result<Reply, Cause>,
+) {
+    let mut note = |name: &Name, owner, answer| {
+        let name = world.history.name(name.as_str());
+        let life = world.node(node).lives;
+        world.history.turns.push(Turn {
+            at: world.now,
+            node,
+            life,
+            wall: wall.0,
+            name,
+            process,
+            owner,
+            answer,
+        });
+    };
+    match (request, reply) {
+        (Request::Acquire(ask), Ok(Reply::Acquire(reply) | Reply::Checked(reply, _))) => {
+            if let Some(answer) = acquired(wall, ask, reply) {
+                note(&ask.name, ask.owner, answer);
+            }
+        }
+        (Request::Renew(ask), Ok(Reply::Renew(replies))) => {
+            let answer = |until| match ask.mode {
+                Mode::Read => Some(Answered::Reads { until }),
+                Mode::Write => Some(Answered::Writes { until }),
+                Mode::Plain | Mode::Fair => None,
+            };
+            let claims = ask.claims.iter().zip(replies);
+            for (claim, _) in claims.filter(|(_, reply)| **reply != RenewReply::NotYours) {
+                if let Some(answer) = answer(wall.plus(claim.kept_millis()).0) {
+                    note(&claim.name, claim.owner, answer);
+                }
+            }
+        }
+        (Request::Release(ask), Ok(Reply::Release(_))) if ask.count == 0 => {
+            let access = match ask.mode {
+                Mode::Plain => return,
+                Mode::Fair => history::Access::Alone,
+                Mode::Read => history::Access::Read,
+                Mode::Write => history::Access::Write,
+            };
+            note(&ask.name, ask.owner, Answered::Left(access));
+        }
+        _ => {}
+    }
+}
+
+fn acquired(wall: WallMillis, ask: &Acquire, reply: &AcquireReply) -> Option<Answered> {
+    let is_granted = matches!(reply, AcquireReply::Granted { .. });
+    let is_refused = matches!(reply, AcquireReply::Refused { .. });
+    let until = wall.plus(ask.kept_millis()).0;
+    match ask.access {
+        Access::Plain => None,
+        Access::Fair(place) => match (reply, place) {
+            (
+                AcquireReply::Granted {
+                    freshness: Freshness::Anew,
+                    ..
+                },
+                _,
+            ) => Some(Answered::Served),
+            (AcquireReply::Queued { .. }, Place::Kept { millis }) => Some(Answered::Queued {
+                until: wall.plus(millis).0,
+            }),
+            _ => None,
+        },
+        Access::Read { .. } | Access::Write if is_refused => Some(Answered::KeptOut),
+        Access::Read { .. } => is_granted.then_some(Answered::Reads { until }),
+        Access::Write => is_granted.then_some(Answered::Writes { until }),
+    }
+}

@@ -1,0 +1,38 @@
+//! The medium of each lane.
+
+use std::sync::Arc;
+
+use quorlock::transport::Transport;
+
+use crate::plan::{Lane, Plan};
+use crate::seam::transport::ValueTransport;
+use crate::turmoil::Bytes;
+use crate::world::client::Who;
+use crate::world::medium::{Driver, Medium};
+use crate::world::server::Servers;
+use crate::world::specification::server::Specification;
+
+/// The only place that asks for the lane.
+pub(crate) fn of(lane: Lane) -> &'static dyn Medium {
+    match lane {
+        Lane::Fast => &Values,
+        Lane::Turmoil => &Bytes,
+    }
+}
+
+/// Messages are values, which the events of the world carry to servers that execute the specification.
+struct Values;
+
+impl Medium for Values {
+    fn servers(&self, plan: &Plan, nodes: usize) -> Box<dyn Servers> {
+        Box::new(Specification::new(plan, nodes))
+    }
+
+    fn driver(&self, _plan: &Plan) -> Option<Box<dyn Driver>> {
+        None
+    }
+
+    fn transport(&self, who: Who, seat: u16) -> Arc<dyn Transport> {
+        Arc::new(ValueTransport::new(who, seat))
+    }
+}

@@ -1,0 +1,33 @@
+//! What is between the clients and the servers of a run. The lane of a plan says what it is: that is chosen once, and
+//! from it come the servers, what drives them, and the transports of clients.
+
+use std::sync::Arc;
+
+use quorlock::transport::Transport;
+
+use crate::plan::Plan;
+use crate::world::client::Who;
+use crate::world::server::Servers;
+
+/// How messages get from clients to servers and back.
+pub(crate) trait Medium {
+    /// The servers of a run with this many nodes.
+    fn servers(&self, plan: &Plan, nodes: usize) -> Box<dyn Servers>;
+
+    /// What moves beside the events of the world, if anything does. To be called once the servers are in the world.
+    fn driver(&self, plan: &Plan) -> Option<Box<dyn Driver>>;
+
+    /// The way from one client process to one node of the plan.
+    fn transport(&self, who: Who, seat: u16) -> Arc<dyn Transport>;
+}
+
+/// The address of a node of the plan.
+pub(crate) fn address(seat: u16) -> Arc<str> {
+    format!("node-{seat}:6379").into()
+}
+
+/// What moves in steps of its own.
+pub(crate) trait Driver {
+    /// Takes a step. Returns after how many nanoseconds the next one follows.
+    fn step(&mut self) -> u64;
+}
