@@ -1,14 +1,18 @@
 //! What can go wrong, one enum an operation, each saying what to do.
 
+mod config;
+mod connect;
+
 use std::fmt;
 use std::time::Duration;
 
-use quorlock_core::lease::LeaseTooShort;
 use quorlock_core::message::Mode;
-use quorlock_core::name::NameError;
 use quorlock_core::renewal::Lost;
 use quorlock_core::transport::TransportError;
 use quorlock_core::trust::Why;
+
+pub use self::config::{ConfigError, LeaseSource};
+pub use self::connect::ConnectError;
 
 /// What one node had to say.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -269,219 +273,6 @@ fn too_few(of: usize) -> &'static str {
         1 => "no usable answer",
         _ => "no quorum",
     }
-}
-
-/// Where a lease comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum LeaseSource {
-    /// [`LocksBuilder::watchdog_lease`](crate::LocksBuilder::watchdog_lease).
-    WatchdogLease,
-    /// [`Lock::lease`](crate::Lock::lease), or an extension.
-    Lock,
-}
-
-impl fmt::Display for LeaseSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            LeaseSource::WatchdogLease => "watchdog_lease",
-            LeaseSource::Lock => "the lease of the lock",
-        })
-    }
-}
-
-/// Settings that cannot be.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The name cannot be one.
-    #[error(transparent)]
-    Name(#[from] NameError),
-    /// The key prefix cannot be one.
-    #[error("key_prefix: {0}")]
-    KeyPrefix(NameError),
-    /// A setting that must not be zero.
-    #[error("{field} is zero: it must be more than that, leave it out for the default")]
-    Zero {
-        /// Which.
-        field: &'static str,
-    },
-    /// A span that nodes cannot count.
-    #[error("{field}, {span:?}, is more than {most:?}")]
-    SpanTooLong {
-        /// Which.
-        field: &'static str,
-        /// How long it is.
-        span: Duration,
-        /// How long it may be: [`LocksBuilder::LONGEST_SPAN`](crate::LocksBuilder::LONGEST_SPAN).
-        most: Duration,
-    },
-    /// A first pause that is longer than the longest.
-    #[error("retry.backoff, {backoff:?}, must not be more than retry.backoff_cap, {cap:?}")]
-    Backoff {
-        /// The bound on the first pause.
-        backoff: Duration,
-        /// The bound on every pause.
-        cap: Duration,
-    },
-    /// The lease is too short.
-    #[error("{of}: {error}")]
-    LeaseTooShort {
-        /// Where the lease comes from.
-        of: LeaseSource,
-        /// What is wrong with it.
-        error: LeaseTooShort,
-    },
-    /// The lease is longer than the longest lease.
-    #[error(
-        "{of}, {lease:?}, is longer than longest_lease, {longest:?}; shorten the one or raise the other, for all clients"
-    )]
-    LeaseTooLong {
-        /// Where the lease comes from.
-        of: LeaseSource,
-        /// The lease.
-        lease: Duration,
-        /// The longest lease.
-        longest: Duration,
-    },
-    /// Time-outs that leave nothing of the lease.
-    #[error("member_timeout, {member_timeout:?}, must be less than {of}, {lease:?}")]
-    MemberTimeout {
-        /// Where the lease comes from.
-        of: LeaseSource,
-        /// The member time-out.
-        member_timeout: Duration,
-        /// The lease.
-        lease: Duration,
-    },
-    /// The longest hold is not even one lease.
-    #[error("max_hold, {max_hold:?}, must not be less than {of}, {lease:?}")]
-    MaxHold {
-        /// Where the lease comes from.
-        of: LeaseSource,
-        /// The longest hold.
-        max_hold: Duration,
-        /// The lease.
-        lease: Duration,
-    },
-    /// A token counter that expires before a hold could.
-    #[error(
-        "token_retention, {retention:?}, must be longer than longest_lease, {longest:?}, and clock_margin, {margin:?}, together"
-    )]
-    TokenRetention {
-        /// How long counters are kept.
-        retention: Duration,
-        /// The longest lease.
-        longest: Duration,
-        /// The clock margin.
-        margin: Duration,
-    },
-    /// Clients of one deployment that disagree about the longest lease.
-    #[error(
-        "longest_lease: {address} was used with another one ({detail}); set the same in all clients, or delete the marker when none of the others runs any more"
-    )]
-    OtherLongestLease {
-        /// The node.
-        address: String,
-        /// The words of the server.
-        detail: String,
-    },
-    /// No nodes.
-    #[error("no nodes were given: a lock needs at least one")]
-    NoNodes,
-    /// No names.
-    #[error("no names were given: name at least one lock")]
-    NoNames,
-    /// A fair lock over several nodes: each would have a queue of its own, in another order than the rest.
-    #[error(
-        "{name}: a fair lock needs one node, several queues have no common order: use a client of one node, or a plain lock"
-    )]
-    FairQuorum {
-        /// What was to be locked.
-        name: String,
-    },
-    /// One name twice in one lock, in two modes: it would wait for itself.
-    #[error("{name}: it is in the lock as a {} and as a {}: name it once", .modes[0], .modes[1])]
-    TwoModes {
-        /// Which name.
-        name: String,
-        /// In which modes.
-        modes: [Mode; 2],
-    },
-    /// One server twice in one quorum: its vote would count twice.
-    #[error("{address} was given twice: its vote would count twice")]
-    SameNode {
-        /// Which.
-        address: String,
-    },
-    /// One server under two addresses in one quorum: its vote would count twice.
-    #[error(
-        "{address} and {other} are the same server (one run_id): its vote would count twice, give one address of it"
-    )]
-    SameServer {
-        /// One address.
-        address: String,
-        /// The other.
-        other: String,
-    },
-    /// More names than a lock can have.
-    #[error("{names} names are too many for one lock: at most {most} are allowed")]
-    TooManyNames {
-        /// How many there would be.
-        names: usize,
-        /// How many there can be: [`Lock::MOST_NAMES`](crate::Lock::MOST_NAMES).
-        most: usize,
-    },
-    /// More members than a lock can have.
-    #[error("{members} members (names x nodes) are too many: at most {most} are allowed")]
-    TooManyMembers {
-        /// How many there would be.
-        members: usize,
-        /// How many there can be.
-        most: usize,
-    },
-}
-
-/// Why a client could not be made.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The settings cannot be.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// An address cannot be one.
-    #[cfg(feature = "redis")]
-    #[error(transparent)]
-    Address(#[from] quorlock_redis::AddressError),
-    /// Too few nodes can be used, or one of them never will be.
-    #[cfg(feature = "redis")]
-    #[error("{}{}", usable(*.reachable, *.needed, *.of), join(.problems))]
-    Nodes {
-        /// How many can be used.
-        reachable: usize,
-        /// How many are needed.
-        needed: usize,
-        /// How many there are.
-        of: usize,
-        /// What is wrong with the others, each with its address.
-        problems: Vec<quorlock_redis::ConnectError>,
-    },
-}
-
-/// Of one node there is nothing to count.
-#[cfg(feature = "redis")]
-fn usable(reachable: usize, needed: usize, of: usize) -> String {
-    if of == 1 {
-        String::new()
-    } else {
-        format!("{reachable} of {of} nodes can be used, {needed} are needed: ")
-    }
-}
-
-#[cfg(feature = "redis")]
-fn join(problems: &[quorlock_redis::ConnectError]) -> String {
-    let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    lines.join("; ")
 }
 
 #[cfg(test)]

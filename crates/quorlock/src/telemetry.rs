@@ -1,5 +1,7 @@
 //! What is told to operators while it happens: `tracing` events and metrics, each behind its feature.
 //!
+//! It stands above what is stored: state says what has changed, and the operation or the keeper that changed it tells.
+//!
 //! Without the features nothing of this is left. An uncontended acquisition asks once whether anybody listens, and so
 //! does its end. Events hold keys, owners, tokens and addresses without credentials.
 
@@ -25,7 +27,8 @@ use quorlock_core::round::Loss;
 use quorlock_core::time::Time;
 use quorlock_core::transport::TransportError;
 
-use crate::error::{AcquireError, NodeReport, Quarantine};
+use crate::error::{AcquireError, NodeReport};
+use crate::shared::trust::TrustChange;
 
 /// Counts one, with a label if there is one.
 macro_rules! count {
@@ -244,10 +247,18 @@ pub(crate) fn release_unconfirmed(names: &dyn Display, owner: OwnerId, problems:
     }
 }
 
-/// The votes of a node do not count from now on.
-pub(crate) fn quarantined(address: &str, quarantine: Quarantine) {
-    count!(QUARANTINES);
-    tell!(warn, address, why = %quarantine.why, left = ?quarantine.left, "a node is quarantined: it is asked, but its votes do not count yet");
+/// The votes of a node do not count from now on, or count again.
+pub(crate) fn trust_changed(address: &str, change: Option<TrustChange>) {
+    match change {
+        None => {}
+        Some(TrustChange::Quarantined(quarantine)) => {
+            count!(QUARANTINES);
+            tell!(warn, address, why = %quarantine.why, left = ?quarantine.left, "a node is quarantined: it is asked, but its votes do not count yet");
+        }
+        Some(TrustChange::Trusted) => {
+            tell!(info, address, "a node is trusted: its votes count");
+        }
+    }
 }
 
 /// These nodes will be taken for restarted when they are next backed up.
@@ -260,11 +271,6 @@ pub(crate) fn without_backlog(addresses: &str) {
     );
     #[cfg(not(feature = "tracing"))]
     let _ = addresses;
-}
-
-/// They count again.
-pub(crate) fn trusted(address: &str) {
-    tell!(info, address, "a node is trusted: its votes count");
 }
 
 /// Nothing is left to do for a claim that may have stood on a node.

@@ -11,6 +11,7 @@ use crate::error::Quarantine;
 use crate::locks::Locks;
 use crate::shared::calls::Calls;
 use crate::shared::layout::Node;
+use crate::telemetry;
 
 /// What each node answers, with its address, or why it does not.
 pub(super) async fn all<T>(
@@ -36,7 +37,10 @@ pub(super) async fn about_themselves(locks: &Locks) -> Vec<Option<Quarantine>> {
     let seen = each(
         locks,
         |node| node.look(),
-        |node, sent, result| node.seen(sent, &result),
+        |node, sent, result| {
+            let change = node.seen(sent, &result);
+            telemetry::trust_changed(node.address(), change);
+        },
     );
     seen.await;
     let nodes = locks.nodes().iter();

@@ -14,7 +14,7 @@ use quorlock_core::time::Time;
 use crate::error::ConfirmError;
 use crate::operation::inquiry::Inquiry;
 use crate::shared::client::Client;
-use crate::shared::hold::Hold;
+use crate::shared::hold::{Hold, requests};
 
 /// A question under way.
 pub(crate) struct Confirm {
@@ -47,7 +47,7 @@ impl Confirm {
             |member, place| {
                 Request::Renew(Renew {
                     mode: place.mode,
-                    claims: vec![hold.claim(member, stated)],
+                    claims: vec![requests::claim(&hold, member, stated)],
                     retention: place.node.party.retention,
                 })
             },

@@ -1,12 +1,16 @@
 //! Waiters of one process for one lock: one of them talks to the nodes on behalf of all.
 
-use std::collections::{BTreeMap, VecDeque};
+mod line;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Wake};
 
 use quorlock_core::lease::Lease;
 use quorlock_core::time::Time;
 
+pub(crate) use self::line::Waiter;
+use self::line::{Line, Standing};
 use crate::error::AcquireError;
 use crate::mutex::Mutex;
 use crate::operation::attempt::Attempt;
@@ -40,11 +44,11 @@ pub(crate) struct Queue {
     key: Key,
     /// It hears of a queue whose leader was woken on behalf of others, and looks after a while whether that one came.
     keeper: Arc<Keeper>,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     line: Line,
     attempt: Shelf,
     /// As the attempt says: when the first round began that failed since a quorum last answered.
@@ -58,7 +62,7 @@ struct State {
     is_in_the_way: bool,
 }
 
-impl State {
+impl QueueState {
     /// Whether others depend on the leader's coming when it is woken.
     fn has_others(&self) -> bool {
         self.is_in_the_way || !self.line.rest.is_empty()
@@ -74,36 +78,6 @@ enum Shelf {
     Here(Box<Attempt>),
     /// A waiter polls it just now.
     Taken,
-}
-
-/// The first is the leader. (A waiter mostly stands alone, and needs no list then.)
-#[derive(Debug, Default)]
-struct Line {
-    first: Option<Arc<Waiter>>,
-    rest: VecDeque<Arc<Waiter>>,
-}
-
-/// One place in a queue.
-#[derive(Debug, Default)]
-pub(crate) struct Waiter(Mutex<Waiting>);
-
-#[derive(Debug, Default)]
-struct Waiting {
-    waker: Option<Waker>,
-    standing: Standing,
-}
-
-/// Where a waiter stands.
-#[derive(Debug, Default)]
-enum Standing {
-    #[default]
-    InLine,
-    /// It shares the lock with the leader, which has it.
-    LetIn,
-    /// It led, and did not come when it was woken.
-    PassedOver,
-    /// The leader has failed on behalf of all.
-    Failed(AcquireError),
 }
 
 /// What a waiter is to do.
@@ -126,56 +100,6 @@ pub(crate) enum Company {
     Alone,
     /// The attempt wakes the queue, which wakes the leader.
     Followed,
-}
-
-impl Line {
-    fn is_first(&self, waiter: &Arc<Waiter>) -> bool {
-        self.first.as_ref().is_some_and(|f| Arc::ptr_eq(f, waiter))
-    }
-
-    fn push(&mut self, waiter: Arc<Waiter>) {
-        match &self.first {
-            None => self.first = Some(waiter),
-            Some(_) => self.rest.push_back(waiter),
-        }
-    }
-
-    fn remove(&mut self, waiter: &Arc<Waiter>) {
-        if self.is_first(waiter) {
-            self.first = self.rest.pop_front();
-        } else {
-            self.rest.retain(|other| !Arc::ptr_eq(other, waiter));
-        }
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Arc<Waiter>> {
-        self.first.iter().chain(&self.rest)
-    }
-}
-
-impl Waiter {
-    /// The task is woken when the waiter may have become the leader, or the client was closed. If it does not stand in
-    /// line any more: why.
-    fn register(&self, cx: &Context<'_>) -> Standing {
-        let mut waiting = self.0.lock();
-        match &mut waiting.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
-        std::mem::take(&mut waiting.standing)
-    }
-
-    fn dismiss(&self, standing: Standing) {
-        self.0.lock().standing = standing;
-        self.wake();
-    }
-
-    fn wake(&self) {
-        let waker = self.0.lock().waker.clone();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
 }
 
 impl Queue {
@@ -282,7 +206,7 @@ impl Led for Queue {
         }
         let absent = state.line.first.take();
         if let Some(absent) = &absent {
-            absent.0.lock().standing = Standing::PassedOver;
+            absent.set_aside(Standing::PassedOver);
         }
         state.line.first = state.line.rest.pop_front();
         let next = state.line.first.clone();

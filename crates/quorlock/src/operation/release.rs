@@ -12,8 +12,8 @@ use quorlock_core::renewal::Status;
 use crate::error::ReleaseError;
 use crate::operation::inquiry::Inquiry;
 use crate::shared::client::Client;
-use crate::shared::hold::Hold;
-use crate::shared::keeper::Orphaned;
+use crate::shared::hold::{Hold, requests};
+use crate::shared::keeper::{Orphaned, late};
 use crate::telemetry;
 
 /// A release under way. Dropped early, it goes on in the keeper.
@@ -60,7 +60,7 @@ impl Releasing {
             &*client.runtime,
             now + client.config.member_timeout(hold.lease()),
             |member| claimed.binary_search(&member).is_ok(),
-            |member, _| hold.release_request(member, count),
+            |member, _| requests::release(&hold, member, count),
         );
         // What the keeper sends goes behind that: of two releases of one claim the first has the answer that counts.
         client.keeper.leave(now, orphans);
@@ -142,7 +142,7 @@ fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<Orphaned> {
     for mut late in hold.take_late() {
         if let Poll::Ready(received) = late.poll(clock) {
             let (asked, sent) = late.asked(hold);
-            asked.answered(sent, &received);
+            late::answered(&asked, sent, &received);
             continue;
         }
         let now = clock.now();

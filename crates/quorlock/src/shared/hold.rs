@@ -1,17 +1,19 @@
 //! One hold: what the guards of it, its renewals and its release share.
 
+mod claims;
+mod loss_waiters;
 mod pending;
+pub(crate) mod requests;
+mod statement;
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use quorlock_core::fencing::Fence;
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
-use quorlock_core::message::{
-    Access, Acquire, Claim, MOST_READ_ENTRIES, Mode, Place, Release, RenewReply, Request,
-};
+use quorlock_core::message::{MOST_READ_ENTRIES, Mode, RenewReply};
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Heeded, Lost, Renewal, Status};
@@ -19,12 +21,14 @@ use quorlock_core::round::Answer;
 use quorlock_core::time::Time;
 use quorlock_core::transport::Execution;
 
+pub(crate) use self::claims::{ClaimState, Claims};
+use self::loss_waiters::LossWaiters;
 pub(crate) use self::pending::{Asked, PendingAcquire};
+pub(crate) use self::statement::Statement;
+use self::statement::Statements;
 use crate::mutex::Mutex;
 use crate::shared::layout::Layout;
-use crate::shared::trust::Sent;
 use crate::shared::under::{Readers, Under};
-use crate::telemetry;
 
 #[derive(Debug)]
 pub(crate) struct Hold {
@@ -37,43 +41,23 @@ pub(crate) struct Hold {
     pub(crate) tokens: Box<[Token]>,
     /// When the round that won it began.
     began: Time,
-    state: Mutex<State>,
+    tell_end: TellEnd,
+    state: Mutex<HoldState>,
 }
 
-/// The first numbers are those of the round that won the hold: its acquires and its proposals of a token.
-const AFTER_THE_ROUND: u64 = 16;
-
 #[derive(Debug)]
-struct State {
+struct HoldState {
     renewal: Renewal,
     count: u32,
-    /// The number of the next statement.
-    next_number: u64,
+    statements: Statements,
     is_leaked: bool,
     /// Its end was told to operators.
     is_told: bool,
-    standing: Vec<Standing>,
+    claims: Claims,
     late: Vec<PendingAcquire>,
     /// What it began to read beside; until it is over, and renews no more.
     beside: Option<Under>,
-    waiting: Vec<(u64, Waker)>,
-    next_waiting: u64,
-}
-
-/// What requests state of a hold. Those of one statement go to different members: each node hears a number once.
-///
-/// All of it is drawn together, under the hold's mutex: **a statement with a larger number has no shorter lease**, whichever
-/// of two requests leaves or arrives first. Drawn one after the other, A, which renews, could read the lease of 1 s; B,
-/// which extends, raise it to 5 s and take number 17; and A then take 18. The node would keep "18, 1 s" as the claim's
-/// beat while B relies on 5 s, and a contender that saw this beat for 1 s would replace the claim.
-///
-/// The count needs no order: nodes free a claim when they are told "0", and never by counting. One that is told an older
-/// count shows it until the next renewal.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Statement {
-    number: u64,
-    count: u32,
-    pub(crate) lease: Lease,
+    waiting: LossWaiters,
 }
 
 /// Why a hold cannot be entered once more.
@@ -84,16 +68,6 @@ pub(crate) enum NoEntry {
     Full {
         most: u32,
     },
-}
-
-/// What may stand on a member under the hold's owner by the requests that have ended. An acquire that is under way is
-/// judged by its own answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
-    /// No claim.
-    Absent,
-    /// A claim or a place in a queue, perhaps.
-    Claimed,
 }
 
 /// What a round that was won leaves to the hold.
@@ -108,10 +82,15 @@ pub(crate) struct Won {
     pub(crate) tokens: Box<[Token]>,
     pub(crate) renewal: Renewal,
     /// What may stand on each member.
-    pub(crate) standing: Vec<Standing>,
+    pub(crate) claims: Claims,
     /// Acquires of the round without an answer.
     pub(crate) late: Vec<PendingAcquire>,
+    pub(crate) tell_end: TellEnd,
 }
+
+/// Tells operators that a hold of these names is over: its owner, token, how long it was held and how it ended. It is called
+/// once, outside the mutex, by the first caller that finds the end.
+pub(crate) type TellEnd = fn(&dyn fmt::Display, OwnerId, Token, Duration, Status);
 
 impl Hold {
     pub(crate) fn new(won: Won) -> Self {
@@ -122,21 +101,21 @@ impl Hold {
             under,
             tokens,
             renewal,
-            standing,
+            claims,
             late,
+            tell_end,
         } = won;
         let writer = under.as_ref().map(|under| under.writer);
-        let state = State {
+        let state = HoldState {
             renewal,
             count: 1,
-            next_number: AFTER_THE_ROUND,
+            statements: Statements::new(),
             is_leaked: false,
             is_told: false,
-            standing,
+            claims,
             late,
             beside: under,
-            waiting: Vec::new(),
-            next_waiting: 0,
+            waiting: LossWaiters::default(),
         };
         Hold {
             layout,
@@ -145,6 +124,7 @@ impl Hold {
             readers: OnceLock::new(),
             tokens,
             began,
+            tell_end,
             state: Mutex::new(state),
         }
     }
@@ -160,7 +140,7 @@ impl Hold {
     }
 
     /// Changes the state, then wakes whoever waits for its end, outside the mutex, if that is what it came to.
-    fn change<T>(&self, now: Time, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, now: Time, change: impl FnOnce(&mut HoldState) -> T) -> T {
         let mut state = self.state.lock();
         let result = change(&mut state);
         let mut ended = None;
@@ -169,7 +149,7 @@ impl Hold {
             if !std::mem::replace(&mut state.is_told, true) {
                 ended = Some((state.renewal.status(now), state.is_leaked));
             }
-            std::mem::take(&mut state.waiting)
+            state.waiting.take()
         } else {
             Vec::new()
         };
@@ -177,11 +157,9 @@ impl Hold {
         // The end of a leaked hold is nobody's loss.
         if let Some((status, false)) = ended {
             let held = now.since(self.began);
-            telemetry::ended(&*self.layout, self.owner, self.token(0), held, status);
+            (self.tell_end)(&*self.layout, self.owner, self.token(0), held, status);
         }
-        for (_, waker) in woken {
-            waker.wake();
-        }
+        woken.into_iter().for_each(Waker::wake);
         result
     }
 
@@ -228,19 +206,12 @@ impl Hold {
                 Status::Releasing => return Err(Lost::Released),
                 Status::Lost(lost) => return Err(lost),
             }
-            if let Some((_, waker)) = state.waiting.iter_mut().find(|(k, _)| *k == key) {
-                waker.clone_from(cx.waker());
-                return Ok(key);
-            }
-            state.next_waiting += 1;
-            let key = state.next_waiting;
-            state.waiting.push((key, cx.waker().clone()));
-            Ok(key)
+            Ok(state.waiting.register(cx, key))
         })
     }
 
     pub(crate) fn stop_waiting(&self, key: u64) {
-        self.state.lock().waiting.retain(|(k, _)| *k != key);
+        self.state.lock().waiting.remove(key);
     }
 
     /// The members to renew or re-acquire, each of which is to be asked from now on until [`Hold::end_ask`].
@@ -283,7 +254,7 @@ impl Hold {
                 .renewal
                 .handle_renewed(now, member, sent, lease, reply);
             if reply == RenewReply::NotYours && heeded == Heeded::Yes {
-                state.stand(member, Standing::Absent);
+                state.claims.set(member, ClaimState::Absent);
             }
         });
     }
@@ -311,7 +282,7 @@ impl Hold {
             match answer {
                 Answer::Granted(_) => {
                     let is_ours = state.renewal.handle_granted(now, member, sent, lease);
-                    state.stand(member, Standing::Claimed);
+                    state.claims.set(member, ClaimState::Claimed);
                     return !is_ours;
                 }
                 Answer::Failed(_) => state.renewal.handle_failed(now, member),
@@ -330,7 +301,7 @@ impl Hold {
             if has_left_nothing {
                 return false;
             }
-            state.stand(member, Standing::Claimed);
+            state.claims.set(member, ClaimState::Claimed);
             state.renewal.status(now) != Status::Held
         })
     }
@@ -341,12 +312,12 @@ impl Hold {
     }
 
     pub(crate) fn gone_from(&self, member: MemberId) {
-        self.state.lock().stand(member, Standing::Absent);
+        self.state.lock().claims.set(member, ClaimState::Absent);
     }
 
     /// Whether a request that has ended may have left a claim there.
     pub(crate) fn may_stand_on(&self, member: MemberId) -> bool {
-        member.get(&self.state.lock().standing) == Some(&Standing::Claimed)
+        self.state.lock().claims.may_stand_on(member)
     }
 
     /// Whether a renewal or re-entry is to be sent to the member.
@@ -419,56 +390,8 @@ impl Hold {
         self.layout
             .members
             .all()
-            .filter(|m| m.get(&state.standing) == Some(&Standing::Claimed) && !is_left(*m))
+            .filter(|m| state.claims.may_stand_on(*m) && !is_left(*m))
             .collect()
-    }
-
-    /// "The count is `count` now", for one member.
-    pub(crate) fn release_request(&self, member: MemberId, count: u32) -> Request {
-        let place = self.layout.place(member);
-        Request::Release(Release {
-            name: place.name.clone(),
-            mode: place.mode,
-            owner: self.owner,
-            count,
-        })
-    }
-
-    /// "The claim is still ours", for one member.
-    pub(crate) fn claim(&self, member: MemberId, stated: Statement) -> Claim {
-        let place = self.layout.place(member);
-        Claim {
-            name: place.name.clone(),
-            owner: self.owner,
-            count: stated.count,
-            lease: stated.lease,
-            token: self.token(place.group),
-            keep: place.keep(stated.number),
-        }
-    }
-
-    /// "The claim is ours", for one member that does not count, to be sent now.
-    pub(crate) fn reacquire_request(&self, member: MemberId, stated: Statement) -> (Request, Sent) {
-        let place = self.layout.place(member);
-        let question = place.node.ask(None);
-        let request = Request::Acquire(Acquire {
-            name: place.name.clone(),
-            access: match place.mode {
-                Mode::Plain => Access::Plain,
-                Mode::Fair => Access::Fair(Place::None),
-                Mode::Read => Access::Read { under: self.under },
-                Mode::Write => Access::Write,
-            },
-            owner: self.owner,
-            count: stated.count,
-            lease: stated.lease,
-            fence: Fence::Carry(self.token(place.group)),
-            retention: place.node.party.retention,
-            keep: place.keep(stated.number),
-            replaces: None,
-            check: question.check,
-        });
-        (request, question.sent)
     }
 
     pub(crate) fn token(&self, group: usize) -> Token {
@@ -476,22 +399,9 @@ impl Hold {
     }
 }
 
-impl State {
+impl HoldState {
     /// The next statement of the hold as it is now.
     fn next_statement(&mut self) -> Statement {
-        let number = self.next_number;
-        self.next_number = number.saturating_add(1);
-        Statement {
-            number,
-            // A claim that stands is held at least once.
-            count: self.count.max(1),
-            lease: self.renewal.lease(),
-        }
-    }
-
-    fn stand(&mut self, member: MemberId, standing: Standing) {
-        if let Some(place) = member.get_mut(&mut self.standing) {
-            *place = standing;
-        }
+        self.statements.next(self.count, self.renewal.lease())
     }
 }

@@ -6,6 +6,7 @@
 mod batches;
 mod clean_up;
 mod lanes;
+pub(crate) mod late;
 mod phase;
 mod queues;
 mod task;

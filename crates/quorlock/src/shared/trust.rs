@@ -1,27 +1,31 @@
 //! The nodes of a client, and whether their votes count.
 
+mod observe;
+mod watch;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::beat::{Beat, Keep, Observations};
 use quorlock_core::lease::{Lease, drift};
-use quorlock_core::marker::{Act, Check, Nonce, Process, Restarts, Shown};
-use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request, Ttl};
+use quorlock_core::marker::{Act, Check, Nonce, Restarts};
+use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
 use quorlock_core::time::{Time, millis_of};
-use quorlock_core::transport::{
-    Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
-};
-use quorlock_core::trust::{Counts, Trust, Why};
+use quorlock_core::transport::{Call, Listener, Subscription, Transport, TransportError};
+use quorlock_core::trust::{Counts, Trust};
 
+pub(crate) use self::observe::answer;
+use self::observe::observe;
+use self::watch::Watch;
+pub(crate) use self::watch::{Sent, TrustChange, Watching};
 use crate::error::Quarantine;
 use crate::mutex::Mutex;
 use crate::runtime::Runtime;
 use crate::shared::alarm::Alarm;
 use crate::shared::party::Party;
-use crate::telemetry;
 
 /// Which nodes' votes count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,11 +61,6 @@ pub(crate) enum Asking {
     Missing,
 }
 
-/// When a request left, on the clock by which the node is judged. It is compared with what that clock shows later and
-/// with nothing else: a lock may have members of several clients, each with a clock of its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Sent(Time);
-
 /// What an acquire says of the node that it goes to.
 pub(crate) struct Question {
     /// The beat whose claim it may replace.
@@ -70,6 +69,14 @@ pub(crate) struct Question {
     pub(crate) check: Option<Check>,
     /// When it was asked for, which is before it leaves.
     pub(crate) sent: Sent,
+}
+
+/// What an answer to an acquire amounts to.
+#[must_use = "operators are told of a change"]
+pub(crate) struct Voted {
+    pub(crate) answer: Answer,
+    /// What has changed for the node that gave it.
+    pub(crate) change: Option<TrustChange>,
 }
 
 /// A node: the way to it, and what this client thinks of it.
@@ -96,39 +103,6 @@ struct Known {
     observed: Observations,
 }
 
-/// One node under watch.
-struct Watch {
-    index: usize,
-    shared: Arc<Shared>,
-}
-
-/// What is to be told when a node has shown something.
-#[derive(Clone, Copy)]
-enum News {
-    None,
-    Quarantined(Quarantine, Time),
-    Trusted,
-}
-
-/// What the nodes of one client under watch have in common.
-struct Shared {
-    /// Set to when the watch of one of them ends.
-    alarm: Arc<Alarm>,
-    longest: Lease,
-    trusts_fresh: bool,
-    restarts: Restarts,
-    /// Which process each trusted node is.
-    processes: Mutex<Vec<Option<Process>>>,
-}
-
-/// How nodes are watched.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Watching {
-    pub(crate) longest: Lease,
-    pub(crate) trusts_fresh: bool,
-    pub(crate) restarts: Restarts,
-}
-
 /// The nodes of a client, under watch or not.
 pub(crate) fn peers(
     transports: Vec<Arc<dyn Transport>>,
@@ -138,26 +112,15 @@ pub(crate) fn peers(
     runtime: &Arc<dyn Runtime>,
     party: &Arc<Party>,
 ) -> Arc<[Arc<Peer>]> {
-    let shared = watching.map(|watching| {
-        Arc::new(Shared {
-            alarm: alarm.clone(),
-            longest: watching.longest,
-            trusts_fresh: watching.trusts_fresh,
-            restarts: watching.restarts,
-            processes: Mutex::new(vec![None; transports.len()]),
-        })
-    });
-    let peer = |(index, transport)| {
-        let watch = shared.as_ref().map(|shared| Watch {
-            index,
-            shared: shared.clone(),
-        });
-        let longest = watching.map_or(Duration::ZERO, |watching| watching.longest.length());
+    let watches = watching.map(|watching| watching.begin(transports.len(), alarm));
+    let mut watches = watches.into_iter().flatten();
+    let longest = watching.map_or(Duration::ZERO, |watching| watching.longest.length());
+    let peer = |transport| {
         Arc::new(Peer {
             transport,
             runtime: runtime.clone(),
             party: party.clone(),
-            watch,
+            watch: watches.next(),
             margin,
             known: Mutex::new(Known {
                 trust: Trust::new(longest),
@@ -165,7 +128,7 @@ pub(crate) fn peers(
             }),
         })
     };
-    transports.into_iter().enumerate().map(peer).collect()
+    transports.into_iter().map(peer).collect()
 }
 
 impl Peer {
@@ -202,11 +165,11 @@ impl Peer {
         drop(known);
         // A node that may inherit a marker must be able to write another one over it: this client would only look,
         // and one that knows less would have the node inherit right behind it.
-        let may_inherit = watch.shared.restarts == Restarts::KeepEverything;
+        let may_inherit = watch.restarts() == Restarts::KeepEverything;
         let act = if wants_marker || may_inherit {
             let nonce = Nonce::from_random(self.runtime.random());
-            if wants_marker && watch.shared.trusts_fresh {
-                Act::MarkFresh(nonce)
+            if wants_marker {
+                watch.mark(nonce)
             } else {
                 Act::Mark(nonce)
             }
@@ -256,20 +219,21 @@ impl Peer {
         name: &Name,
         asking: Asking,
         result: &Result<Reply, TransportError>,
-    ) -> Answer {
+    ) -> Voted {
         let mut known = self.known.lock();
         // B's claim was renewed while this process was stopped, and the reply that shows it waited here. Dated by a
         // reading from before the stop, B would seem to be silent for as long.
         let now = self.now();
-        let (mut answer, news) = self.counted(&mut known, now, sent, asking, result);
+        let (mut answer, change) = self.counted(&mut known, now, sent, asking, result);
         if self.has_beats() {
             let is_quarantined = self.watch.is_some() && known.trust.quarantine().is_some();
             let observed = &mut known.observed;
             answer = observe(observed, now, name, answer, result, is_quarantined);
         }
+        let due = known.trust.poll_timeout();
         drop(known);
-        self.tell(news);
-        answer
+        self.set_alarm(change, due);
+        Voted { answer, change }
     }
 
     /// What the answer is worth as a vote.
@@ -280,10 +244,10 @@ impl Peer {
         sent: Sent,
         asking: Asking,
         result: &Result<Reply, TransportError>,
-    ) -> (Answer, News) {
+    ) -> (Answer, Option<TrustChange>) {
         let answer = answer(result);
         let Some(watch) = &self.watch else {
-            return (answer, News::None);
+            return (answer, None);
         };
         let Ok(Reply::Checked(reply, shown)) = result else {
             let answer = match answer {
@@ -291,10 +255,10 @@ impl Peer {
                 Answer::Granted(_) => Answer::Quarantined(None),
                 answer => answer,
             };
-            return (answer, News::None);
+            return (answer, None);
         };
         let trusted = known.trust.trusted();
-        let (counts, news) = watch.hear(&mut known.trust, now, sent, *shown);
+        let (counts, change) = watch.hear(&mut known.trust, now, sent, *shown);
         if known.trust.trusted() != trusted {
             // Another process: what the one before has shown says nothing.
             known.observed.clear();
@@ -311,20 +275,13 @@ impl Peer {
             }
             _ => answer,
         };
-        (answer, news)
+        (answer, change)
     }
 
-    /// Says what has changed, and sees to it that a watch ends in time.
-    fn tell(&self, news: News) {
-        match news {
-            News::None => {}
-            News::Trusted => telemetry::trusted(self.address()),
-            News::Quarantined(quarantine, due) => {
-                telemetry::quarantined(self.address(), quarantine);
-                if let Some(watch) = &self.watch {
-                    watch.shared.alarm.set(due);
-                }
-            }
+    /// Sees to it that the watch of a node that was quarantined ends in time. The alarm wakes a task: no mutex is held.
+    fn set_alarm(&self, change: Option<TrustChange>, due: Time) {
+        if let (Some(watch), Some(TrustChange::Quarantined(_))) = (&self.watch, change) {
+            watch.ends_at(due);
         }
     }
 
@@ -343,14 +300,22 @@ impl Peer {
         Some((request, Sent(self.now())))
     }
 
-    /// What a probe that was sent at `sent` showed.
-    pub(crate) fn seen(&self, sent: Sent, result: &Result<Reply, TransportError>) {
-        if let (Some(watch), Ok(Reply::Probe(shown))) = (&self.watch, result) {
-            let mut known = self.known.lock();
-            let (_, news) = watch.hear(&mut known.trust, self.now(), sent, *shown);
-            drop(known);
-            self.tell(news);
-        }
+    /// What a probe that was sent at `sent` showed, and what has changed by it.
+    #[must_use = "operators are told of a change"]
+    pub(crate) fn seen(
+        &self,
+        sent: Sent,
+        result: &Result<Reply, TransportError>,
+    ) -> Option<TrustChange> {
+        let (Some(watch), Ok(Reply::Probe(shown))) = (&self.watch, result) else {
+            return None;
+        };
+        let mut known = self.known.lock();
+        let (_, change) = watch.hear(&mut known.trust, self.now(), sent, *shown);
+        let due = known.trust.poll_timeout();
+        drop(known);
+        self.set_alarm(change, due);
+        change
     }
 
     /// The request that ends the watch of the node, if it is due.
@@ -362,10 +327,15 @@ impl Peer {
         Some((request, Sent(now)))
     }
 
-    /// That request has come to its end.
-    pub(crate) fn ripened(&self, sent: Sent, result: &Result<Reply, TransportError>) {
+    /// That request has come to its end, and this has changed by it.
+    #[must_use = "operators are told of a change"]
+    pub(crate) fn ripened(
+        &self,
+        sent: Sent,
+        result: &Result<Reply, TransportError>,
+    ) -> Option<TrustChange> {
         self.known.lock().trust.handle_end(self.now());
-        self.seen(sent, result);
+        self.seen(sent, result)
     }
 
     /// When to call [`Peer::next_ripening`].
@@ -374,116 +344,8 @@ impl Peer {
     }
 }
 
-impl Watch {
-    fn request(&self, act: Act) -> Check {
-        Check {
-            longest_millis: self.shared.longest.millis(),
-            act,
-            trusted: None,
-            restarts: self.shared.restarts,
-            known: None,
-        }
-    }
-
-    /// Whether a vote that came with this counts.
-    fn hear(&self, trust: &mut Trust, now: Time, sent: Sent, shown: Shown) -> (Counts, News) {
-        let (before, trusted) = (trust.quarantine(), trust.trusted());
-        let mut counts = trust.handle_shown(now, sent.0, shown);
-        if counts == Counts::Yes && trust.trusted() != trusted && !self.is_alone(shown.process) {
-            trust.handle_twin(now, shown.process);
-            counts = Counts::No;
-        }
-        let news = match trust.quarantine() {
-            Some((why, until)) if Some((why, until)) != before => {
-                let left = until.map(|until| until.since(now));
-                News::Quarantined(Quarantine { why, left }, trust.poll_timeout())
-            }
-            None if before.is_some_and(|(why, _)| why != Why::Unknown) => News::Trusted,
-            _ => News::None,
-        };
-        (counts, news)
-    }
-
-    /// Whether no other address of the quorum leads to this process.
-    fn is_alone(&self, process: Process) -> bool {
-        let mut processes = self.shared.processes.lock();
-        let mut others = processes.iter().enumerate();
-        let is_alone = !others.any(|(index, id)| index != self.index && *id == Some(process));
-        if let Some(place) = processes.get_mut(self.index) {
-            *place = is_alone.then_some(process);
-        }
-        is_alone
-    }
-}
-
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.transport.fmt(f)
-    }
-}
-
-/// What a result says, as the answer to an acquire.
-pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
-    match result {
-        Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => Answer::from(*reply),
-        Ok(_) => Answer::Failed(Execution::Indeterminate),
-        Err(error) => Answer::Failed(error.execution),
-    }
-}
-
-/// Whether a server says this that goes on with the claims that it has. One that is loading, has become a replica or
-/// wants a login may be another, or have forgotten some.
-fn is_said_by_the_same(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::OutOfMemory
-            | Cause::Busy
-            | Cause::NoPermission
-            | Cause::LongestLease
-            | Cause::Misconfigured
-            | Cause::NoReplicas
-    )
-}
-
-/// Remembers what a refusal shows, and says when the claim in the way can be replaced if that is before it expires.
-fn observe(
-    observed: &mut Observations,
-    now: Time,
-    name: &Name,
-    answer: Answer,
-    result: &Result<Reply, TransportError>,
-    is_quarantined: bool,
-) -> Answer {
-    let refusal = match result {
-        Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => match reply {
-            AcquireReply::Refused { beat, .. } => Some(*beat),
-            _ => None,
-        },
-        Ok(_) => None,
-        Err(error) => {
-            match error.cause {
-                // Of this name alone.
-                Cause::WrongType => observed.forget(name),
-                cause if is_said_by_the_same(cause) => {}
-                // The next answer may be that of another server.
-                _ => observed.clear(),
-            }
-            return answer;
-        }
-    };
-    let Some(beat) = refusal else {
-        observed.forget(name);
-        return answer;
-    };
-    if is_quarantined {
-        observed.clear();
-        return answer;
-    }
-    match (observed.handle_refused(now, name, beat), answer) {
-        (Some(ends), Answer::Refused(ttl)) => {
-            let left = Ttl::Millis(millis_of(ends.since(now)));
-            Answer::Refused(ttl.min(left))
-        }
-        _ => answer,
     }
 }

@@ -17,7 +17,7 @@ use crate::error::{ConfigError, NodeReport};
 use crate::runtime::Runtime;
 use crate::shared::calls::{Calls, Received};
 use crate::shared::client::Client;
-use crate::shared::hold::{PendingAcquire, Standing, Won};
+use crate::shared::hold::{ClaimState, Claims, PendingAcquire, Won};
 use crate::shared::layout::Layout;
 use crate::shared::trust::{Asking, Sent};
 use crate::telemetry;
@@ -123,7 +123,9 @@ impl Running {
         } = self;
         calls.poll(cx, clock, |(member, sent), Received { result, at }| {
             let place = wanted.layout.place(member);
-            let answer = place.node.vote(sent, &place.name, Asking::NewHold, &result);
+            let voted = place.node.vote(sent, &place.name, Asking::NewHold, &result);
+            telemetry::trust_changed(place.node.address(), voted.change);
+            let answer = voted.answer;
             match result {
                 Err(error) if !error.cause.may_pass() => {
                     round.handle_denied(at, member, error.execution);
@@ -170,11 +172,11 @@ impl Running {
             .collect();
         // What is not answered yet is the hold's to hear, and stands or not by that answer.
         let is_late = |member| late.iter().any(|late| late.member == member);
-        let standing = layout.members.all().map(|member| {
+        let claims = layout.members.all().map(|member| {
             if self.round.may_hold(member) && !is_late(member) {
-                Standing::Claimed
+                ClaimState::Claimed
             } else {
-                Standing::Absent
+                ClaimState::Absent
             }
         });
         Won {
@@ -184,8 +186,9 @@ impl Running {
             under: wanted.under.clone(),
             tokens: self.tokens(layout),
             renewal: Renewal::new(now, self.round.terms().clone(), lease, watchdog, until),
-            standing: standing.collect(),
+            claims: Claims::new(claims),
             late,
+            tell_end: telemetry::ended,
         }
     }
 

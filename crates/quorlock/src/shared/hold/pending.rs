@@ -13,9 +13,7 @@ use quorlock_core::transport::Call;
 use super::Hold;
 use crate::runtime::Runtime;
 use crate::shared::calls::{Received, poll_once};
-use crate::shared::layout::Place;
 use crate::shared::trust::{Asking, Sent};
-use crate::telemetry;
 
 /// What a member of a hold was asked for.
 pub(crate) struct Asked {
@@ -25,20 +23,6 @@ pub(crate) struct Asked {
     /// What the request stated; the hold may state more by now.
     pub(crate) lease: Lease,
     pub(crate) sent: Time,
-}
-
-impl Asked {
-    /// The answer to an acquire that was sent at `sent`. Returns whether a claim stands there that must be released.
-    pub(crate) fn answered(&self, sent: Sent, received: &Received) -> bool {
-        let Received { result, at } = received;
-        let Place { node, name, .. } = self.hold.layout.place(self.member);
-        if let Err(error) = result {
-            telemetry::node_missing(name, self.hold.owner, node.address(), error);
-        }
-        let answer = node.vote(sent, name, self.asking, result);
-        self.hold
-            .answered(*at, self.member, self.sent, self.lease, answer)
-    }
 }
 
 /// How long after an acquire was sent its answer is looked for, if the hold lasts as long.

@@ -15,15 +15,17 @@ use quorlock_core::transport::Call;
 use super::batches::{Batches, handle_renewed};
 use super::clean_up::{Added, CleanUps, Orphaned};
 use super::lanes::{Lanes, Next};
+use super::late;
 use super::phase::{GiveBack, Phase};
 use super::queues::WatchedQueues;
 use super::under_way::{Of, Pending};
 use super::{Keeper, Message};
 use crate::runtime::{Runtime, Timer};
 use crate::shared::calls::Received;
-use crate::shared::hold::{Asked, Hold};
+use crate::shared::hold::{Asked, Hold, requests};
 use crate::shared::layout::Node;
 use crate::shared::trust::{Asking, Sent};
+use crate::telemetry;
 
 pub(super) struct KeeperTask {
     keeper: Arc<Keeper>,
@@ -122,7 +124,7 @@ impl KeeperTask {
             self.lanes.ended(&node, 1);
             return;
         }
-        let call = node.call(hold.release_request(member, count));
+        let call = node.call(requests::release(&hold, member, count));
         let asked = Asked {
             asking: Asking::Missing,
             lease: hold.lease(),
@@ -281,9 +283,9 @@ impl KeeperTask {
         };
         let place = hold.layout.place(member);
         match ask {
-            Ask::Renew => batches.add(place, hold.claim(member, stated), asked),
+            Ask::Renew => batches.add(place, requests::claim(&hold, member, stated), asked),
             Ask::Reacquire => {
-                let (request, sent) = hold.reacquire_request(member, stated);
+                let (request, sent) = requests::reacquire(&hold, member, stated);
                 self.call(Of::Reacquire(asked, sent), place.node.call(request));
             }
         }
@@ -333,7 +335,8 @@ impl KeeperTask {
                 self.ended(&asked.hold.layout.place(asked.member).node, 1, now);
             }
             Of::Ripening(node, sent) => {
-                node.ripened(sent, result);
+                let change = node.ripened(sent, result);
+                telemetry::trust_changed(node.address(), change);
                 self.keeper.alarm.set(node.poll_timeout());
             }
         }
@@ -352,7 +355,7 @@ impl KeeperTask {
     }
 
     fn answered(&mut self, asked: &Asked, sent: Sent, received: &Received) {
-        if asked.answered(sent, received) {
+        if late::answered(asked, sent, received) {
             self.orphan(&asked.hold, asked.member, received.at);
         }
         self.after(&asked.hold, received.at);

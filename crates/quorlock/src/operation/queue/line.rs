@@ -1,0 +1,93 @@
+//! Those who stand in a queue.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use crate::error::AcquireError;
+use crate::mutex::Mutex;
+
+/// The first is the leader. (A waiter mostly stands alone, and needs no list then.)
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    pub(super) first: Option<Arc<Waiter>>,
+    pub(super) rest: VecDeque<Arc<Waiter>>,
+}
+
+/// One place in a queue.
+#[derive(Debug, Default)]
+pub(crate) struct Waiter(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    waker: Option<Waker>,
+    standing: Standing,
+}
+
+/// Where a waiter stands.
+#[derive(Debug, Default)]
+pub(super) enum Standing {
+    #[default]
+    InLine,
+    /// It shares the lock with the leader, which has it.
+    LetIn,
+    /// It led, and did not come when it was woken.
+    PassedOver,
+    /// The leader has failed on behalf of all.
+    Failed(AcquireError),
+}
+
+impl Line {
+    pub(super) fn is_first(&self, waiter: &Arc<Waiter>) -> bool {
+        self.first.as_ref().is_some_and(|f| Arc::ptr_eq(f, waiter))
+    }
+
+    pub(super) fn push(&mut self, waiter: Arc<Waiter>) {
+        match &self.first {
+            None => self.first = Some(waiter),
+            Some(_) => self.rest.push_back(waiter),
+        }
+    }
+
+    pub(super) fn remove(&mut self, waiter: &Arc<Waiter>) {
+        if self.is_first(waiter) {
+            self.first = self.rest.pop_front();
+        } else {
+            self.rest.retain(|other| !Arc::ptr_eq(other, waiter));
+        }
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Waiter>> {
+        self.first.iter().chain(&self.rest)
+    }
+}
+
+impl Waiter {
+    /// The task is woken when the waiter may have become the leader, or the client was closed. If it does not stand in
+    /// line any more: why.
+    pub(super) fn register(&self, cx: &Context<'_>) -> Standing {
+        let mut waiting = self.0.lock();
+        match &mut waiting.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        std::mem::take(&mut waiting.standing)
+    }
+
+    pub(super) fn dismiss(&self, standing: Standing) {
+        self.set_aside(standing);
+        self.wake();
+    }
+
+    /// The waiter has left the line, for this reason. Its task is not woken yet.
+    pub(super) fn set_aside(&self, standing: Standing) {
+        self.0.lock().standing = standing;
+    }
+
+    pub(super) fn wake(&self) {
+        let waker = self.0.lock().waker.clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Tasks that wait for the loss of a hold.
+
+use std::task::{Context, Waker};
+
+/// Tasks that wait for the loss of one hold, each under a key of its own.
+#[derive(Debug, Default)]
+pub(super) struct LossWaiters {
+    wakers: Vec<(u64, Waker)>,
+    last_key: u64,
+}
+
+impl LossWaiters {
+    /// The task is woken when the hold is over. Returns its key: the one that it has, or a new one.
+    pub(super) fn register(&mut self, cx: &Context<'_>, key: u64) -> u64 {
+        if let Some((_, waker)) = self.wakers.iter_mut().find(|(k, _)| *k == key) {
+            waker.clone_from(cx.waker());
+            return key;
+        }
+        self.last_key += 1;
+        self.wakers.push((self.last_key, cx.waker().clone()));
+        self.last_key
+    }
+
+    pub(super) fn remove(&mut self, key: u64) {
+        self.wakers.retain(|(k, _)| *k != key);
+    }
+
+    /// All of them, to be woken outside the hold's mutex.
+    pub(super) fn take(&mut self) -> Vec<Waker> {
+        let wakers = std::mem::take(&mut self.wakers);
+        wakers.into_iter().map(|(_, waker)| waker).collect()
+    }
+}

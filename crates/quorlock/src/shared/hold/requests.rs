@@ -1,0 +1,56 @@
+//! What the members of a hold are sent.
+
+use quorlock_core::fencing::Fence;
+use quorlock_core::message::{Access, Acquire, Claim, Mode, Place, Release, Request};
+use quorlock_core::quorum::MemberId;
+
+use super::{Hold, Statement};
+use crate::shared::trust::Sent;
+
+/// "The count is `count` now", for one member.
+pub(crate) fn release(hold: &Hold, member: MemberId, count: u32) -> Request {
+    let place = hold.layout.place(member);
+    Request::Release(Release {
+        name: place.name.clone(),
+        mode: place.mode,
+        owner: hold.owner,
+        count,
+    })
+}
+
+/// "The claim is still ours", for one member.
+pub(crate) fn claim(hold: &Hold, member: MemberId, stated: Statement) -> Claim {
+    let place = hold.layout.place(member);
+    Claim {
+        name: place.name.clone(),
+        owner: hold.owner,
+        count: stated.count,
+        lease: stated.lease,
+        token: hold.token(place.group),
+        keep: place.keep(stated.number),
+    }
+}
+
+/// "The claim is ours", for one member that does not count, to be sent now.
+pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Request, Sent) {
+    let place = hold.layout.place(member);
+    let question = place.node.ask(None);
+    let request = Request::Acquire(Acquire {
+        name: place.name.clone(),
+        access: match place.mode {
+            Mode::Plain => Access::Plain,
+            Mode::Fair => Access::Fair(Place::None),
+            Mode::Read => Access::Read { under: hold.under },
+            Mode::Write => Access::Write,
+        },
+        owner: hold.owner,
+        count: stated.count,
+        lease: stated.lease,
+        fence: Fence::Carry(hold.token(place.group)),
+        retention: place.node.party.retention,
+        keep: place.keep(stated.number),
+        replaces: None,
+        check: question.check,
+    });
+    (request, question.sent)
+}

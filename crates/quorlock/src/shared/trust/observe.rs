@@ -1,0 +1,74 @@
+//! What refusals of one node show of the claims in the way.
+
+use quorlock_core::beat::Observations;
+use quorlock_core::message::{AcquireReply, Reply, Ttl};
+use quorlock_core::name::Name;
+use quorlock_core::round::Answer;
+use quorlock_core::time::{Time, millis_of};
+use quorlock_core::transport::{Cause, Execution, TransportError};
+
+/// What a result says, as the answer to an acquire.
+pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
+    match result {
+        Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => Answer::from(*reply),
+        Ok(_) => Answer::Failed(Execution::Indeterminate),
+        Err(error) => Answer::Failed(error.execution),
+    }
+}
+
+/// Whether a server says this that goes on with the claims that it has. One that is loading, has become a replica or
+/// wants a login may be another, or have forgotten some.
+fn is_said_by_the_same(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::OutOfMemory
+            | Cause::Busy
+            | Cause::NoPermission
+            | Cause::LongestLease
+            | Cause::Misconfigured
+            | Cause::NoReplicas
+    )
+}
+
+/// Remembers what a refusal shows, and says when the claim in the way can be replaced if that is before it expires.
+pub(super) fn observe(
+    observed: &mut Observations,
+    now: Time,
+    name: &Name,
+    answer: Answer,
+    result: &Result<Reply, TransportError>,
+    is_quarantined: bool,
+) -> Answer {
+    let refusal = match result {
+        Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => match reply {
+            AcquireReply::Refused { beat, .. } => Some(*beat),
+            _ => None,
+        },
+        Ok(_) => None,
+        Err(error) => {
+            match error.cause {
+                // Of this name alone.
+                Cause::WrongType => observed.forget(name),
+                cause if is_said_by_the_same(cause) => {}
+                // The next answer may be that of another server.
+                _ => observed.clear(),
+            }
+            return answer;
+        }
+    };
+    let Some(beat) = refusal else {
+        observed.forget(name);
+        return answer;
+    };
+    if is_quarantined {
+        observed.clear();
+        return answer;
+    }
+    match (observed.handle_refused(now, name, beat), answer) {
+        (Some(ends), Answer::Refused(ttl)) => {
+            let left = Ttl::Millis(millis_of(ends.since(now)));
+            Answer::Refused(ttl.min(left))
+        }
+        _ => answer,
+    }
+}
