@@ -10,18 +10,20 @@ use quorlock_core::owner::OwnerId;
 use quorlock_core::round::{Loss, Order, Outcome};
 use quorlock_core::time::Time;
 
-use crate::error::{AcquireError, ConfigError, Holder, NodeReport};
+use crate::error::{AcquireError, Holder};
 use crate::runtime::Timer;
 use crate::shared::client::Client;
 use crate::shared::hold::Hold;
 use crate::shared::keeper::Orphaned;
 use crate::telemetry;
 
+mod losses;
 mod raise;
 mod request;
 mod round;
 mod wake_ups;
 
+use losses::Losses;
 pub(crate) use request::{Waits, Wanted};
 use round::Running;
 use wake_ups::Ears;
@@ -38,15 +40,9 @@ pub(crate) struct Attempt {
     running: Option<Running>,
     ears: Option<Ears>,
     timer: Box<dyn Timer>,
-    problems: Vec<NodeReport>,
-    /// In which mode a name was asked for that is held in another.
-    asked_mode: Mode,
-    /// Another client of the deployment has another idea of the longest lease.
-    disagreement: Option<ConfigError>,
+    losses: Losses,
     /// When the first round began.
     began: Option<Time>,
-    /// By another's claim, since the first round.
-    has_been_refused: bool,
     is_over: bool,
 }
 
@@ -79,11 +75,8 @@ impl Attempt {
             machine,
             running: None,
             ears: None,
-            problems: Vec::new(),
-            asked_mode: Mode::Plain,
-            disagreement: None,
+            losses: Losses::new(),
             began: None,
-            has_been_refused: false,
             is_over: false,
         }
     }
@@ -99,10 +92,8 @@ impl Attempt {
         if self.is_over {
             self.is_over = false;
             self.machine = self.machine.begin_again();
-            self.disagreement = None;
+            self.losses = Losses::new();
             self.began = None;
-            self.has_been_refused = false;
-            self.problems.clear();
         }
         let polled = self.poll_steps(cx, waits);
         if let Poll::Ready(result) = &polled {
@@ -236,30 +227,18 @@ impl Attempt {
             return;
         };
         let now = self.client.now();
-        let problems = running.problems(&self.wanted.layout);
-        // One node of another figure is one node that does not count, for as long as there are enough of the others.
-        self.disagreement = (loss == Loss::Denied)
-            .then(|| running.disagreement(&self.wanted.layout))
-            .flatten();
-        telemetry::round_lost(&*self.wanted.layout, &loss, &problems);
-        if loss != Loss::Postponed {
-            // What the first member says alone is no news of the others.
-            self.problems = problems;
-        }
+        let is_first_refusal = self.losses.add(&loss, &running, &self.wanted.layout);
         if matches!(loss, Loss::Refused { .. } | Loss::Postponed) {
             let Wanted { layout, .. } = &self.wanted;
             self.client.waiters.in_the_way(&layout.key);
             if let Some(rival) = layout.rival_key() {
                 self.client.waiters.in_the_way(&rival);
             }
-            if !std::mem::replace(&mut self.has_been_refused, true) {
+            if is_first_refusal {
                 self.tell_of_itself();
             }
         }
         let began = running.began;
-        if let Some((member, _)) = running.round.other_mode() {
-            self.asked_mode = self.wanted.layout.place(member).mode;
-        }
         if self.wanted.layout.has(Mode::Fair) && running.round.is_waiting() {
             // It goes on as the same owner: another would begin at the end of the queue.
             self.has_place = self.wanted.patience == Patience::Wait;
@@ -332,39 +311,10 @@ impl Attempt {
     }
 
     fn error(&self, why: GiveUp, waits: Waits) -> AcquireError {
-        let names = self.wanted.layout.title();
         let now = self.client.now();
         let tried = now.since(waits.since.or(self.began).unwrap_or(now));
-        match why {
-            GiveUp::Contended => AcquireError::Contended {
-                names,
-                tried,
-                holder: self.holder(),
-            },
-            GiveUp::NoQuorum => AcquireError::NoQuorum {
-                names,
-                tried,
-                of: self.wanted.layout.most_nodes(),
-                nodes: self.problems.clone(),
-            },
-            GiveUp::Denied => match &self.disagreement {
-                Some(error) => AcquireError::Config(error.clone()),
-                None => AcquireError::Refused {
-                    names,
-                    nodes: self.problems.clone(),
-                },
-            },
-            GiveUp::TooSlow => AcquireError::TooSlow {
-                names,
-                tried,
-                lease: self.wanted.lease.length(),
-            },
-            GiveUp::OtherMode(found) => AcquireError::OtherMode {
-                names,
-                asked: self.asked_mode,
-                found,
-            },
-        }
+        self.losses
+            .error(why, &self.wanted, tried, || self.holder())
     }
 
     /// Says that the wait that begins now is for what the client holds, if it is.
@@ -399,7 +349,7 @@ impl Attempt {
         let known = self.machine.last_loss();
         let why = known.unwrap_or(match &self.running {
             Some(running) if !running.round.has_refused() => {
-                self.problems = running.missing(&self.wanted.layout);
+                self.losses.problems = running.missing(&self.wanted.layout);
                 GiveUp::NoQuorum
             }
             _ => GiveUp::Contended,

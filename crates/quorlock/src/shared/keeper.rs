@@ -5,6 +5,7 @@
 
 mod batches;
 mod clean_up;
+mod inner;
 mod lanes;
 pub(crate) mod late;
 mod phase;
@@ -12,9 +13,8 @@ mod queues;
 mod task;
 mod under_way;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
 
 pub(crate) use self::clean_up::Orphaned;
+use self::inner::Inner;
 use self::phase::{CurrentPhase, GiveBack, Phase};
 use crate::mutex::Mutex;
 use crate::runtime::Runtime;
@@ -45,36 +46,6 @@ pub(crate) struct Keeper {
     /// When the watch of a node ends.
     alarm: Arc<Alarm>,
     phase: CurrentPhase,
-}
-
-#[derive(Debug, Default)]
-struct Inner {
-    /// By owner number, which no two holds of a client share.
-    holds: BTreeMap<u64, Kept>,
-    due: BTreeSet<(Time, u64)>,
-    inbox: Vec<Message>,
-    /// When the inbox is to be looked at.
-    inbox_due: Time,
-    /// Queues whose leaders were woken on behalf of others, since the task looked last.
-    queues: Vec<Arc<dyn Led>>,
-    /// Guards that are out: each has its place in the inbox, so that dropping one never allocates.
-    guards: usize,
-    waker: Option<Waker>,
-    wakes_at: Time,
-    give_back: GiveBack,
-    is_idle: bool,
-    waiting_for_idle: Vec<Waker>,
-    /// Claims may be left of locks of which another client was closed, and who waits for their end.
-    is_closing_others: bool,
-    waiting_for_others: Vec<Waker>,
-    /// Waiters of the client, who are told when the task ends before its time.
-    waiters: Option<Weak<dyn Waiters>>,
-}
-
-#[derive(Debug)]
-struct Kept {
-    hold: Arc<Hold>,
-    due: Time,
 }
 
 /// What others leave to the keeper.
@@ -337,63 +308,6 @@ impl Keeper {
         drop(inner);
         if let Some(waker) = waker {
             waker.wake();
-        }
-    }
-}
-
-impl Inner {
-    fn is_empty(&self) -> bool {
-        self.holds.is_empty() && self.inbox.is_empty()
-    }
-
-    /// Whether what is held is being given back: which nodes are trusted does not matter any more.
-    fn is_giving_back(&self, phase: Phase) -> bool {
-        self.give_back != GiveBack::None || phase == Phase::Finishing
-    }
-
-    /// Whether holds may be left of locks of which another client was closed.
-    fn has_closed_members(&self) -> bool {
-        let mut holds = self.holds.values();
-        self.give_back != GiveBack::None
-            || !self.inbox.is_empty()
-            || holds.any(|kept| kept.hold.layout.is_closed())
-    }
-
-    /// When the task looks at what is here, if nothing wakes it before.
-    fn poll_timeout(&self, now: Time) -> Time {
-        let holds = self.due.first();
-        let holds = holds.map_or(Time::NEVER, |(due, _)| (*due).min(now + TICK));
-        let mail = match self.give_back {
-            GiveBack::None => self.inbox_due,
-            GiveBack::OfClosedClients | GiveBack::All => now,
-        };
-        let queues = if self.queues.is_empty() {
-            Time::NEVER
-        } else {
-            now
-        };
-        mail.min(holds).min(queues)
-    }
-
-    /// Files a hold under the time at which it is due. The hold is asked here, under the mutex, so that an older
-    /// answer never takes the place of a newer one.
-    fn schedule(&mut self, hold: &Arc<Hold>) -> Time {
-        let due = hold.poll_timeout();
-        let number = hold.owner.number;
-        let kept = Kept {
-            hold: hold.clone(),
-            due,
-        };
-        if let Some(before) = self.holds.insert(number, kept) {
-            self.due.remove(&(before.due, number));
-        }
-        self.due.insert((due, number));
-        due
-    }
-
-    fn forget(&mut self, number: u64) {
-        if let Some(kept) = self.holds.remove(&number) {
-            self.due.remove(&(kept.due, number));
         }
     }
 }

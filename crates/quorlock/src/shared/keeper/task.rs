@@ -16,7 +16,7 @@ use super::batches::{Batches, handle_renewed};
 use super::clean_up::{Added, CleanUps, Orphaned};
 use super::lanes::{Lanes, Next};
 use super::late;
-use super::phase::{GiveBack, Phase};
+use super::phase::Phase;
 use super::queues::WatchedQueues;
 use super::under_way::{Of, Pending};
 use super::{Keeper, Message};
@@ -60,20 +60,7 @@ impl KeeperTask {
     }
 
     fn take_messages(&mut self, now: Time) {
-        let closing: Option<Vec<_>> = {
-            let mut inner = self.keeper.inner.lock();
-            if inner.inbox_due <= now {
-                inner.inbox_due = Time::NEVER;
-                // It becomes the inbox, in which each guard has its place.
-                self.mail.reserve(inner.guards);
-                std::mem::swap(&mut self.mail, &mut inner.inbox);
-            }
-            let give_back = std::mem::take(&mut inner.give_back);
-            let holds = inner.holds.values().map(|kept| kept.hold.clone());
-            let is_all = give_back == GiveBack::All;
-            let closing = holds.filter(|hold| is_all || hold.layout.is_closed());
-            (give_back != GiveBack::None).then(|| closing.collect())
-        };
+        let closing = self.keeper.inner.lock().take_messages(now, &mut self.mail);
         if !self.mail.is_empty() {
             self.read_mail(now);
         }
@@ -238,9 +225,8 @@ impl KeeperTask {
         let is_watch_due = loop {
             let hold = {
                 let inner = self.keeper.inner.lock();
-                let due = inner.due.first().filter(|(at, _)| *at <= now);
-                match due.and_then(|(_, number)| inner.holds.get(number)) {
-                    Some(kept) => kept.hold.clone(),
+                match inner.next_due(now) {
+                    Some(hold) => hold,
                     None => {
                         let is_giving_back = inner.is_giving_back(self.keeper.phase.get());
                         break !is_giving_back && self.keeper.alarm.due() <= now;
@@ -393,20 +379,10 @@ impl KeeperTask {
         inner.wakes_at = at;
         let is_idle = self.calls.is_empty() && self.clean_ups.is_empty() && inner.inbox.is_empty();
         inner.is_idle = is_idle;
-        let waiting = (is_idle && inner.holds.is_empty())
-            .then(|| std::mem::take(&mut inner.waiting_for_idle));
-        let have_others_ended = inner.is_closing_others
-            && !inner.has_closed_members()
-            && !self.clean_ups.has_closed_node();
-        let others = have_others_ended.then(|| {
-            inner.is_closing_others = false;
-            std::mem::take(&mut inner.waiting_for_others)
-        });
+        let waiting = inner.take_waiting(is_idle, || self.clean_ups.has_closed_node());
         let is_over = is_idle && phase == Phase::Finishing && inner.is_empty();
         drop(inner);
-        for waiting in [waiting, others].into_iter().flatten() {
-            waiting.into_iter().for_each(Waker::wake);
-        }
+        waiting.into_iter().for_each(Waker::wake);
         (!is_over).then_some(at)
     }
 }

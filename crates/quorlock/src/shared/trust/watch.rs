@@ -119,7 +119,7 @@ impl Watch {
             }
             None if before.is_some_and(|(why, _)| why != Why::Unknown) => {
                 Some(TrustChange::Trusted)
-            },
+            }
             _ => None,
         };
         (counts, change)
