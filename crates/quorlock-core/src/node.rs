@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 
 use crate::beat::Beat;
 use crate::failure::Cause;
-use crate::fencing::{Fence, Token, mint};
+use crate::fencing::Token;
 use crate::marker::{Lineage, Marked, Marker, Process};
 use crate::message::{
-    Access, Acquire, AcquireReply, Channel, ForceRelease, ForceReleaseReply, Found, Freshness,
-    Inspect, InspectReply, Mode, Release, ReleaseReply, Renew, RenewReply, Reply, Request,
-    Retention, Ttl, Wake,
+    Access, Acquire, AcquireReply, Channel, ForceRelease, ForceReleaseReply, Found, Inspect,
+    InspectReply, Mode, Release, ReleaseReply, Renew, RenewReply, Reply, Request, Ttl, Wake,
 };
 use crate::name::Name;
 use crate::owner::OwnerId;
@@ -21,10 +20,13 @@ use crate::time::WallMillis;
 
 mod beats;
 mod fair;
+mod held;
+mod keys;
 mod plain;
 mod read_write;
 
-use fair::Queue;
+pub use held::{Held, ReadWrite};
+use keys::{Key, Keys};
 
 /// The keys of one node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -32,98 +34,6 @@ pub struct Node {
     names: BTreeMap<Name, Keys>,
     marked: Marked,
     swept_at_len: usize,
-}
-
-/// The keys of one name.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-struct Keys {
-    claim: Option<Key<Held>>,
-    token: Option<Key<Token>>,
-    /// The beat of the claim.
-    beat: Option<Beat>,
-    /// Who waits for the fair lock.
-    queue: Option<Key<Queue>>,
-    /// Each reader's own lease.
-    reads: BTreeMap<OwnerId, Key<()>>,
-}
-
-/// A key with its expiry, as Redis keeps it: an absolute time of the node's own clock, at which it still exists.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Key<V> {
-    value: V,
-    expires: Option<WallMillis>,
-}
-
-impl<V> Key<V> {
-    fn is_there(&self, now: WallMillis) -> bool {
-        self.expires.is_none_or(|expires| now <= expires)
-    }
-
-    fn ttl(&self, now: WallMillis) -> Ttl {
-        self.expires.map_or(Ttl::Unbounded, |expires| {
-            Ttl::Millis(expires.0.saturating_sub(now.0))
-        })
-    }
-
-    fn extend(&mut self, now: WallMillis, lease_millis: u64) {
-        if let Some(expires) = &mut self.expires {
-            *expires = (*expires).max(now.plus(lease_millis));
-        }
-    }
-}
-
-/// What stands under the key of a name.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Held {
-    /// A claim of a plain lock, or of a fair one.
-    Plain {
-        /// Whose.
-        owner: OwnerId,
-        /// At which hold count.
-        count: u32,
-    },
-    /// Claims of a read-write lock.
-    ReadWrite(ReadWrite),
-    /// A key that is no lock at all.
-    NotALock,
-}
-
-/// The claims of a read-write lock: readers, or a writer, who may be among the readers.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct ReadWrite {
-    /// Who writes, and at which hold count.
-    pub writer: Option<(OwnerId, u32)>,
-    /// Who reads, and at which hold count. Some may be dead: their leases have run out, and nobody noticed yet.
-    pub readers: BTreeMap<OwnerId, u32>,
-}
-
-impl ReadWrite {
-    fn mode(&self) -> Mode {
-        match self.writer {
-            Some(_) => Mode::Write,
-            None => Mode::Read,
-        }
-    }
-}
-
-impl Held {
-    /// What one reader holds.
-    #[must_use]
-    pub fn read(owner: OwnerId, count: u32) -> Self {
-        Held::ReadWrite(ReadWrite {
-            writer: None,
-            readers: BTreeMap::from([(owner, count)]),
-        })
-    }
-
-    /// What a writer holds.
-    #[must_use]
-    pub fn write(owner: OwnerId, count: u32) -> Self {
-        Held::ReadWrite(ReadWrite {
-            writer: Some((owner, count)),
-            readers: BTreeMap::new(),
-        })
-    }
 }
 
 /// What a request did.
@@ -135,6 +45,7 @@ pub struct Applied {
     pub published: Published,
 }
 
+/// What a request publishes.
 type Published = Option<(Channel, Wake)>;
 
 impl Node {
@@ -186,10 +97,10 @@ impl Node {
     ) -> Result<AcquireReply, Cause> {
         let keys = self.keys_mut(now, &ask.name);
         match ask.access {
-            Access::Plain => keys.beating_acquire(now, ask),
-            Access::Fair(place) => keys.fair_acquire(now, ask, place, published),
-            Access::Read { under } => keys.read_acquire(now, ask, under),
-            Access::Write => keys.write_acquire(now, ask),
+            Access::Plain => beats::acquire(keys, now, ask),
+            Access::Fair(place) => fair::acquire(keys, now, ask, place, published),
+            Access::Read { under } => read_write::read_acquire(keys, now, ask, under),
+            Access::Write => read_write::write_acquire(keys, now, ask),
         }
     }
 
@@ -199,10 +110,12 @@ impl Node {
             .map(|claim| match (self.names.get_mut(&claim.name), ask.mode) {
                 (None, _) => RenewReply::NotYours,
                 (Some(keys), Mode::Plain | Mode::Fair) => {
-                    keys.renew_plain(now, claim, ask.retention)
+                    plain::renew(keys, now, claim, ask.retention)
                 }
-                (Some(keys), Mode::Read) => keys.renew_read(now, claim),
-                (Some(keys), Mode::Write) => keys.renew_write(now, claim, ask.retention),
+                (Some(keys), Mode::Read) => read_write::renew_read(keys, now, claim),
+                (Some(keys), Mode::Write) => {
+                    read_write::renew_write(keys, now, claim, ask.retention)
+                }
             })
             .collect()
     }
@@ -217,10 +130,10 @@ impl Node {
             return Ok(ReleaseReply::NotYours);
         };
         match ask.mode {
-            Mode::Plain => keys.release(now, ask, published),
-            Mode::Fair => keys.fair_release(now, ask, published),
-            Mode::Read => keys.read_release(now, ask, published),
-            Mode::Write => keys.write_release(now, ask, published),
+            Mode::Plain => plain::release(keys, now, ask, published),
+            Mode::Fair => fair::release(keys, now, ask, published),
+            Mode::Read => read_write::read_release(keys, now, ask, published),
+            Mode::Write => read_write::write_release(keys, now, ask, published),
         }
     }
 
@@ -244,7 +157,7 @@ impl Node {
                 writer: held
                     .writer
                     .map(|(owner, count)| (owner.to_string(), count.into())),
-                readers: keys.reading(now).count() as u64,
+                readers: read_write::reading(keys, now).count() as u64,
                 ttl,
             },
             Some(Held::NotALock) => Found::NotALock,
@@ -268,18 +181,18 @@ impl Node {
         };
         *published = match keys.held(now) {
             None => {
-                if !keys.drop_dead(now) && !keys.drop_first(now) {
+                if !fair::drop_dead(keys, now) && !fair::drop_first(keys, now) {
                     return Ok(ForceReleaseReply::WasFree);
                 }
-                let waiter = keys.first_waiting(now, name);
+                let waiter = fair::first_waiting(keys, now, name);
                 let channel = waiter.unwrap_or_else(|| Channel::Lock(name.clone()));
                 *published = Some((channel, Wake::Unlocked));
                 return Ok(ForceReleaseReply::Freed);
             }
             Some(Held::NotALock) => return Err(Cause::WrongType),
             Some(Held::Plain { .. }) => {
-                keys.drop_dead(now);
-                let waiter = keys.first_waiting(now, name);
+                fair::drop_dead(keys, now);
+                let waiter = fair::first_waiting(keys, now, name);
                 let channel = waiter.unwrap_or_else(|| Channel::Lock(name.clone()));
                 Some((channel, Wake::Unlocked))
             }
@@ -395,7 +308,7 @@ impl Node {
     #[must_use]
     pub fn readers(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, u32, Ttl)> {
         let keys = self.names.get(name);
-        keys.map(|keys| keys.leased(now).collect())
+        keys.map(|keys| read_write::leased(keys, now).collect())
             .unwrap_or_default()
     }
 
@@ -405,93 +318,6 @@ impl Node {
             .iter()
             .filter(move |(_, keys)| keys.claim(now).is_some())
             .map(|(name, _)| name)
-    }
-}
-
-impl Keys {
-    /// The key of the claim.
-    fn claim(&self, now: WallMillis) -> Option<&Key<Held>> {
-        self.claim.as_ref().filter(|key| key.is_there(now))
-    }
-
-    fn claim_mut(&mut self, now: WallMillis) -> Option<&mut Key<Held>> {
-        self.claim.as_mut().filter(|key| key.is_there(now))
-    }
-
-    /// What stands under the name.
-    fn held(&self, now: WallMillis) -> Option<&Held> {
-        self.claim(now).map(|key| &key.value)
-    }
-
-    fn put(&mut self, held: Held, expires: Option<WallMillis>) {
-        self.forget_claim();
-        if let Held::ReadWrite(held) = &held {
-            for reader in held.readers.keys() {
-                self.reads.insert(*reader, Key { value: (), expires });
-            }
-        }
-        let value = held;
-        self.claim = Some(Key { value, expires });
-    }
-
-    /// Deletes what stands under the name, with all that belongs to it.
-    fn forget_claim(&mut self) {
-        self.beat = None;
-        if let Some(Key {
-            value: Held::ReadWrite(held),
-            ..
-        }) = self.claim.take()
-        {
-            for reader in held.readers.keys() {
-                self.reads.remove(reader);
-            }
-        }
-    }
-
-    /// The token of a grant, stored.
-    fn hand_out(&mut self, now: WallMillis, ask: &Acquire, freshness: Freshness) -> Token {
-        let stored = self.token(now);
-        let token = match (freshness, stored, ask.fence) {
-            // A resent request gets the value that it was given.
-            (Freshness::AlreadyYours, Some(stored), Fence::Mint { .. }) => stored,
-            _ => mint(stored, ask.fence, now),
-        };
-        self.store_token(now, token, ask.retention);
-        token
-    }
-
-    /// Stores the token of a renewed claim, if it is larger than what is there.
-    fn carry(&mut self, now: WallMillis, token: Token, retention: Retention) -> RenewReply {
-        let stored = self.token(now);
-        let token = stored.map_or(token, |stored| stored.max(token));
-        self.store_token(now, token, retention);
-        RenewReply::AlreadyYours { token }
-    }
-
-    fn token(&self, now: WallMillis) -> Option<Token> {
-        let key = self.token.as_ref().filter(|key| key.is_there(now));
-        key.map(|key| key.value)
-    }
-
-    fn store_token(&mut self, now: WallMillis, token: Token, retention: Retention) {
-        let expires = match retention {
-            Retention::Millis(millis) => Some(now.plus(millis)),
-            Retention::Forever => None,
-        };
-        let value = token;
-        self.token = Some(Key { value, expires });
-    }
-
-    /// Forgets what has expired; whether anything is left.
-    fn sweep(&mut self, now: WallMillis) -> bool {
-        if self.claim(now).is_none() {
-            self.claim = None;
-            self.beat = None;
-        }
-        self.token.take_if(|key| !key.is_there(now));
-        self.queue.take_if(|key| !key.is_there(now));
-        self.reads.retain(|_, key| key.is_there(now));
-        *self != Keys::default()
     }
 }
 

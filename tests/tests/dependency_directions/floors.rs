@@ -17,6 +17,7 @@ const CORE: Floors = &[
     // Machines of one step, the specification of a node, and the way to it.
     &[
         "round.rs",
+        "round/",
         "renewal.rs",
         "release.rs",
         "node.rs",

@@ -1,6 +1,8 @@
 //! Claims of plain locks: one owner at a time.
 
-use super::{Held, Keys, Published};
+use super::Published;
+use super::held::Held;
+use super::keys::Keys;
 use crate::failure::Cause;
 use crate::message::{
     Acquire, AcquireReply, Channel, Claim, Freshness, Mode, Release, ReleaseReply, RenewReply,
@@ -18,124 +20,126 @@ pub(super) enum Obstacle {
     Theirs,
 }
 
-impl Keys {
-    pub(super) fn acquire(
-        &mut self,
-        now: WallMillis,
-        ask: &Acquire,
-    ) -> Result<AcquireReply, Cause> {
-        let obstacle = match self.look(now, ask)? {
-            Ok(obstacle) => obstacle,
-            Err(mode) => return Ok(AcquireReply::OtherMode(mode)),
-        };
-        match obstacle {
-            Obstacle::Ours => {}
-            // Whoever stands in the queue of the fair lock would be passed.
-            _ if self.has_queue(now) => return Ok(AcquireReply::OtherMode(Mode::Fair)),
-            Obstacle::None => {}
-            Obstacle::Theirs => {
-                let ttl = self.ttl(now);
-                return Ok(AcquireReply::Refused { ttl, beat: None });
+pub(super) fn acquire(
+    keys: &mut Keys,
+    now: WallMillis,
+    ask: &Acquire,
+) -> Result<AcquireReply, Cause> {
+    let obstacle = match look(keys, now, ask)? {
+        Ok(obstacle) => obstacle,
+        Err(mode) => return Ok(AcquireReply::OtherMode(mode)),
+    };
+    match obstacle {
+        Obstacle::Ours => {}
+        // Whoever stands in the queue of the fair lock would be passed.
+        _ if keys.has_queue(now) => return Ok(AcquireReply::OtherMode(Mode::Fair)),
+        Obstacle::None => {}
+        Obstacle::Theirs => {
+            let ttl = keys.ttl(now);
+            return Ok(AcquireReply::Refused { ttl, beat: None });
+        }
+    }
+    Ok(grant(keys, now, ask, &obstacle, ask.kept_millis()))
+}
+
+/// Whose claim stands under the name; the mode, if it is not one of a plain lock.
+pub(super) fn look(
+    keys: &mut Keys,
+    now: WallMillis,
+    ask: &Acquire,
+) -> Result<Result<Obstacle, Mode>, Cause> {
+    let Some(key) = keys.claim_mut(now) else {
+        return Ok(Ok(Obstacle::None));
+    };
+    match &key.value {
+        Held::NotALock => Err(Cause::WrongType),
+        Held::ReadWrite(held) => Ok(Err(held.mode())),
+        Held::Plain { owner, .. } if *owner == ask.owner => Ok(Ok(Obstacle::Ours)),
+        Held::Plain { .. } => Ok(Ok(Obstacle::Theirs)),
+    }
+}
+
+/// Records the claim, which nothing obstructs, for so long.
+pub(super) fn grant(
+    keys: &mut Keys,
+    now: WallMillis,
+    ask: &Acquire,
+    obstacle: &Obstacle,
+    kept_millis: u64,
+) -> AcquireReply {
+    let (owner, count) = (ask.owner, ask.count);
+    let held = Held::Plain { owner, count };
+    let freshness = match obstacle {
+        Obstacle::Ours => {
+            if let Some(key) = keys.claim_mut(now) {
+                key.value = held;
+                key.extend(now, kept_millis);
+            }
+            Freshness::AlreadyYours
+        }
+        _ => {
+            keys.put(held, Some(now.plus(kept_millis)));
+            Freshness::Anew
+        }
+    };
+    let token = keys.hand_out(now, ask, freshness);
+    AcquireReply::Granted { freshness, token }
+}
+
+pub(super) fn renew(
+    keys: &mut Keys,
+    now: WallMillis,
+    claim: &Claim,
+    retention: Retention,
+) -> RenewReply {
+    let Some(key) = keys.claim_mut(now) else {
+        return RenewReply::NotYours;
+    };
+    match &mut key.value {
+        Held::Plain { owner, count } if *owner == claim.owner => *count = claim.count,
+        _ => return RenewReply::NotYours,
+    }
+    key.extend(now, claim.kept_millis());
+    let reply = keys.carry(now, claim.token, retention);
+    if let Some(keep) = claim.keep {
+        keys.set_beat(claim.owner, claim.lease, keep);
+    }
+    reply
+}
+
+pub(super) fn release(
+    keys: &mut Keys,
+    now: WallMillis,
+    ask: &Release,
+    published: &mut Published,
+) -> Result<ReleaseReply, Cause> {
+    let reply = lower(keys, now, ask)?;
+    if reply == ReleaseReply::Freed {
+        *published = Some((Channel::Lock(ask.name.clone()), Wake::Unlocked));
+    }
+    Ok(reply)
+}
+
+/// Sets the count of the owner's claim, and ends the claim at 0.
+pub(super) fn lower(
+    keys: &mut Keys,
+    now: WallMillis,
+    ask: &Release,
+) -> Result<ReleaseReply, Cause> {
+    let Some(key) = keys.claim_mut(now) else {
+        return Ok(ReleaseReply::NotYours);
+    };
+    match &mut key.value {
+        Held::NotALock => Err(Cause::WrongType),
+        Held::Plain { owner, count } if *owner == ask.owner => {
+            if ask.count == 0 {
+                keys.forget_claim();
+                Ok(ReleaseReply::Freed)
+            } else {
+                *count = ask.count;
+                Ok(ReleaseReply::Kept)
             }
         }
-        Ok(self.grant(now, ask, &obstacle, ask.kept_millis()))
-    }
-
-    /// Whose claim stands under the name; the mode, if it is not one of a plain lock.
-    pub(super) fn look(
-        &mut self,
-        now: WallMillis,
-        ask: &Acquire,
-    ) -> Result<Result<Obstacle, Mode>, Cause> {
-        let Some(key) = self.claim_mut(now) else {
-            return Ok(Ok(Obstacle::None));
-        };
-        match &key.value {
-            Held::NotALock => Err(Cause::WrongType),
-            Held::ReadWrite(held) => Ok(Err(held.mode())),
-            Held::Plain { owner, .. } if *owner == ask.owner => Ok(Ok(Obstacle::Ours)),
-            Held::Plain { .. } => Ok(Ok(Obstacle::Theirs)),
-        }
-    }
-
-    /// Records the claim, which nothing obstructs, for so long.
-    pub(super) fn grant(
-        &mut self,
-        now: WallMillis,
-        ask: &Acquire,
-        obstacle: &Obstacle,
-        kept_millis: u64,
-    ) -> AcquireReply {
-        let (owner, count) = (ask.owner, ask.count);
-        let held = Held::Plain { owner, count };
-        let freshness = match obstacle {
-            Obstacle::Ours => {
-                if let Some(key) = self.claim_mut(now) {
-                    key.value = held;
-                    key.extend(now, kept_millis);
-                }
-                Freshness::AlreadyYours
-            }
-            _ => {
-                self.put(held, Some(now.plus(kept_millis)));
-                Freshness::Anew
-            }
-        };
-        let token = self.hand_out(now, ask, freshness);
-        AcquireReply::Granted { freshness, token }
-    }
-
-    pub(super) fn renew_plain(
-        &mut self,
-        now: WallMillis,
-        claim: &Claim,
-        retention: Retention,
-    ) -> RenewReply {
-        let Some(key) = self.claim_mut(now) else {
-            return RenewReply::NotYours;
-        };
-        match &mut key.value {
-            Held::Plain { owner, count } if *owner == claim.owner => *count = claim.count,
-            _ => return RenewReply::NotYours,
-        }
-        key.extend(now, claim.kept_millis());
-        let reply = self.carry(now, claim.token, retention);
-        if let Some(keep) = claim.keep {
-            self.set_beat(claim.owner, claim.lease, keep);
-        }
-        reply
-    }
-
-    pub(super) fn release(
-        &mut self,
-        now: WallMillis,
-        ask: &Release,
-        published: &mut Published,
-    ) -> Result<ReleaseReply, Cause> {
-        let reply = self.lower(now, ask)?;
-        if reply == ReleaseReply::Freed {
-            *published = Some((Channel::Lock(ask.name.clone()), Wake::Unlocked));
-        }
-        Ok(reply)
-    }
-
-    /// Sets the count of the owner's claim, and ends the claim at 0.
-    pub(super) fn lower(&mut self, now: WallMillis, ask: &Release) -> Result<ReleaseReply, Cause> {
-        let Some(key) = self.claim_mut(now) else {
-            return Ok(ReleaseReply::NotYours);
-        };
-        match &mut key.value {
-            Held::NotALock => Err(Cause::WrongType),
-            Held::Plain { owner, count } if *owner == ask.owner => {
-                if ask.count == 0 {
-                    self.forget_claim();
-                    Ok(ReleaseReply::Freed)
-                } else {
-                    *count = ask.count;
-                    Ok(ReleaseReply::Kept)
-                }
-            }
-            Held::Plain { .. } | Held::ReadWrite(_) => Ok(ReleaseReply::NotYours),
-        }
+        Held::Plain { .. } | Held::ReadWrite(_) => Ok(ReleaseReply::NotYours),
     }
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::beat::{Beat, Keep};
 use crate::fencing::Fence;
 use crate::lease::Lease;
+use crate::message::Retention;
 use crate::message::{
     Acquire, AcquireReply, Claim, Freshness, Place, Release, ReleaseReply, Renew, RenewReply,
 };

@@ -1,4 +1,6 @@
 use super::*;
+use crate::fencing::Token;
+use crate::message::Ttl;
 use crate::quorum::Threshold;
 
 const TIMEOUT: Duration = Duration::from_millis(500);

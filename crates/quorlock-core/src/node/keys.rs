@@ -1,0 +1,184 @@
+//! The keys of one name: what is stored, whatever the mode.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::held::Held;
+use crate::beat::{Beat, Keep};
+use crate::fencing::{Fence, Token, mint};
+use crate::lease::Lease;
+use crate::message::{Acquire, Freshness, RenewReply, Retention, Ttl};
+use crate::owner::OwnerId;
+use crate::time::WallMillis;
+
+/// Who waits, and until when it is taken to be alive; the first one is next.
+pub(super) type Queue = VecDeque<(OwnerId, WallMillis)>;
+
+/// The keys of one name.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Keys {
+    pub(super) claim: Option<Key<Held>>,
+    pub(super) token: Option<Key<Token>>,
+    /// The beat of the claim.
+    pub(super) beat: Option<Beat>,
+    /// Who waits for the fair lock.
+    pub(super) queue: Option<Key<Queue>>,
+    /// Each reader's own lease.
+    pub(super) reads: BTreeMap<OwnerId, Key<()>>,
+}
+
+/// A key with its expiry, as Redis keeps it: an absolute time of the node's own clock, at which it still exists.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Key<V> {
+    pub(super) value: V,
+    pub(super) expires: Option<WallMillis>,
+}
+
+impl<V> Key<V> {
+    pub(super) fn is_there(&self, now: WallMillis) -> bool {
+        self.expires.is_none_or(|expires| now <= expires)
+    }
+
+    pub(super) fn ttl(&self, now: WallMillis) -> Ttl {
+        self.expires.map_or(Ttl::Unbounded, |expires| {
+            Ttl::Millis(expires.0.saturating_sub(now.0))
+        })
+    }
+
+    pub(super) fn extend(&mut self, now: WallMillis, lease_millis: u64) {
+        if let Some(expires) = &mut self.expires {
+            *expires = (*expires).max(now.plus(lease_millis));
+        }
+    }
+}
+
+impl Keys {
+    /// The key of the claim.
+    pub(super) fn claim(&self, now: WallMillis) -> Option<&Key<Held>> {
+        self.claim.as_ref().filter(|key| key.is_there(now))
+    }
+
+    pub(super) fn claim_mut(&mut self, now: WallMillis) -> Option<&mut Key<Held>> {
+        self.claim.as_mut().filter(|key| key.is_there(now))
+    }
+
+    /// What stands under the name.
+    pub(super) fn held(&self, now: WallMillis) -> Option<&Held> {
+        self.claim(now).map(|key| &key.value)
+    }
+
+    pub(super) fn put(&mut self, held: Held, expires: Option<WallMillis>) {
+        self.forget_claim();
+        if let Held::ReadWrite(held) = &held {
+            for reader in held.readers.keys() {
+                self.reads.insert(*reader, Key { value: (), expires });
+            }
+        }
+        let value = held;
+        self.claim = Some(Key { value, expires });
+    }
+
+    /// Deletes what stands under the name, with all that belongs to it.
+    pub(super) fn forget_claim(&mut self) {
+        self.beat = None;
+        if let Some(Key {
+            value: Held::ReadWrite(held),
+            ..
+        }) = self.claim.take()
+        {
+            for reader in held.readers.keys() {
+                self.reads.remove(reader);
+            }
+        }
+    }
+
+    /// The token of a grant, stored.
+    pub(super) fn hand_out(
+        &mut self,
+        now: WallMillis,
+        ask: &Acquire,
+        freshness: Freshness,
+    ) -> Token {
+        let stored = self.token(now);
+        let token = match (freshness, stored, ask.fence) {
+            // A resent request gets the value that it was given.
+            (Freshness::AlreadyYours, Some(stored), Fence::Mint { .. }) => stored,
+            _ => mint(stored, ask.fence, now),
+        };
+        self.store_token(now, token, ask.retention);
+        token
+    }
+
+    /// Stores the token of a renewed claim, if it is larger than what is there.
+    pub(super) fn carry(
+        &mut self,
+        now: WallMillis,
+        token: Token,
+        retention: Retention,
+    ) -> RenewReply {
+        let stored = self.token(now);
+        let token = stored.map_or(token, |stored| stored.max(token));
+        self.store_token(now, token, retention);
+        RenewReply::AlreadyYours { token }
+    }
+
+    pub(super) fn token(&self, now: WallMillis) -> Option<Token> {
+        let key = self.token.as_ref().filter(|key| key.is_there(now));
+        key.map(|key| key.value)
+    }
+
+    pub(super) fn store_token(&mut self, now: WallMillis, token: Token, retention: Retention) {
+        let expires = match retention {
+            Retention::Millis(millis) => Some(now.plus(millis)),
+            Retention::Forever => None,
+        };
+        let value = token;
+        self.token = Some(Key { value, expires });
+    }
+
+    /// Forgets what has expired; whether anything is left.
+    pub(super) fn sweep(&mut self, now: WallMillis) -> bool {
+        if self.claim(now).is_none() {
+            self.claim = None;
+            self.beat = None;
+        }
+        self.token.take_if(|key| !key.is_there(now));
+        self.queue.take_if(|key| !key.is_there(now));
+        self.reads.retain(|_, key| key.is_there(now));
+        *self != Keys::default()
+    }
+
+    /// What is left of the claim.
+    pub(super) fn ttl(&self, now: WallMillis) -> Ttl {
+        let claim = self.claim(now);
+        claim.map_or(Ttl::Millis(0), |key| key.ttl(now))
+    }
+
+    /// Gives the claim the beat with the larger of two numbers.
+    pub(super) fn set_beat(&mut self, owner: OwnerId, lease: Lease, keep: Keep) {
+        if self.beat.is_none_or(|before| before.number < keep.number) {
+            self.beat = Some(keep.beat(owner, lease));
+        }
+    }
+
+    /// The beat of the claim.
+    pub(super) fn beat(&self, now: WallMillis) -> Option<Beat> {
+        let is_plain = matches!(self.held(now), Some(Held::Plain { .. }));
+        self.beat.filter(|_| is_plain)
+    }
+
+    pub(super) fn first(&self, now: WallMillis) -> Option<(OwnerId, WallMillis)> {
+        let key = self.queue.as_ref().filter(|key| key.is_there(now))?;
+        key.value.front().copied()
+    }
+
+    pub(super) fn has_queue(&self, now: WallMillis) -> bool {
+        self.queue.as_ref().is_some_and(|key| key.is_there(now))
+    }
+
+    /// Who stands in the queue, and for how long each is taken to be alive yet.
+    pub(super) fn queue(&self, now: WallMillis) -> impl Iterator<Item = (OwnerId, Ttl)> {
+        let key = self.queue.as_ref().filter(|key| key.is_there(now));
+        let waiting = key.into_iter().flat_map(|key| key.value.iter());
+        waiting.map(move |(owner, alive)| (*owner, Ttl::Millis(alive.0.saturating_sub(now.0))))
+    }
+}
