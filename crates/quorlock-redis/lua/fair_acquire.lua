@@ -54,10 +54,7 @@ if not yours then head, dropped, last = first_waiting(queue, timeouts, alive, no
 local function settle(waits)
   local first = call('LINDEX', queue, 0)
   if not first then return end
-  if not call('ZSCORE', alive, first) then
-    call('PERSIST', queue)
-    call('PERSIST', timeouts)
-  elseif 0 < keep then
+  if not keep_theirs(queue, timeouts, alive, first) and 0 < keep then
     local ends = call('PTTL', queue)
     if ends == -1 or waits and ends < keep then
       call('PEXPIRE', queue, keep)
@@ -106,9 +103,7 @@ if type(expiry) == 'table' then
   return expiry
 end
 if head then
-  call('LPOP', queue)
-  call('ZREM', timeouts, owner)
-  call('ZREM', alive, owner)
+  drop_first(queue, timeouts, alive, owner)
   settle(false)
 end
 return token

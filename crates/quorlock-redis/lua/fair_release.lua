@@ -39,11 +39,7 @@ call('ZREM', alive, owner)
 
 local free = yours or call('EXISTS', claim) == 0
 head = call('LINDEX', queue, 0)
-if head and not call('ZSCORE', alive, head) then
-  -- A queue that begins with a waiter of Redisson's has no TTL.
-  call('PERSIST', queue)
-  call('PERSIST', timeouts)
-end
+if head then keep_theirs(queue, timeouts, alive, head) end
 if head and free and (yours or first or dropped) then
   call('PUBLISH', ARGV[3] .. ':' .. head, '0')
 end

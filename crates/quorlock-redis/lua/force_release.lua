@@ -27,15 +27,10 @@ if fields == 0 then
   local head, dropped = first_waiting(queue, timeouts, alive, server_now())
   if not head and not dropped then return 0 end
   if head and not dropped then
-    call('LPOP', queue)
-    call('ZREM', timeouts, head)
-    call('ZREM', alive, head)
+    drop_first(queue, timeouts, alive, head)
     head = call('LINDEX', queue, 0)
   end
-  if head and not call('ZSCORE', alive, head) then
-    call('PERSIST', queue)
-    call('PERSIST', timeouts)
-  end
+  if head then keep_theirs(queue, timeouts, alive, head) end
   call('PUBLISH', head and ARGV[1] .. ':' .. head or ARGV[1], '0')
   return 1
 end

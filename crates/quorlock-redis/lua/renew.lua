@@ -15,16 +15,7 @@
 --
 -- It must be atomic: between looking and extending, the claim could expire and become another's. The claims are
 -- independent of each other: what is wrong with one of them does not keep the rest from being renewed.
-local call, attempt = redis.call, redis.pcall
-
--- The reply of a command that reads, or nil when the key is something else. Any other error concerns the whole call:
--- it is raised by trying again.
-local function look(...)
-  local reply = attempt(...)
-  if type(reply) ~= 'table' or not reply.err then return reply end
-  if string.find(reply.err, 'WRONGTYPE', 1, true) then return nil end
-  return call(...)
-end
+local call = redis.call
 
 local function renew(claim, counter, owner, count, lease, token, mine)
   local held = look('HMGET', claim, 'mode', owner, 'beat')

@@ -424,16 +424,15 @@ fn files_with(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_counter_and_the_queue_have_their_rules_in_one_file_each() {
+fn rules_of_several_scripts_stand_in_one_file_each() {
     for (rule, file) in [
         ("9007199254740992", "shared/counter"),
         ("yours and stored then", "shared/counter"),
         ("'SET', counter", "shared/counter"),
         ("'TIME'", "shared/clock"),
-        (
-            "'ZREM', timeouts, head)\n    call('ZREM', alive, head)\n    dropped",
-            "shared/queue",
-        ),
+        ("'LPOP', queue", "shared/queue"),
+        ("'PERSIST', queue", "shared/queue"),
+        ("reply.err, 'WRONGTYPE'", "shared/look"),
     ] {
         assert_eq!(files_with(rule), [file], "{rule}");
     }
