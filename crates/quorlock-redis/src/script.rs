@@ -60,8 +60,14 @@ static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
     ))
 });
 static PROBE: LazyLock<Script> = LazyLock::new(|| Script::new(around!("check", "return false\n")));
-static RENEW: LazyLock<Script> =
-    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "shared/look", "renew")));
+static RENEW: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(lua!(
+        "shared/clock",
+        "shared/counter",
+        "shared/look",
+        "renew"
+    ))
+});
 static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("release")));
 static INSPECT: LazyLock<Script> =
     LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "inspect")));

@@ -13,34 +13,6 @@ use crate::locks::Locks;
 use crate::shared::trust::NodeTrust;
 use crate::telemetry;
 
-impl Locks {
-    /// Locks on one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
-    ///
-    /// # Errors
-    /// [`ConnectError`] when the server cannot be used, and why.
-    pub async fn connect(address: impl AsRef<str>) -> Result<Self, ConnectError> {
-        Self::builder().connect(address).await
-    }
-
-    /// Locks on a majority of independent Redis servers (RedLock). The servers must not replicate each other.
-    ///
-    /// A minority may be down at the moment; it is used when it comes up. An even number is allowed and buys nothing:
-    /// four tolerate one failure, as three do.
-    ///
-    /// Servers that are new to these locks are watched first, for one [`longest_lease`](LocksBuilder::longest_lease), a
-    /// minute by default: the first lock comes after that, unless [`LocksBuilder::trust_fresh_nodes`] was called.
-    ///
-    /// # Errors
-    /// [`ConnectError`] when too few servers can be used, one of them is no primary Redis server that lets us in, or
-    /// two addresses lead to the same server. (The servers that answer are compared; a server that is down, and one
-    /// whose user may not ask `INFO`, cannot be.)
-    pub async fn quorum<A: AsRef<str>>(
-        addresses: impl IntoIterator<Item = A>,
-    ) -> Result<Self, ConnectError> {
-        Self::builder().quorum(addresses).await
-    }
-}
-
 impl LocksBuilder {
     /// As [`Locks::connect`], with these settings.
     ///

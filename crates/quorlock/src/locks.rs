@@ -1,19 +1,19 @@
 //! A client: where locks come from.
 
-mod source;
+pub(crate) mod source;
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
 use quorlock_core::message::Mode;
-use quorlock_core::quorum::Threshold;
 
-pub(crate) use self::source::LockSource;
+use self::source::LockSource;
 use crate::error::ConfigError;
 use crate::lock::Lock;
+use crate::operate::{self, ForceReleaseError, ForceReleased, Inspection};
+use crate::owner::Owner;
 use crate::shared::client::Client;
-use crate::shared::layout::Node;
 
 /// A client of one node, or of a majority of several. Cheap to clone; clones are the same client.
 #[derive(Clone, Debug)]
@@ -71,16 +71,60 @@ impl Locks {
         self.source.all(names)
     }
 
-    pub(crate) fn source(&self) -> &LockSource {
-        &self.source
+    /// An identity that can enter its own locks again: acquiring a name through the same owner re-enters its hold.
+    /// (A task is no identity: it has no name, and it moves between threads.)
+    pub fn owner(&self) -> Owner {
+        Owner::new(&self.source)
     }
 
-    pub(crate) fn nodes(&self) -> &[Node] {
-        self.source.nodes()
+    /// Looks who holds a name: node by node, and what that amounts to. Changes nothing.
+    ///
+    /// For people and their tools. It is a picture of the past: do not decide by it whether to work, acquire the lock
+    /// for that. A node that cannot be read is part of the answer, not an error of it. Each is given as long as it is
+    /// given in a round of a lock with the watchdog's lease.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks, Summary};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("orders/42").acquire().await?;
+    /// let inspection = locks.inspect("orders/42").await?;
+    /// println!("{inspection}");
+    /// let owner = guard.owner_id().to_string();
+    /// assert_eq!(inspection.summary(), Summary::Held { owner, nodes: 1 });
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ConfigError::Name`] for a name that cannot be one.
+    pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Inspection, ConfigError> {
+        operate::inspect(&self.source, name).await
     }
 
-    pub(crate) fn threshold(&self) -> Threshold {
-        self.source.threshold()
+    /// Frees a name by force, whoever holds it: for a holder that is known to be gone, or to be stopped for good.
+    ///
+    /// **The holder is not asked, and is not told.** Its watchdog learns of it at its next renewal, within a third of
+    /// its lease, and its guards are then lost ([`Lost::Taken`](crate::Lost::Taken)); a holder with an explicit lease
+    /// asks nobody and learns nothing. Until then two may work at once, unless the resource compares
+    /// [fencing tokens](crate::Guard::fencing_token): those keep growing, the counter stays.
+    ///
+    /// Locks of every mode are freed, readers all at once. Where the name has no holder, but a waiter stands in the queue of
+    /// the fair lock, those at its head who are dead lose their places, or else the first, who then joins it again at the
+    /// end if it lives: that frees a queue behind a dead waiter of a JVM. A key that is no lock stays as it is.
+    ///
+    /// # Errors
+    /// [`ForceReleaseError::Unconfirmed`] when fewer nodes than a lock needs say that the name is free now: whoever
+    /// held it may hold it still. It has the same report.
+    ///
+    /// # Cancel safety
+    /// Dropped early, any of the nodes may or may not have freed the name.
+    pub async fn force_release(
+        &self,
+        name: impl AsRef<str>,
+    ) -> Result<ForceReleased, ForceReleaseError> {
+        operate::force_release(&self.source, name).await
     }
 
     pub(crate) fn client(&self) -> &Arc<Client> {

@@ -1,4 +1,4 @@
-//! An identity that can enter its own locks again, and the constructor of [`Locks`] for it.
+//! An identity that can enter its own locks again.
 
 pub(crate) mod identity;
 mod slots;
@@ -10,7 +10,7 @@ use quorlock_core::message::Mode;
 
 use crate::error::ConfigError;
 use crate::lock::Lock;
-use crate::locks::{LockSource, Locks};
+use crate::locks::source::LockSource;
 
 /// An identity: acquiring a name again through it re-enters the hold it has, instead of waiting for itself.
 ///
@@ -21,17 +21,14 @@ pub struct Owner {
     source: LockSource,
 }
 
-impl Locks {
-    /// An identity that can enter its own locks again: acquiring a name through the same owner re-enters its hold.
-    /// (A task is no identity: it has no name, and it moves between threads.)
-    pub fn owner(&self) -> Owner {
+impl Owner {
+    /// A new identity for locks of this source.
+    pub(crate) fn new(source: &LockSource) -> Self {
         Owner {
-            source: self.source().of_owner(Arc::default()),
+            source: source.of_owner(Arc::default()),
         }
     }
-}
 
-impl Owner {
     /// A lock of this name, to be acquired by this owner.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
         self.source.one(Mode::Plain, name)

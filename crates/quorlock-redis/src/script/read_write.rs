@@ -25,12 +25,19 @@ static CHECKED_WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
         lua!("shared/clock", "shared/counter", "write_acquire")
     ))
 });
-static READ_RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("shared/look", "read_renew")));
+static READ_RENEW: LazyLock<Script> =
+    LazyLock::new(|| Script::new(lua!("shared/look", "read_renew")));
 static READ_RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("read_release")));
 static WRITE_ACQUIRE: LazyLock<Script> =
     LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "write_acquire")));
-static WRITE_RENEW: LazyLock<Script> =
-    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "shared/look", "write_renew")));
+static WRITE_RENEW: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(lua!(
+        "shared/clock",
+        "shared/counter",
+        "shared/look",
+        "write_renew"
+    ))
+});
 static WRITE_RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("write_release")));
 
 /// The field of a writer.
