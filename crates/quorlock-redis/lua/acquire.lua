@@ -52,7 +52,7 @@ end
 local stored = call('GET', counter)
 if stored then
   stored = counted(stored)
-  if not stored then return no_counter() end
+  if not stored then return redis.error_reply(NO_COUNTER) end
 end
 
 local asked = ARGV[5] + 0

@@ -21,7 +21,7 @@ local MOST_FIELDS = 10000
 local token = call('GET', KEYS[2])
 if token then
   token = counted(token)
-  if not token then return no_counter() end
+  if not token then return redis.error_reply(NO_COUNTER) end
 end
 local waiting = call('LLEN', KEYS[3])
 

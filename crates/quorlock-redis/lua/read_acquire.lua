@@ -41,7 +41,7 @@ end
 local stored = call('GET', KEYS[2])
 if stored then
   stored = counted(stored)
-  if not stored then return no_counter() end
+  if not stored then return redis.error_reply(NO_COUNTER) end
 end
 
 -- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and

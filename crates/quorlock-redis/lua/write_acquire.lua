@@ -69,7 +69,7 @@ end
 local stored = call('GET', counter)
 if stored then
   stored = counted(stored)
-  if not stored then return no_counter() end
+  if not stored then return redis.error_reply(NO_COUNTER) end
 end
 
 local token = next_token(stored, tonumber(ARGV[6]), ARGV[7], yours)

@@ -1,9 +1,8 @@
 -- The token counter of a name: what may stand there, which token comes next, and how long it is kept. After clock.lua.
+-- A function costs each call that defines it, so there is none for what is only said.
 
 -- What a reply says whose counter is something else. Beyond 2^53 a number of Lua is no longer exact.
-local function no_counter()
-  return redis.error_reply('WRONGTYPE the token counter holds no number below 2^53')
-end
+local NO_COUNTER = 'WRONGTYPE the token counter holds no number below 2^53'
 
 -- The number that stands in a counter, or nothing.
 local function counted(text)
