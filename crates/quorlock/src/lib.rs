@@ -30,6 +30,7 @@
 //! | connecting, configuring | [`Locks`], [`LocksBuilder`] |
 //! | acquiring | [`Lock`], [`Owner`] |
 //! | holding, losing, releasing | [`Guard`], [`LostSignal`] |
+//! | leading, standing by, following who leads | [`Candidate`], [`Candidacy`], [`LeaderObserver`] |
 //! | what can go wrong | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`] |
 //! | who holds it, and freeing it by force | [`Locks::inspect`], [`Locks::force_release`] |
 //! | watching it run | `tracing` events of the target `quorlock`; with the feature `metrics`, the module `metrics` |
@@ -42,6 +43,7 @@ mod builder;
 #[cfg(feature = "redis")]
 mod connect;
 mod guard;
+mod leader;
 mod lock;
 mod locks;
 mod operate;
@@ -68,6 +70,7 @@ pub use error::{
     Quarantine, ReleaseError,
 };
 pub use guard::{Guard, LostSignal, WhileHeld};
+pub use leader::{Candidacy, Candidate, LeaderEvent, LeaderObserver, LeaderView, Leadership};
 pub use lock::Lock;
 pub use locks::Locks;
 pub use operate::{

@@ -26,10 +26,21 @@ pub struct Lock {
     queues: Arc<Queues>,
     layout: Result<Arc<Layout>, ConfigError>,
     owner: Option<Arc<Identity>>,
-    lease: Option<Duration>,
+    leasing: Leasing,
     wait: Option<Duration>,
     /// The other clients of its members. They watch their nodes for as long as it lives.
     others: Vec<Arc<Client>>,
+}
+
+/// What a lock is asked for, and who sees to it that it lasts.
+#[derive(Clone, Copy, Debug)]
+enum Leasing {
+    /// The lease of the client's watchdog, which renews it.
+    Watchdog,
+    /// A lease of its own, which the watchdog renews.
+    Renewed(Duration),
+    /// A lease of its own, which nothing renews.
+    Fixed(Duration),
 }
 
 impl Lock {
@@ -48,7 +59,7 @@ impl Lock {
             queues,
             layout,
             owner,
-            lease: None,
+            leasing: Leasing::Watchdog,
             wait: None,
             others: Vec::new(),
         }
@@ -101,8 +112,26 @@ impl Lock {
 
     /// Holds the lock for this long and no longer: without the watchdog. [`Guard::extend`] prolongs it.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = Some(lease);
+        self.leasing = Leasing::Fixed(lease);
         self
+    }
+
+    /// Asks for this lease, which the watchdog renews every third of it.
+    pub(crate) fn renewed_lease(mut self, lease: Duration) -> Self {
+        self.leasing = Leasing::Renewed(lease);
+        self
+    }
+
+    /// What is asked for.
+    pub(crate) fn lease_length(&self) -> Duration {
+        match self.leasing {
+            Leasing::Watchdog => self.client.config.watchdog_lease.length(),
+            Leasing::Renewed(length) | Leasing::Fixed(length) => length,
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
     }
 
     /// Waits for this long, also through an outage of the nodes; without it, for as long as others hold the lock, and where
@@ -168,7 +197,7 @@ impl Lock {
         }
     }
 
-    fn layout(&self) -> Result<&Arc<Layout>, ConfigError> {
+    pub(crate) fn layout(&self) -> Result<&Arc<Layout>, ConfigError> {
         self.layout.as_ref().map_err(ConfigError::clone)
     }
 
@@ -209,9 +238,11 @@ impl Lock {
             return Err(AcquireError::Closed);
         }
         let config = &self.client.config;
-        let (of, lease) = match self.lease {
-            Some(length) => (LeaseSource::Lock, config.lease(length)?),
-            None => (LeaseSource::WatchdogLease, config.watchdog_lease),
+        let (of, lease) = match self.leasing {
+            Leasing::Renewed(length) | Leasing::Fixed(length) => {
+                (LeaseSource::Lock, config.lease(length)?)
+            }
+            Leasing::Watchdog => (LeaseSource::WatchdogLease, config.watchdog_lease),
         };
         let layout = self.layout()?.clone();
         if layout.is_closed() {
@@ -222,7 +253,7 @@ impl Lock {
             layout,
             lease,
             member_timeout: config.member_timeout(lease),
-            is_watched: self.lease.is_none(),
+            is_watched: !matches!(self.leasing, Leasing::Fixed(_)),
             patience,
             under,
         };

@@ -10,6 +10,7 @@ use quorlock_core::message::Mode;
 
 use self::source::LockSource;
 use crate::error::ConfigError;
+use crate::leader::{Candidate, LeaderObserver};
 use crate::lock::Lock;
 use crate::operate::{self, ForceReleaseError, ForceReleased, Inspection};
 use crate::owner::Owner;
@@ -75,6 +76,47 @@ impl Locks {
     /// (A task is no identity: it has no name, and it moves between threads.)
     pub fn owner(&self) -> Owner {
         Owner::new(&self.source)
+    }
+
+    /// A candidate for the leadership of this name. Nothing is sent before it [campaigns](Candidate::campaign).
+    ///
+    /// The leader holds the ordinary lock of this name ([`Locks::lock`]), on the same key: whoever holds that lock keeps
+    /// candidates out, a lock of Redisson's included, and [`Locks::inspect`] shows the leader. A name that cannot be one
+    /// is an error when the candidate campaigns.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, LeaderEvent, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let mut candidacy = locks.leader("scheduler").campaign();
+    /// while let Some(event) = candidacy.next().await {
+    ///     match event {
+    ///         LeaderEvent::Elected { term, leadership, .. } => {
+    ///             println!("leads in term {term}");
+    /// #           assert!(leadership.is_leading());
+    /// #           break;
+    ///         }
+    ///         LeaderEvent::Lost { how, .. } => println!("leads no longer: {how}"),
+    ///         LeaderEvent::Failed { error, .. } => println!("goes on, but: {error}"),
+    /// #       _ => {}
+    ///     }
+    /// }
+    /// candidacy.resign().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn leader(&self, name: impl AsRef<str>) -> Candidate {
+        Candidate::new(self.lock(name))
+    }
+
+    /// Follows who leads under this name, without being a candidate.
+    ///
+    /// # Errors
+    /// [`ConfigError::Name`] for a name that cannot be one.
+    pub fn observe_leader(&self, name: impl AsRef<str>) -> Result<LeaderObserver, ConfigError> {
+        let layout = self.lock(name).layout()?.clone();
+        Ok(LeaderObserver::new(self.source.clone(), layout))
     }
 
     /// Looks who holds a name: node by node, and what that amounts to. Changes nothing.

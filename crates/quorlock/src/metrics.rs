@@ -25,6 +25,9 @@ pub const RAISED_TOKENS: &str = "quorlock_raised_tokens_total";
 /// Counter: holds that were lost. Label `kind`: `expired`, `taken`, `unreachable`, `closed`.
 pub const LOST: &str = "quorlock_lost_total";
 
+/// Counter: elections that a candidate of this process has won.
+pub const ELECTIONS: &str = "quorlock_elections_total";
+
 /// Counter: renewals (of up to a hundred claims each) that a node did not answer.
 pub const RENEWAL_FAILURES: &str = "quorlock_renewal_failures_total";
 

@@ -1,6 +1,6 @@
 //! What operators ask: who holds a name, and freeing it by force.
 
-mod ask;
+pub(crate) mod ask;
 mod force;
 mod inspect;
 

@@ -214,6 +214,17 @@ fn kind(lost: Lost) -> &'static str {
     }
 }
 
+/// A candidate leads. (The end of its term is that of the hold: lost, or released.)
+pub(crate) fn elected(name: &dyn Display, owner: OwnerId, term: Token) {
+    count!(ELECTIONS);
+    tell!(info, %name, %owner, %term, "elected: leads");
+}
+
+/// A candidate was not elected, for another reason than a leader.
+pub(crate) fn not_elected(name: &dyn Display, error: &AcquireError) {
+    tell!(warn, %name, %error, "a candidate cannot be elected");
+}
+
 /// A node did not answer a renewal of so many claims.
 pub(crate) fn renewal_failed(address: &str, error: Option<&TransportError>, claims: usize) {
     count!(RENEWAL_FAILURES);

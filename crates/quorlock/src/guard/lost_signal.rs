@@ -21,7 +21,7 @@ pub struct LostSignal {
 }
 
 impl LostSignal {
-    pub(super) fn new(client: Arc<Client>, hold: Arc<Hold>) -> Self {
+    pub(crate) fn new(client: Arc<Client>, hold: Arc<Hold>) -> Self {
         LostSignal {
             client,
             hold,

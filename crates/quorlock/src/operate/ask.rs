@@ -14,7 +14,7 @@ use crate::shared::layout::Node;
 use crate::telemetry;
 
 /// What each node answers, with its address, or why it does not.
-pub(super) async fn all<T>(
+pub(crate) async fn all<T>(
     source: &LockSource,
     request: &Request,
     mut take: impl FnMut(Reply) -> Option<T>,

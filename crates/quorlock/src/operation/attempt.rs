@@ -21,7 +21,7 @@ mod losses;
 mod raise;
 mod request;
 mod round;
-mod wake_ups;
+pub(crate) mod wake_ups;
 
 use losses::Losses;
 pub(crate) use request::{Waits, Wanted};

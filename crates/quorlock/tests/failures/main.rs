@@ -12,6 +12,8 @@
 mod acquiring;
 mod believing;
 mod cancellation;
+mod leading;
+mod observing;
 mod outage;
 mod owner;
 mod passing_on;

@@ -1,0 +1,11 @@
+//! Leader election: one of many candidates leads, and its term is a fencing token.
+
+mod candidacy;
+mod candidate;
+mod leadership;
+mod observer;
+
+pub use candidacy::{Candidacy, LeaderEvent};
+pub use candidate::Candidate;
+pub use leadership::Leadership;
+pub use observer::{LeaderObserver, LeaderView};

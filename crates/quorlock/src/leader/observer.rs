@@ -1,0 +1,327 @@
+//! Following who leads, from outside.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::Stream;
+use quorlock_core::fencing::Token;
+use quorlock_core::message::{Found, Inspect, InspectReply, Reply, Request};
+use quorlock_core::owner::OwnerId;
+use quorlock_core::time::Time;
+
+use crate::locks::source::LockSource;
+use crate::operate::ask;
+use crate::operation::attempt::wake_ups::Ears;
+use crate::runtime::Timer;
+use crate::shared::layout::Layout;
+
+/// Who leads, as the nodes showed it at some moment of the last look.
+///
+/// **A view is a picture of the past and no promise.** The leader in it may have been lost since, and it may not know of its
+/// election yet. What must be right asks the resource to compare terms.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum LeaderView {
+    /// As many nodes as a leader needs show this owner.
+    #[non_exhaustive]
+    Led {
+        /// The owner, as the nodes have it: [`Leadership::owner_id`](crate::Leadership::owner_id) as text, or that of a Redisson client.
+        owner: String,
+        /// Its term, if as many of these nodes as a leader needs have the same one stored. While a term is being agreed upon
+        /// it may be missing, or be smaller than the one that comes of it.
+        term: Option<Token>,
+        /// How many nodes show the owner.
+        nodes: usize,
+    },
+    /// Enough nodes are free for a candidate to win: there is no leader.
+    Vacant,
+    /// Enough nodes answered, and no owner has enough of them: an election is under way, or claims were left behind.
+    Undecided,
+    /// Too few nodes answered to say.
+    Unknown,
+}
+
+impl LeaderView {
+    /// The owner that leads, if one is seen.
+    #[must_use]
+    pub fn leader(&self) -> Option<&str> {
+        match self {
+            LeaderView::Led { owner, .. } => Some(owner),
+            _ => None,
+        }
+    }
+
+    /// What the answers of the nodes amount to, of which a leader needs so many.
+    fn of(answers: &[Option<InspectReply>], needed: usize) -> Self {
+        let mut owners: BTreeMap<&str, Vec<Option<Token>>> = BTreeMap::new();
+        let (mut free, mut replies) = (0, 0);
+        for reply in answers.iter().flatten() {
+            replies += 1;
+            match &reply.found {
+                Found::Plain { owner, .. } => owners.entry(owner).or_default().push(reply.token),
+                Found::Nothing => free += 1,
+                // Another kind of lock, or no lock: no candidate's, and in the way of all.
+                _ => {}
+            }
+        }
+        let leader = owners.into_iter().find(|(_, nodes)| needed <= nodes.len());
+        match leader {
+            Some((owner, tokens)) => LeaderView::Led {
+                owner: owner.to_owned(),
+                term: agreed(&tokens, needed),
+                nodes: tokens.len(),
+            },
+            None if needed <= free => LeaderView::Vacant,
+            None if replies < needed => LeaderView::Unknown,
+            None => LeaderView::Undecided,
+        }
+    }
+
+    /// Whether a follower has nothing new to hear.
+    fn is_same(&self, other: &LeaderView) -> bool {
+        match (self, other) {
+            // A node more or less that shows the leader is no other leader.
+            (
+                LeaderView::Led { owner, term, .. },
+                LeaderView::Led {
+                    owner: o, term: t, ..
+                },
+            ) => (owner, term) == (o, t),
+            _ => self == other,
+        }
+    }
+}
+
+/// The token that so many of the nodes have. A node that granted late may have a larger one of its own, which is no term.
+fn agreed(tokens: &[Option<Token>], needed: usize) -> Option<Token> {
+    let mut known: Vec<Token> = tokens.iter().copied().flatten().collect();
+    known.sort_unstable();
+    let runs = known.chunk_by(|a, b| a == b);
+    let mut enough = runs.filter(|run| needed <= run.len());
+    enough.next().and_then(|run| run.first().copied())
+}
+
+/// A stream of [`LeaderView`]s: one at first, and then one whenever the leader or its term is seen to be another. See
+/// [`Locks::observe_leader`](crate::Locks::observe_leader).
+///
+/// It looks when a node tells that the name is released, and every [second](LeaderObserver::every) in any case; after a change and after
+/// a release up to four times in between. A look is one small request to each node. Leaders that come and go between two looks are
+/// not seen; the term shows that there were some. It ends when the client is closed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use quorlock::{EmbeddedNode, LeaderView, Locks};
+/// # let locks = Locks::on_node(EmbeddedNode::new())?;
+/// # let guard = locks.lock("scheduler").acquire().await?;
+/// let mut observer = locks.observe_leader("scheduler")?;
+/// while let Some(view) = observer.next().await {
+///     if let LeaderView::Led { owner, term, .. } = view {
+///         println!("{owner} leads in term {term:?}");
+/// #       assert_eq!(term, Some(guard.fencing_token()));
+/// #       break;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "streams do nothing unless polled"]
+pub struct LeaderObserver {
+    source: LockSource,
+    layout: Arc<Layout>,
+    every: Duration,
+    ears: Ears,
+    /// As whom it listens.
+    owner: OwnerId,
+    /// How long it waits for the next look, if nothing wakes it.
+    pause: Duration,
+    glance: Glance,
+    timer: Box<dyn Timer>,
+    last: Option<LeaderView>,
+}
+
+enum Glance {
+    Looking(Look),
+    /// Since the last look.
+    Waiting(Time),
+}
+
+type Look = Pin<Box<dyn Future<Output = LeaderView> + Send>>;
+
+/// No two looks are closer together than this part of the usual distance.
+const CLOSEST: u32 = 10;
+
+/// However often one asks to look: a node has other things to do.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+impl LeaderObserver {
+    pub(super) fn new(source: LockSource, layout: Arc<Layout>) -> Self {
+        let every = Duration::from_secs(1);
+        LeaderObserver {
+            ears: Ears::new(&layout),
+            owner: source.client().next_owner(),
+            glance: Glance::Looking(look(&source, &layout)),
+            timer: source.client().runtime.timer(),
+            pause: every / CLOSEST,
+            every,
+            last: None,
+            layout,
+            source,
+        }
+    }
+
+    /// How often to look if no node tells of anything; at least 50 ms. Default a second.
+    ///
+    /// It bounds how late the end of a leader that died is seen, beside its lease. No two looks are closer together than a tenth of this.
+    pub fn every(mut self, span: Duration) -> Self {
+        self.every = span.max(SHORTEST);
+        self.pause = self.every / CLOSEST;
+        self
+    }
+
+    /// The next view; `None` when the client was closed.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if it is dropped early.
+    pub async fn next(&mut self) -> Option<LeaderView> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// What is new of a view, if anything is. What comes next is looked for soon after a change, then less often.
+    fn seen(&mut self, view: LeaderView) -> Option<LeaderView> {
+        let now = self.source.client().now();
+        self.glance = Glance::Waiting(now);
+        if self.last.as_ref().is_some_and(|last| last.is_same(&view)) {
+            self.pause = (self.pause * 2).min(self.every);
+            return None;
+        }
+        self.pause = self.every / CLOSEST;
+        self.last = Some(view.clone());
+        Some(view)
+    }
+}
+
+/// One look at all nodes.
+fn look(source: &LockSource, layout: &Layout) -> Look {
+    let source = source.clone();
+    let name = layout.names().next().cloned();
+    Box::pin(async move {
+        let Some(name) = name else {
+            return LeaderView::Unknown;
+        };
+        let request = Request::Inspect(Inspect { name });
+        let answers = ask::all(&source, &request, |reply| match reply {
+            Reply::Inspect(reply) => Some(reply),
+            _ => None,
+        });
+        let answers = answers.await.into_iter();
+        let answers: Vec<_> = answers.map(|(_, answer)| answer.ok()).collect();
+        LeaderView::of(&answers, source.threshold().needed())
+    })
+}
+
+impl Stream for LeaderObserver {
+    type Item = LeaderView;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<LeaderView>> {
+        let this = self.get_mut();
+        loop {
+            if this.source.client().is_closed() {
+                return Poll::Ready(None);
+            }
+            this.ears.subscribe(&this.layout, this.owner);
+            let mut is_woken = false;
+            this.ears.listen(cx, |_| is_woken = true);
+            if is_woken {
+                this.pause = this.every / CLOSEST;
+            }
+            match &mut this.glance {
+                Glance::Looking(look) => {
+                    let Poll::Ready(view) = look.as_mut().poll(cx) else {
+                        return Poll::Pending;
+                    };
+                    if let Some(view) = this.seen(view) {
+                        return Poll::Ready(Some(view));
+                    }
+                }
+                Glance::Waiting(since) => {
+                    // Also after a wake-up: where a name changes hands all the time, each release would cost a look.
+                    let at = *since + this.pause;
+                    if this.timer.poll_until(cx, at).is_pending() {
+                        return Poll::Pending;
+                    }
+                    this.glance = Glance::Looking(look(&this.source, &this.layout));
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for LeaderObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaderObserver")
+            .field("name", &self.layout)
+            .field("last", &self.last)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorlock_core::message::Ttl;
+
+    fn claim(owner: &str, token: u64) -> Option<InspectReply> {
+        let found = Found::Plain {
+            owner: owner.into(),
+            count: 1,
+            ttl: Ttl::Millis(20_000),
+        };
+        Some(InspectReply::new(found, 0, Some(Token(token))))
+    }
+
+    fn free() -> Option<InspectReply> {
+        Some(InspectReply::new(Found::Nothing, 0, Some(Token(4))))
+    }
+
+    #[test]
+    fn a_view_names_the_owner_of_a_quorum_and_the_term_that_a_quorum_has() {
+        let led = |term: Option<u64>, nodes| LeaderView::Led {
+            owner: "x".into(),
+            term: term.map(Token),
+            nodes,
+        };
+        for (answers, view) in [
+            (
+                [claim("x", 5), claim("x", 5), claim("x", 5)],
+                led(Some(5), 3),
+            ),
+            // The third granted late, out of a counter of its own.
+            (
+                [claim("x", 5), claim("x", 5), claim("x", 9)],
+                led(Some(5), 3),
+            ),
+            // The nodes handed out different tokens: one is being agreed upon.
+            ([claim("x", 5), claim("x", 1), claim("y", 1)], led(None, 2)),
+            ([claim("x", 5), claim("y", 5), None], LeaderView::Undecided),
+            ([claim("x", 5), free(), free()], LeaderView::Vacant),
+            ([claim("x", 5), None, None], LeaderView::Unknown),
+        ] {
+            assert_eq!(LeaderView::of(&answers, 2), view, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn one_node_more_is_no_other_leader_and_another_term_is() {
+        let of = |answers: [_; 3]| LeaderView::of(&answers, 2);
+        let two = of([claim("x", 5), claim("x", 5), None]);
+        let three = of([claim("x", 5), claim("x", 5), claim("x", 5)]);
+        let later = of([claim("x", 6), claim("x", 6), None]);
+        assert!(two.is_same(&three) && !two.is_same(&later));
+    }
+}
