@@ -10,6 +10,7 @@ mod servers {
     pub(crate) mod durable;
     pub(crate) mod errors;
     pub(crate) mod harness;
+    pub(crate) mod leading;
     pub(crate) mod networks;
     pub(crate) mod quick_start;
     pub(crate) mod redlock;
@@ -39,6 +40,7 @@ fn main() {
         servers::durable::trials(),
         servers::errors::trials(),
         servers::harness::trials(),
+        servers::leading::trials(),
         servers::networks::trials(),
         servers::quick_start::trials(),
         servers::redlock::trials(),

@@ -109,6 +109,25 @@ async fn a_lost_lock_is_a_warning_told_once() {
     assert_eq!(told.with(&["message=released"]), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_election_is_told_with_its_term_and_its_failure_with_a_reason() {
+    let (told, _guard) = Recorder::begin();
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let mut candidacy = locks.leader("a").campaign();
+    candidacy.next().await.unwrap();
+    let leadership = candidacy.leadership().unwrap();
+    let owner = format!("owner={}", leadership.owner_id());
+    let term = format!("term={}", leadership.term());
+    told.assert_told(&["INFO", "elected", "name=a", &owner, &term]);
+    assert_eq!(told.with(&["WARN"]), 0);
+    node.kill();
+    candidacy.next().await.unwrap();
+    told.assert_told(&["WARN", "message=lost", "unreachable"]);
+    candidacy.next().await.unwrap();
+    told.assert_told(&["WARN", "a candidate cannot be elected", "name=a", "error="]);
+}
+
 async fn node_address(locks: &Locks) -> String {
     let inspection = locks.inspect("a").await.unwrap();
     inspection.nodes[0].address.clone()

@@ -169,3 +169,16 @@ async fn split_votes_are_counted() {
     locks.lock("a").try_acquire().await.unwrap_err();
     assert_eq!(sums.count("quorlock_wait_seconds refused"), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn elections_are_counted() {
+    let sums = Sums::default();
+    let _local = ::metrics::set_default_local_recorder(&sums);
+    let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+    for _ in 0..3 {
+        let mut candidacy = locks.leader("a").campaign();
+        candidacy.next().await.unwrap();
+        candidacy.resign().await.unwrap();
+    }
+    assert_eq!(sums.count(metrics::ELECTIONS), 3);
+}
