@@ -4,11 +4,13 @@ mod exclusion;
 mod fairness;
 mod fencing;
 mod hold_count;
+mod leadership;
 mod orphans;
 mod ownership;
 mod progress;
 mod read_write;
 mod statements;
+mod terms;
 mod usage;
 
 use std::fmt;
@@ -93,6 +95,8 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Fairness => fairness::check(history),
         Property::ReadWrite => read_write::check(history),
         Property::Statements => statements::check(history),
+        Property::Leadership => leadership::check(history),
+        Property::Terms => terms::check(history),
     }
 }
 
@@ -153,8 +157,8 @@ pub(crate) mod samples {
 
     use super::*;
     use crate::history::{
-        Accepted, Access, Action, Answered, Grant, HoldId, Operation, Outcome, Section, Turn,
-        Written,
+        Accepted, Access, Action, Answered, Grant, HoldId, Operation, Outcome, Reign, Section,
+        Turn, Written,
     };
 
     pub(crate) fn process(client: u16) -> Process {
@@ -195,6 +199,18 @@ pub(crate) mod samples {
             won,
             token,
             access: Access::Alone,
+        }
+    }
+
+    pub(crate) fn reigned(hold: u32, elected: u64, until: u64, term: u64) -> Reign {
+        Reign {
+            hold: HoldId(hold),
+            process: process(u16::try_from(hold).unwrap_or(u16::MAX)),
+            name: NameId(0),
+            term,
+            elected,
+            believed: until,
+            ended: until,
         }
     }
 

@@ -184,6 +184,7 @@ enum Work {
     Extending,
     FencedUpdates,
     RaisedUpdates,
+    Leading,
 }
 
 impl Work {
@@ -201,6 +202,7 @@ impl Work {
             Work::Extending => WorkloadKind::Extending,
             Work::FencedUpdates => WorkloadKind::FencedUpdates,
             Work::RaisedUpdates => WorkloadKind::RaisedUpdates,
+            Work::Leading => WorkloadKind::Leading,
         }
     }
 }

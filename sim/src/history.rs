@@ -180,6 +180,27 @@ pub enum Accepted {
     No,
 }
 
+/// One term of a leader.
+///
+/// It believed to lead from `elected` to `believed`: a term that is over stays over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Reign {
+    /// Under which hold.
+    pub hold: HoldId,
+    /// Who leads.
+    pub process: Process,
+    /// Under which name.
+    pub name: NameId,
+    /// Its term.
+    pub term: u64,
+    /// When it was told that it leads.
+    pub elected: u64,
+    /// When it last found that it leads.
+    pub believed: u64,
+    /// When it stopped working; `u64::MAX` if it did not.
+    pub ended: u64,
+}
+
 /// A node changed or removed a claim at the request of somebody whose it was not.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Theft {
@@ -298,6 +319,9 @@ pub struct History {
     pub sections: Vec<Section>,
     /// In the order in which the store saw them.
     pub writes: Vec<Written>,
+    /// In the order in which they were elected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reigns: Vec<Reign>,
     /// In the order in which they were seen.
     pub counts: Vec<Count>,
     /// In the order in which nodes did it.
@@ -325,6 +349,7 @@ impl History {
         self.grants.clear();
         self.sections.clear();
         self.writes.clear();
+        self.reigns.clear();
         self.counts.clear();
         self.thefts.clear();
         self.shrunk.clear();

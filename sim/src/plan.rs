@@ -311,11 +311,13 @@ pub enum WorkloadKind {
     FencedUpdates,
     /// The same, but the read raises the largest token of the store, too.
     RaisedUpdates,
+    /// Be a candidate, lead for some time, step down, resign or lose, and be a candidate again.
+    Leading,
 }
 
 impl WorkloadKind {
     /// Every kind. **Append only**.
-    pub const ALL: [WorkloadKind; 12] = [
+    pub const ALL: [WorkloadKind; 13] = [
         WorkloadKind::MutualExclusion,
         WorkloadKind::Reentrant,
         WorkloadKind::Overlapping,
@@ -328,6 +330,7 @@ impl WorkloadKind {
         WorkloadKind::Extending,
         WorkloadKind::FencedUpdates,
         WorkloadKind::RaisedUpdates,
+        WorkloadKind::Leading,
     ];
 
     /// Its name on the command line.
@@ -346,6 +349,7 @@ impl WorkloadKind {
             WorkloadKind::Extending => "extending",
             WorkloadKind::FencedUpdates => "fenced-updates",
             WorkloadKind::RaisedUpdates => "raised-updates",
+            WorkloadKind::Leading => "leading",
         }
     }
 }

@@ -130,9 +130,9 @@ impl Planted {
             self.breaks,
             self.within_seeds
         );
-        let right = match self.workload {
-            WorkloadKind::Fair | WorkloadKind::ReadWrite => Variant::Product,
-            _ => Variant::Published,
+        let right = match self.variant.has_product_clients() {
+            true => Variant::Product,
+            false => Variant::Published,
         };
         for seed in 0..self.within_seeds {
             let broken = self.broken(seed, right);
@@ -412,6 +412,37 @@ fn renewed_and_killed(plan: &mut Plan) {
     }));
 }
 
+/// Leaders work for about two leases, look often, and stand still for longer than one at times.
+fn led_at_the_deadline(plan: &mut Plan) {
+    one_name(plan);
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(100);
+    workload.hold_least = Span::millis(100);
+    workload.hold_most = Span::millis(300);
+    workload.looks = 40;
+    let clients = plan.clients;
+    plan.faults.extend((1..10).map(|n| {
+        let client = u16::try_from(n).expect("small") % clients;
+        Fault::of_client(Span::millis(180 * n), client, ClientFault::Pause)
+            .lasting(Span::millis(150))
+    }));
+}
+
+/// The first client's replies take half a lease, and then nothing it sends arrives: its lease is not renewed.
+fn led_by_slow_replies(plan: &mut Plan) {
+    slow_replies_then_none(plan);
+    let workload = &mut plan.workload;
+    workload.hold_least = Span::millis(400);
+    workload.hold_most = Span::millis(700);
+    workload.looks = 200;
+}
+
+/// The first client is cut off again and again, for longer than its lease.
+fn led_and_cut_off(plan: &mut Plan) {
+    unattended(plan);
+    plan.workload.looks = 100;
+}
+
 macro_rules! planted {
     ($($name:ident: $variant:ident, $lock:ident, $work:ident, $faults:literal, $shape:ident => $breaks:ident within $seeds:literal;)+) => {
         /// All variants that are planted.
@@ -472,5 +503,11 @@ planted! {
     a_writer_joins_readers: WriterBesideReaders, Single, ReadWrite, "none", one_name => ReadWrite within 5;
     a_writer_joins_readers_of_a_majority: WriterBesideReaders, Redlock, ReadWrite, "none", one_name => ReadWrite within 5;
     a_reader_waits_for_itself: WaitingUpgrade, Single, ReadWrite, "none", still_at_it => Progress within 10;
+    a_leader_works_until_it_is_told: ToldLeader, Single, Leading, "pause-client", led_at_the_deadline => Leadership within 20;
+    leaders_believe_until_the_lease_of_the_reply: LeaseFromReply, Single, Leading, "none", led_by_slow_replies => Leadership within 40;
+    leaders_ignore_their_deadline: ValidityIgnored, Redlock, Leading, "none", led_and_cut_off => Leadership within 20;
+    terms_count_elections: CountedTerms, Redlock, Leading, "none", one_name => Terms within 5;
+    terms_go_by_the_clocks_of_leaders: ClockTerms, Redlock, Leading, "inside", one_name => Terms within 20;
+    the_maximum_is_the_term: MaximumToken, Redlock, Leading, "inside", one_name => Terms within 60;
     del_comes_after_get: GetThenDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 30;
 }

@@ -1,5 +1,6 @@
 //! What a client of a simulation has in its hands.
 
+mod office;
 mod record;
 mod section;
 
@@ -11,8 +12,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock::{Lock, Locks, RetryPolicy, Time, Timer};
+use quorlock::{Candidate, Lock, Locks, RetryPolicy, Runtime, Time, Timer};
 
+pub use office::{Office, Standing};
 pub use record::{Cancelled, Fencing, Held};
 pub use section::Section;
 
@@ -160,6 +162,17 @@ impl Context {
             Some(client) => Subject::Variant(model::Lock::new(client, &[name]).owned()),
             None => Subject::Product(self.locks().owner().lock(name)),
         }
+    }
+
+    /// A candidate for the leadership of a name, of the product.
+    pub fn candidate(&self, name: &str) -> Candidate {
+        self.locks().leader(name)
+    }
+
+    /// The wall clock of this process, in milliseconds.
+    #[must_use]
+    pub fn wall_clock(&self) -> u64 {
+        SimRuntime::new(self.who).wall_clock().0
     }
 
     /// The monotonic clock of this process.

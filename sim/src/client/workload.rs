@@ -3,6 +3,7 @@
 mod exclusion;
 mod extending;
 mod fair;
+mod leading;
 mod long;
 mod overlapping;
 mod read_write;
@@ -39,6 +40,7 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
         WorkloadKind::ReadWrite => Box::pin(read_write::client(ctx)),
         WorkloadKind::Extending => Box::pin(extending::client(ctx)),
         WorkloadKind::FencedUpdates => Box::pin(updates::client(ctx, Fencing::Off)),
+        WorkloadKind::Leading => Box::pin(leading::client(ctx)),
         WorkloadKind::RaisedUpdates => Box::pin(updates::client(ctx, Fencing::On)),
     }
 }

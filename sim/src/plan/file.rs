@@ -174,6 +174,10 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         let why = "a lock that takes one name from each node has no owner to enter it again";
         return Err(wrong("workload.kind", why));
     }
+    if plan.workload.kind == WorkloadKind::Leading && plan.lock == LockKind::Multi {
+        let why = "a leader holds one name: say lock = \"single\" or \"redlock\"";
+        return Err(wrong("workload.kind", why));
+    }
     let is_of_modes = matches!(
         plan.workload.kind,
         WorkloadKind::Fair | WorkloadKind::ReadWrite

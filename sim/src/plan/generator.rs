@@ -203,6 +203,9 @@ impl Swarm {
             // A token that a bare majority took is lost with the counter of one of them. Its order then rests on the
             // nodes' clocks.
             plan.not_demanded.push(Property::Fencing);
+            if plan.workload.kind == WorkloadKind::Leading {
+                plan.not_demanded.push(Property::Terms);
+            }
         }
         plan
     }

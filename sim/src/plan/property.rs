@@ -28,12 +28,18 @@ pub enum Property {
     ReadWrite,
     /// Of two requests of one hold, the one with the larger number states no shorter lease.
     Statements,
+    /// At most one leader believes to lead: from its election on until it last found that it leads.
+    Leadership,
+    /// Terms of leaders grow strictly, with each election.
+    Terms,
 }
 
 impl Property {
     /// Every property, in the order in which they are checked.
-    pub const ALL: [Property; 10] = [
+    pub const ALL: [Property; 12] = [
         Property::Exclusion,
+        Property::Leadership,
+        Property::Terms,
         Property::ReadWrite,
         Property::Usage,
         Property::Fencing,
@@ -59,6 +65,8 @@ impl Property {
             Property::Fairness => "fairness",
             Property::ReadWrite => "read-write",
             Property::Statements => "statements",
+            Property::Leadership => "leadership",
+            Property::Terms => "terms",
         }
     }
 

@@ -136,10 +136,16 @@ variants! {
     WriterBesideReaders = "writer-beside-readers", [WriterJoinsReaders];
     /// The product's clients, used by somebody who reads, wants to write, and waits until nobody reads.
     WaitingUpgrade = "waiting-upgrade", [UpgradeWaits];
+    /// The product's clients, used by a leader that works until an event tells it of its loss, and never asks.
+    ToldLeader = "told-leader", [LeaderWaitsForWord];
+    /// The product's clients, used by leaders whose term is the number of elections that their process has won.
+    CountedTerms = "counted-terms", [TermCountsElections];
+    /// The product's clients, used by leaders whose term is the time of their election by their wall clock.
+    ClockTerms = "clock-terms", [TermIsClock];
 }
 
 impl Variant {
-    /// Whether its clients are those of the product: what is wrong, if anything, is about queues or readers.
+    /// Whether its clients are those of the product: what is wrong, if anything, is about queues, readers or leaders.
     #[must_use]
     pub fn has_product_clients(self) -> bool {
         let flaws = self.flaws();

@@ -217,6 +217,8 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
         | Property::HoldCount
         | Property::Ownership
         | Property::Statements
+        | Property::Leadership
+        | Property::Terms
         | Property::Fairness => {
             involved(scene, run, violation);
         }

@@ -47,11 +47,11 @@ impl Held {
 }
 
 /// An operation that has begun.
-#[derive(Clone, Copy)]
-struct Begun(usize);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun(usize);
 
 impl Context {
-    fn begin(&self, action: Action, names: u64, hold: HoldId, token: u64) -> Begun {
+    pub(super) fn begin(&self, action: Action, names: u64, hold: HoldId, token: u64) -> Begun {
         let process = self.who.process();
         with(|world| {
             let invoked = world.moment(self.who);
@@ -69,7 +69,7 @@ impl Context {
         })
     }
 
-    fn end(&self, begun: Begun, outcome: Outcome) {
+    pub(super) fn end(&self, begun: Begun, outcome: Outcome) {
         with(|world| {
             let completed = world.moment(self.who);
             if let Some(operation) = world.history.operations.get_mut(begun.0) {

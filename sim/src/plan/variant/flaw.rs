@@ -79,10 +79,16 @@ pub enum Flaw {
     WriterJoinsReaders,
     /// Who reads and wants to write waits until nobody reads.
     UpgradeWaits,
+    /// A leader works until it is told of its loss, and does not ask whether it leads.
+    LeaderWaitsForWord,
+    /// The term of a leader is the number of elections that its process has won.
+    TermCountsElections,
+    /// The term of a leader is the wall clock of its process.
+    TermIsClock,
 }
 
 impl Flaw {
-    /// Whether it is about queues or readers: then what clients do otherwise is what the product does.
+    /// Whether it is about queues, readers or leaders: then what clients do otherwise is what the product does.
     pub(crate) const fn is_of_modes(self) -> bool {
         matches!(
             self,
@@ -93,12 +99,22 @@ impl Flaw {
                 | Flaw::OneLeaseForReaders
                 | Flaw::WriterJoinsReaders
                 | Flaw::UpgradeWaits
+                | Flaw::LeaderWaitsForWord
+                | Flaw::TermCountsElections
+                | Flaw::TermIsClock
         )
     }
 
     /// Whether it is the nodes that are wrong.
     pub(crate) const fn is_of_nodes(self) -> bool {
         let of_plain = matches!(self, Flaw::SetNx | Flaw::Increments | Flaw::DeleteUnchecked);
-        of_plain || (self.is_of_modes() && !matches!(self, Flaw::UpgradeWaits))
+        let of_users = matches!(
+            self,
+            Flaw::UpgradeWaits
+                | Flaw::LeaderWaitsForWord
+                | Flaw::TermCountsElections
+                | Flaw::TermIsClock
+        );
+        of_plain || (self.is_of_modes() && !of_users)
     }
 }

@@ -1,0 +1,92 @@
+//! Candidates and leaders, as the checkers see them.
+
+use quorlock::OwnerId;
+
+use super::Context;
+use super::record::Begun;
+use crate::history::{Action, HoldId, NameId, Outcome, Reign};
+use crate::world::client::Who;
+use crate::world::with;
+
+/// A candidate that waits to be elected, in the history an acquisition.
+#[derive(Debug)]
+#[must_use = "what becomes of a candidate is recorded through it"]
+pub struct Standing<'a> {
+    ctx: &'a Context,
+    name: NameId,
+    begun: Begun,
+}
+
+/// A leader at work. It stops when this is dropped.
+///
+/// It is taken to believe that it leads from its election until it last said so ([`Office::believe`]). Two leaders of
+/// one name that believe at the same true time break the property `leadership`.
+#[derive(Debug)]
+#[must_use = "dropping it ends the work of the leader"]
+pub struct Office {
+    who: Who,
+    reign: usize,
+}
+
+impl Context {
+    /// A candidate begins to wait.
+    pub fn stand(&self, name: NameId) -> Standing<'_> {
+        let begun = self.begin(Action::Acquire, 1 << (name.0 % 64), HoldId::NONE, 0);
+        let ctx = self;
+        Standing { ctx, name, begun }
+    }
+}
+
+impl Standing<'_> {
+    /// It was elected, under this identity, for this term.
+    pub fn elected(self, owner: OwnerId, term: u64) -> Office {
+        self.ctx.end(self.begun, Outcome::Ok);
+        let who = self.ctx.who();
+        let reign = with(|world| {
+            let elected = world.moment(who);
+            let hold = world.hold_of(who, owner).id();
+            let history = &mut world.history;
+            history.reigns.push(Reign {
+                hold,
+                process: who.process(),
+                name: self.name,
+                term,
+                elected,
+                believed: elected,
+                ended: u64::MAX,
+            });
+            history.reigns.len() - 1
+        });
+        Office { who, reign }
+    }
+
+    /// It was not elected, and says why.
+    pub fn failed(self) {
+        self.ctx.end(self.begun, Outcome::Fail);
+    }
+}
+
+impl Office {
+    /// The leader finds that it leads.
+    pub fn believe(&self) {
+        self.note(|reign, now| reign.believed = now);
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Reign, u64)) {
+        with(|world| {
+            if world.run != self.who.run {
+                return;
+            }
+            let now = world.moment(self.who);
+            if let Some(reign) = world.history.reigns.get_mut(self.reign) {
+                note(reign, now);
+            }
+        });
+    }
+}
+
+impl Drop for Office {
+    fn drop(&mut self) {
+        self.note(|reign, now| reign.ended = now);
+    }
+}

@@ -1,0 +1,211 @@
+//! Be a candidate, lead for some time, step down, resign or lose, and be a candidate again.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use quorlock::{Candidacy, LeaderEvent, Leadership};
+
+use super::{any, hold_span, think};
+use crate::client::context::{Context, Office};
+use crate::client::subject::{Hold as _, Subject};
+use crate::history::NameId;
+use crate::plan::variant::Flaw;
+
+/// A campaign ends after so many terms at the latest.
+const TERMS: u64 = 4;
+
+pub(super) async fn client(ctx: Context) {
+    let names: Vec<String> = (0..ctx.plan().workload.names.max(1))
+        .map(super::name)
+        .collect();
+    let elections = Cell::new(0);
+    loop {
+        think(&ctx).await;
+        let Some(text) = any(&ctx, &names) else {
+            return;
+        };
+        let stand = Stand {
+            ctx: &ctx,
+            text,
+            name: ctx.name(text),
+            elections: &elections,
+        };
+        match ctx.subject(std::slice::from_ref(text)) {
+            Subject::Product(_) if ctx.random(0, 2) == 0 => stand.run().await,
+            Subject::Product(_) => stand.follow().await,
+            lock => stand.hold(&lock).await,
+        }
+    }
+}
+
+/// One name, and what this process does to lead under it.
+struct Stand<'a> {
+    ctx: &'a Context,
+    text: &'a str,
+    name: NameId,
+    /// How many the process has won.
+    elections: &'a Cell<u64>,
+}
+
+/// What came first.
+enum First {
+    Time,
+    Event(Option<LeaderEvent>),
+}
+
+impl Stand<'_> {
+    fn candidate(&self) -> quorlock::Candidate {
+        let lease = self.ctx.plan().workload.lease;
+        let rest = self.ctx.random(0, lease.as_nanos() / 10);
+        let candidate = self.ctx.candidate(self.text);
+        candidate.rest(Duration::from_nanos(rest))
+    }
+
+    /// By events.
+    async fn follow(&self) {
+        let mut candidacy = self.candidate().campaign();
+        for _ in 0..self.ctx.random(1, TERMS) {
+            let standing = self.ctx.stand(self.name);
+            let Ok(event) = self.ctx.cancellable(candidacy.next()).await else {
+                return;
+            };
+            match event {
+                Some(LeaderEvent::Elected { leadership, .. }) => {
+                    let term = self.term(leadership.term().0);
+                    let office = standing.elected(leadership.owner_id(), term);
+                    if self
+                        .lead(&mut candidacy, &leadership, office)
+                        .await
+                        .is_err()
+                    {
+                        return;
+                    }
+                }
+                _ => standing.failed(),
+            }
+        }
+    }
+
+    /// Works in one term, then goes in one of several ways. An error ends the campaign.
+    async fn lead(
+        &self,
+        candidacy: &mut Candidacy,
+        leadership: &Leadership,
+        office: Office,
+    ) -> Result<(), ()> {
+        let is_asked = !self.ctx.plan().variant.has(Flaw::LeaderWaitsForWord);
+        let looks = u32::from(self.ctx.plan().workload.looks).max(1);
+        let step = self.reign_span() / looks;
+        for _ in 0..looks {
+            let first = self.first(step, candidacy);
+            match self.ctx.cancellable(first).await.map_err(drop)? {
+                // One that waits for an event has not had a turn to hear of it.
+                First::Time if !is_asked || leadership.is_leading() => office.believe(),
+                First::Time => break,
+                First::Event(Some(_)) => return Ok(()),
+                First::Event(None) => return Err(()),
+            }
+        }
+        // The work ends before the name is given back.
+        drop(office);
+        if self.ctx.random(0, 2) == 0 {
+            return Err(());
+        }
+        leadership.step_down();
+        let lost = self.ctx.cancellable(candidacy.next()).await;
+        lost.map(drop).map_err(drop)
+    }
+
+    /// The end of a span, or what the candidacy tells before that.
+    async fn first(&self, span: Duration, candidacy: &mut Candidacy) -> First {
+        let mut sleep = pin!(self.ctx.sleep(span));
+        let mut next = pin!(candidacy.next());
+        poll_fn(|cx| {
+            if sleep.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(First::Time);
+            }
+            next.as_mut().poll(cx).map(First::Event)
+        })
+        .await
+    }
+
+    /// By work that runs while this process leads.
+    async fn run(&self) {
+        let first = RefCell::new(Some(self.ctx.stand(self.name)));
+        let left = Cell::new(self.ctx.random(1, TERMS));
+        let work = |leadership: Leadership| {
+            let standing = first.borrow_mut().take();
+            let standing = standing.unwrap_or_else(|| self.ctx.stand(self.name));
+            let term = self.term(leadership.term().0);
+            let office = standing.elected(leadership.owner_id(), term);
+            left.set(left.get().saturating_sub(1));
+            let is_last = left.get() == 0;
+            believing(office, async move {
+                self.ctx.sleep(self.reign_span()).await;
+                if !is_last {
+                    leadership.step_down();
+                    pending::<()>().await;
+                }
+            })
+        };
+        let running = self.candidate().run_while_leader(work);
+        let _ = self.ctx.cancellable(running).await;
+        if let Some(standing) = first.take() {
+            standing.failed();
+        }
+    }
+
+    /// By a lock of the simulator's own, which is all that a leader of it has.
+    async fn hold(&self, lock: &Subject) {
+        let standing = self.ctx.stand(self.name);
+        let Ok(Ok(guard)) = self.ctx.cancellable(lock.acquire()).await else {
+            return standing.failed();
+        };
+        let office = standing.elected(guard.id(), self.term(guard.token()));
+        let looks = u32::from(self.ctx.plan().workload.looks).max(1);
+        let step = self.reign_span() / looks;
+        for _ in 0..looks {
+            if self.ctx.cancellable(self.ctx.sleep(step)).await.is_err() || !guard.is_held() {
+                break;
+            }
+            office.believe();
+        }
+        drop(office);
+        let _ = self.ctx.cancellable(guard.release()).await;
+    }
+
+    /// For how long a leader works: mostly as the plan says, at times for several leases.
+    fn reign_span(&self) -> Duration {
+        let lease = self.ctx.plan().workload.lease.as_duration();
+        match self.ctx.random(0, 3) {
+            0 => hold_span(self.ctx) + lease * 2,
+            _ => hold_span(self.ctx),
+        }
+    }
+
+    /// What the leader gives to those whom it writes to.
+    fn term(&self, token: u64) -> u64 {
+        self.elections.set(self.elections.get() + 1);
+        let variant = self.ctx.plan().variant;
+        if variant.has(Flaw::TermCountsElections) {
+            self.elections.get()
+        } else if variant.has(Flaw::TermIsClock) {
+            self.ctx.wall_clock()
+        } else {
+            token
+        }
+    }
+}
+
+/// It is polled only while the term lasts: each poll says so, before it does anything else.
+async fn believing(office: Office, work: impl Future<Output = ()>) {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        office.believe();
+        work.as_mut().poll(cx)
+    })
+    .await;
+}
