@@ -504,7 +504,7 @@ planted! {
     a_writer_joins_readers_of_a_majority: WriterBesideReaders, Redlock, ReadWrite, "none", one_name => ReadWrite within 5;
     a_reader_waits_for_itself: WaitingUpgrade, Single, ReadWrite, "none", still_at_it => Progress within 10;
     a_leader_works_until_it_is_told: ToldLeader, Single, Leading, "pause-client", led_at_the_deadline => Leadership within 20;
-    leaders_believe_until_the_lease_of_the_reply: LeaseFromReply, Single, Leading, "none", led_by_slow_replies => Leadership within 40;
+    leaders_believe_until_the_lease_of_the_reply: ExtensionFromReply, Single, Leading, "none", led_by_slow_replies => Leadership within 40;
     leaders_ignore_their_deadline: ValidityIgnored, Redlock, Leading, "none", led_and_cut_off => Leadership within 20;
     terms_count_elections: CountedTerms, Redlock, Leading, "none", one_name => Terms within 5;
     terms_go_by_the_clocks_of_leaders: ClockTerms, Redlock, Leading, "inside", one_name => Terms within 20;

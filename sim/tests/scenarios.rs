@@ -34,7 +34,7 @@ fn every_case_of_the_catalog_comes_out_as_expected() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Rows of the catalog: one node, failover, several locks, a quorum, the model-checked variants, figures, modes.
+/// Rows of the catalog: one node, failover, several locks, a quorum, the model-checked variants, figures, modes, elections.
 #[test]
 fn the_catalog_has_every_part() {
     let ids: Vec<String> = built_in().unwrap().into_iter().map(|s| s.id).collect();
@@ -47,6 +47,7 @@ fn the_catalog_has_every_part() {
         ("V-", 12),
         ("F", 2),
         ("L", 8),
+        ("E", 6),
     ] {
         assert!(least <= count(prefix), "{prefix}: {}", count(prefix));
     }
@@ -73,7 +74,7 @@ fn every_scenario_that_a_page_names_is_in_the_catalog() {
     let mut missing = Vec::new();
     for (page, text) in pages() {
         for word in text.split(|c: char| !c.is_alphanumeric() && c != '-') {
-            let number = word.strip_prefix(['S', 'R', 'M', 'Q', 'F', 'L']);
+            let number = word.strip_prefix(['S', 'R', 'M', 'Q', 'F', 'L', 'E']);
             let is_id =
                 number.is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
             if is_id && !ids.iter().any(|id| id == word) {

@@ -7,6 +7,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::failure::Code;
 #[cfg(unix)]
+use crate::leader;
+#[cfg(unix)]
 use crate::run;
 use crate::{operate, pages};
 
@@ -42,6 +44,15 @@ enum Command {
   The password is in a file, so that ps shows none:
     QUORLOCK_PASSWORD_FILE=/etc/quorlock.secret quorlock run --nodes redis://jobs@10.0.0.5 x -- ./x.sh")]
     Run(Box<run::Run>),
+    #[cfg(unix)]
+    #[command(after_help = "Examples:
+  One of several hosts runs the scheduler; another takes over when it is gone:
+    quorlock leader --nodes redis://a,redis://b,redis://c scheduler -- ./scheduler
+  What the scheduler writes is fenced by its term:
+    quorlock leader scheduler -- sh -c 'exec ./scheduler --term \"$QUORLOCK_TERM\"'
+  Work that is to be done once, by whoever leads until it is done:
+    quorlock leader --once migrate -- ./migrate.sh")]
+    Leader(Box<leader::Leader>),
     #[command(after_help = "Examples:
   quorlock inspect nightly/report
   quorlock inspect --json orders/1 orders/2 | jq .state")]
@@ -91,6 +102,8 @@ impl Cli {
         match self.command {
             #[cfg(unix)]
             Command::Run(run) => run.run(),
+            #[cfg(unix)]
+            Command::Leader(leader) => leader.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::ForceRelease(force) => force.run(),
             Command::List(list) => list.run(),

@@ -5,6 +5,7 @@
 //! | the command line | `cli` |
 //! | which servers, and how to log in | `settings`, `connect` |
 //! | `quorlock run` | `run` |
+//! | `quorlock leader` | `leader`, on top of `run` |
 //! | `inspect`, `force-release`, `list`, `watch` | `operate` |
 //! | completions, man pages | `pages` |
 //! | what it says, and how it ends | `voice`, `failure` |
@@ -12,6 +13,8 @@
 mod cli;
 mod connect;
 mod failure;
+#[cfg(unix)]
+mod leader;
 mod operate;
 mod pages;
 #[cfg(unix)]

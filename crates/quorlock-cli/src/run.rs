@@ -8,19 +8,21 @@
 pub(crate) mod guardian;
 pub(crate) mod launch;
 
+pub(crate) mod held;
+pub(crate) mod notify;
+pub(crate) mod signals;
+pub(crate) mod tenure;
+pub(crate) mod timing;
+
 mod clock;
-mod held;
 mod link;
-mod notify;
-mod signals;
 mod terminal;
-mod timing;
 
 use std::ffi::OsString;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use quorlock::{Guard, Lock, Locks, ReleaseError, RetryPolicy};
@@ -30,6 +32,7 @@ use self::guardian::OnLoss;
 use self::held::{End, GroupThen, HoldThen, Work};
 use self::notify::Notify;
 use self::signals::{ENDING, Signals};
+use self::tenure::Tenure as _;
 use self::timing::Timing;
 use crate::connect::{Patience, connect};
 use crate::failure::{Code, Failure};
@@ -108,11 +111,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 impl Run {
     pub(crate) fn run(&self) -> Code {
-        let voice = match (self.quiet, self.json) {
-            (true, _) => Voice::Quiet,
-            (_, true) => Voice::Json,
-            _ => Voice::Text,
-        };
+        let voice = Voice::of(self.quiet, self.json);
         // The thread that starts the guardian must live as long as this process: this one, so no others are made.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -258,7 +257,7 @@ impl Run {
             ("QUORLOCK_NAME".into(), self.name.clone()),
             ("QUORLOCK_FENCING_TOKEN".into(), token(&self.name)),
             ("QUORLOCK_OWNER".into(), guard.owner_id().to_string()),
-            ("QUORLOCK_DEADLINE".into(), deadline(guard).to_string()),
+            ("QUORLOCK_DEADLINE".into(), guard.deadline().to_string()),
         ];
         for (number, name) in (1..).zip(&self.also) {
             variables.push((format!("QUORLOCK_NAME_{number}"), name.clone()));
@@ -327,26 +326,19 @@ async fn lasting(guard: &Guard, timing: &Timing) -> Result<(), Failure> {
     ))
 }
 
-/// The end of the validity on the wall clock, in whole seconds.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what a script compares with date +%s"
-)]
-fn deadline(guard: &Guard) -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    (now.unwrap_or_default() + guard.validity()).as_secs()
-}
-
 #[expect(
     clippy::disallowed_methods,
     reason = "the command runs on the real clock"
 )]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
 /// Does work until a signal comes that ends a program.
-async fn unless_told<F: Future>(signals: &mut Signals, work: F) -> Result<F::Output, Signal> {
+pub(crate) async fn unless_told<F: Future>(
+    signals: &mut Signals,
+    work: F,
+) -> Result<F::Output, Signal> {
     let mut work = pin!(work);
     poll_fn(|cx| match signals.poll(cx) {
         Poll::Ready(signal) => Poll::Ready(Err(signal)),
@@ -360,6 +352,6 @@ async fn unless_told<F: Future>(signals: &mut Signals, work: F) -> Result<F::Out
     clippy::disallowed_methods,
     reason = "the command runs on the real clock"
 )]
-async fn close(locks: &Locks) {
+pub(crate) async fn close(locks: &Locks) {
     let _ = tokio::time::timeout(CLOSING, locks.close()).await;
 }

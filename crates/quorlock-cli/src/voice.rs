@@ -19,6 +19,15 @@ pub(crate) enum Voice {
 }
 
 impl Voice {
+    /// As the command line asks for it.
+    pub(crate) fn of(is_quiet: bool, is_json: bool) -> Self {
+        match (is_quiet, is_json) {
+            (true, _) => Voice::Quiet,
+            (_, true) => Voice::Json,
+            _ => Voice::Text,
+        }
+    }
+
     /// As other processes of this command are told it.
     pub(crate) fn name(self) -> &'static str {
         match self {

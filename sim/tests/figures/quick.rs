@@ -31,7 +31,7 @@ fn catalog() -> Results {
         .map(|s| s.id)
         .collect();
     let mut figures = Figures::new();
-    for prefix in ["S", "R", "M", "Q", "F", "L"] {
+    for prefix in ["S", "R", "M", "Q", "F", "L", "E"] {
         let numbers = ids
             .iter()
             .filter_map(|id| id.strip_prefix(prefix)?.parse().ok());

@@ -140,6 +140,7 @@ const COMMAND: Floors = &[
     &["main.rs"],
     &["cli.rs"],
     // What is done.
+    &["leader.rs"],
     &["pages.rs", "run.rs", "operate.rs", "operate/"],
     &["run/held.rs"],
     // The other processes of a run.
@@ -148,6 +149,7 @@ const COMMAND: Floors = &[
         "run/link.rs",
         "run/notify.rs",
         "run/signals.rs",
+        "run/tenure.rs",
         "run/terminal.rs",
         "run/timing.rs",
     ],

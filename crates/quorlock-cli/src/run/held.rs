@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use quorlock::{Guard, Lost, LostSignal};
+use quorlock::{Lost, LostSignal};
 use rustix::process::{
     Pid, Signal, kill_current_process_group, kill_process, kill_process_group,
     test_kill_process_group,
@@ -23,6 +23,7 @@ use super::guardian::{OnLoss, program};
 use super::link::{Link, Order, Report, hand_over};
 use super::notify::Notify;
 use super::signals::{Signals, TELLING};
+use super::tenure::Tenure;
 use super::terminal::{Terminal, is_a_job};
 use super::timing::Timing;
 use crate::failure::{Code, Failure};
@@ -69,15 +70,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Until when the lock is valid. The clock is read first: what follows can only make it earlier than it is.
-pub(crate) fn valid_until(guard: &Guard) -> Moment {
+pub(crate) fn valid_until(tenure: &dyn Tenure) -> Moment {
     let now = Moment::now();
-    now.after(guard.validity())
+    now.after(tenure.validity())
 }
 
 /// Runs the command while the lock is held.
 pub(crate) async fn run(
     work: &Work<'_>,
-    guard: &Guard,
+    tenure: &dyn Tenure,
     signals: &mut Signals,
 ) -> Result<End, Failure> {
     signals
@@ -87,12 +88,12 @@ pub(crate) async fn run(
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let terminal = Terminal::open();
-    let until = valid_until(guard);
+    let until = valid_until(tenure);
     let (guardian, link) = start(work, until, terminal.as_ref())
         .map_err(|error| Failure::system("the guardian of the command cannot be started", error))?;
     let held = Held {
         work,
-        guard,
+        tenure,
         link,
         guardian,
         terminal,
@@ -148,7 +149,7 @@ enum Event {
 
 struct Held<'a> {
     work: &'a Work<'a>,
-    guard: &'a Guard,
+    tenure: &'a dyn Tenure,
     link: Link,
     guardian: Child,
     terminal: Option<Terminal>,
@@ -160,7 +161,7 @@ struct Held<'a> {
 
 impl Held<'_> {
     async fn watch(mut self, signals: &mut Signals) -> Result<End, Failure> {
-        let mut lost = Some(self.guard.lost());
+        let mut lost = Some(self.tenure.lost());
         let end = loop {
             let event = self.next(signals, &mut lost).await;
             match event {
@@ -209,7 +210,7 @@ impl Held<'_> {
 
     /// Tells the guardian until when, and does its work if it does not.
     fn tick(&mut self) {
-        let until = valid_until(self.guard);
+        let until = valid_until(self.tenure);
         // A reading a little later differs by less than that.
         if self.hold == HoldThen::Held && Duration::from_millis(1) < until.since(self.until) {
             self.until = until;

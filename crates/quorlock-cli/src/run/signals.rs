@@ -24,6 +24,8 @@ pub(crate) const TELLING: [Signal; 5] = [
 #[derive(Debug)]
 pub(crate) struct Signals {
     streams: Vec<(Signal, Stream)>,
+    /// The last one that ends a program.
+    ending: Option<Signal>,
 }
 
 impl Signals {
@@ -31,18 +33,20 @@ impl Signals {
     pub(crate) fn catch(signals: &[Signal]) -> io::Result<Self> {
         let mut caught = Signals {
             streams: Vec::new(),
+            ending: None,
         };
         caught.catch_also(signals)?;
         Ok(caught)
     }
 
-    /// Catches these besides.
+    /// Catches these besides, as far as they are not caught yet.
     pub(crate) fn catch_also(&mut self, signals: &[Signal]) -> io::Result<()> {
         let ignored = ignored();
         for name in signals {
             let number = name.as_raw();
             let is_ignored = (ignored >> (number - 1)) & 1 == 1;
-            if !is_ignored {
+            let is_caught = self.streams.iter().any(|(caught, _)| caught == name);
+            if !is_ignored && !is_caught {
                 let stream = signal(SignalKind::from_raw(number))?;
                 self.streams.push((*name, stream));
             }
@@ -54,10 +58,22 @@ impl Signals {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Signal> {
         for (name, stream) in &mut self.streams {
             if let Poll::Ready(Some(())) = stream.poll_recv(cx) {
+                if ENDING.contains(name) {
+                    // One that is not HUP is not forgotten for its sake.
+                    self.ending = match self.ending {
+                        Some(before) if *name == Signal::HUP => Some(before),
+                        _ => Some(*name),
+                    };
+                }
                 return Poll::Ready(*name);
             }
         }
         Poll::Pending
+    }
+
+    /// The last of those that came which ends a program that does not care for it.
+    pub(crate) fn ending(&self) -> Option<Signal> {
+        self.ending
     }
 }
 

@@ -24,6 +24,7 @@ catalog! {
     "V-A" "V-B" "V-C" "V-D" "V-E" "V-F" "V-G" "V-H" "V-I" "V-J" "V-K" "V-L"
     "F1" "F2"
     "L1" "L2" "L3" "L4" "L5" "L6" "L7" "L8"
+    "E1" "E2" "E3" "E4" "E5" "E6"
 }
 
 /// All of them, in the order of the catalog.

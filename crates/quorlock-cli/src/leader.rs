@@ -1,0 +1,313 @@
+//! `quorlock leader`: a command whenever this process leads.
+//!
+//! The command runs under the term of a leader as it does under a lock in [`run`](crate::run), with the same guardian. The
+//! candidacy is not polled meanwhile: the term is renewed in the background, and the guardian is told until when it lasts.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+use quorlock::{Candidacy, LeaderEvent, Leadership, Locks, ReleaseError};
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::connect::{Patience, connect};
+use crate::failure::{Code, Failure};
+use crate::run::guardian::OnLoss;
+use crate::run::held::{self, GroupThen, HoldThen, Work};
+use crate::run::notify::Notify;
+use crate::run::signals::{ENDING, Signals};
+use crate::run::tenure::Tenure as _;
+use crate::run::timing::Timing;
+use crate::run::{close, now, unless_told};
+use crate::settings::{Reach, Settings};
+use crate::span::Span;
+use crate::voice::Voice;
+
+/// Run a command whenever this process leads, until it is told to stop.
+///
+/// Of all that are candidates for a name, one leads: it has the lock of that name. The command is started when this process
+/// is elected, and has ended before a server may let another be elected. After a loss this process is a candidate again.
+///
+/// When the command ends by itself, whatever its code, the leadership is given back, others get their turn, and this process is a
+/// candidate again after --rest; with --once it ends then, with the command's code. 126 and 127 (the command cannot be
+/// executed) end it always. INT, TERM and QUIT are passed on to the command and end this process when the command has ended, with
+/// its code, or with 128 and the signal while no command runs; HUP does so only if the command dies of it. Servers that do not answer are waited for.
+///
+/// The command gets QUORLOCK_TERM (a number that is larger in every term than in all before, of whatever process: give it to
+/// what you write to), and as of run QUORLOCK_NAME, QUORLOCK_FENCING_TOKEN (the same number), QUORLOCK_OWNER,
+/// QUORLOCK_DEADLINE and QUORLOCK_FD.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Leader {
+    #[command(flatten)]
+    reach: Reach,
+    /// The lease of the leader, renewed every third of it; how long there is no leader if this machine dies [default: 30s].
+    #[arg(long, value_name = "SPAN")]
+    lease: Option<Span>,
+    /// How long this process is no candidate after its command has ended.
+    #[arg(long, value_name = "SPAN", default_value = "1s")]
+    rest: Span,
+    /// End when the command has ended by itself, with its code. After a loss it runs again.
+    #[arg(long)]
+    once: bool,
+    /// What becomes of the command when the leadership is lost.
+    #[arg(long, value_enum, default_value_t = OnLoss::Kill)]
+    on_loss: OnLoss,
+    /// From TERM to the end of the validity, at most half of the lease [default: a third of the lease, at most 10s].
+    #[arg(long, value_name = "SPAN")]
+    grace: Option<Span>,
+    /// What must be left of the validity before the grace for the command to start [default: a third of the lease, at most
+    /// 10s].
+    #[arg(long, value_name = "SPAN")]
+    min_validity: Option<Span>,
+    /// Say nothing.
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+    /// Say what happens as lines of JSON, on stderr.
+    #[arg(long)]
+    json: bool,
+    /// What to lead.
+    name: String,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// How long servers are tried before it is said that they do not answer.
+const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(30);
+
+/// What comes after a term.
+enum Then {
+    /// Another, perhaps.
+    Again,
+    End(Code),
+    /// Processes of the command cannot be ended: others must not lead before the lease is over.
+    Keep,
+}
+
+impl Leader {
+    pub(crate) fn run(&self) -> Code {
+        let voice = Voice::of(self.quiet, self.json);
+        // The thread that starts the guardian must live as long as this process: this one, so no others are made.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let ended = match runtime {
+            Ok(runtime) => runtime.block_on(self.stand(voice)),
+            Err(error) => Err(Failure::system("no runtime", error)),
+        };
+        ended.unwrap_or_else(|failure| {
+            voice.failure(&failure);
+            failure.code
+        })
+    }
+
+    async fn stand(&self, voice: Voice) -> Result<Code, Failure> {
+        let mut settings = self.reach.settings()?;
+        let lease = self.lease.or(settings.lease);
+        let lease = lease.map_or(Timing::LEASE, |lease| lease.0);
+        let timing = Timing::new(lease, self.grace, self.min_validity)?;
+        settings.builder = settings.builder.watchdog_lease(lease);
+        let mut signals = Signals::catch(&ENDING)
+            .map_err(|error| Failure::system("signals cannot be caught", error))?;
+        let notify = Notify::of_environment();
+        notify.tell("STATUS=connecting");
+        let locks = match unless_told(&mut signals, reach(&settings, voice)).await {
+            Ok(locks) => locks?,
+            Err(signal) => return Ok(Code::of_signal(signal.as_raw())),
+        };
+        notify.tell("READY=1");
+        let mut term = Terms {
+            leader: self,
+            timing,
+            voice,
+            notify,
+            candidacy: locks.leader(&self.name).rest(self.rest.0).campaign(),
+        };
+        let then = term.go_on(&mut signals).await;
+        let Terms {
+            candidacy, notify, ..
+        } = term;
+        notify.tell("STOPPING=1");
+        if let Ok(Then::Keep) = then {
+            // This process ends without a word to the servers, which keep the claim until its lease is over.
+            std::mem::forget((candidacy, locks));
+            return Ok(Code::LOST);
+        }
+        give_back(candidacy, voice).await;
+        close(&locks).await;
+        match then? {
+            Then::End(code) => Ok(code),
+            Then::Again | Then::Keep => Ok(Code::LOST),
+        }
+    }
+
+    /// What the command is told.
+    fn variables(&self, leadership: &Leadership) -> Vec<(String, String)> {
+        let term = leadership.term().0.to_string();
+        vec![
+            ("QUORLOCK_NAME".into(), self.name.clone()),
+            ("QUORLOCK_TERM".into(), term.clone()),
+            ("QUORLOCK_FENCING_TOKEN".into(), term),
+            ("QUORLOCK_OWNER".into(), leadership.owner_id().to_string()),
+            (
+                "QUORLOCK_DEADLINE".into(),
+                leadership.deadline().to_string(),
+            ),
+        ]
+    }
+}
+
+/// A candidate, and what it needs for each of its terms.
+struct Terms<'a> {
+    leader: &'a Leader,
+    timing: Timing,
+    voice: Voice,
+    notify: Notify,
+    candidacy: Candidacy,
+}
+
+impl Terms<'_> {
+    /// Term after term, until the end.
+    async fn go_on(&mut self, signals: &mut Signals) -> Result<Then, Failure> {
+        let name = self.leader.name.as_str();
+        loop {
+            let waits = format!("STATUS=candidate for {name}");
+            self.notify.tell(&waits);
+            self.voice.event("candidate", &[("name", name.into())]);
+            let event = match self.next(signals).await {
+                Ok(event) => event,
+                Err(signal) => return Ok(Then::End(Code::of_signal(signal.as_raw()))),
+            };
+            match event {
+                Some(LeaderEvent::Elected { leadership, .. }) => {
+                    match self.work(&leadership, signals).await? {
+                        Then::Again => {}
+                        then => return Ok(then),
+                    }
+                }
+                Some(LeaderEvent::Failed { error, .. }) => {
+                    let failure = Failure::from(error);
+                    if failure.code != Code::UNAVAILABLE {
+                        return Err(failure);
+                    }
+                    let text = format!("{}; it goes on", failure.text);
+                    self.voice.warn("not-elected", &text, &[]);
+                }
+                Some(LeaderEvent::Lost { .. }) => self.voice.event("term-over", &[]),
+                Some(_) => {}
+                None => return Err(Failure::new(Code::UNAVAILABLE, "the client was closed")),
+            }
+        }
+    }
+
+    /// What happens next to the candidate, unless this process is told to end.
+    async fn next(&mut self, signals: &mut Signals) -> Result<Option<LeaderEvent>, Signal> {
+        loop {
+            match unless_told(signals, self.candidacy.next()).await {
+                Ok(event) => return Ok(event),
+                Err(signal) if ENDING.contains(&signal) => return Err(signal),
+                // It was caught for the sake of a command.
+                Err(Signal::TSTP) => {
+                    let _ = kill_process(getpid(), Signal::STOP);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// One term, with a command in it.
+    async fn work(&self, leadership: &Leadership, signals: &mut Signals) -> Result<Then, Failure> {
+        let (leader, voice) = (self.leader, self.voice);
+        let name = leader.name.as_str();
+        let needed = self.timing.needed();
+        let validity = leadership.validity();
+        if validity < needed {
+            let text = format!(
+                "elected, with {validity:?} left of a lease of {:?}, and {needed:?} are needed (--min-validity and --grace): steps down; ask for a longer --lease",
+                self.timing.lease
+            );
+            return Ok(self.step_down(leadership, &text));
+        }
+        let fields = [
+            ("name", name.into()),
+            ("term", leadership.term().0.into()),
+            ("owner", leadership.owner_id().to_string().into()),
+        ];
+        voice.event("elected", &fields);
+        self.notify.tell(&format!("STATUS=leads {name}"));
+        let work = Work {
+            command: &leader.command,
+            variables: leader.variables(leadership),
+            timing: self.timing,
+            on_loss: leader.on_loss,
+            voice,
+        };
+        let end = match held::run(&work, leadership, signals).await {
+            Ok(end) => end,
+            Err(failure) if failure.code == Code::UNAVAILABLE => {
+                return Ok(self.step_down(leadership, &failure.text));
+            }
+            Err(failure) => return Err(failure),
+        };
+        if end.group == GroupThen::Survives {
+            return Ok(Then::Keep);
+        }
+        // HUP may mean that the command is to read its settings anew: it has ended this one if the command died of it.
+        let died_of_hup = end.code == Code::of_signal(Signal::HUP.as_raw());
+        let is_told = match signals.ending() {
+            Some(Signal::HUP) => died_of_hup,
+            ending => ending.is_some(),
+        };
+        match end.hold {
+            HoldThen::Lost if is_told => return Ok(Then::End(Code::LOST)),
+            HoldThen::Lost => return Ok(Then::Again),
+            HoldThen::Held => {}
+        }
+        let is_hopeless = matches!(end.code, Code::CANNOT_EXECUTE | Code::NOT_FOUND);
+        if is_told || leader.once || is_hopeless {
+            return Ok(Then::End(end.code));
+        }
+        let text = format!(
+            "the command has ended with {}: steps down, and is a candidate again after {}",
+            end.code.0, leader.rest
+        );
+        Ok(self.step_down(leadership, &text))
+    }
+
+    fn step_down(&self, leadership: &Leadership, why: &str) -> Then {
+        self.voice.warn("steps-down", why, &[]);
+        leadership.step_down();
+        Then::Again
+    }
+}
+
+/// A client. Servers that do not answer are waited for, and complained of.
+async fn reach(settings: &Settings, voice: Voice) -> Result<Locks, Failure> {
+    loop {
+        let patience = match now().checked_add(BETWEEN_COMPLAINTS) {
+            Some(until) => Patience::Until(until),
+            None => Patience::None,
+        };
+        match connect(settings, patience).await {
+            Err(failure) if failure.code == Code::UNAVAILABLE => {
+                let text = format!("{}; it goes on", failure.text);
+                voice.warn("unreachable", &text, &[]);
+            }
+            connected => return connected,
+        }
+    }
+}
+
+/// Gives up the candidacy, and the leadership with it.
+async fn give_back(candidacy: Candidacy, voice: Voice) {
+    let was_leading = candidacy.leadership().is_some();
+    match candidacy.resign().await {
+        Ok(()) if was_leading => voice.event("released", &[]),
+        // A loss was told when it came.
+        Ok(()) | Err(ReleaseError::NotHeld { .. }) => {}
+        Err(error) => {
+            let text = format!("{error}; the lease ends it at the latest");
+            voice.warn("unconfirmed", &text, &[]);
+        }
+    }
+}
