@@ -209,7 +209,7 @@ pub(crate) mod samples {
             name: NameId(0),
             term,
             elected,
-            believed: until,
+            believed: Some(until),
             ended: until,
         }
     }

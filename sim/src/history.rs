@@ -182,7 +182,8 @@ pub enum Accepted {
 
 /// One term of a leader.
 ///
-/// It believed to lead from `elected` to `believed`: a term that is over stays over.
+/// It believed to lead from `elected` to `believed`: a term that is over stays over. One that was told of its election too
+/// late, because it stood still, never believed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Reign {
     /// Under which hold.
@@ -195,8 +196,8 @@ pub struct Reign {
     pub term: u64,
     /// When it was told that it leads.
     pub elected: u64,
-    /// When it last found that it leads.
-    pub believed: u64,
+    /// When it last found that it leads; `None` if it never did.
+    pub believed: Option<u64>,
     /// When it stopped working; `u64::MAX` if it did not.
     pub ended: u64,
 }

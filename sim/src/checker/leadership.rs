@@ -6,20 +6,23 @@ use crate::history::{History, Reign};
 /// Two terms of one name must not share a stretch of true time in which both leaders believe to lead: each from its
 /// election until it last found that it leads.
 pub(super) fn check(history: &History) -> Option<Violation> {
-    let mut reigns: Vec<&Reign> = history.reigns.iter().collect();
-    reigns.sort_by_key(|reign| reign.elected);
+    let reigns = history.reigns.iter();
+    let mut reigns: Vec<(&Reign, u64)> = reigns
+        .filter_map(|reign| Some((reign, reign.believed?)))
+        .collect();
+    reigns.sort_by_key(|(reign, _)| reign.elected);
     // Of each name the one that believes for longest so far.
-    let mut longest: Vec<Option<&Reign>> = vec![None; history.names.len()];
-    for reign in reigns {
+    let mut longest: Vec<Option<(&Reign, u64)>> = vec![None; history.names.len()];
+    for (reign, believed) in reigns {
         let Some(longest) = longest.get_mut(usize::from(reign.name.0)) else {
             continue;
         };
-        if let Some(other) = longest.filter(|other| reign.elected < other.believed) {
+        if let Some((other, until)) = longest.filter(|(_, until)| reign.elected < *until) {
             let story = format!(
                 "{} was elected at {} and still found that it leads at {}; {} was elected at {}",
                 other.process,
                 moment(other.elected),
-                moment(other.believed),
+                moment(until),
                 reign.process,
                 moment(reign.elected),
             );
@@ -27,8 +30,8 @@ pub(super) fn check(history: &History) -> Option<Violation> {
             let violation = Violation::new(Property::Leadership, at, history, name, story);
             return Some(violation.by(&[other.process, reign.process]));
         }
-        if longest.is_none_or(|other| other.believed < reign.believed) {
-            *longest = Some(reign);
+        if longest.is_none_or(|(_, until)| until < believed) {
+            *longest = Some((reign, believed));
         }
     }
     None
@@ -63,6 +66,13 @@ mod tests {
             assert_eq!(violation.property, Property::Leadership);
             assert_eq!(violation.processes.len(), 2);
         }
+    }
+
+    #[test]
+    fn a_leader_that_is_told_too_late_and_never_believes_leads_beside_nobody() {
+        let mut late = reigned(1, 5, 5, 2);
+        late.believed = None;
+        assert_eq!(of(vec![reigned(0, 0, 10, 3), late]), None);
     }
 
     #[test]

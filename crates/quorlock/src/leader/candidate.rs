@@ -19,7 +19,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    pub(super) fn new(lock: Lock) -> Self {
+    pub(crate) fn new(lock: Lock) -> Self {
         Candidate { lock, rest: None }
     }
 

@@ -160,7 +160,7 @@ const CLOSEST: u32 = 10;
 const SHORTEST: Duration = Duration::from_millis(50);
 
 impl LeaderObserver {
-    pub(super) fn new(source: LockSource, layout: Arc<Layout>) -> Self {
+    pub(crate) fn new(source: LockSource, layout: Arc<Layout>) -> Self {
         let every = Duration::from_secs(1);
         LeaderObserver {
             ears: Ears::new(&layout),

@@ -4,6 +4,7 @@ use quorlock::OwnerId;
 
 use super::Context;
 use super::record::Begun;
+use crate::engine::clients;
 use crate::history::{Action, HoldId, NameId, Outcome, Reign};
 use crate::world::client::Who;
 use crate::world::with;
@@ -19,7 +20,7 @@ pub struct Standing<'a> {
 
 /// A leader at work. It stops when this is dropped.
 ///
-/// It is taken to believe that it leads from its election until it last said so ([`Office::believe`]). Two leaders of
+/// It is taken to believe that it leads from its election until it last said so ([`Office::believe`]), if it ever did. Two leaders of
 /// one name that believe at the same true time break the property `leadership`.
 #[derive(Debug)]
 #[must_use = "dropping it ends the work of the leader"]
@@ -44,7 +45,7 @@ impl Standing<'_> {
         let who = self.ctx.who();
         let reign = with(|world| {
             let elected = world.moment(who);
-            let hold = world.hold_of(who, owner).id();
+            let hold = clients::hold_of(world, who, owner).id();
             let history = &mut world.history;
             history.reigns.push(Reign {
                 hold,
@@ -52,7 +53,7 @@ impl Standing<'_> {
                 name: self.name,
                 term,
                 elected,
-                believed: elected,
+                believed: None,
                 ended: u64::MAX,
             });
             history.reigns.len() - 1
@@ -69,7 +70,7 @@ impl Standing<'_> {
 impl Office {
     /// The leader finds that it leads.
     pub fn believe(&self) {
-        self.note(|reign, now| reign.believed = now);
+        self.note(|reign, now| reign.believed = Some(now));
     }
 
     fn note(&self, note: impl FnOnce(&mut Reign, u64)) {

@@ -97,6 +97,9 @@ impl Stand<'_> {
         office: Office,
     ) -> Result<(), ()> {
         let is_asked = !self.ctx.plan().variant.has(Flaw::LeaderWaitsForWord);
+        if !is_asked || leadership.is_leading() {
+            office.believe();
+        }
         let looks = u32::from(self.ctx.plan().workload.looks).max(1);
         let step = self.reign_span() / looks;
         for _ in 0..looks {
@@ -165,6 +168,9 @@ impl Stand<'_> {
             return standing.failed();
         };
         let office = standing.elected(guard.id(), self.term(guard.token()));
+        if guard.is_held() {
+            office.believe();
+        }
         let looks = u32::from(self.ctx.plan().workload.looks).max(1);
         let step = self.reign_span() / looks;
         for _ in 0..looks {
