@@ -3,6 +3,7 @@
 //! | to read | see |
 //! |---|---|
 //! | a real `redis-server` that ends with the test | [`server`] |
+//! | a Sentinel group of such processes | [`sentinels`] |
 //! | tests that are ignored, with a reason, where there is no server | [`trials`] |
 //! | waiting for a condition, within a bound | [`wait`] |
 //! | a network that loses replies and cuts connections | [`proxy`] |
@@ -25,6 +26,7 @@ pub mod page;
 pub mod polls;
 pub mod proxy;
 pub mod requests;
+pub mod sentinels;
 pub mod server;
 pub mod simulated;
 pub mod trials;

@@ -45,6 +45,8 @@ pub struct Server {
     port: u16,
     program: String,
     options: Vec<String>,
+    /// The words of its configuration file, if it has one.
+    configuration: Option<String>,
     running: Option<Guardian>,
     looking: Mutex<Option<Looking>>,
     dir: TempDir,
@@ -81,6 +83,20 @@ impl Server {
     /// When it does not come up, with what it wrote.
     #[must_use]
     pub fn start_program(program: &str, options: &[&str]) -> Server {
+        Server::start_configured(program, None, options)
+    }
+
+    /// A sentinel with these lines in its configuration file: `sentinel monitor ..`.
+    ///
+    /// # Panics
+    /// When it does not come up, with what it wrote.
+    #[must_use]
+    pub fn start_sentinel(lines: &[String]) -> Server {
+        let lines = lines.join("\n") + "\n";
+        Server::start_configured("redis-server", Some(lines), &["--sentinel"])
+    }
+
+    fn start_configured(program: &str, configuration: Option<String>, options: &[&str]) -> Server {
         let options: Vec<String> = options.iter().copied().map(String::from).collect();
         wait_for("a server on a free port", || {
             let dir = tempfile::Builder::new()
@@ -91,6 +107,7 @@ impl Server {
                 port: free_port(),
                 program: program.to_owned(),
                 options: options.clone(),
+                configuration: configuration.clone(),
                 running: None,
                 looking: Mutex::new(None),
                 dir,
@@ -260,6 +277,14 @@ impl Server {
     /// Starts the process and waits until it answers at all; false when another one has the port.
     fn launch(&mut self) -> bool {
         self.forget_connection();
+        let file = self.configuration.as_ref().map(|lines| {
+            let file = self.dir.path().join("server.conf");
+            // A sentinel writes what it learns into it: after a restart it goes on from there.
+            if !file.exists() {
+                std::fs::write(&file, lines).expect("the folder can be written to");
+            }
+            file.display().to_string()
+        });
         let mut arguments: Vec<String> = [
             ("--port", self.port.to_string()),
             ("--bind", "127.0.0.1".into()),
@@ -271,6 +296,7 @@ impl Server {
         .into_iter()
         .flat_map(|(option, value)| [option.to_string(), value])
         .collect();
+        arguments.splice(0..0, file);
         arguments.extend(self.options.iter().cloned());
         let running = Guardian::start(self.dir.path(), &self.program, &arguments);
         let pid = running.pid();

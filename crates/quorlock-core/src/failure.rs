@@ -97,6 +97,10 @@ pub enum Cause {
     NotReplicated,
     /// `CLUSTERDOWN`, `MOVED`, `ASK`, `TRYAGAIN` or `CROSSSLOT`: a cluster says no.
     Cluster,
+    /// The sentinels of a group name no server that is a primary at the moment.
+    NoPrimary,
+    /// The sentinels of a group do not know the name that the address has.
+    UnknownGroup,
     /// Another client of the deployment states another longest lease, or the lease is longer than that.
     LongestLease,
     /// Any other error reply.
@@ -115,6 +119,7 @@ impl Cause {
                 | Cause::NoPermission
                 | Cause::NoDatabase
                 | Cause::Unsupported
+                | Cause::UnknownGroup
                 | Cause::WrongType
                 | Cause::LongestLease
         )
@@ -148,6 +153,12 @@ impl Cause {
             Cause::NoReplicas => "the server waits for its replicas (min-replicas-to-write)",
             Cause::NotReplicated => "replicas are slow, stopped or gone: see INFO replication",
             Cause::Cluster => "a cluster does not serve this key here",
+            Cause::NoPrimary => {
+                "no server of the group is a primary at the moment: see the sentinels' logs"
+            }
+            Cause::UnknownGroup => {
+                "write the name in the address as `sentinel monitor` has it in the sentinels' configuration"
+            }
             Cause::LongestLease => "set the same longest_lease in every client of the deployment",
             Cause::Server => "see the server's message",
         }

@@ -1,5 +1,7 @@
 //! Where a server is, and how to log in.
 
+pub(crate) mod group;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -93,13 +95,17 @@ impl Address {
         };
         let (endpoint, shown) = match info.addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                let shown = if host.contains(':') {
-                    format!("[{host}]:{port}/{db}")
-                } else {
-                    format!("{host}:{port}/{db}")
-                };
-                let host = host.clone();
-                (Endpoint::Tcp { host, port: *port }, shown)
+                if host.contains(',') {
+                    return Err(AddressError::Malformed {
+                        reason: "its host has a comma: several servers are several addresses, several sentinels \
+                                 of one group are redis+sentinel://h1,h2,h3/name"
+                            .into(),
+                    });
+                }
+                let (host, port) = (host.clone(), *port);
+                let endpoint = Endpoint::Tcp { host, port };
+                let shown = format!("{endpoint}/{db}");
+                (endpoint, shown)
             }
             ConnectionAddr::Unix(path) => {
                 let shown = match db {
@@ -145,6 +151,11 @@ pub enum AddressError {
         /// What is wrong with it.
         reason: String,
     },
+    /// It is meant for a Sentinel group, and does not parse.
+    Group {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// It asks for TLS, and the cargo feature `tls` is off.
     Tls,
     /// It asks for TLS without asking the server for a proof of who it is (`#insecure`).
@@ -163,6 +174,12 @@ impl fmt::Display for AddressError {
                 f,
                 "not the address of a Redis server ({reason}): write \
                  redis://[user[:password]@]host[:port][/db] or unix:///path[?db=1&user=..&pass=..]"
+            ),
+            AddressError::Group { reason } => write!(
+                f,
+                "not the address of a Sentinel group ({reason}): write \
+                 redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]\
+                 [?sentinel_user=..&sentinel_password=..]"
             ),
             AddressError::Tls => f.write_str(
                 "TLS (rediss://, valkeys://) needs the cargo feature `tls`: turn it on, or use redis:// through a tunnel",

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::address::Scheme;
+use redis::RedisConnectionInfo;
+
+use crate::address::{Scheme, group};
 use crate::connect::{Connect, Network};
 use crate::security::Security;
 use crate::timer::LONGEST_SPAN;
@@ -34,6 +36,12 @@ pub struct RedisConfig {
     /// `None`: its user has said nothing about it.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,
+    /// `None`: as the servers.
+    #[cfg(feature = "tls")]
+    pub(crate) sentinel_tls: Option<Tls>,
+    pub(crate) sentinel_timeout: Duration,
+    /// For sentinels whose address has none. (Its `Debug` hides the password.)
+    pub(crate) sentinel_login: Option<RedisConnectionInfo>,
 }
 
 impl Default for RedisConfig {
@@ -47,6 +55,10 @@ impl Default for RedisConfig {
             wait: None,
             #[cfg(feature = "tls")]
             tls: None,
+            #[cfg(feature = "tls")]
+            sentinel_tls: None,
+            sentinel_timeout: Duration::from_millis(300),
+            sentinel_login: None,
         }
     }
 }
@@ -113,6 +125,15 @@ impl RedisConfig {
         }
     }
 
+    /// How a sentinel is connected to, if the address of its group has this scheme.
+    pub(crate) fn sentinel_security(&self, scheme: Scheme) -> Security {
+        #[cfg(feature = "tls")]
+        if let (Scheme::Tls, Some(tls)) = (scheme, &self.sentinel_tls) {
+            return Security::Tls(tls.clone());
+        }
+        self.security(scheme)
+    }
+
     /// Bounds one connection attempt, from the name lookup to the end of the login. Default: 1 s.
     #[must_use]
     pub fn connect_timeout(mut self, bound: Duration) -> Self {
@@ -167,6 +188,33 @@ impl RedisConfig {
     #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = Some(wait);
+        self
+    }
+
+    /// Bounds the question to one sentinel, from the name lookup to its answer; the next one is asked then. Default:
+    /// 300 ms. It is shorter where several of them must fit into three quarters of [`RedisConfig::connect_timeout`], so that
+    /// is raised with it for sentinels that are far away.
+    #[must_use]
+    pub fn sentinel_timeout(mut self, bound: Duration) -> Self {
+        self.sentinel_timeout = bound.max(Duration::from_millis(1)).min(LONGEST_SPAN);
+        self
+    }
+
+    /// How sentinels are connected to where their certificates are others than those of the servers, if the address asks for
+    /// TLS (`rediss+sentinel://`). Default: as the servers, by [`RedisConfig::tls`].
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn sentinel_tls(mut self, tls: Tls) -> Self {
+        self.sentinel_tls = Some(tls);
+        self
+    }
+
+    /// How to log in to sentinels, which have users and passwords of their own. Default: they want none. What the address
+    /// says (`?sentinel_user=..&sentinel_password=..`) goes before this.
+    #[must_use]
+    pub fn sentinel_login(mut self, user: Option<&str>, password: impl AsRef<str>) -> Self {
+        let password = password.as_ref().to_owned();
+        self.sentinel_login = Some(group::login(user.map(String::from), Some(password)));
         self
     }
 }

@@ -39,6 +39,17 @@ pub enum Endpoint {
     },
 }
 
+impl fmt::Display for Endpoint {
+    /// `host:port`, `[::1]:port`, or the path of the socket.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Endpoint::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Endpoint::Unix { path } => write!(f, "{}", path.display()),
+        }
+    }
+}
+
 /// Makes byte streams to servers.
 ///
 /// The default is [`Network`]. One of your own carries the bytes another way: through a tunnel or a proxy, with

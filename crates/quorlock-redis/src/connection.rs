@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use crate::error;
 use crate::link::{Health, LEAST, Link, Probes, Usage};
+use crate::source::Wrong;
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
@@ -115,6 +116,12 @@ impl Connection {
         outcome.unwrap_or_else(|| Err(error::not_sent()))
     }
 
+    /// The server on this connection is the wrong one, as it says by refusing a call: asks the source anew.
+    pub(crate) fn refuse(&self, link: &Arc<Link>) {
+        self.retire(link);
+        self.target.source().was_wrong(link.whence(), Wrong::Call);
+    }
+
     /// Uses this connection no more: its replies could be late, or somebody else's. Calls that wait on it may end.
     pub(crate) fn retire(&self, link: &Arc<Link>) {
         let mut state = self.lock();
@@ -158,7 +165,7 @@ impl Connection {
             }
             Err(error) => {
                 state.failures = state.failures.saturating_add(1);
-                let until = timer::now() + timer::delay(state.failures);
+                let until = timer::now() + self.target.source().rest(state.failures);
                 state.phase = Phase::Resting(until, error.clone());
             }
         }
@@ -172,11 +179,14 @@ impl Connection {
         hesitation: u32,
         deadline: Instant,
     ) -> Result<Link, TransportError> {
-        let usage = Usage::Calls(self.probes(hesitation));
-        let link = Link::open(&self.target, usage, deadline).await?;
-        link.greet(&self.target).await?;
-        link.serves();
-        Ok(link)
+        let open = |lead| async {
+            let usage = Usage::Calls(self.probes(hesitation));
+            let link = Link::open(&self.target, lead, usage, deadline).await?;
+            link.greet(&self.target).await?;
+            link.serves();
+            Ok(link)
+        };
+        self.target.open(deadline, open).await
     }
 
     /// What a connection does when it is silent for too long: it tries another one, for as long as the transport lives.

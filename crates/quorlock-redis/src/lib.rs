@@ -10,6 +10,7 @@
 //! | `check` | whether a server will do |
 //! | `config`, `address` | what a user says |
 //! | `connect` | how a stream of bytes comes about ([`Connect`]) |
+//! | `source`, `group` | which server the next connection goes to: a fixed one, the primary of a Sentinel group |
 //! | `security`, `tls` | whether a stream is encrypted, and how ([`Tls`], feature `tls`) |
 //! | `target`, `link`, `connection` | the command connection: what it leads to, one of them and its health, which one is current |
 //! | `subscription` | the wake-up connection: who listens to what, and what is done about it |
@@ -22,7 +23,9 @@
 //! Commands `EVALSHA`, `EVAL`, `PTTL`, `HMGET`, `HSET`, `PEXPIRE`, `GET`, `SET`, `DEL`, `TIME`, `PUBLISH`, `SUBSCRIBE`,
 //! `UNSUBSCRIBE` and `PING` (also `SCRIPT LOAD` and `INFO`, which may be denied); the keys `<name>` and
 //! `redisson_lock_token:*` and `redisson_lock_queue:*` (with `EXISTS`); the channels `redisson_lock__channel:*`. Who inspects and force-releases locks needs
-//! `HLEN` and `HGETALL` besides, who has set a [`Wait`] `WAIT` or `WAITAOF`.
+//! `HLEN` and `HGETALL` besides, who has set a [`Wait`] `WAIT` or `WAITAOF`, who has a Sentinel group `ROLE`
+//! (believed where it is denied). On sentinels: `SENTINEL GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER`,
+//! `SENTINEL SENTINELS`, `SUBSCRIBE` and `PING`, the channel `+switch-master`; all but the first may be denied.
 
 mod address;
 mod check;
@@ -30,12 +33,14 @@ mod config;
 mod connect;
 mod connection;
 mod error;
+mod group;
 mod key;
 mod link;
 mod multiplexer;
 mod resp;
 mod script;
 mod security;
+mod source;
 mod subscription;
 mod target;
 mod timer;

@@ -18,6 +18,7 @@ pub(crate) use self::health::Health;
 use self::health::Watched;
 pub(crate) use self::probe::{LEAST, Probes, patience};
 use crate::multiplexer::{Answer, Driver, Multiplexer};
+use crate::source::{Lead, Recall, Whence};
 use crate::subscription::registry::Registry;
 use crate::target::Target;
 use crate::timer::{self, Instant};
@@ -25,6 +26,8 @@ use crate::{error, script};
 
 /// What a connection is for.
 pub(crate) enum Usage {
+    /// A few commands, one after another.
+    Questions,
     /// Calls. When it is silent for too long, another one is tried.
     Calls(Probes),
     /// Wake-ups: what the server publishes goes to the registry.
@@ -38,20 +41,23 @@ pub(crate) struct Link {
     multiplexer: Arc<Multiplexer>,
     health: Arc<Health>,
     driver: AbortHandle,
+    whence: Whence,
 }
 
 impl Link {
-    /// Connects and logs in. The caller bounds it by the deadline.
+    /// Connects and logs in, to a server that is the right one. The caller bounds it by the deadline.
     pub(crate) async fn open(
         target: &Target,
+        lead: Lead,
         usage: Usage,
         deadline: Instant,
     ) -> Result<Link, TransportError> {
-        let stream = target.stream(deadline).await?;
+        let stream = target.stream(&lead.whence.endpoint, deadline).await?;
         let health = Arc::new(Health::new(timer::now()));
         let stream = Box::new(Watched::new(stream, Arc::clone(&health)));
         let multiplexer = Multiplexer::new();
         let (registry, probes) = match usage {
+            Usage::Questions => (None, None),
             Usage::Calls(probes) => (None, Some(probes)),
             Usage::WakeUps(registry) => (Some(registry), None),
         };
@@ -60,6 +66,7 @@ impl Link {
             multiplexer: Arc::clone(&multiplexer),
             health: Arc::clone(&health),
             probes,
+            recall: lead.recall,
             _end: End {
                 health: Arc::clone(&health),
                 registry,
@@ -69,9 +76,19 @@ impl Link {
             multiplexer,
             health,
             driver: driver.abort_handle(),
+            whence: lead.whence,
         };
         link.log_in(target).await?;
+        if let Some(question) = target.source().question() {
+            // Asked on this very connection: another one to the same address may lead to another server.
+            target.source().judge(&link.ask(target, &question).await?)?;
+        }
         Ok(link)
+    }
+
+    /// Where it leads.
+    pub(crate) fn whence(&self) -> &Whence {
+        &self.whence
     }
 
     async fn log_in(&self, target: &Target) -> Result<(), TransportError> {
@@ -117,7 +134,7 @@ impl Link {
     }
 
     /// Sends a command while the connection is being made: an error says that there is none.
-    async fn ask(&self, target: &Target, cmd: &Cmd) -> Result<Value, TransportError> {
+    pub(crate) async fn ask(&self, target: &Target, cmd: &Cmd) -> Result<Value, TransportError> {
         let now = timer::now();
         let patience = target.config().connect_timeout;
         let answer = self.send(now, cmd, now + patience, patience)?;
@@ -203,6 +220,8 @@ struct Carrier {
     multiplexer: Arc<Multiplexer>,
     health: Arc<Health>,
     probes: Option<Probes>,
+    /// Ends it, when the server is the wrong one by now.
+    recall: Option<Recall>,
     /// Says so when the driver has ended, or was dropped together with its runtime.
     _end: End,
 }
@@ -212,6 +231,13 @@ impl Future for Carrier {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let carrier = self.get_mut();
+        if let Some(recall) = &mut carrier.recall
+            && let Poll::Ready(why) = recall.as_mut().poll(cx)
+        {
+            // Calls that wait on it end now: a renewal is not sent again before it has come to its end.
+            carrier.multiplexer.close(&why);
+            return Poll::Ready(());
+        }
         if Pin::new(&mut carrier.driver).poll(cx).is_ready() {
             return Poll::Ready(());
         }
@@ -283,6 +309,10 @@ mod tests {
             multiplexer,
             health,
             driver: timer::spawn(pending::<()>()).abort_handle(),
+            whence: Whence {
+                endpoint: crate::connect::Endpoint::Unix { path: "/".into() },
+                named_by: None,
+            },
         };
         let (now, patience) = (timer::now(), Duration::from_millis(100));
         let answer = link.send(now, &redis::cmd("PING"), now + 20 * patience, patience);

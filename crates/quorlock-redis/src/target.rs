@@ -1,29 +1,50 @@
-//! A server to connect to: where it is, how to get there, how to log in, how long to wait.
+//! What a transport connects to: which server, how to get there, how to log in, how long to wait.
 
 use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
 
 use quorlock_core::transport::TransportError;
 use redis::RedisConnectionInfo;
 
 use crate::address::Address;
 use crate::config::RedisConfig;
-use crate::connect::ByteStream;
+use crate::connect::{ByteStream, Endpoint};
 use crate::security::Security;
-use crate::timer::Instant;
+use crate::source::fixed::Fixed;
+use crate::source::{Lead, Source, Wrong};
+use crate::timer::{self, Instant};
 
 /// What the command connection and the wake-up connection have in common.
 pub(crate) struct Target {
-    address: Address,
+    source: Arc<dyn Source>,
     security: Security,
+    login: RedisConnectionInfo,
+    shown: String,
     config: RedisConfig,
 }
 
 impl Target {
+    /// One server.
     pub(crate) fn new(address: Address, config: RedisConfig) -> Self {
         let security = config.security(address.scheme);
+        let source = Arc::new(Fixed(address.endpoint));
+        Target::behind(source, security, address.login, address.shown, config)
+    }
+
+    /// The servers that a source names, which all take the same login.
+    pub(crate) fn behind(
+        source: Arc<dyn Source>,
+        security: Security,
+        login: RedisConnectionInfo,
+        shown: String,
+        config: RedisConfig,
+    ) -> Self {
         Target {
-            address,
+            source,
             security,
+            login,
+            shown,
             config,
         }
     }
@@ -33,21 +54,55 @@ impl Target {
     }
 
     pub(crate) fn login(&self) -> &RedisConnectionInfo {
-        &self.address.login
+        &self.login
     }
 
     /// The address without credentials.
     pub(crate) fn shown(&self) -> &str {
-        &self.address.shown
+        &self.shown
     }
 
-    /// A fresh stream to the server, encrypted if its address says so. The caller bounds it by the deadline.
+    pub(crate) fn source(&self) -> &dyn Source {
+        &*self.source
+    }
+
+    /// A connection to where the source says, made by `open`. Where the endpoint turns out to be wrong and another search
+    /// may do better, another one is made, up to the deadline.
+    pub(crate) async fn open<T, F>(
+        &self,
+        deadline: Instant,
+        open: impl Fn(Lead) -> F,
+    ) -> Result<T, TransportError>
+    where
+        F: Future<Output = Result<T, TransportError>>,
+    {
+        loop {
+            let lead = self.source.find().await?;
+            let whence = lead.whence.clone();
+            let error = match open(lead).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => error,
+            };
+            let again = self.source.was_wrong(&whence, Wrong::Opening(&error));
+            let error = whence.told(error);
+            let Some(again) = again.map(|pause| timer::now() + pause) else {
+                return Err(error);
+            };
+            // The last search says more than that the time was over.
+            if deadline <= again {
+                return Err(error);
+            }
+            timer::sleep_until(again).await;
+        }
+    }
+
+    /// A fresh stream to a server, encrypted if the address says so. The caller bounds it by the deadline.
     pub(crate) async fn stream(
         &self,
+        endpoint: &Endpoint,
         deadline: Instant,
     ) -> Result<Box<dyn ByteStream>, TransportError> {
         let network = self.config.network.as_ref();
-        let endpoint = &self.address.endpoint;
         self.security.stream(network, endpoint, deadline).await
     }
 }

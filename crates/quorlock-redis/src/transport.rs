@@ -10,9 +10,11 @@ use quorlock_core::transport::{
 };
 use redis::{Cmd, ConnectionAddr, ServerErrorKind, Value};
 
-use crate::address::{Address, AddressError};
+use crate::address::group::GroupAddress;
+use crate::address::{Address, AddressError, Scheme};
 use crate::config::RedisConfig;
 use crate::connection::Connection;
+use crate::group::Group;
 use crate::link::{self, Link};
 use crate::multiplexer::Answer;
 use crate::script::{self, By};
@@ -50,17 +52,27 @@ impl RedisTransport {
     /// Takes the address of a server; connects when it is first needed.
     ///
     /// `redis://[user[:password]@]host[:port][/db]`, `rediss://` for the same under TLS (`valkey://` and `valkeys://` mean the
-    /// same), or `unix:///path[?db=1&user=..&pass=..]` for a Unix socket.
+    /// same), `unix:///path[?db=1&user=..&pass=..]` for a Unix socket, or
+    /// `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]` (`rediss+sentinel://` under TLS) for the
+    /// primary of a Sentinel group. The user and the password are those of the servers of the group; those of its sentinels
+    /// are `?sentinel_user=..&sentinel_password=..`, or [`RedisConfig::sentinel_login`].
     ///
     /// # Errors
     /// [`AddressError`] when the address does not parse, asks for TLS while the feature `tls` is off, or does not ask for TLS
     /// while settings for it were given.
     pub fn open(address: &str, config: RedisConfig) -> Result<Self, AddressError> {
+        if GroupAddress::is_meant(address) {
+            let address = GroupAddress::parse(address)?;
+            if config.has_tls() && address.scheme == Scheme::Plain {
+                return Err(AddressError::Unencrypted);
+            }
+            return Ok(Self::to(Group::target(address, config)));
+        }
         let address = Address::parse(address)?;
         if config.has_tls() && address.is_for_all_to_read() {
             return Err(AddressError::Unencrypted);
         }
-        Ok(Self::new(address, config))
+        Ok(Self::to(Target::new(address, config)))
     }
 
     /// Takes the address and the credentials of your own client of the `redis` crate. Its connections and settings are not
@@ -89,11 +101,11 @@ impl RedisTransport {
         if has_own && !config.has_tls() {
             return Err(AddressError::TlsOfClient);
         }
-        Ok(Self::new(address, config))
+        Ok(Self::to(Target::new(address, config)))
     }
 
-    fn new(address: Address, config: RedisConfig) -> Self {
-        let target = Arc::new(Target::new(address, config));
+    fn to(target: Target) -> Self {
+        let target = Arc::new(target);
         let inner = Inner {
             connection: Connection::new(Arc::clone(&target)),
             wakes: Wakes::new(Arc::clone(&target)),
@@ -139,7 +151,7 @@ impl Inner {
             let error = error::server(error);
             if error.cause == Cause::ReadOnly {
                 // After a failover the same address may lead to the new primary, on a new connection only.
-                self.connection.retire(&link);
+                self.connection.refuse(&link);
             }
             return Err(error);
         }

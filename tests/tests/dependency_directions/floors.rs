@@ -43,6 +43,9 @@ const ADAPTER: Floors = &[
     &["check.rs"],
     // A call from its request to its reply.
     &["transport.rs"],
+    // A Sentinel group, which is asked and listened to over connections.
+    &["group.rs"],
+    &["group/"],
     // Connections: which is current, the wake-ups of one.
     &[
         "connection.rs",
@@ -54,9 +57,17 @@ const ADAPTER: Floors = &[
     &["subscription/registry.rs", "target.rs"],
     // What a user says, and what goes over the wire.
     &["config.rs", "script.rs", "script/"],
+    &["source/"],
+    &["source.rs"],
     &["security.rs"],
     &["tls.rs", "tls/"],
-    &["address.rs", "connect.rs", "connect/", "wait.rs"],
+    &[
+        "address.rs",
+        "address/",
+        "connect.rs",
+        "connect/",
+        "wait.rs",
+    ],
     &["error.rs", "key.rs"],
     &["resp.rs", "timer.rs"],
 ];

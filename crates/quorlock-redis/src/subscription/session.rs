@@ -36,7 +36,7 @@ pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
             return;
         }
         failures += 1;
-        timer::sleep_until(timer::now() + timer::delay(failures)).await;
+        timer::sleep_until(timer::now() + target.source().rest(failures)).await;
         if guard.is_over() {
             return;
         }
@@ -46,9 +46,11 @@ pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
 /// Why it failed is told by the next call, which goes to the same server.
 async fn open(target: &Target, registry: &Arc<Registry>) -> Option<Link> {
     let deadline = timer::now() + target.config().connect_timeout;
-    let usage = Usage::WakeUps(Arc::clone(registry));
-    let opening = Link::open(target, usage, deadline);
-    timer::by(deadline, opening).await?.ok()
+    let open = |lead| {
+        let usage = Usage::WakeUps(Arc::clone(registry));
+        Link::open(target, lead, usage, deadline)
+    };
+    timer::by(deadline, target.open(deadline, open)).await?.ok()
 }
 
 /// One connection, from its first request to its end.

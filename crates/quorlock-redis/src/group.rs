@@ -1,0 +1,316 @@
+//! A Sentinel group: its sentinels say which server is the primary, and when another one becomes it.
+
+mod answer;
+mod hints;
+mod sentinel;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use quorlock_core::transport::TransportError;
+use redis::{Cmd, RedisConnectionInfo, Value};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use self::answer::{Refusals, Told};
+use self::hints::Hints;
+use self::sentinel::{Origin, Sentinel};
+use crate::address::group::{GroupAddress, login};
+use crate::config::RedisConfig;
+use crate::connect::Endpoint;
+use crate::error;
+use crate::security::Security;
+use crate::source::fixed::Fixed;
+use crate::source::{Finding, Lead, Recall, Source, Whence, Wrong};
+use crate::target::Target;
+use crate::timer;
+
+/// The pause before the sentinels are asked again about a server that is no primary. A promotion takes about so long.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// The longest rest between attempts to connect: a new primary is found about so long after the sentinels name it.
+const LONGEST_REST: Duration = Duration::from_millis(200);
+
+/// How many sentinels are known at most. A group has three or five.
+const MOST_KNOWN: usize = 32;
+
+/// How many of them are listened to at most, besides those that the address names.
+const MOST_HEARD: usize = 5;
+
+/// The source that leads to the primary of a group.
+///
+/// Before each connection the sentinels are asked, one after another, and the first valid answer counts. Between
+/// connections they are listened to: what they publish is a hint to ask them again, and a connection to a server that is
+/// the primary no more is ended, though that server may still answer on it, and grant.
+pub(crate) struct Group {
+    /// What the sentinels call the primary.
+    name: String,
+    config: RedisConfig,
+    /// Of the connections to the sentinels.
+    security: Security,
+    /// To the sentinels.
+    login: RedisConnectionInfo,
+    /// The primary, by the last valid answer.
+    primary: watch::Sender<Option<Endpoint>>,
+    hints: Arc<Hints>,
+    state: Mutex<State>,
+    this: Weak<Group>,
+}
+
+struct State {
+    /// In the order in which they are asked.
+    sentinels: Vec<Arc<Sentinel>>,
+    /// The highest configuration epoch of an answer. A sentinel that was cut off names the old primary, with a lower one.
+    epoch: u64,
+    /// The task that follows hints.
+    lookout: Option<AbortHandle>,
+}
+
+impl Group {
+    /// What a transport to the primary of a group connects to.
+    pub(crate) fn target(address: GroupAddress, config: RedisConfig) -> Target {
+        let login = address
+            .sentinel_login
+            .or_else(|| config.sentinel_login.clone())
+            .unwrap_or_else(|| login(None, None));
+        let group = Arc::new_cyclic(|this| Group {
+            name: address.name,
+            security: config.sentinel_security(address.scheme),
+            config: config.clone(),
+            login,
+            primary: watch::Sender::new(None),
+            hints: Arc::default(),
+            state: Mutex::new(State {
+                sentinels: Vec::new(),
+                epoch: 0,
+                lookout: None,
+            }),
+            this: this.clone(),
+        });
+        let given = address.sentinels.into_iter();
+        let given = given.map(|endpoint| group.sentinel(endpoint, Origin::Given));
+        group.lock().sentinels = given.collect();
+        let security = config.security(address.scheme);
+        Target::behind(group, security, address.login, address.shown, config)
+    }
+
+    fn sentinel(&self, endpoint: Endpoint, origin: Origin) -> Arc<Sentinel> {
+        let source = Arc::new(Fixed(endpoint.clone()));
+        let target = Target::behind(
+            source,
+            self.security.clone(),
+            self.login.clone(),
+            endpoint.to_string(),
+            self.config.clone(),
+        );
+        Arc::new(Sentinel::new(endpoint, origin, target))
+    }
+
+    /// Asks the sentinels in order which server is the primary, until one of them has a valid answer.
+    async fn search(&self) -> Result<Whence, TransportError> {
+        let sentinels = self.lock().sentinels.clone();
+        let bound = self.bound(sentinels.len());
+        let mut refusals = Refusals::default();
+        let mut outdated: Option<(Arc<Sentinel>, Told)> = None;
+        for sentinel in sentinels {
+            match sentinel.ask(&self.name, bound).await {
+                Ok(told) if self.lock().epoch <= told.epoch => {
+                    return Ok(self.accept(&sentinel, told));
+                }
+                // It was cut off, or stopped, during a failover that this client has seen.
+                Ok(told) => {
+                    self.move_to_back(sentinel.endpoint());
+                    if outdated
+                        .as_ref()
+                        .is_none_or(|(_, other)| other.epoch < told.epoch)
+                    {
+                        outdated = Some((sentinel, told));
+                    }
+                }
+                Err(error) => {
+                    self.move_to_back(sentinel.endpoint());
+                    refusals.push(sentinel.endpoint(), error);
+                }
+            }
+        }
+        match outdated {
+            // All that answer count from a lower epoch: the group was set up anew.
+            Some((sentinel, told)) => Ok(self.accept(&sentinel, told)),
+            None => Err(refusals.into_error(&self.name)),
+        }
+    }
+
+    /// Several sentinels that swallow the question must leave time for the one that does not.
+    fn bound(&self, sentinels: usize) -> Duration {
+        let sentinels = u32::try_from(sentinels).unwrap_or(u32::MAX).max(1);
+        let share = self.config.connect_timeout * 3 / 4 / sentinels;
+        self.config.sentinel_timeout.min(share)
+    }
+
+    /// Believes an answer: connections that lead elsewhere are ended.
+    fn accept(&self, by: &Arc<Sentinel>, told: Told) -> Whence {
+        self.move_to_front(by.endpoint());
+        let mut state = self.lock();
+        state.epoch = told.epoch;
+        let forgotten = state.forget(&told.others, by.endpoint());
+        for endpoint in told.others {
+            let is_known = state.sentinels.iter().any(|s| *s.endpoint() == endpoint);
+            if !is_known && state.sentinels.len() < MOST_KNOWN {
+                let learned = self.sentinel(endpoint, Origin::Learned);
+                state.sentinels.push(learned);
+            }
+        }
+        let mut heard = 0;
+        for sentinel in &state.sentinels {
+            if heard < MOST_HEARD || sentinel.origin() == Origin::Given {
+                heard += 1;
+                sentinel.listen(&self.hints);
+            }
+        }
+        let has_ended = |task: &AbortHandle| task.is_finished();
+        if state.lookout.as_ref().is_none_or(has_ended) {
+            let task = follow(Arc::clone(&self.hints), self.this.clone());
+            state.lookout = Some(timer::spawn(task).abort_handle());
+        }
+        drop(state);
+        // Ending what they listen with runs code of its own.
+        drop(forgotten);
+        self.primary.send_if_modified(|primary| {
+            let is_other = primary.as_ref() != Some(&told.primary);
+            if is_other {
+                *primary = Some(told.primary.clone());
+            }
+            is_other
+        });
+        Whence {
+            endpoint: told.primary,
+            named_by: Some(by.endpoint().clone()),
+        }
+    }
+
+    /// Ready when another server is the primary.
+    fn recall(&self, endpoint: Endpoint) -> Recall {
+        let mut primary = self.primary.subscribe();
+        Box::pin(async move {
+            let is_other = |primary: &Option<Endpoint>| primary.as_ref() != Some(&endpoint);
+            let other = primary.wait_for(is_other).await;
+            let Ok(other) = other.map(|other| other.as_ref().map(Endpoint::to_string)) else {
+                // The transport is gone, and calls that are under way come to their ends.
+                return std::future::pending().await;
+            };
+            let other = other.unwrap_or_default();
+            error::closed(format!("the sentinels name {other} as the primary"))
+        })
+    }
+
+    /// Asks the sentinels again, because of a hint.
+    async fn look(&self) {
+        if let Some(by) = self.hints.take_messenger() {
+            // The others hear of it within seconds. To ask one of them now is to be told of the old primary.
+            self.move_to_front(&by);
+        }
+        let deadline = timer::now() + self.config.connect_timeout;
+        // If nobody answers, connections stay: they were right when they were made.
+        let _ = timer::by(deadline, self.search()).await;
+    }
+
+    fn move_to_front(&self, endpoint: &Endpoint) {
+        self.lock()
+            .sentinels
+            .sort_by_key(|s| s.endpoint() != endpoint);
+    }
+
+    fn move_to_back(&self, endpoint: &Endpoint) {
+        self.lock()
+            .sentinels
+            .sort_by_key(|s| s.endpoint() == endpoint);
+    }
+
+    /// Held for a few instructions, never across an await.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes out sentinels that were learned, and that the others no longer know.
+    fn forget(&mut self, others: &[Endpoint], by: &Endpoint) -> Vec<Arc<Sentinel>> {
+        let stays = |sentinel: &Arc<Sentinel>| {
+            let endpoint = sentinel.endpoint();
+            sentinel.origin() == Origin::Given || endpoint == by || others.contains(endpoint)
+        };
+        let (stay, forgotten) = self.sentinels.drain(..).partition(stays);
+        self.sentinels = stay;
+        forgotten
+    }
+}
+
+impl Source for Group {
+    fn find(&self) -> Finding<'_> {
+        Box::pin(async {
+            let whence = self.search().await?;
+            Ok(Lead {
+                recall: Some(self.recall(whence.endpoint.clone())),
+                whence,
+            })
+        })
+    }
+
+    fn question(&self) -> Option<Cmd> {
+        Some(redis::cmd("ROLE"))
+    }
+
+    fn judge(&self, answer: &Value) -> Result<(), TransportError> {
+        answer::must_be_primary(answer)
+    }
+
+    fn was_wrong(&self, whence: &Whence, why: Wrong<'_>) -> Option<Duration> {
+        match why {
+            Wrong::Opening(error) => {
+                if let Some(by) = &whence.named_by {
+                    // It may lie, or be cut off together with the old primary. Another one is asked first next time.
+                    self.move_to_back(by);
+                }
+                error.cause.may_pass().then_some(AGAIN)
+            }
+            Wrong::Call => {
+                // The wake-up connection may lead there, too.
+                self.hints.look_again();
+                None
+            }
+        }
+    }
+
+    fn rest(&self, failures: u32) -> Duration {
+        timer::delay(failures).min(LONGEST_REST)
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("name", &self.name)
+            .field("primary", &*self.primary.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(lookout) = self.lock().lookout.take() {
+            lookout.abort();
+        }
+    }
+}
+
+/// Looks again after hints, for as long as there is a group.
+async fn follow(hints: Arc<Hints>, group: Weak<Group>) {
+    loop {
+        hints.given().await;
+        let Some(group) = group.upgrade() else {
+            return;
+        };
+        group.look().await;
+    }
+}

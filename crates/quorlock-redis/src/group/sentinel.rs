@@ -1,0 +1,109 @@
+//! One sentinel: what it is asked, and how it is listened to.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::join3;
+use quorlock_core::transport::{Listener, TransportError};
+use redis::Cmd;
+
+use super::answer::{self, Told};
+use super::hints::Hints;
+use crate::connect::Endpoint;
+use crate::error;
+use crate::link::{Link, Usage};
+use crate::subscription::Wakes;
+use crate::subscription::registry::ListenerHandle;
+use crate::target::Target;
+use crate::timer;
+
+/// What a sentinel publishes when the primary of a group has changed.
+const SWITCH: &str = "+switch-master";
+
+/// How a sentinel is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    /// By the address.
+    Given,
+    /// By another sentinel.
+    Learned,
+}
+
+/// One sentinel of a group.
+pub(super) struct Sentinel {
+    endpoint: Endpoint,
+    origin: Origin,
+    target: Arc<Target>,
+    wakes: Wakes,
+    listening: OnceLock<ListenerHandle>,
+}
+
+impl Sentinel {
+    /// A sentinel that this target leads to.
+    pub(super) fn new(endpoint: Endpoint, origin: Origin, target: Target) -> Self {
+        let target = Arc::new(target);
+        Sentinel {
+            endpoint,
+            origin,
+            wakes: Wakes::new(Arc::clone(&target)),
+            target,
+            listening: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(super) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Asks which server is the primary of the group, and which other sentinels there are.
+    ///
+    /// # Errors
+    /// Why there is no valid answer within the bound.
+    pub(super) async fn ask(&self, name: &str, bound: Duration) -> Result<Told, TransportError> {
+        let deadline = timer::now() + bound;
+        let asked = timer::by(deadline, async {
+            let open = |lead| Link::open(&self.target, lead, Usage::Questions, deadline);
+            let link = self.target.open(deadline, open).await?;
+            let cmds = ["GET-MASTER-ADDR-BY-NAME", "MASTER", "SENTINELS"];
+            let [primary, state, others] = cmds.map(|verb| about(verb, name));
+            let answers = join3(
+                link.ask(&self.target, &primary),
+                link.ask(&self.target, &state),
+                link.ask(&self.target, &others),
+            );
+            let (primary, state, others) = answers.await;
+            Ok(Told {
+                primary: answer::endpoint(&primary?)?,
+                epoch: answer::epoch(&state?),
+                others: answer::sentinels(&others?),
+            })
+        });
+        let silent = || error::unreachable(format!("no answer within {bound:?}"));
+        asked.await.unwrap_or_else(|| Err(silent()))
+    }
+
+    /// Listens to what it publishes about primaries, from now on.
+    pub(super) fn listen(&self, hints: &Arc<Hints>) {
+        self.listening.get_or_init(|| {
+            let listener: Arc<dyn Listener> = hints.ear(self.endpoint.clone());
+            self.wakes.subscribe(SWITCH.to_owned(), listener)
+        });
+    }
+}
+
+fn about(verb: &str, name: &str) -> Cmd {
+    let mut cmd = redis::cmd("SENTINEL");
+    cmd.arg(verb).arg(name);
+    cmd
+}
+
+impl fmt::Debug for Sentinel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.endpoint)
+    }
+}

@@ -1,0 +1,244 @@
+//! A Sentinel group of real processes: a primary, two replicas, three sentinels.
+
+use std::fmt::Write as _;
+
+use crate::server::Server;
+use crate::wait::{wait_for, wait_until};
+
+/// What the sentinels call the primary.
+pub const NAME: &str = "mymaster";
+
+/// How many sentinels must find the primary dead, and elect one of them.
+const QUORUM: usize = 2;
+
+/// A group whose sentinels find out in half a second that the primary is gone.
+#[derive(Debug)]
+pub struct SentinelGroup {
+    servers: Vec<Server>,
+    sentinels: Vec<Server>,
+}
+
+impl SentinelGroup {
+    /// Starts a group, and waits until its members know each other.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    #[must_use]
+    pub fn start() -> SentinelGroup {
+        SentinelGroup::start_of(3, 3)
+    }
+
+    /// A group of so many servers and sentinels.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    #[must_use]
+    pub fn start_of(servers: usize, sentinels: usize) -> SentinelGroup {
+        let primary = Server::start_with(&SERVER);
+        let port = primary.port();
+        let mut group = SentinelGroup {
+            servers: vec![primary],
+            sentinels: Vec::new(),
+        };
+        for _ in 1..servers {
+            let port = port.to_string();
+            let options = [&SERVER[..], &["--replicaof", "127.0.0.1", &port]].concat();
+            group.servers.push(Server::start_with(&options));
+        }
+        let lines = configuration(port, QUORUM.min(sentinels));
+        for _ in 0..sentinels {
+            group.sentinels.push(Server::start_sentinel(&lines));
+        }
+        for sentinel in &group.sentinels {
+            hasten(sentinel);
+        }
+        group.settle();
+        group
+    }
+
+    /// Its address, the sentinels in this order.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.address_by(&self.sentinels.iter().collect::<Vec<_>>())
+    }
+
+    /// The address of the group by these of its sentinels.
+    #[must_use]
+    pub fn address_by(&self, sentinels: &[&Server]) -> String {
+        let mut address = String::from("redis+sentinel://");
+        for (number, sentinel) in sentinels.iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            let _ = write!(address, "{comma}127.0.0.1:{}", sentinel.port());
+        }
+        address + "/" + NAME
+    }
+
+    /// Its servers, one of which is the primary.
+    #[must_use]
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    /// One of its servers.
+    ///
+    /// # Panics
+    /// When there is no such server.
+    pub fn server_mut(&mut self, index: usize) -> &mut Server {
+        self.servers.get_mut(index).expect("there is such a server")
+    }
+
+    /// Its sentinels.
+    #[must_use]
+    pub fn sentinels(&self) -> &[Server] {
+        &self.sentinels
+    }
+
+    /// One of its sentinels.
+    ///
+    /// # Panics
+    /// When there is no such sentinel.
+    pub fn sentinel_mut(&mut self, index: usize) -> &mut Server {
+        self.sentinels
+            .get_mut(index)
+            .expect("there is such a sentinel")
+    }
+
+    /// The number of the primary: a server that says so itself, and that every sentinel names that answers.
+    #[must_use]
+    pub fn primary(&self) -> Option<usize> {
+        let mut named = self.sentinels.iter().filter_map(|sentinel| {
+            let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
+            let told: (String, u16) = sentinel.try_command(&words).ok()?;
+            Some(told.1)
+        });
+        let port = named.next()?;
+        if named.any(|other| other != port) {
+            return None;
+        }
+        let index = self.servers.iter().position(|s| s.port() == port)?;
+        let server = self.servers.get(index)?;
+        (role(server).as_deref() == Some("master")).then_some(index)
+    }
+
+    /// Waits until another server than this one is the primary, for all that answer.
+    ///
+    /// # Panics
+    /// When that does not happen.
+    #[must_use]
+    pub fn wait_for_another(&self, before: usize) -> usize {
+        wait_for("another server is the primary", || {
+            self.primary().filter(|index| *index != before)
+        })
+    }
+
+    /// Waits until all sentinels agree, and every other server is a replica that is in touch with the primary, for the
+    /// sentinels, too.
+    ///
+    /// # Panics
+    /// When that does not happen.
+    pub fn settle(&self) -> usize {
+        let primary = wait_for("the sentinels agree on a primary", || {
+            self.primary().filter(|index| self.is_followed(*index))
+        });
+        let (replicas, others) = (self.servers.len() - 1, self.sentinels.len() - 1);
+        for sentinel in &self.sentinels {
+            wait_until("a sentinel knows the whole group", || {
+                let state = state_of(sentinel);
+                let is = |field: &str, value: &str| {
+                    state.iter().any(|(key, has)| key == field && has == value)
+                };
+                is("num-slaves", &replicas.to_string())
+                    && is("num-other-sentinels", &others.to_string())
+                    && is("flags", "master")
+            });
+            wait_until("a sentinel finds all replicas fit", || {
+                let words = ["SENTINEL", "SLAVES", NAME];
+                let told: Vec<Vec<String>> = sentinel.try_command(&words).unwrap_or_default();
+                let fit = told.iter().filter(|replica| {
+                    let has = |field: &str, value: &str| {
+                        let mut pairs = replica.chunks_exact(2);
+                        pairs.any(|pair| {
+                            pair.first().is_some_and(|k| k == field)
+                                && pair.last().is_some_and(|v| v == value)
+                        })
+                    };
+                    has("flags", "slave") && has("master-link-status", "ok")
+                });
+                fit.count() == replicas
+            });
+        }
+        primary
+    }
+
+    /// Whether all other servers follow this one, and have what it has.
+    fn is_followed(&self, primary: usize) -> bool {
+        let Some(primary) = self.servers.get(primary) else {
+            return false;
+        };
+        let info: String = primary
+            .try_command(&["INFO", "replication"])
+            .unwrap_or_default();
+        info.matches("state=online").count() == self.servers.len() - 1
+    }
+}
+
+/// What a server says of its role.
+#[must_use]
+pub fn role(server: &Server) -> Option<String> {
+    let info: String = server.try_command(&["INFO", "replication"]).ok()?;
+    let role = info.lines().find_map(|line| line.strip_prefix("role:"))?;
+    Some(role.trim().to_owned())
+}
+
+/// A replica is in sync at once, and tells often how far it is.
+const SERVER: [&str; 6] = [
+    "--repl-diskless-sync-delay",
+    "0",
+    "--repl-ping-replica-period",
+    "1",
+    "--repl-timeout",
+    "60",
+];
+
+/// The configuration of a sentinel.
+#[must_use]
+pub fn configuration(port: u16, quorum: usize) -> Vec<String> {
+    vec![
+        format!("sentinel monitor {NAME} 127.0.0.1 {port} {quorum}"),
+        format!("sentinel down-after-milliseconds {NAME} 500"),
+        format!("sentinel failover-timeout {NAME} 2000"),
+        format!("sentinel parallel-syncs {NAME} 2"),
+    ]
+}
+
+/// Shortens what a sentinel waits for, and lengthens what it takes for a machine that stood still.
+fn hasten(sentinel: &Server) {
+    let periods = [
+        ("info-period", "200"),
+        ("ping-period", "100"),
+        ("ask-period", "100"),
+        ("publish-period", "200"),
+        ("tilt-trigger", "20000"),
+        ("tilt-period", "1000"),
+    ];
+    let mut words = vec!["SENTINEL", "DEBUG"];
+    words.extend(
+        periods
+            .iter()
+            .flat_map(|(period, millis)| [*period, *millis]),
+    );
+    sentinel.command::<()>(&words);
+}
+
+fn state_of(sentinel: &Server) -> Vec<(String, String)> {
+    let told: Vec<String> = sentinel
+        .try_command(&["SENTINEL", "MASTER", NAME])
+        .unwrap_or_default();
+    let pairs = told.chunks_exact(2);
+    pairs
+        .filter_map(|pair| match pair {
+            [key, value] => Some((key.clone(), value.clone())),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,11 @@
+//! Tests against a Sentinel group of real processes.
+
+mod sentinels {
+    pub(crate) mod discovery;
+    pub(crate) mod stage;
+}
+
+fn main() {
+    let trials = [sentinels::discovery::trials()];
+    quorlock_tests::trials::run(trials.into_iter().flatten().collect())
+}
