@@ -56,6 +56,22 @@ impl SentinelGroup {
         group
     }
 
+    /// Starts what was killed, lets go on what was stopped, and waits until all know each other.
+    ///
+    /// # Panics
+    /// When that does not happen.
+    pub fn mend(&mut self) {
+        for server in &mut self.servers {
+            mend(server);
+        }
+        for sentinel in &mut self.sentinels {
+            if mend(sentinel) == Mended::Restarted {
+                hasten(sentinel);
+            }
+        }
+        self.settle();
+    }
+
     /// Its address, the sentinels in this order.
     #[must_use]
     pub fn address(&self) -> String {
@@ -180,6 +196,22 @@ impl SentinelGroup {
             .unwrap_or_default();
         info.matches("state=online").count() == self.servers.len() - 1
     }
+}
+
+/// What a process needed.
+#[derive(PartialEq)]
+enum Mended {
+    Restarted,
+    Resumed,
+}
+
+fn mend(server: &mut Server) -> Mended {
+    if server.is_killed() {
+        server.restart();
+        return Mended::Restarted;
+    }
+    server.resume();
+    Mended::Resumed
 }
 
 /// What a server says of its role.

@@ -153,6 +153,12 @@ impl Server {
         running.expect("the server was not killed").pid()
     }
 
+    /// Whether it was killed, and not started again.
+    #[must_use]
+    pub fn is_killed(&self) -> bool {
+        self.running.is_none()
+    }
+
     /// Ends it as a power cut does (SIGKILL), and waits until it is gone.
     pub fn kill(&mut self) {
         self.forget_connection();

@@ -14,9 +14,11 @@ use crate::span::Span;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Servers")]
 pub(crate) struct Reach {
-    /// A server: redis://[user@]host[:port][/db] or unix:///path. Several, with a comma between them or one --nodes each,
-    /// make a majority (RedLock). Without: QUORLOCK_NODES, or the file of --config.
-    #[arg(long, value_name = "URL", value_delimiter = ',')]
+    /// A server: redis://[user@]host[:port][/db] or unix:///path, or a Sentinel group:
+    /// redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]. Several, with a comma between them or one --nodes each,
+    /// make a majority (RedLock); a comma is between two addresses where the second begins with its scheme (`redis://`).
+    /// Without: QUORLOCK_NODES, or the file of --config.
+    #[arg(long, value_name = "URL")]
     pub(crate) nodes: Vec<String>,
     /// A TOML file with settings: nodes, password_file, key_prefix, lease, longest_lease, clock_margin, token_retention,
     /// member_timeout, trust_fresh_nodes. Without: QUORLOCK_CONFIG.
@@ -72,7 +74,9 @@ impl Reach {
         let path = self.config.clone().or_else(from_environment);
         let file = path.map_or_else(|| Ok(File::default()), |path| read(&path))?;
 
-        let nodes = [&self.nodes, &of_environment(), &file.nodes];
+        let of_command_line = self.nodes.iter().flat_map(|list| addresses_of(list));
+        let of_environment = addresses_of(&variable("QUORLOCK_NODES").unwrap_or_default());
+        let nodes = [of_command_line.collect(), of_environment, file.nodes];
         let Some(nodes) = nodes.into_iter().find(|nodes| !nodes.is_empty()) else {
             return Err(Failure::config(
                 "no servers are known: give --nodes redis://host:6379, or set QUORLOCK_NODES, or name a file with --config",
@@ -124,14 +128,34 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// The comma list of `QUORLOCK_NODES`.
-fn of_environment() -> Vec<String> {
-    let nodes = variable("QUORLOCK_NODES").unwrap_or_default();
-    let nodes = nodes.split(',').map(str::trim);
-    nodes
-        .filter(|node| !node.is_empty())
+/// The addresses of a comma list. A comma is between two of them only where a scheme stands behind it: a Sentinel group is one
+/// address with commas in it, and a password or the path of a socket may have some.
+fn addresses_of(list: &str) -> Vec<String> {
+    let mut addresses = Vec::new();
+    let mut rest = list;
+    while let Some(end) = rest
+        .match_indices(',')
+        .map(|(comma, _)| comma)
+        .find(|comma| rest.get(comma + 1..).is_some_and(begins_with_scheme))
+    {
+        let (address, tail) = rest.split_at(end);
+        addresses.push(address);
+        rest = tail.trim_start_matches(',');
+    }
+    addresses.push(rest);
+    let addresses = addresses.into_iter();
+    let addresses = addresses.map(|address| address.trim().trim_matches(',').trim());
+    addresses
+        .filter(|address| !address.is_empty())
         .map(String::from)
         .collect()
+}
+
+fn begins_with_scheme(text: &str) -> bool {
+    let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    text.trim_start()
+        .split_once("://")
+        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(is_of_scheme))
 }
 
 fn read(path: &Path) -> Result<File, Failure> {
@@ -211,12 +235,48 @@ mod tests {
             ("redis://bob@h/", "redis://bob:p%40%2F%3A@h/"),
             ("redis://bob:own@h/", "redis://bob:own@h/"),
             ("redis://:own@h/", "redis://:own@h/"),
+            (
+                "redis+sentinel://bob@h1:1,h2/m/3?sentinel_password=x",
+                "redis+sentinel://bob:p%40%2F%3A@h1:1,h2/m/3?sentinel_password=x",
+            ),
             ("unix:///s", "unix:///s?pass=p%40%2F%3A"),
             ("unix:///s?user=bob", "unix:///s?user=bob&pass=p%40%2F%3A"),
             ("unix:///s?pass=own", "unix:///s?pass=own"),
             ("nonsense", "nonsense"),
         ] {
             assert_eq!(with_password(address, "p@/:"), with);
+        }
+    }
+
+    #[test]
+    fn a_comma_is_between_addresses_where_a_scheme_follows() {
+        for (list, addresses) in [
+            ("", &[][..]),
+            (" , ", &[]),
+            ("redis://a", &["redis://a"]),
+            ("redis://a,", &["redis://a"]),
+            (
+                "redis://a, valkey://b,,rediss://c",
+                &["redis://a", "valkey://b", "rediss://c"],
+            ),
+            (
+                "redis+sentinel://h1:1,h2,h3/m/1,redis://b",
+                &["redis+sentinel://h1:1,h2,h3/m/1", "redis://b"],
+            ),
+            (
+                "redis://b,redis+sentinel://h1,h2/m?sentinel_user=a,b",
+                &["redis://b", "redis+sentinel://h1,h2/m?sentinel_user=a,b"],
+            ),
+            (
+                "unix:///a,b.sock,unix:///c",
+                &["unix:///a,b.sock", "unix:///c"],
+            ),
+            ("redis://:a,b@h,unix:///c", &["redis://:a,b@h", "unix:///c"]),
+            // What is wrong is told of the whole address, and not made to look right.
+            ("redis://a,b", &["redis://a,b"]),
+            ("a,b", &["a,b"]),
+        ] {
+            assert_eq!(addresses_of(list), addresses, "{list}");
         }
     }
 

@@ -22,7 +22,7 @@ use crate::connect::Endpoint;
 use crate::error;
 use crate::security::Security;
 use crate::source::fixed::Fixed;
-use crate::source::{Finding, Lead, Recall, Source, Whence, Wrong};
+use crate::source::{Finding, GroupMark, Lead, Recall, Source, Whence, Wrong};
 use crate::target::Target;
 use crate::timer;
 
@@ -280,6 +280,15 @@ impl Source for Group {
                 None
             }
         }
+    }
+
+    fn group(&self) -> Option<GroupMark> {
+        let sentinels = self.lock().sentinels.clone();
+        let sentinels = sentinels.iter().map(|sentinel| sentinel.endpoint().clone());
+        Some(GroupMark {
+            name: self.name.clone(),
+            sentinels: sentinels.collect(),
+        })
     }
 
     fn rest(&self, failures: u32) -> Duration {

@@ -39,6 +39,11 @@ pub(crate) trait Source: Send + Sync + fmt::Debug + 'static {
     /// Takes it to heart that an endpoint was wrong. Says after which pause another search may do better, if one may.
     fn was_wrong(&self, whence: &Whence, why: Wrong<'_>) -> Option<Duration>;
 
+    /// The group whose primary this is, if it is one.
+    fn group(&self) -> Option<GroupMark> {
+        None
+    }
+
     /// How long calls fail at once after so many failed attempts in a row (at least one).
     fn rest(&self, failures: u32) -> Duration {
         timer::delay(failures)
@@ -58,6 +63,23 @@ pub(crate) struct Whence {
     pub(crate) endpoint: Endpoint,
     /// `None` where the user did.
     pub(crate) named_by: Option<Endpoint>,
+}
+
+/// What tells one Sentinel group from another: what it is called, and by whom.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupMark {
+    pub(crate) name: String,
+    /// Sentinels that are known so far, given and learned.
+    pub(crate) sentinels: Vec<Endpoint>,
+}
+
+impl GroupMark {
+    /// Whether a sentinel of both calls them the same. Two groups that have no known sentinel in common may be one all the
+    /// same.
+    pub(crate) fn is_same_as(&self, other: &GroupMark) -> bool {
+        let mut sentinels = self.sentinels.iter();
+        self.name == other.name && sentinels.any(|known| other.sentinels.contains(known))
+    }
 }
 
 /// How an endpoint turned out to be wrong.

@@ -116,6 +116,17 @@ impl RedisTransport {
         }
     }
 
+    /// Whether both lead to the primary of one Sentinel group, by the sentinels that are known: those of the addresses, and those
+    /// that answers have named since.
+    #[must_use]
+    pub fn is_same_group_as(&self, other: &RedisTransport) -> bool {
+        let group = |transport: &RedisTransport| transport.inner.target.source().group();
+        match (group(self), group(other)) {
+            (Some(one), Some(other)) => one.is_same_as(&other),
+            _ => false,
+        }
+    }
+
     /// Sends a command of the adapter's own and waits for the answer, within the bounds of a call.
     pub(crate) async fn command(&self, cmd: &Cmd) -> Result<Value, TransportError> {
         let now = timer::now();

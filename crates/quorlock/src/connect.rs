@@ -87,19 +87,20 @@ impl LocksBuilder {
     }
 }
 
-/// Checks that no two addresses lead to one server.
+/// Checks that no two addresses lead to one server, or to one Sentinel group. A group whose primary cannot be asked now is
+/// known by its sentinels.
 fn different(
     nodes: &[RedisTransport],
     checks: &[Result<Checked, NodeError>],
 ) -> Result<(), ConfigError> {
-    let ids: Vec<_> = nodes
-        .iter()
-        .zip(checks)
-        .filter_map(|(node, check)| Some((check.as_ref().ok()?.run_id.as_ref()?, node)))
-        .collect();
-    for (index, (id, node)) in ids.iter().enumerate() {
-        let before = ids.iter().take(index).find(|(other, _)| other == id);
-        if let Some((_, other)) = before {
+    let id = |check: &Result<Checked, NodeError>| check.as_ref().ok()?.run_id.clone();
+    let ids: Vec<_> = nodes.iter().zip(checks.iter().map(id)).collect();
+    for (index, (node, id)) in ids.iter().enumerate() {
+        let mut before = ids.iter().take(index);
+        let is_same = |(other, others): &&(&RedisTransport, _)| {
+            id.is_some() && id == others || node.is_same_group_as(other)
+        };
+        if let Some((other, _)) = before.find(is_same) {
             return Err(ConfigError::SameServer {
                 address: other.address().to_owned(),
                 other: node.address().to_owned(),

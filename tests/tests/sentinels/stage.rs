@@ -12,8 +12,8 @@ use tokio::sync::{Mutex, MutexGuard};
 pub(crate) async fn group() -> MutexGuard<'static, SentinelGroup> {
     static GROUP: OnceLock<Mutex<SentinelGroup>> = OnceLock::new();
     let group = GROUP.get_or_init(|| Mutex::new(SentinelGroup::start()));
-    let group = group.lock().await;
-    group.settle();
+    let mut group = group.lock().await;
+    group.mend();
     group
 }
 

@@ -1,0 +1,193 @@
+//! What becomes of holds and waiters when another server becomes the primary.
+
+use std::time::{Duration, Instant};
+
+use quorlock::{Guard, Lock};
+use quorlock_tests::clients::{claim_of, is_claimed_by};
+use quorlock_tests::sentinels::{NAME, SentinelGroup, role};
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::{BOUND, until, wait_until};
+use tokio::task::JoinHandle;
+
+use super::stage::{client, group};
+
+server_tests![
+    a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served,
+    a_primary_that_was_stopped_grants_nothing_when_it_comes_back,
+    a_failover_on_request_moves_holds_and_wake_ups,
+    the_group_fails_over_without_its_first_sentinel,
+];
+
+/// Longer than a failover.
+const LEASE: Duration = Duration::from_secs(20);
+
+/// A failover may lose what no replica had: here all have it.
+async fn replicated(group: &SentinelGroup, name: &str, guard: &Guard) {
+    let servers = group.servers();
+    let have_it = || servers.iter().all(|s| is_claimed_by(s, name, guard));
+    until("all servers have the claim", have_it).await;
+}
+
+/// A waiter with all the time that a test has, and when it had the lock.
+fn waiter(lock: &Lock) -> JoinHandle<(Guard, Instant)> {
+    let lock = lock.clone().wait(4 * BOUND);
+    tokio::spawn(async move {
+        loop {
+            // A single group may have no primary for longer than a client is patient with a missing majority.
+            if let Ok(guard) = lock.acquire().await {
+                return (guard, Instant::now());
+            }
+        }
+    })
+}
+
+/// When another server than this one first answered as the primary.
+fn promotion(group: &SentinelGroup, before: usize) -> (usize, Instant) {
+    let mut promoted = None;
+    wait_until("a replica is promoted", || {
+        let servers = group.servers().iter().enumerate();
+        let mut others = servers.filter(|(index, _)| *index != before);
+        promoted = others.find(|(_, server)| role(server).as_deref() == Some("master"));
+        promoted.is_some()
+    });
+    let (index, _) = promoted.expect("it was found");
+    (index, Instant::now())
+}
+
+async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() {
+    let mut group = group().await;
+    let (ours, theirs) = (client(&group).await, client(&group).await);
+    let guard = ours.lock("held").lease(LEASE).acquire().await.unwrap();
+    let token = guard.fencing_token();
+    replicated(&group, "held", &guard).await;
+    let behind = waiter(&theirs.lock("held"));
+
+    let before = group.settle();
+    let began = Instant::now();
+    group.server_mut(before).kill();
+    let free = waiter(&theirs.lock("free"));
+    let (primary, promoted) = tokio::task::block_in_place(|| promotion(&group, before));
+    let (other, served) = free.await.unwrap();
+    println!(
+        "killed; promoted after {:?}, a waiter served {:?} after that",
+        promoted - began,
+        served.saturating_duration_since(promoted)
+    );
+    assert!(
+        served < promoted + Duration::from_millis(1500),
+        "{served:?}"
+    );
+    other.release().await.unwrap();
+
+    assert!(guard.is_held());
+    assert!(is_claimed_by(&group.servers()[primary], "held", &guard));
+    let before_extension = guard.validity();
+    guard.extend(2 * LEASE).await.unwrap();
+    assert!(before_extension < guard.validity());
+    assert!(!behind.is_finished());
+    let released = Instant::now();
+    guard.release().await.unwrap();
+    let (next, served) = behind.await.unwrap();
+    println!(
+        "released; the next one served {:?} after that",
+        served - released
+    );
+    assert!(token < next.fencing_token());
+    next.release().await.unwrap();
+}
+
+async fn a_primary_that_was_stopped_grants_nothing_when_it_comes_back() {
+    let group = group().await;
+    let (ours, idle) = (client(&group).await, client(&group).await);
+    let guard = ours.lock("held").lease(LEASE).acquire().await.unwrap();
+    replicated(&group, "held", &guard).await;
+    // Its connections lead to the old primary, and it has nothing to ask there.
+    let used = idle.lock("used").acquire().await.unwrap();
+    used.release().await.unwrap();
+
+    let before = group.settle();
+    let old = &group.servers()[before];
+    old.pause();
+    let (primary, _) = tokio::task::block_in_place(|| promotion(&group, before));
+    let new = &group.servers()[primary];
+    // The old primary knows nothing of it.
+    let fresh = waiter(&ours.lock("fresh").lease(LEASE)).await.unwrap().0;
+    assert!(is_claimed_by(new, "fresh", &fresh));
+    assert!(guard.is_held() && is_claimed_by(new, "held", &guard));
+
+    old.resume();
+    let still = role(old);
+    let mut tries = 0;
+    let mut latest = still.clone();
+    while latest.as_deref() == Some("master") || tries < 20 {
+        for name in ["held", "fresh"] {
+            if let Ok(Some(double)) = idle.lock(name).try_acquire().await {
+                panic!("{name} was granted twice, by {double:?}");
+            }
+            tries += 1;
+        }
+        latest = role(old);
+    }
+    assert_eq!(
+        claim_of(old, "fresh").filter(|(owner, _)| *owner != fresh.owner_id().to_string()),
+        None
+    );
+    println!("back as {still:?}; {tries} tries were refused until it was {latest:?}");
+    fresh.release().await.unwrap();
+    guard.release().await.unwrap();
+}
+
+async fn a_failover_on_request_moves_holds_and_wake_ups() {
+    let group = group().await;
+    let (ours, theirs) = (client(&group).await, client(&group).await);
+    let guard = ours.lock("held").lease(LEASE).acquire().await.unwrap();
+    replicated(&group, "held", &guard).await;
+    let behind = waiter(&theirs.lock("held"));
+    let before = group.settle();
+    let began = Instant::now();
+    tokio::task::block_in_place(|| {
+        wait_until("a sentinel begins a failover", || {
+            let words = ["SENTINEL", "FAILOVER", NAME];
+            group.sentinels()[0].try_command::<()>(&words).is_ok()
+        });
+    });
+    let primary = tokio::task::block_in_place(|| group.wait_for_another(before));
+    println!("on request; another primary after {:?}", began.elapsed());
+    let new = &group.servers()[primary];
+    let channels = || {
+        let words = ["PUBSUB", "CHANNELS", "redisson_lock__channel:*"];
+        let channels: Vec<String> = new.try_command(&words).unwrap_or_default();
+        channels.len()
+    };
+    until("the waiter listens to the new primary", || channels() == 1).await;
+    assert!(guard.is_held() && is_claimed_by(new, "held", &guard));
+    let released = Instant::now();
+    guard.release().await.unwrap();
+    let (next, served) = behind.await.unwrap();
+    println!(
+        "released; the next one served {:?} after that",
+        served - released
+    );
+    assert!(is_claimed_by(new, "held", &next));
+    next.release().await.unwrap();
+}
+
+async fn the_group_fails_over_without_its_first_sentinel() {
+    let mut group = group().await;
+    let ours = client(&group).await;
+    let guard = ours.lock("held").lease(LEASE).acquire().await.unwrap();
+    replicated(&group, "held", &guard).await;
+    let before = group.settle();
+    group.sentinel_mut(0).kill();
+    group.server_mut(before).pause();
+    let (primary, promoted) = tokio::task::block_in_place(|| promotion(&group, before));
+    // The sentinel that is asked first is the one that is dead.
+    let (other, served) = waiter(&ours.lock("free")).await.unwrap();
+    println!(
+        "without a sentinel; a caller served {:?} after the promotion",
+        served - promoted
+    );
+    other.release().await.unwrap();
+    assert!(guard.is_held() && is_claimed_by(&group.servers()[primary], "held", &guard));
+    guard.release().await.unwrap();
+}
