@@ -25,7 +25,7 @@
 //! `redisson_lock_token:*` and `redisson_lock_queue:*` (with `EXISTS`); the channels `redisson_lock__channel:*`. Who inspects and force-releases locks needs
 //! `HLEN` and `HGETALL` besides, who has set a [`Wait`] `WAIT` or `WAITAOF`, who has a Sentinel group `ROLE`
 //! (believed where it is denied). On sentinels: `SENTINEL GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER`,
-//! `SENTINEL SENTINELS`, `SUBSCRIBE` and `PING`, the channel `+switch-master`; all but the first may be denied.
+//! `SENTINEL SENTINELS`, `SUBSCRIBE` and `PING`, the channels `+switch-master` and `+promoted-slave`; all but the first may be denied.
 
 mod address;
 mod check;

@@ -18,8 +18,9 @@ use crate::subscription::registry::ListenerHandle;
 use crate::target::Target;
 use crate::timer;
 
-/// What a sentinel publishes when the primary of a group has changed.
-const SWITCH: &str = "+switch-master";
+/// What a sentinel publishes when the primary of a group has changed; and the sentinel that has changed it, about a second
+/// before that, when the other server is the primary and the rest of the replicas have yet to follow it.
+const NEWS: [&str; 2] = ["+switch-master", "+promoted-slave"];
 
 /// How a sentinel is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +37,7 @@ pub(super) struct Sentinel {
     origin: Origin,
     target: Arc<Target>,
     wakes: Wakes,
-    listening: OnceLock<ListenerHandle>,
+    listening: OnceLock<[ListenerHandle; 2]>,
 }
 
 impl Sentinel {
@@ -91,7 +92,7 @@ impl Sentinel {
     pub(super) fn listen(&self, hints: &Arc<Hints>) {
         self.listening.get_or_init(|| {
             let listener: Arc<dyn Listener> = hints.ear(self.endpoint.clone());
-            self.wakes.subscribe(SWITCH.to_owned(), listener)
+            NEWS.map(|news| self.wakes.subscribe(news.to_owned(), Arc::clone(&listener)))
         });
     }
 }
