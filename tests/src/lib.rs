@@ -46,7 +46,7 @@ mod documentation {
     }
 
     pages! {
-        architecture breaks campaigns command exhaustive fencing guide matrix migration performance plans recipes redis
+        architecture breaks campaigns command deployments exhaustive fencing guide matrix migration performance plans recipes redis
         redisson safety scenarios simulator
     }
 }

@@ -8,12 +8,13 @@ mod interop {
     pub(crate) mod killed;
     pub(crate) mod mode;
     pub(crate) mod party;
+    pub(crate) mod sentinel;
     pub(crate) mod stage;
     pub(crate) mod table;
 }
 
 use interop::stage::VERSIONS;
-use interop::{cases, counter, differences, jvm, killed, table};
+use interop::{cases, counter, differences, jvm, killed, sentinel, table};
 
 /// The tests wait most of the time, for leases to end and for each other.
 const AT_ONCE: usize = 8;
@@ -26,6 +27,7 @@ fn main() {
             killed::trials(version),
             counter::trials(version),
             differences::trials(version),
+            sentinel::trials(version),
         ]
     });
     let mut arguments = libtest_mimic::Arguments::from_args();

@@ -2,14 +2,20 @@
 
 mod sentinels {
     pub(crate) mod discovery;
+    pub(crate) mod example;
     pub(crate) mod failover;
+    pub(crate) mod majority;
     pub(crate) mod stage;
+    pub(crate) mod steady;
 }
 
 fn main() {
     let trials = [
         sentinels::discovery::trials(),
+        sentinels::example::trials(),
         sentinels::failover::trials(),
+        sentinels::majority::trials(),
+        sentinels::steady::trials(),
     ];
     quorlock_tests::trials::run(trials.into_iter().flatten().collect())
 }

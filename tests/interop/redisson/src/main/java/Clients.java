@@ -1,10 +1,11 @@
+import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
-/** One client for each server, with Redisson's defaults but for the watchdog and the number of connections. */
+/** One client for each server, or Sentinel group ({@code sentinel:NAME;SENTINEL;SENTINEL..}), with Redisson's defaults but for the watchdog and the number of connections. */
 final class Clients {
     private final long watchdogMillis;
     private final Map<String, RedissonClient> clients = new ConcurrentHashMap<>();
@@ -22,6 +23,17 @@ final class Clients {
         config.setLockWatchdogTimeout(watchdogMillis);
         config.setThreads(4);
         config.setNettyThreads(4);
+        if (address.startsWith("sentinel:")) {
+            var parts = address.substring("sentinel:".length()).split(";");
+            config.useSentinelServers()
+                    .setMasterName(parts[0])
+                    .addSentinelAddress(Arrays.copyOfRange(parts, 1, parts.length))
+                    .setScanInterval(200)
+                    .setMasterConnectionMinimumIdleSize(2)
+                    .setSlaveConnectionMinimumIdleSize(2)
+                    .setSubscriptionConnectionMinimumIdleSize(1);
+            return Redisson.create(config);
+        }
         config.useSingleServer()
                 .setAddress(address)
                 .setConnectionMinimumIdleSize(2)

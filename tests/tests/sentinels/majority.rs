@@ -1,0 +1,76 @@
+//! A majority one of whose members is a Sentinel group.
+
+use std::time::Duration;
+
+use quorlock::{Locks, LocksBuilder, NodeTrust};
+use quorlock_tests::clients::claim_of;
+use quorlock_tests::sentinels::{SentinelGroup, role};
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::{until, wait_for};
+
+use super::stage::{group, settings};
+
+server_tests![a_promoted_replica_without_the_claim_has_no_vote];
+
+const LEASE: Duration = Duration::from_secs(15);
+
+fn watching() -> LocksBuilder {
+    settings()
+        .longest_lease(LEASE)
+        .watchdog_lease(LEASE)
+        .trust_fresh_nodes()
+}
+
+async fn quorum(builder: LocksBuilder, group: &SentinelGroup, others: &[Server; 2]) -> Locks {
+    let [second, third] = others.each_ref().map(Server::address);
+    let connected = builder.quorum([group.address(), second, third]).await;
+    connected.expect("the group and the servers can be used")
+}
+
+/// A holds the group and the second member, the third has not got its claim. The group fails over to a replica that has not got
+/// it either. B may have the third member, and must not have the group.
+async fn a_promoted_replica_without_the_claim_has_no_vote() {
+    let mut group = group().await;
+    let others = [Server::start(), Server::start()];
+    let holder = quorum(watching(), &group, &others).await;
+    // Its markers are there, and trusted by those who come.
+    let first = holder.lock("first").acquire().await.unwrap();
+    first.release().await.unwrap();
+
+    others[1].pause();
+    let guard = holder.lock("held").lease(LEASE).acquire().await.unwrap();
+    others[1].resume();
+    until("the third member has heard of it", || {
+        claim_of(&others[1], "held").is_some()
+    })
+    .await;
+    others[1].command::<()>(&["DEL", "held"]);
+
+    let before = group.settle();
+    group.server_mut(before).kill();
+    let promoted = tokio::task::block_in_place(|| {
+        wait_for("a replica is promoted", || {
+            let mut servers = group.servers().iter().enumerate();
+            let is_new = |server: &Server| role(server).as_deref() == Some("master");
+            servers.find(|(index, server)| *index != before && is_new(server))
+        })
+    });
+    promoted.1.command::<()>(&["DEL", "held"]);
+    tokio::task::block_in_place(|| group.wait_for_another(before));
+    assert!(guard.is_held());
+
+    let watched = quorum(watching(), &group, &others).await;
+    for _ in 0..20 {
+        let granted = watched.lock("held").try_acquire().await;
+        assert!(!matches!(granted, Ok(Some(_))), "{granted:?}");
+    }
+    assert!(guard.is_held(), "the lease is long enough for this test");
+    // What it is good for: a client that counts every vote has the lock a second time.
+    let unwatched = settings()
+        .node_trust(NodeTrust::Unwatched)
+        .longest_lease(LEASE);
+    let unwatched = quorum(unwatched.watchdog_lease(LEASE), &group, &others).await;
+    let twice = unwatched.lock("held").try_acquire().await.unwrap();
+    assert!(twice.is_some() && guard.is_held());
+}
