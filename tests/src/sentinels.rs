@@ -122,11 +122,7 @@ impl SentinelGroup {
     /// The number of the primary: a server that says so itself, and that every sentinel names that answers.
     #[must_use]
     pub fn primary(&self) -> Option<usize> {
-        let mut named = self.sentinels.iter().filter_map(|sentinel| {
-            let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
-            let told: (String, u16) = sentinel.try_command(&words).ok()?;
-            Some(told.1)
-        });
+        let mut named = self.sentinels.iter().filter_map(named_by);
         let port = named.next()?;
         if named.any(|other| other != port) {
             return None;
@@ -212,6 +208,14 @@ fn mend(server: &mut Server) -> Mended {
     }
     server.resume();
     Mended::Resumed
+}
+
+/// The port of the server that a sentinel names as the primary.
+#[must_use]
+pub fn named_by(sentinel: &Server) -> Option<u16> {
+    let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
+    let told: (String, u16) = sentinel.try_command(&words).ok()?;
+    Some(told.1)
 }
 
 /// What a server says of its role.
