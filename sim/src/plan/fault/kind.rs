@@ -66,6 +66,33 @@ impl Kind {
         Kind::Backup,
     ];
 
+    /// Every kind but these, in the same order.
+    ///
+    /// # Panics
+    /// Unless `N` says how many are left.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "at compile time, where no iterator runs"
+    )]
+    pub(crate) const fn all_but<const N: usize>(left_out: &[Kind]) -> [Kind; N] {
+        let mut rest = [Kind::Cut; N];
+        let (mut from, mut to) = (0, 0);
+        while from < Kind::ALL.len() {
+            let kind = Kind::ALL[from];
+            let mut index = 0;
+            while index < left_out.len() && left_out[index] as u8 != kind as u8 {
+                index += 1;
+            }
+            if index == left_out.len() {
+                rest[to] = kind;
+                to += 1;
+            }
+            from += 1;
+        }
+        assert!(to == N);
+        rest
+    }
+
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -1,0 +1,100 @@
+//! How long a plan gives the lock after its faults, and everything to come to rest after its clients.
+
+use quorlock::NodeTrust;
+
+use super::{Plan, WorkloadKind};
+use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault};
+use crate::plan::time::Span;
+
+impl Plan {
+    /// When the last fault has ended.
+    #[must_use]
+    pub fn heals_at(&self) -> Span {
+        let ends = self.faults.iter().map(Fault::ends);
+        self.healed_at.or(ends.max()).unwrap_or(Span::ZERO)
+    }
+
+    /// For how long nodes may be quarantined after the last fault.
+    fn quarantine(&self) -> Span {
+        let looks_new = |fault: &Fault| {
+            let kinds = [Kind::CrashNode, Kind::Flush, Kind::Failover, Kind::Backup];
+            kinds.contains(&fault.kind())
+        };
+        match self.node_trust() != NodeTrust::Unwatched && self.faults.iter().any(looks_new) {
+            // A client that begins to watch later needs not wait for the whole of it again.
+            true => self.longest_lease().plus(self.longest_lease()),
+            false => Span::ZERO,
+        }
+    }
+
+    /// For how long a waiter of a fair lock that is not heard of keeps its place.
+    fn place(&self) -> Span {
+        let workload = &self.workload;
+        match workload.kind {
+            WorkloadKind::Fair => {
+                let seldom = Span::nanos(workload.poll_cap.as_nanos().saturating_mul(4));
+                workload.lease.max(seldom)
+            }
+            _ => Span::ZERO,
+        }
+    }
+
+    /// How long after the end of all work the last claim must be gone: a lease, a call, a few repetitions.
+    pub(crate) fn rest_bound(&self) -> Span {
+        let lease = self.longest_lease();
+        let drift = Span::nanos(lease.as_nanos() / 50).plus(Span::millis(10));
+        let patience = self.network.call_timeout.plus(Span::secs(1));
+        lease
+            .plus(self.clock_margin())
+            .plus(drift)
+            .plus(patience)
+            .plus(self.place())
+            .plus(self.clock_slack())
+    }
+
+    /// By how much clocks that are set, or run slowly, may delay the end of a claim or what a client waits for.
+    fn clock_slack(&self) -> Span {
+        let has_replicas = 0 < self.nodes.replicas;
+        let slack = |fault: &Fault| match &fault.what {
+            // A promoted replica expires what it has by its own clock, which was not set.
+            FaultKind::Node {
+                fault: NodeFault::Step { by },
+                ..
+            } if Span::ZERO < fault.at => {
+                let by = by.as_nanos();
+                (by < 0 || has_replicas).then_some(by.unsigned_abs())
+            }
+            FaultKind::Node {
+                fault: NodeFault::Rate { rate_ppm },
+                ..
+            }
+            | FaultKind::Client {
+                fault: ClientFault::Rate { rate_ppm },
+                ..
+            } => {
+                let rate = u64::from(rate_ppm.min(&0).unsigned_abs());
+                let span = self.longest_lease().plus(self.workload.poll_cap).as_nanos();
+                Some(span / 500_000 * rate)
+            }
+            _ => None,
+        };
+        Span::nanos(self.faults.iter().filter_map(slack).sum())
+    }
+
+    /// How long after that the lock must have been acquired.
+    #[must_use]
+    pub fn progress_bound(&self) -> Span {
+        let workload = &self.workload;
+        let waits = workload.poll_cap.plus(workload.backoff_cap);
+        let lease = self.longest_lease();
+        let bound = lease.plus(lease).plus(workload.hold_most);
+        let bound = bound
+            .plus(self.network.call_timeout)
+            .plus(waits)
+            .plus(waits)
+            .plus(self.quarantine())
+            .plus(self.place())
+            .plus(self.clock_slack());
+        self.progress_within.unwrap_or(bound)
+    }
+}

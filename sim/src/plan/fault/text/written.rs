@@ -1,0 +1,93 @@
+//! A fault as it is written to files.
+
+use super::{FaultText, Length};
+use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault};
+
+impl From<Fault> for FaultText {
+    fn from(fault: Fault) -> Self {
+        let mut text = FaultText::new(fault.kind());
+        text.at = Some(fault.at);
+        match Length::of(text.kind) {
+            Length::None => {}
+            Length::Lasts => text.lasts = Some(fault.lasts),
+            Length::RestartAfter => text.restart_after = Some(fault.lasts),
+            Length::RejoinAfter => text.rejoin_after = Some(fault.lasts),
+        }
+        match fault.what {
+            FaultKind::Link {
+                clients,
+                nodes,
+                direction,
+                fault,
+            } => {
+                text.clients = Some(clients);
+                text.nodes = Some(nodes);
+                text.direction = Some(direction);
+                text.say_link(fault);
+            }
+            FaultKind::Client { client, fault } => {
+                text.client = Some(client);
+                text.say_client(fault);
+            }
+            FaultKind::Node { node, fault } => {
+                text.node = Some(node);
+                text.say_node(fault);
+            }
+            FaultKind::Backup { nodes } => text.nodes = Some(nodes),
+        }
+        text
+    }
+}
+
+impl FaultText {
+    fn say_link(&mut self, fault: LinkFault) {
+        match fault {
+            LinkFault::Cut | LinkFault::HoldBack => {}
+            LinkFault::Loss { of_million } => self.of_million = Some(of_million),
+            LinkFault::Delay { least, most } => {
+                (self.least, self.most) = (Some(least), Some(most));
+            }
+            LinkFault::Duplicate { of_million, most } => {
+                (self.of_million, self.most) = (Some(of_million), Some(most));
+                // Requests alone are doubled, which goes without saying.
+                self.direction = None;
+            }
+            LinkFault::Reorder { most } => self.most = Some(most),
+            LinkFault::Reset { in_flight } => {
+                self.in_flight = Some(in_flight);
+                self.direction = None;
+            }
+        }
+    }
+
+    fn say_client(&mut self, fault: ClientFault) {
+        match fault {
+            ClientFault::Pause | ClientFault::Crash => {}
+            ClientFault::PauseInside { nth } | ClientFault::Cancel { nth } => self.nth = Some(nth),
+            ClientFault::Suspend { clock } => self.clock = Some(clock),
+            ClientFault::Rate { rate_ppm } => self.rate_ppm = Some(rate_ppm),
+            ClientFault::Step { by } => self.by = Some(by.to_string()),
+        }
+    }
+
+    fn say_node(&mut self, fault: NodeFault) {
+        match fault {
+            NodeFault::Pause | NodeFault::Crash | NodeFault::Flush | NodeFault::ForgetScripts => {}
+            NodeFault::Evict { name } => self.name = Some(name),
+            NodeFault::Error { error } => self.error = Some(error),
+            NodeFault::Rate { rate_ppm } => self.rate_ppm = Some(rate_ppm),
+            NodeFault::Step { by } => self.by = Some(by.to_string()),
+            NodeFault::SlowReplication { by, replica } => {
+                self.by = Some(by.to_string());
+                self.replica = Some(replica);
+            }
+            NodeFault::Failover {
+                replica,
+                left_behind,
+            } => {
+                self.replica = Some(Some(replica));
+                self.left_behind = Some(left_behind);
+            }
+        }
+    }
+}

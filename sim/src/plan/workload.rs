@@ -1,0 +1,134 @@
+//! What the clients of a plan do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::time::Span;
+
+/// What the clients do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workload {
+    /// Which work.
+    pub kind: WorkloadKind,
+    /// How many names there are.
+    pub names: u16,
+    /// How long a lease is.
+    pub lease: Span,
+    /// Whether the watchdog renews it.
+    pub watchdog: Watchdog,
+    /// A section lasts at least
+    pub hold_least: Span,
+    /// and at most so long.
+    pub hold_most: Span,
+    /// Between two a client waits at least
+    pub think_least: Span,
+    /// and at most so long.
+    pub think_most: Span,
+    /// A waiter looks again after this, even if nothing wakes it.
+    pub poll_cap: Span,
+    /// No pause between two rounds is longer.
+    pub backoff_cap: Span,
+    /// How often a section looks whether the lock is still held, besides when it begins.
+    pub looks: u16,
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Workload {
+            kind: WorkloadKind::MutualExclusion,
+            names: 1,
+            lease: Span::secs(10),
+            watchdog: Watchdog::Off,
+            hold_least: Span::millis(20),
+            hold_most: Span::millis(20),
+            think_least: Span::millis(7),
+            think_most: Span::millis(13),
+            poll_cap: Span::secs(5),
+            backoff_cap: Span::secs(1),
+            looks: 2,
+        }
+    }
+}
+
+/// Whether leases are renewed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Watchdog {
+    /// They end by themselves.
+    #[default]
+    Off,
+    /// They are renewed every third of their length.
+    On,
+}
+
+/// What clients do, again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadKind {
+    /// Acquire, stay a while, release.
+    #[default]
+    MutualExclusion,
+    /// Enter a hold again, through the guard and through its owner, and leave it step by step.
+    Reentrant,
+    /// Overlapping sets of names, named in different orders.
+    Overlapping,
+    /// Write to a store that takes every write.
+    UnfencedWrites,
+    /// Write to a store that rejects smaller tokens than it has seen.
+    FencedWrites,
+    /// Work for longer than a lease, under the watchdog, which is cancelled when the lock is lost.
+    LongWork,
+    /// Try without waiting, many at once.
+    TryStorm,
+    /// Wait for one's turn at a fair lock, give up at times, and try without waiting.
+    Fair,
+    /// Read beside others, write alone, read beside one's own writing, and ask to write while reading.
+    ReadWrite,
+    /// Extend a hold in one task and enter it again in another, beside the watchdog.
+    Extending,
+    /// Read from a store, work, and write back what came of it: the write alone is fenced.
+    FencedUpdates,
+    /// The same, but the read raises the largest token of the store, too.
+    RaisedUpdates,
+    /// Be a candidate, lead for some time, step down, resign or lose, and be a candidate again.
+    Leading,
+}
+
+impl WorkloadKind {
+    /// Every kind. **Append only**.
+    pub const ALL: [WorkloadKind; 13] = [
+        WorkloadKind::MutualExclusion,
+        WorkloadKind::Reentrant,
+        WorkloadKind::Overlapping,
+        WorkloadKind::UnfencedWrites,
+        WorkloadKind::FencedWrites,
+        WorkloadKind::LongWork,
+        WorkloadKind::TryStorm,
+        WorkloadKind::Fair,
+        WorkloadKind::ReadWrite,
+        WorkloadKind::Extending,
+        WorkloadKind::FencedUpdates,
+        WorkloadKind::RaisedUpdates,
+        WorkloadKind::Leading,
+    ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            WorkloadKind::MutualExclusion => "mutual-exclusion",
+            WorkloadKind::Reentrant => "reentrant",
+            WorkloadKind::Overlapping => "overlapping",
+            WorkloadKind::UnfencedWrites => "unfenced-writes",
+            WorkloadKind::FencedWrites => "fenced-writes",
+            WorkloadKind::LongWork => "long-work",
+            WorkloadKind::TryStorm => "try-storm",
+            WorkloadKind::Fair => "fair",
+            WorkloadKind::ReadWrite => "read-write",
+            WorkloadKind::Extending => "extending",
+            WorkloadKind::FencedUpdates => "fenced-updates",
+            WorkloadKind::RaisedUpdates => "raised-updates",
+            WorkloadKind::Leading => "leading",
+        }
+    }
+}
