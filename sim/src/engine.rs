@@ -21,8 +21,8 @@ use crate::engine::nodes::{arrivals, failover, replicas, wait};
 use crate::history::History;
 use crate::plan::Plan;
 use crate::plan::time::Span;
-use crate::world::client::Who;
 use crate::world::event::What;
+use crate::world::id::{ClientId, Who, first};
 use crate::world::medium::Medium;
 use crate::world::subscription::Tell;
 use crate::world::task::{Part, Task, forget_ready, is_anything_ready, make_ready};
@@ -48,7 +48,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, main: &Main<'_>) -> Ende
     if driver.is_some() {
         with(|world| world.push(0, What::Step));
     }
-    for client in 0..plan.clients {
+    for client in first(plan.clients) {
         start(client, main);
     }
     loop {
@@ -63,14 +63,14 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, main: &Main<'_>) -> Ende
             Next::Step => {
                 if let Some(driver) = &mut driver {
                     let next = driver.step();
-                    with(|world| world.push(world.now + next, What::Step));
+                    with(|world| world.push(world.now() + next, What::Step));
                 }
             }
             Next::End => break,
         }
     }
-    let lasted = with(|world| Span::nanos(world.now));
-    for client in 0..plan.clients {
+    let lasted = with(|world| Span::nanos(world.now()));
+    for client in first(plan.clients) {
         let tasks = with(|world| clients::kill(world, client));
         drop(tasks);
     }
@@ -81,44 +81,38 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, main: &Main<'_>) -> Ende
     drop(servers);
     forget_ready();
     with(|world| Ended {
-        trace: world.trace,
+        trace: world.trace(),
         history: std::mem::take(&mut world.history),
-        effects: std::mem::take(&mut world.effects),
+        effects: std::mem::take(&mut world.faults).into_effects(),
         counters: world.counters,
         lasted,
     })
 }
 
 /// Starts a client: as a user would, outside the world.
-fn start(client: u16, main: &Main<'_>) {
+fn start(client: ClientId, main: &Main<'_>) {
     let who = with(|world| clients::boot(world, client));
     let work = main(who);
     with(|world| executor::spawn(world, who, Part::Main, work));
 }
 
 /// A client goes on: it hears what it has missed, then its tasks run.
-fn resume(client: u16) {
-    let (mail, parked) = with(|world| {
-        let state = world.client(client);
-        (
-            std::mem::take(&mut state.mail),
-            std::mem::take(&mut state.parked),
-        )
-    });
-    for letter in mail {
-        if let Some(tell) = with(|world| subscriptions::open(world, letter)) {
+fn resume(client: ClientId) {
+    let missed = with(|world| world.client(client).take_missed());
+    for mail in missed.mail {
+        if let Some(tell) = with(|world| subscriptions::open(world, mail)) {
             tell.now();
         }
     }
-    parked.into_iter().for_each(make_ready);
+    missed.tasks.into_iter().for_each(make_ready);
 }
 
 /// What is to be done next, outside the world.
 enum Next {
     Ready,
     Tell(Tell),
-    Resume(u16),
-    Boot(u16),
+    Resume(ClientId),
+    Boot(ClientId),
     Drop(Vec<Task>),
     GoesOn,
     Step,
@@ -133,7 +127,7 @@ fn next(world: &mut World) -> Next {
         let Some(event) = world.events.pop() else {
             return Next::End;
         };
-        world.now = event.at;
+        world.advance(event.at);
         world.counters.events += 1;
         world.note(event.at ^ event.what.tag() << 32);
         let next = happen(world, event.what);
@@ -153,10 +147,11 @@ fn happen(world: &mut World, what: What) -> Option<Next> {
         What::Alarm(alarm, entry) => timers::ring(world, alarm, entry),
         What::Deadlines(client) => deadlines::expire(world, client),
         What::ResumeClient(client, pause) => {
-            return (world.client(client).pauses == pause).then_some(Next::Resume(client));
+            let is_last = world.client(client).is_pause(pause);
+            return is_last.then_some(Next::Resume(client));
         }
         What::BootClient(client) => {
-            return world.stopped_at.is_none().then_some(Next::Boot(client));
+            return world.stopped_at().is_none().then_some(Next::Boot(client));
         }
         What::Connect(client, node, epoch) => {
             connections::connect_arrives(world, client, node, epoch)
@@ -183,7 +178,7 @@ fn happen(world: &mut World, what: What) -> Option<Next> {
         What::Write(write) => writes::arrive(world, write),
         What::Written(write) => writes::finish(world, write),
         What::GoesOn => return Some(Next::GoesOn),
-        What::Bury => return Some(Next::Drop(std::mem::take(&mut world.graves))),
+        What::Bury => return Some(Next::Drop(world.halt.take_graves())),
         What::Step => return Some(Next::Step),
         What::Stop => return Some(end::stop(world)),
         What::End => return end::end(world),

@@ -28,7 +28,8 @@ pub use crate::plan::Lacks;
 
 use crate::plan::Plan;
 use crate::world::World;
-use crate::world::client::Who;
+use crate::world::by_id::ById;
+use crate::world::id::{ClientId, NodeId, Seat, Who};
 use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::slab::Slab;
@@ -50,7 +51,7 @@ impl Medium for Bytes {
         Some(Box::new(Network::new(plan)))
     }
 
-    fn transport(&self, who: Who, seat: u16) -> Arc<dyn Transport> {
+    fn transport(&self, who: Who, seat: Seat) -> Arc<dyn Transport> {
         Arc::new(SocketTransport::new(who, seat))
     }
 }
@@ -66,11 +67,11 @@ fn step_of(at: u64) -> u64 {
     (at + STEP / 2) / STEP * STEP
 }
 
-fn node_host(node: u16) -> String {
+fn node_host(node: NodeId) -> String {
     format!("node-{node}")
 }
 
-fn client_host(client: u16) -> String {
+fn client_host(client: ClientId) -> String {
     format!("client-{client}")
 }
 
@@ -84,13 +85,11 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
 struct Sockets {
     posted: Slab<Posted>,
     listening: Slab<Listening>,
-    /// Client after client.
-    desks: Vec<Desk>,
-    /// Node after node, the replicas last.
-    stations: Vec<Station>,
+    desks: ById<ClientId, Desk>,
+    stations: ById<NodeId, Station>,
     plugs: Slab<Plug>,
     /// Where clients are on turmoil's network.
-    clients: BTreeMap<IpAddr, u16>,
+    clients: BTreeMap<IpAddr, ClientId>,
     /// Tasks of hosts that wait for a time of the world.
     waiting: Vec<(u64, Waker)>,
     orders: Vec<Order>,
@@ -104,11 +103,11 @@ struct Sockets {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
     /// The process of this client has ended.
-    Kill(u16),
+    Kill(ClientId),
     /// It is started again.
-    Boot(u16),
+    Boot(ClientId),
     /// What is under way between this client and this node is lost.
-    Lose(u16, u16),
+    Lose(ClientId, NodeId),
 }
 
 impl Sockets {
@@ -122,16 +121,12 @@ impl Sockets {
         }
     }
 
-    fn desk(&mut self, client: u16) -> &mut Desk {
-        self.desks
-            .get_mut(usize::from(client))
-            .expect("BUG: no such client")
+    fn desk(&mut self, client: ClientId) -> &mut Desk {
+        self.desks.get_mut(client).expect("BUG: no such client")
     }
 
-    fn station(&mut self, node: u16) -> &mut Station {
-        self.stations
-            .get_mut(usize::from(node))
-            .expect("BUG: no such node")
+    fn station(&mut self, node: NodeId) -> &mut Station {
+        self.stations.get_mut(node).expect("BUG: no such node")
     }
 }
 
@@ -147,7 +142,7 @@ fn find_sockets(world: &mut World) -> Option<&mut Sockets> {
 
 /// Whether it is this time; if not, the task is woken when it is.
 fn poll_time(world: &mut World, at: u64, cx: &Context<'_>) -> Poll<()> {
-    if at <= world.now {
+    if at <= world.now() {
         return Poll::Ready(());
     }
     sockets(world).waiting.push((at, cx.waker().clone()));
@@ -155,20 +150,20 @@ fn poll_time(world: &mut World, at: u64, cx: &Context<'_>) -> Poll<()> {
 }
 
 /// Whether a client is not paused; if it is, the task is woken when it goes on.
-fn poll_running(world: &mut World, client: u16, cx: &Context<'_>) -> Poll<()> {
-    let until = world.client(client).paused_until;
+fn poll_running(world: &mut World, client: ClientId, cx: &Context<'_>) -> Poll<()> {
+    let until = world.client(client).paused_until();
     poll_time(world, until, cx)
 }
 
 /// The tasks of hosts that wait for this time, or for what is to be done by now.
 fn due(world: &mut World) -> Vec<Waker> {
-    let now = world.now;
+    let now = world.now();
     let lane = sockets(world);
     let waiting = std::mem::take(&mut lane.waiting);
     let (due, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(at, _)| *at <= now);
     lane.waiting = later;
     let mut wakers: Vec<Waker> = due.into_iter().map(|(_, waker)| waker).collect();
-    for desk in &mut lane.desks {
+    for desk in lane.desks.values_mut() {
         wakers.extend(desk.called(now));
     }
     wakers

@@ -4,24 +4,33 @@
 //! here. Code of the product or of a user (futures, listeners, wakers, drops) is only ever called while the world is
 //! not borrowed.
 
-pub(crate) mod call;
-pub(crate) mod client;
-pub(crate) mod clock;
-pub(crate) mod event;
-pub(crate) mod link;
+// One run, part by part.
 pub(crate) mod medium;
-pub(crate) mod node;
 pub(crate) mod redis;
-pub(crate) mod replication;
 pub(crate) mod server;
-pub(crate) mod slab;
 pub(crate) mod specification;
-pub(crate) mod statement;
+
+pub(crate) mod client;
+pub(crate) mod fault;
+pub(crate) mod link;
+pub(crate) mod links;
+pub(crate) mod node;
+
+// What is under way.
+pub(crate) mod call;
+pub(crate) mod event;
+pub(crate) mod replication;
 pub(crate) mod stop;
 pub(crate) mod store;
 pub(crate) mod subscription;
 pub(crate) mod task;
 pub(crate) mod timer;
+
+pub(crate) mod by_id;
+pub(crate) mod clock;
+pub(crate) mod id;
+pub(crate) mod slab;
+pub(crate) mod statement;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,15 +40,20 @@ use redis_sim::WallMicros;
 use crate::history::History;
 use crate::history::recording::Recording;
 use crate::plan::Plan;
+use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
-use crate::world::client::{ClientState, Who};
+use crate::world::client::ClientState;
 use crate::world::event::{Events, What};
-use crate::world::link::Link;
+use crate::world::fault::{Failovers, Faults};
+use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, Who};
+use crate::world::link::{Link, Passage};
+use crate::world::links::Links;
 use crate::world::node::NodeState;
 use crate::world::replication::Waiting;
 use crate::world::server::Servers;
 use crate::world::slab::Slab;
 use crate::world::statement::Statements;
+use crate::world::stop::Halt;
 use crate::world::store::{Store, Write};
 use crate::world::subscription::Subscribed;
 use crate::world::task::Task;
@@ -54,13 +68,15 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
     WORLD.with_borrow_mut(f)
 }
 
+/// The parts of a run. They are open to what joins them; what each of them stores is its own.
 #[derive(Debug, Default)]
 pub(crate) struct World {
-    /// Which run of this thread; what is left of an earlier one is ignored.
-    pub(crate) run: u32,
-    pub(crate) now: u64,
+    run: u32,
+    now: u64,
+    trace: u64,
+    /// When the clients stopped working.
+    stopped_at: Option<u64>,
     pub(crate) plan: Rc<Plan>,
-    pub(crate) trace: u64,
     pub(crate) events: Events,
     pub(crate) tasks: Slab<Task>,
     pub(crate) alarms: Slab<Alarm>,
@@ -69,32 +85,20 @@ pub(crate) struct World {
     pub(crate) subscriptions: Slab<Subscribed>,
     pub(crate) writes: Slab<Write>,
     pub(crate) waiting: Slab<Waiting>,
-    pub(crate) clients: Vec<ClientState>,
+    pub(crate) clients: ById<ClientId, ClientState>,
     /// The primaries of the plan, then their replicas.
-    pub(crate) nodes: Vec<NodeState>,
-    /// Client after client, each with every node.
-    pub(crate) links: Vec<Link>,
-    /// Which node answers for a node of the plan: client after client, each with every node of the plan.
-    pub(crate) routes: Vec<u16>,
-    /// A process is stopped in the middle of a step.
-    pub(crate) is_stopped: bool,
-    /// What is left of a process that ended while it was.
-    pub(crate) graves: Vec<Task>,
-    /// When the clients stopped working.
-    pub(crate) stopped_at: Option<u64>,
+    pub(crate) nodes: ById<NodeId, NodeState>,
+    pub(crate) links: Links,
+    pub(crate) faults: Faults,
+    pub(crate) failovers: Failovers,
+    pub(crate) halt: Halt,
     pub(crate) store: Store,
-    /// Which faults of links are active now.
-    pub(crate) active: Vec<usize>,
-    /// Failovers so far: of which node of the plan, from which node to which, by which fault.
-    pub(crate) promoted: Vec<(u16, u16, u16, u16)>,
-    /// How often each fault of the plan did something.
-    pub(crate) effects: Vec<u32>,
     pub(crate) history: History,
     pub(crate) statements: Statements,
     pub(crate) counters: Counters,
     /// What executes requests.
     pub(crate) servers: Box<dyn Servers>,
-    /// What a report shows; nobody else asks for it.
+    /// What a report shows; nothing else asks for it.
     pub(crate) recording: Option<Box<Recording>>,
 }
 
@@ -110,6 +114,44 @@ pub struct Counters {
 }
 
 impl World {
+    /// Begins another run: nothing has happened in it yet.
+    pub(crate) fn begin(&mut self, plan: &Rc<Plan>) {
+        self.run = self.run.wrapping_add(1);
+        self.now = 0;
+        self.trace = plan.seed;
+        self.stopped_at = None;
+        self.plan = Rc::clone(plan);
+        self.events.clear();
+        self.counters = Counters::default();
+        self.history.clear();
+        self.statements.clear();
+        self.faults = Faults::new(plan.faults.len());
+        self.failovers = Failovers::default();
+        self.halt.end();
+        self.store = Store::new(plan.seed);
+    }
+
+    /// Which run of this thread; what is left of an earlier one is ignored.
+    pub(crate) fn run(&self) -> u32 {
+        self.run
+    }
+
+    /// True time, in nanoseconds since the beginning.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// What happens next happens at this time.
+    pub(crate) fn advance(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// A number that two runs share only if everything happened alike.
+    pub(crate) fn trace(&self) -> u64 {
+        self.trace
+    }
+
     /// Mixes something that happened into the trace.
     pub(crate) fn note(&mut self, what: u64) {
         self.trace = (self.trace ^ what)
@@ -117,52 +159,71 @@ impl World {
             .rotate_left(29);
     }
 
+    /// When the clients stopped working, if they have.
+    pub(crate) fn stopped_at(&self) -> Option<u64> {
+        self.stopped_at
+    }
+
+    /// The clients stop working.
+    pub(crate) fn stop(&mut self) {
+        self.stopped_at = Some(self.now);
+    }
+
+    #[inline]
     pub(crate) fn push(&mut self, at: u64, what: What) {
         self.events.push(at, what);
     }
 
-    pub(crate) fn client(&mut self, client: u16) -> &mut ClientState {
-        self.clients
-            .get_mut(usize::from(client))
-            .expect("BUG: no such client")
+    pub(crate) fn client(&mut self, client: ClientId) -> &mut ClientState {
+        self.clients.get_mut(client).expect("BUG: no such client")
     }
 
-    pub(crate) fn node(&mut self, node: u16) -> &mut NodeState {
-        self.nodes
-            .get_mut(usize::from(node))
-            .expect("BUG: no such node")
+    pub(crate) fn node(&mut self, node: NodeId) -> &mut NodeState {
+        self.nodes.get_mut(node).expect("BUG: no such node")
     }
 
-    pub(crate) fn link_at(&self, client: u16, node: u16) -> usize {
-        usize::from(client) * self.nodes.len() + usize::from(node)
+    pub(crate) fn link(&mut self, client: ClientId, node: NodeId) -> &mut Link {
+        let link = self.links.get_mut(client, node);
+        link.expect("BUG: no such link")
     }
 
-    pub(crate) fn link(&mut self, client: u16, node: u16) -> &mut Link {
-        let at = self.link_at(client, node);
-        self.links.get_mut(at).expect("BUG: no such link")
-    }
-
-    /// The node that answers this client for a node of the plan.
-    pub(crate) fn route(&mut self, client: u16, seat: u16) -> &mut u16 {
-        let at = usize::from(client) * usize::from(self.plan.nodes.count) + usize::from(seat);
-        self.routes.get_mut(at).expect("BUG: no such route")
-    }
-
-    pub(crate) fn blame(&mut self, fault: usize) {
-        if let Some(count) = self.effects.get_mut(fault) {
-            *count += 1;
-        }
+    pub(crate) fn blame(&mut self, fault: FaultId) {
+        self.faults.blame(fault);
     }
 
     /// What the clock of a node shows.
-    pub(crate) fn micros(&self, node: u16) -> WallMicros {
-        let node = self.nodes.get(usize::from(node));
+    pub(crate) fn micros(&self, node: NodeId) -> WallMicros {
+        let node = self.nodes.get(node);
         node.map_or(WallMicros(0), |node| node.micros(self.now))
+    }
+
+    /// The replicas of a node of the plan, whatever roles they have.
+    pub(crate) fn replicas_of(&self, seat: Seat) -> impl Iterator<Item = NodeId> + use<> {
+        let nodes = &self.plan.nodes;
+        let first = nodes.count + seat.get() * nodes.replicas;
+        (first..first + nodes.replicas).map(NodeId::new)
     }
 
     /// The true time that it is for a process, without counting as a use of anything.
     pub(crate) fn moment(&self, who: Who) -> u64 {
-        let client = self.clients.get(usize::from(who.client));
-        client.map_or(self.now, |client| self.now.max(client.paused_until))
+        let client = self.clients.get(who.client);
+        client.map_or(self.now, |client| self.now.max(client.paused_until()))
+    }
+
+    /// A message leaves a client for a node at a time. Returns when it arrives, if it does.
+    #[inline]
+    pub(crate) fn send_to_node(&mut self, client: ClientId, node: NodeId, departs: u64) -> Passage {
+        let link = self.links.get_mut(client, node);
+        let link = link.expect("BUG: no such link");
+        link.send_to_node(departs, &mut self.faults)
+    }
+
+    /// A message leaves a node for a client now. Returns when it arrives, if it does.
+    #[inline]
+    pub(crate) fn send_to_client(&mut self, client: ClientId, node: NodeId) -> Passage {
+        let now = self.now;
+        let link = self.links.get_mut(client, node);
+        let link = link.expect("BUG: no such link");
+        link.send_to_client(now, &mut self.faults)
     }
 }

@@ -18,15 +18,16 @@ pub use office::{Office, Standing};
 pub use record::{Cancelled, Fencing, Held};
 pub use section::Section;
 
-use crate::client::subject::Subject;
+use crate::client::subject::{Hold, Subject};
 use crate::engine::clients;
+use crate::history::{Access, HoldId};
 use crate::model;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::Span;
 use crate::plan::{LockKind, Plan};
 use crate::seam::runtime::{SimRuntime, SimTimer};
 use crate::seam::transport::SimTransport;
-use crate::world::client::Who;
+use crate::world::id::{Id, Who, first};
 use crate::world::medium::Medium;
 use crate::world::stop::Stop;
 use crate::world::with;
@@ -48,9 +49,8 @@ pub struct Context {
 
 impl Context {
     pub(crate) fn new(who: Who, plan: &Rc<Plan>, medium: &dyn Medium) -> Self {
-        let stream = u64::from(who.client) << 16 | u64::from(who.restarts);
-        let draw = Draw::new(plan.seed, Purpose::Workload, stream);
-        let seats = 0..plan.nodes.count;
+        let draw = Draw::new(plan.seed, Purpose::Workload, who.stream());
+        let seats = first(plan.nodes.count);
         let transports = seats
             .map(|seat| SimTransport::new(medium, who, seat))
             .collect();
@@ -66,7 +66,7 @@ impl Context {
     /// Which client this is, from 0.
     #[must_use]
     pub fn client(&self) -> u16 {
-        self.who.client
+        self.who.client.get()
     }
 
     /// How often it was restarted before.
@@ -205,7 +205,7 @@ impl Context {
     ///
     /// A pause stops a process between two steps, or delays what it sends; this stops it in the middle of a step.
     pub fn stop_at_clock(&self, nth: u32, lasts: Duration) {
-        with(|world| world.client(self.who.client).stop = Some(Stop::new(nth, lasts)));
+        with(|world| world.client(self.who.client).stop_at(Stop::new(nth, lasts)));
     }
 
     /// Waits for a future unless a fault of the plan cancels it: then it is dropped where it stands.
@@ -225,6 +225,17 @@ impl Context {
             }
         })
         .await
+    }
+
+    /// Goes into the sections of all names of a guard.
+    pub fn critical_section(&self, guard: &impl Hold) -> Section {
+        let hold = with(|world| clients::hold_of(world, self.who, guard.id()).id());
+        Section::enter(self.who, guard, hold, Access::Alone, HoldId::NONE)
+    }
+
+    /// The same for a guard whose acquisition was recorded.
+    pub fn section(&self, held: &Held) -> Section {
+        Section::enter(self.who, &held.guard, held.hold, held.access, held.under)
     }
 
     pub(crate) fn who(&self) -> Who {
@@ -274,7 +285,7 @@ fn locks(who: Who, plan: &Plan, transports: &Rc<[SimTransport]>) -> Rc<[Locks]> 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
-            .field("client", &self.who.client)
+            .field("client", &self.client())
             .field("restarts", &self.who.restarts)
             .finish_non_exhaustive()
     }

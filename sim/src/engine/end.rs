@@ -4,6 +4,7 @@ use crate::engine::Next;
 use crate::history::Leftover;
 use crate::world::World;
 use crate::world::event::What;
+use crate::world::id::Id;
 use crate::world::node::Role;
 use crate::world::task::Part;
 
@@ -11,22 +12,22 @@ use crate::world::task::Part;
 const REST: u64 = 50_000_000;
 
 /// What users wrote ends here, wherever it is; what the product does in the background goes on.
-pub(crate) fn stop(world: &mut World) -> Next {
-    world.stopped_at = Some(world.now);
-    world.push(world.now + REST, What::End);
-    let mains = world.tasks.keys(|task| task.part == Part::Main);
+pub(super) fn stop(world: &mut World) -> Next {
+    world.stop();
+    world.push(world.now() + REST, What::End);
+    let mains = world.tasks.keys(|task| task.part() == Part::Main);
     let tasks = mains.into_iter().filter_map(|key| world.tasks.remove(key));
     Next::Drop(tasks.collect())
 }
 
 /// The end, once nothing stands and nothing is under way any more, or ought to.
-pub(crate) fn end(world: &mut World) -> Option<Next> {
-    let stopped_at = world.stopped_at.unwrap_or(world.now);
+pub(super) fn end(world: &mut World) -> Option<Next> {
+    let stopped_at = world.stopped_at().unwrap_or(world.now());
     let leftovers = leftovers(world);
     let is_quiet = world.calls.iter().next().is_none() && world.servers.is_quiet();
     let is_at_rest = leftovers.is_empty() && is_quiet;
-    if !is_at_rest && world.now < stopped_at + world.plan.rest_bound().as_nanos() {
-        world.push(world.now + REST, What::End);
+    if !is_at_rest && world.now() < stopped_at + world.plan.rest_bound().as_nanos() {
+        world.push(world.now() + REST, What::End);
         return None;
     }
     world.history.leftovers = leftovers;
@@ -36,22 +37,25 @@ pub(crate) fn end(world: &mut World) -> Option<Next> {
 /// What stands on primaries.
 fn leftovers(world: &mut World) -> Vec<Leftover> {
     let mut leftovers = Vec::new();
-    for node in 0..u16::try_from(world.nodes.len()).unwrap_or(u16::MAX) {
-        if world.node(node).role != Role::Primary {
+    for node in world.nodes.ids() {
+        if world.node(node).role() != Role::Primary {
             continue;
         }
         let now = world.micros(node);
         let server = world.servers.server(node);
         for name in server.names_left(now, &world.history.names) {
             let name = world.history.name(&name);
-            leftovers.push(Leftover { node, name });
+            leftovers.push(Leftover {
+                node: node.get(),
+                name,
+            });
         }
     }
     leftovers
 }
 
 /// Takes out all that may have drops of its own.
-pub(crate) fn clear(world: &mut World) -> impl Sized + use<> {
+pub(super) fn clear(world: &mut World) -> impl Sized + use<> {
     world.events.clear();
     world.replies.drain();
     (

@@ -11,66 +11,54 @@ pub(crate) mod wait;
 use quorlock::transport::Nonce;
 
 use crate::engine::network::connections;
-use crate::plan::Persistence;
 use crate::plan::fault::NodeFault;
 use crate::world::World;
 use crate::world::event::What;
+use crate::world::id::{Id, NodeId, first};
 use crate::world::node::Role;
 use crate::world::server::{self, Site};
 
-pub(crate) fn pause(world: &mut World, id: u16, until: u64) {
-    let node = world.node(id);
-    if node.is_up && node.paused_until < until {
-        node.paused_until = until;
-        node.pauses += 1;
-        let pause = node.pauses;
+/// A node stands still until then.
+pub(crate) fn pause(world: &mut World, id: NodeId, until: u64) {
+    if let Some(pause) = world.node(id).pause(until) {
         world.push(until, What::ResumeNode(id, pause));
     }
 }
 
-pub(crate) fn resume(world: &mut World, id: u16, pause: u32) {
-    let node = world.node(id);
-    if node.pauses != pause || !node.is_up {
-        return;
-    }
-    for key in std::mem::take(&mut node.queue) {
+pub(crate) fn resume(world: &mut World, id: NodeId, pause: u32) {
+    for key in world.node(id).resume(pause) {
         arrivals::execute_held_up(world, key);
     }
 }
 
-/// Ends a node; everybody connected hears it, by way of the network. Returns whether it had been up.
-pub(crate) fn crash(world: &mut World, id: u16) -> bool {
-    let persistence = world.plan.nodes.persistence;
+/// Ends a node; every client that is connected hears it, by way of the network. Returns whether it had been up.
+pub(crate) fn crash(world: &mut World, id: NodeId) -> bool {
     replicas::catch_up(world, id);
-    let node = world.node(id);
-    if !node.is_up {
+    let disk = world.plan.nodes.persistence;
+    let Some(held_up) = world.node(id).crash(disk) else {
         return false;
-    }
-    node.is_up = false;
-    node.saves = false;
-    node.paused_until = 0;
-    node.lives += u32::from(persistence != Persistence::EveryWrite);
-    let replicas = node.replicas.len();
-    for key in std::mem::take(&mut node.queue) {
+    };
+    for key in held_up {
         arrivals::forget(world, key);
     }
     world.servers.hang_up(id);
     strike(world, id, &NodeFault::Crash);
+    let replicas = world.node(id).replicas().len();
     world.servers.server(id).set_replicas(replicas);
-    for client in 0..world.plan.clients {
+    for client in first(world.plan.clients) {
         connections::lose(world, client, id);
     }
     true
 }
 
-pub(crate) fn restart(world: &mut World, id: u16) {
+pub(crate) fn restart(world: &mut World, id: NodeId) {
     replicas::catch_up(world, id);
     world.servers.server(id).restart();
     let node = world.node(id);
-    node.is_up = true;
-    let error = node.error.map(|(error, _)| error);
+    node.restart();
+    let error = node.error().map(|(error, _)| error);
     // A replica begins with all that its primary has.
-    if let Role::ReplicaOf(primary) = node.role {
+    if let Some(primary) = node.follows() {
         replicas::follow(world, id, primary);
     }
     // It is another process, and what the plan says of the node goes on.
@@ -79,7 +67,7 @@ pub(crate) fn restart(world: &mut World, id: u16) {
 }
 
 /// A fault does to a server what it does to it. Returns whether it did anything.
-pub(crate) fn strike(world: &mut World, id: u16, fault: &NodeFault) -> bool {
+pub(crate) fn strike(world: &mut World, id: NodeId, fault: &NodeFault) -> bool {
     let site = Site {
         disk: world.plan.nodes.persistence,
         now: world.micros(id),
@@ -89,10 +77,10 @@ pub(crate) fn strike(world: &mut World, id: u16, fault: &NodeFault) -> bool {
 }
 
 /// A replica follows a node, reads all of it and leaves. Returns whether the node goes by another identity since.
-pub(crate) fn back_up(world: &mut World, id: u16) -> bool {
+pub(crate) fn back_up(world: &mut World, id: NodeId) -> bool {
     // Only a first replica begins another history. A node that has replicas has a backlog, and keeps it for an hour
     // after the last one left: longer than runs last.
-    if !world.node(id).is_up || 0 < world.plan.nodes.replicas {
+    if !world.node(id).is_up() || 0 < world.plan.nodes.replicas {
         return false;
     }
     world.servers.server(id).back_up();
@@ -102,17 +90,17 @@ pub(crate) fn back_up(world: &mut World, id: u16) -> bool {
 /// Nodes that are there from the beginning have been watched for long, if the plan says that they are watched.
 pub(crate) fn ripen(world: &mut World) {
     let longest_millis = world.plan.longest_lease().as_nanos().div_ceil(1_000_000);
-    for id in 0..u16::try_from(world.nodes.len()).unwrap_or(u16::MAX) {
+    for id in world.nodes.ids() {
         let now = world.micros(id);
         let node = world.node(id);
-        if let Role::ReplicaOf(primary) = node.role {
+        if let Role::ReplicaOf(primary) = node.role() {
             replicas::follow(world, id, primary);
             continue;
         }
-        let replicas = node.replicas.len();
+        let replicas = node.replicas().len();
         let server = world.servers.server(id);
         server.set_replicas(replicas);
-        server.mark(now, Nonce::new(u64::from(id)), longest_millis);
+        server.mark(now, Nonce::new(u64::from(id.get())), longest_millis);
         server.save();
         replicas::keep(world, id);
     }

@@ -9,6 +9,8 @@ use crate::engine::nodes::replicas;
 use crate::history::NameId;
 use crate::history::recording::{Claim, Clock, Place, Recording, Status};
 use crate::world::World;
+use crate::world::clock::right_wall_clock;
+use crate::world::id::{Id, NodeId};
 use crate::world::node::{NodeState, Role};
 
 /// Records how everything stands after an event.
@@ -21,8 +23,8 @@ pub(crate) fn everything(world: &mut World) {
             recording.names.push(name);
         }
     }
-    for node in 0..world.nodes.len() {
-        replicas::catch_up(world, u16::try_from(node).unwrap_or(u16::MAX));
+    for node in world.nodes.ids() {
+        replicas::catch_up(world, node);
     }
     nodes(world, &mut recording);
     clients(world, &mut recording);
@@ -30,35 +32,40 @@ pub(crate) fn everything(world: &mut World) {
 }
 
 fn nodes(world: &World, recording: &mut Recording) {
-    let now = world.now;
-    let right = crate::world::client::right_wall_clock().read(now);
-    for (node, id) in world.nodes.iter().zip(0u16..) {
-        let status = match node.role {
-            _ if !node.is_up => Some(Status::Down),
-            _ if now < node.paused_until => Some(Status::Paused),
+    let now = world.now();
+    let right = right_wall_clock().read(now);
+    for (id, node) in world.nodes.iter() {
+        let status = match node.role() {
+            _ if !node.is_up() => Some(Status::Down),
+            _ if now < node.paused_until() => Some(Status::Paused),
             Role::ReplicaOf(_) => Some(Status::Replica),
             Role::Primary => None,
         };
-        recording.state(Place::Node(id), status, now);
-        recording.clock(Clock::Node(id), now, right, node.clock.read(now));
+        recording.state(Place::Node(id.get()), status, now);
+        recording.clock(Clock::Node(id.get()), now, right, node.clock().read(now));
         let names: Vec<_> = recording.names.iter().cloned().zip(0u16..).collect();
         for (name, index) in names {
             let standing = standing(world, id, node, &name);
-            claims(world, recording, (id, NameId(index)), &standing);
+            claims(world, recording, (id.get(), NameId(index)), &standing);
         }
     }
 }
 
 /// Who has a claim under a name of a node, and until when as the node's clock runs now.
-fn standing(world: &World, id: u16, node: &NodeState, name: &Name) -> Vec<(Option<OwnerId>, u64)> {
-    let now = world.now;
+fn standing(
+    world: &World,
+    id: NodeId,
+    node: &NodeState,
+    name: &Name,
+) -> Vec<(Option<OwnerId>, u64)> {
+    let now = world.now();
     let wall = node.wall(now);
     let expires = |ttl| match ttl {
         // A key is there in the whole of its last millisecond.
         Ttl::Millis(millis) => {
             let last = wall.0.saturating_add(millis);
             let next = last.saturating_add(1).saturating_mul(1_000_000);
-            node.clock.when(now, next)
+            node.clock().when(now, next)
         }
         Ttl::Unbounded => u64::MAX,
     };
@@ -72,7 +79,7 @@ fn claims(
     place: (u16, NameId),
     standing: &[(Option<OwnerId>, u64)],
 ) {
-    let now = world.now;
+    let now = world.now();
     recording.end_claims(place, now, standing);
     for (identity, expires) in standing.iter().copied() {
         let open = recording.open_claims.entry(place).or_default();
@@ -99,17 +106,20 @@ fn claims(
 }
 
 fn clients(world: &World, recording: &mut Recording) {
-    let now = world.now;
-    let right = crate::world::client::right_wall_clock().read(now);
-    for (client, id) in world.clients.iter().zip(0u16..) {
-        let status = match client.process.is_some() {
-            false => Some(Status::Down),
-            true if now < client.paused_until => Some(Status::Paused),
-            true => None,
+    let now = world.now();
+    let right = right_wall_clock().read(now);
+    for (id, client) in world.clients.iter() {
+        let id = id.get();
+        let status = if !client.is_up() {
+            Some(Status::Down)
+        } else if now < client.paused_until() {
+            Some(Status::Paused)
+        } else {
+            None
         };
         recording.state(Place::Client(id), status, now);
-        recording.clock(Clock::Wall(id), now, right, client.wall.read(now));
-        let shown = client.monotonic.read(now);
+        recording.clock(Clock::Wall(id), now, right, client.wall().read(now));
+        let shown = client.monotonic().read(now);
         if recording.uptimes.len() == usize::from(id) {
             recording.uptimes.push(shown.saturating_sub(now));
         }

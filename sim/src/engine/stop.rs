@@ -7,28 +7,26 @@
 use super::{Next, next, resume};
 use crate::engine::clients;
 use crate::engine::clients::executor::run_ready;
-use crate::world::client::Who;
 use crate::world::event::What;
+use crate::world::id::Who;
 use crate::world::stop::Stop;
 use crate::world::{World, with};
 
 /// The clock is read: whether the process is to be stopped now, and for how long.
 pub(crate) fn count(world: &mut World, who: Who) -> Option<u64> {
-    let client = world.clients.get_mut(usize::from(who.client))?;
-    let stop = client.stop.as_mut()?;
-    let is_due = stop.count();
-    // One at a time: what is stopped inside another stop would go on only after that.
-    if !is_due || world.is_stopped || client.process != Some(who) {
+    let client = world.clients.get_mut(who.client)?;
+    let is_due = client.count_towards_stop();
+    if !is_due || world.halt.is_on() || !client.is(who) {
         return None;
     }
-    client.stop.take().map(Stop::lasts)
+    client.take_stop().map(Stop::lasts)
 }
 
 /// All but this process goes on for so long.
 pub(crate) fn go_on_without(who: Who, lasts: u64) {
     with(|world| {
         let until = world.moment(who).saturating_add(lasts.max(1));
-        world.is_stopped = true;
+        world.halt.begin();
         clients::pause(world, who.client, until);
         // Just before the pause ends: until then nothing of the process runs, and it may be that it holds a mutex.
         world.push(until - 1, What::GoesOn);
@@ -47,9 +45,9 @@ pub(crate) fn go_on_without(who: Who, lasts: u64) {
             Next::Drop(tasks) => {
                 let (own, others): (Vec<_>, Vec<_>) = tasks
                     .into_iter()
-                    .partition(|task| task.client == who.client);
+                    .partition(|task| task.client() == who.client);
                 drop(others);
-                with(|world| world.graves.extend(own));
+                with(|world| world.halt.bury_later(own));
                 later.push(What::Bury);
             }
             Next::End => {
@@ -59,9 +57,9 @@ pub(crate) fn go_on_without(who: Who, lasts: u64) {
         }
     }
     with(|world| {
-        world.is_stopped = false;
+        world.halt.end();
         for what in later {
-            world.push(world.now, what);
+            world.push(world.now(), what);
         }
     });
 }

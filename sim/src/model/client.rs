@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::plan::variant::Flaw;
 use crate::seam::runtime::SimRuntime;
 use crate::seam::transport::SimTransport;
-use crate::world::client::Who;
+use crate::world::id::{Id, Seat, Who};
 use crate::world::task::Part;
 use crate::world::with;
 
@@ -56,8 +56,8 @@ impl Client {
         }))
     }
 
-    pub(super) fn transport(&self, seat: u16) -> SimTransport {
-        let transport = self.transports.get(usize::from(seat));
+    pub(super) fn transport(&self, seat: Seat) -> SimTransport {
+        let transport = self.transports.get(seat.index());
         transport.expect("BUG: no such node").clone()
     }
 

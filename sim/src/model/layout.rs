@@ -7,6 +7,7 @@ use super::member::Member;
 use crate::history::NameId;
 use crate::plan::LockKind;
 use crate::plan::variant::Flaw;
+use crate::world::id::{Id, Seat};
 use crate::world::with;
 
 /// The members of a lock: each is one name on one node.
@@ -34,7 +35,7 @@ impl Layout {
                 layout.members.push(Member {
                     group,
                     name: name.clone(),
-                    node: client.transport(seat),
+                    node: client.transport(Seat::new(seat)),
                 });
             }
             layout.names.push(name);
@@ -94,7 +95,7 @@ impl Layout {
 /// The nodes that keep a name.
 fn seats(client: &Client, name: NameId) -> Vec<u16> {
     let nodes = client.plan.nodes.count;
-    let known = if client.has(Flaw::MixedMembership) && client.who.client % 2 == 1 {
+    let known = if client.has(Flaw::MixedMembership) && client.who.client.get() % 2 == 1 {
         nodes.min(3)
     } else {
         nodes

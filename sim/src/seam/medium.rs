@@ -7,7 +7,7 @@ use quorlock::transport::Transport;
 use crate::plan::{Lane, Plan};
 use crate::seam::transport::ValueTransport;
 use crate::turmoil::Bytes;
-use crate::world::client::Who;
+use crate::world::id::{Seat, Who};
 use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::specification::server::Specification;
@@ -32,7 +32,7 @@ impl Medium for Values {
         None
     }
 
-    fn transport(&self, who: Who, seat: u16) -> Arc<dyn Transport> {
+    fn transport(&self, who: Who, seat: Seat) -> Arc<dyn Transport> {
         Arc::new(ValueTransport::new(who, seat))
     }
 }

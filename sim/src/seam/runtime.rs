@@ -8,7 +8,8 @@ use crate::engine::clients::{self, executor, timers};
 use crate::engine::stop;
 use crate::engine::stop::go_on_without;
 use crate::plan::draw::{Draw, Purpose};
-use crate::world::client::Who;
+use crate::world::client::ClientState;
+use crate::world::id::{Id, Who};
 use crate::world::slab::Key;
 use crate::world::task::Part;
 use crate::world::timer::Alarm;
@@ -31,7 +32,7 @@ impl SimRuntime {
     /// With a clock of its own, for the client at this place among those of the process: no two of them show the same
     /// time, so that what is dated by one and looked at by another is found out.
     pub(crate) fn of(who: Who, seed: u64, place: u16) -> Self {
-        let stream = 1 << 32 | u64::from(place) << 16 | u64::from(who.client);
+        let stream = 1 << 32 | u64::from(place) << 16 | u64::from(who.client.get());
         let mut draw = Draw::new(seed, Purpose::Clock, stream);
         SimRuntime {
             who,
@@ -54,9 +55,9 @@ impl Runtime for SimRuntime {
 
     fn wall_clock(&self) -> WallMillis {
         with(|world| {
-            let at = clients::seam(world, self.who).unwrap_or(world.now);
-            let client = world.clients.get(usize::from(self.who.client));
-            WallMillis(client.map_or(0, |client| client.wall.read(at)) / 1_000_000)
+            let at = clients::seam(world, self.who).unwrap_or(world.now());
+            let client = world.clients.get(self.who.client);
+            WallMillis(client.map_or(0, |client| client.wall().read(at)) / 1_000_000)
         })
     }
 
@@ -81,8 +82,8 @@ impl Runtime for SimRuntime {
     fn random(&self) -> u64 {
         with(|world| {
             clients::seam(world, self.who);
-            let client = world.clients.get_mut(usize::from(self.who.client));
-            client.map_or(0, |client| client.random.bits())
+            let client = world.clients.get_mut(self.who.client);
+            client.map_or(0, ClientState::random_bits)
         })
     }
 }

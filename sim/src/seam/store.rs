@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use crate::engine::clients::writes;
 use crate::history::{Accepted, HoldId, NameId};
-use crate::world::client::Who;
+use crate::world::id::Who;
 use crate::world::slab::Key;
 use crate::world::store::{Asked, Write};
 use crate::world::with;
@@ -34,29 +34,14 @@ impl Future for Writing {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         with(|world| {
-            let Some(write) = world.writes.get_mut(self.0) else {
-                return Poll::Pending;
-            };
-            match write.answer {
-                Some(answer) if write.is_answered => Poll::Ready(answer),
-                _ => {
-                    write.waker = Some(cx.waker().clone());
-                    Poll::Pending
-                }
-            }
+            let write = world.writes.get_mut(self.0);
+            write.map_or(Poll::Pending, |write| write.poll(cx))
         })
     }
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        with(|world| {
-            if let Some(write) = world.writes.get_mut(self.0) {
-                write.is_dropped = true;
-                if write.is_answered {
-                    world.writes.remove(self.0);
-                }
-            }
-        });
+        with(|world| writes::abandon(world, self.0));
     }
 }

@@ -13,7 +13,7 @@ use quorlock::transport::{
 
 use crate::engine::network::{calls, requests, subscriptions};
 use crate::world::call::{Call, Replied};
-use crate::world::client::Who;
+use crate::world::id::{Seat, Who};
 use crate::world::medium::{Medium, address};
 use crate::world::slab::Key;
 use crate::world::subscription::Subscribed;
@@ -24,7 +24,7 @@ use crate::world::with;
 pub(crate) struct SimTransport(Arc<dyn Transport>);
 
 impl SimTransport {
-    pub(crate) fn new(medium: &dyn Medium, who: Who, seat: u16) -> Self {
+    pub(crate) fn new(medium: &dyn Medium, who: Who, seat: Seat) -> Self {
         SimTransport(medium.transport(who, seat))
     }
 }
@@ -53,12 +53,12 @@ impl Transport for SimTransport {
 #[derive(Debug)]
 pub(super) struct ValueTransport {
     who: Who,
-    seat: u16,
+    seat: Seat,
     address: Arc<str>,
 }
 
 impl ValueTransport {
-    pub(super) fn new(who: Who, seat: u16) -> Self {
+    pub(super) fn new(who: Who, seat: Seat) -> Self {
         ValueTransport {
             who,
             seat,

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::TcpStream;
 
 use super::{PORT, find_sockets, node_host, poll_running, poll_time, sockets, step_of};
+use crate::world::id::{ClientId, Id, NodeId, Seat};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
 use crate::world::{World, with};
@@ -17,14 +18,17 @@ use crate::world::{World, with};
 /// Connects one client to nodes.
 #[derive(Debug)]
 pub(super) struct Cables {
-    pub(super) client: u16,
+    pub(super) client: ClientId,
 }
 
 impl Connect for Cables {
     fn connect(&self, to: &Endpoint) -> Connecting {
         let client = self.client;
         let seat = match to {
-            Endpoint::Tcp { host, .. } => host.strip_prefix("node-").and_then(|n| n.parse().ok()),
+            Endpoint::Tcp { host, .. } => host
+                .strip_prefix("node-")
+                .and_then(|n| n.parse().ok())
+                .map(Seat::new),
             // The simulated network has no other addresses.
             _ => None,
         };
@@ -32,7 +36,7 @@ impl Connect for Cables {
             let seat = seat.ok_or(io::ErrorKind::AddrNotAvailable)?;
             // What a paused process does, it does later.
             poll_fn(|cx| with(|world| poll_running(world, client, cx))).await;
-            let node = with(|world| *world.route(client, seat));
+            let node = with(|world| world.links.route(client, seat));
             let connected = TcpStream::connect((node_host(node), PORT)).await;
             come_back(client, node).await;
             let key = with(|world| plug_in(world, client, node));
@@ -46,28 +50,25 @@ impl Connect for Cables {
 }
 
 /// Waits for the answer to a connection attempt: turmoil tells of it at once, but it is a message like any other.
-async fn come_back(client: u16, node: u16) {
+async fn come_back(client: ClientId, node: NodeId) {
     let passage = with(|world| {
         if !sockets(world).has_begun {
-            return Some(Passage::Once(0));
+            return Passage::Once(0);
         }
-        let now = world.now;
-        let at = world.link_at(client, node);
-        let link = world.links.get_mut(at);
-        link.map(|link| link.to_client.send(now, &mut world.effects))
+        world.send_to_client(client, node)
     });
-    match passage {
-        Some(Passage::Once(at) | Passage::Twice(at, _)) => {
+    match passage.first() {
+        Some(at) => {
             let at = step_of(at);
             poll_fn(|cx| with(|world| poll_time(world, at, cx))).await;
         }
-        Some(Passage::Never) | None => std::future::pending().await,
+        None => std::future::pending().await,
     }
 }
 
 /// One end of a connection.
 struct Cable {
-    client: u16,
+    client: ClientId,
     key: Key<Plug>,
     stream: TcpStream,
 }
@@ -75,8 +76,8 @@ struct Cable {
 /// What the world knows of it.
 #[derive(Debug)]
 pub(super) struct Plug {
-    pub(super) client: u16,
-    pub(super) node: u16,
+    pub(super) client: ClientId,
+    pub(super) node: NodeId,
     is_reset: bool,
     reader: Option<Waker>,
 }
@@ -129,7 +130,7 @@ impl Drop for Cable {
     }
 }
 
-fn plug_in(world: &mut World, client: u16, node: u16) -> Key<Plug> {
+fn plug_in(world: &mut World, client: ClientId, node: NodeId) -> Key<Plug> {
     sockets(world).plugs.insert(Plug {
         client,
         node,

@@ -11,6 +11,7 @@ use super::desk::{Errand, Listening, Posted};
 use super::sockets;
 use super::transport::{hand_in, is_given_up};
 use crate::plan::Plan;
+use crate::world::id::{ClientId, Id};
 use crate::world::slab::Key;
 use crate::world::{World, with};
 
@@ -18,9 +19,9 @@ use crate::world::{World, with};
 const PING: Duration = Duration::from_millis(100);
 
 /// What runs on the host, until the process ends.
-pub(super) async fn run(client: u16) -> turmoil::Result {
+pub(super) async fn run(client: ClientId) -> turmoil::Result {
     let (plan, is_first) = with(|world| {
-        let restarts = world.client(client).restarts;
+        let restarts = world.client(client).restarts();
         (world.plan.clone(), restarts == 0)
     });
     let transports: Vec<RedisTransport> = (0..plan.nodes.count)
@@ -45,12 +46,12 @@ pub(super) async fn run(client: u16) -> turmoil::Result {
         for errand in errands {
             match errand {
                 Errand::Call(key, seat, request) => {
-                    if let Some(transport) = transports.get(usize::from(seat)) {
+                    if let Some(transport) = transports.get(seat.index()) {
                         tokio::task::spawn_local(carry(key, transport.clone(), *request));
                     }
                 }
                 Errand::Listen(key, seat, name, listener) => {
-                    if let Some(transport) = transports.get(usize::from(seat)) {
+                    if let Some(transport) = transports.get(seat.index()) {
                         subscriptions.push((key, transport.subscribe(&name, listener)));
                     }
                 }
@@ -60,7 +61,7 @@ pub(super) async fn run(client: u16) -> turmoil::Result {
     }
 }
 
-fn config(plan: &Plan, client: u16) -> RedisConfig {
+fn config(plan: &Plan, client: ClientId) -> RedisConfig {
     RedisConfig::default()
         .network(Cables { client })
         .call_timeout(plan.network.call_timeout.as_duration())
@@ -83,7 +84,7 @@ async fn carry(key: Key<Posted>, transport: RedisTransport, request: Request) {
     }
 }
 
-fn take_errands(world: &mut World, client: u16, cx: &Context<'_>) -> Poll<Vec<Errand>> {
-    let now = world.now;
+fn take_errands(world: &mut World, client: ClientId, cx: &Context<'_>) -> Poll<Vec<Errand>> {
+    let now = world.now();
     sockets(world).desk(client).take(now, cx)
 }

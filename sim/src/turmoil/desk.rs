@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use quorlock::transport::{Channel, Listener, Reply, Request, TransportError};
 
+use crate::world::id::{ClientId, Seat};
 use crate::world::slab::Key;
 
 pub(super) type Answer = Result<Reply, TransportError>;
@@ -13,15 +14,76 @@ pub(super) type Answer = Result<Reply, TransportError>;
 /// A request that was left for the adapter.
 #[derive(Debug)]
 pub(super) struct Posted {
-    pub(super) client: u16,
-    pub(super) seat: u16,
-    pub(super) answer: Option<Answer>,
+    client: ClientId,
+    seat: Seat,
+    answer: Option<Answer>,
     /// The adapter has done with it.
-    pub(super) is_over: bool,
+    is_over: bool,
     /// No caller waits for the answer any more.
-    pub(super) is_given_up: bool,
+    is_given_up: bool,
+    wakers: Wakers,
+}
+
+/// The tasks that wait for something about a request.
+#[derive(Debug, Default)]
+pub(super) struct Wakers {
+    /// Waits for the answer.
     pub(super) caller: Option<Waker>,
+    /// Waits for the caller to give up.
     pub(super) carrier: Option<Waker>,
+}
+
+impl Posted {
+    pub(super) fn new(client: ClientId, seat: Seat) -> Self {
+        Posted {
+            client,
+            seat,
+            answer: None,
+            is_over: false,
+            is_given_up: false,
+            wakers: Wakers::default(),
+        }
+    }
+
+    pub(super) fn client(&self) -> ClientId {
+        self.client
+    }
+
+    pub(super) fn seat(&self) -> Seat {
+        self.seat
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The answer, once; until there is one, the task is woken when it comes.
+    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<Answer> {
+        if let Some(answer) = self.answer.take() {
+            return Poll::Ready(answer);
+        }
+        self.wakers.caller = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// No caller waits for it any more.
+    pub(super) fn give_up(&mut self) -> Wakers {
+        self.is_given_up = true;
+        std::mem::take(&mut self.wakers)
+    }
+
+    /// Whether no caller waits for it; if one does, the task is woken when none does.
+    pub(super) fn is_given_up(&mut self, cx: &Context<'_>) -> bool {
+        self.wakers.carrier = Some(cx.waker().clone());
+        self.is_given_up
+    }
+
+    /// It has come to its end: the caller to wake, and whether there is none any more.
+    pub(super) fn hand_in(&mut self, answer: Option<Answer>) -> (Option<Waker>, bool) {
+        self.answer = answer;
+        self.is_over = true;
+        (self.wakers.caller.take(), self.is_given_up)
+    }
 }
 
 /// A subscription in the hands of the adapter.
@@ -37,8 +99,8 @@ pub(super) struct Desk {
 
 /// One thing to be done.
 pub(super) enum Errand {
-    Call(Key<Posted>, u16, Box<Request>),
-    Listen(Key<Listening>, u16, Channel, Arc<dyn Listener>),
+    Call(Key<Posted>, Seat, Box<Request>),
+    Listen(Key<Listening>, Seat, Channel, Arc<dyn Listener>),
     Leave(Key<Listening>),
 }
 

@@ -13,7 +13,7 @@ use turmoil::{Protocol, Segment, Sim};
 use super::{Order, STEP, client, client_host, due, node_host, sockets, station, step_of};
 use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose};
-use crate::world::link::Passage;
+use crate::world::id::{ClientId, Id, NodeId, first};
 use crate::world::medium::Driver;
 use crate::world::{World, with};
 
@@ -27,15 +27,15 @@ pub(super) struct Network {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Host {
-    Client(u16),
-    Node(u16),
+    Client(ClientId),
+    Node(NodeId),
 }
 
 /// A message on a link: when it arrives, if it does.
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    client: u16,
-    node: u16,
+    client: ClientId,
+    node: NodeId,
     arrives: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ const WARM_UP: usize = 1_000;
 impl Network {
     /// Every client has its connections: the run begins with that.
     pub(super) fn new(plan: &Plan) -> Self {
-        let nodes = with(|world| world.nodes.len());
+        let nodes = with(|world| world.nodes.count());
         let seed = Draw::new(plan.seed, Purpose::Sockets, 0).bits();
         let mut sim = turmoil::Builder::new()
             .rng_seed(seed)
@@ -54,14 +54,14 @@ impl Network {
             .tcp_capacity(1 << 16)
             .build();
         let mut hosts = BTreeMap::new();
-        for id in 0..u16::try_from(nodes).unwrap_or(u16::MAX) {
+        for id in first::<NodeId>(nodes) {
             sim.host(node_host(id), move || station::run(id));
             hosts.insert(sim.lookup(node_host(id)), Host::Node(id));
         }
-        for id in 0..plan.clients {
+        for id in first::<ClientId>(plan.clients) {
             sim.host(client_host(id), move || client::run(id));
             hosts.insert(sim.lookup(client_host(id)), Host::Client(id));
-            for node in 0..u16::try_from(nodes).unwrap_or(u16::MAX) {
+            for node in first(nodes) {
                 sim.hold(client_host(id), node_host(node));
             }
         }
@@ -149,9 +149,12 @@ impl Network {
 
     /// Lets those pass that are due.
     fn deliver(&mut self) {
-        let now = with(|world| match sockets(world).has_begun {
-            true => world.now,
-            false => u64::MAX,
+        let now = with(|world| {
+            if sockets(world).has_begun {
+                world.now()
+            } else {
+                u64::MAX
+            }
         });
         let under_way = &mut self.under_way;
         self.sim.links(|links| {
@@ -186,22 +189,25 @@ fn hand_over(world: &mut World, from: Host, to: Host, protocol: &Protocol) -> He
         }
         _ => unreachable!("BUG: clients speak to nodes only"),
     };
-    world.note(u64::from(client) << 16 | u64::from(node) | digest(protocol) << 32);
-    let at = world.link_at(client, node);
+    world.note(u64::from(client.get()) << 16 | u64::from(node.get()) | digest(protocol) << 32);
     // It was sent in the step before this one.
-    let departs = world.now.saturating_sub(STEP);
-    let link = world.links.get_mut(at).expect("BUG: no such link");
+    let departs = world.now().saturating_sub(STEP);
     let is_to_node = matches!(to, Host::Node(_));
-    let way = match is_to_node {
-        true => &mut link.to_node,
-        false => &mut link.to_client,
+    let link = world.links.get_mut(client, node);
+    let link = link.expect("BUG: no such link");
+    let passage = if is_to_node {
+        link.send_to_node(departs, &mut world.faults)
+    } else {
+        link.send_to_client(departs, &mut world.faults)
     };
-    let arrives = match way.send(departs, &mut world.effects) {
-        Passage::Never => None,
-        // A request has waited for its step already: its arrival is rounded down, which makes up for that.
-        Passage::Once(at) | Passage::Twice(at, _) if is_to_node => Some(at / STEP * STEP),
-        Passage::Once(at) | Passage::Twice(at, _) => Some(step_of(at)),
-    };
+    // A request has waited for its step already: its arrival is rounded down, which makes up for that.
+    let arrives = passage.first().map(|at| {
+        if is_to_node {
+            at / STEP * STEP
+        } else {
+            step_of(at)
+        }
+    });
     Held {
         client,
         node,

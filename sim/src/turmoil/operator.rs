@@ -4,6 +4,7 @@ use super::{contains, sockets};
 use crate::engine::nodes::replicas;
 use crate::history::{Process, Theft};
 use crate::world::World;
+use crate::world::id::{Id, NodeId, first};
 use redis_sim::SessionId;
 
 /// The field of a read-write lock that is no claim.
@@ -24,7 +25,7 @@ fn words(answer: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Has a server execute a command and gives its answer.
-fn operate(world: &mut World, node: u16, words: &[&[u8]]) -> Vec<u8> {
+fn operate(world: &mut World, node: NodeId, words: &[&[u8]]) -> Vec<u8> {
     let now = world.micros(node);
     let station = sockets(world).station(node);
     let answer = station.redis.operate(now, words);
@@ -33,12 +34,12 @@ fn operate(world: &mut World, node: u16, words: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Whether there is something under a key.
-fn stands(world: &mut World, node: u16, key: &str) -> bool {
+fn stands(world: &mut World, node: NodeId, key: &str) -> bool {
     operate(world, node, &[b"EXISTS", key.as_bytes()]) == b":1\r\n"
 }
 
 /// A server gets bytes from a client.
-pub(super) fn receive(world: &mut World, node: u16, session: SessionId, bytes: &[u8]) {
+pub(super) fn receive(world: &mut World, node: NodeId, session: SessionId, bytes: &[u8]) {
     let now = world.micros(node);
     let asked = requests(bytes);
     let before = claims(world, node, bytes);
@@ -54,24 +55,25 @@ pub(super) fn receive(world: &mut World, node: u16, session: SessionId, bytes: &
 }
 
 /// Whoever is to blame that a server did not execute something.
-fn blame_for_refusals(world: &mut World, node: u16, session: SessionId) {
-    if let Some((_, fault)) = world.node(node).error {
+fn blame_for_refusals(world: &mut World, node: NodeId, session: SessionId) {
+    if let Some((_, fault)) = world.node(node).error() {
         world.blame(fault);
     }
-    let mut forgot = (0..world.plan.clients).map(|client| world.link(client, node).lacks_scripts);
+    let mut forgot =
+        first(world.plan.clients).map(|client| world.link(client, node).lacks_scripts());
     if let Some(fault) = forgot.find_map(|fault| fault)
         && sockets(world).station(node).says(session, b"NOSCRIPT")
     {
         // The first client that notices loads them for all.
-        for client in 0..world.plan.clients {
-            world.link(client, node).lacks_scripts = None;
+        for client in first(world.plan.clients) {
+            world.link(client, node).take_lacking_scripts();
         }
         world.blame(fault);
     }
 }
 
 /// The claims on all names that are spoken of: name, owner, count. Readers whose leases have run out have none.
-fn claims(world: &mut World, node: u16, bytes: &[u8]) -> Vec<(String, Vec<u8>, i64)> {
+fn claims(world: &mut World, node: NodeId, bytes: &[u8]) -> Vec<(String, Vec<u8>, i64)> {
     let names = world.history.names.iter();
     let spoken_of = names.filter(|name| contains(bytes, name.as_bytes()));
     let mut claims = Vec::new();
@@ -101,7 +103,7 @@ fn claims(world: &mut World, node: u16, bytes: &[u8]) -> Vec<(String, Vec<u8>, i
 /// Nobody takes from a claim who does not name its owner.
 fn check_owners(
     world: &mut World,
-    node: u16,
+    node: NodeId,
     session: SessionId,
     bytes: &[u8],
     before: &[(String, Vec<u8>, i64)],
@@ -115,12 +117,15 @@ fn check_owners(
         let Some(client) = client.filter(|_| is_less && !contains(bytes, owner)) else {
             continue;
         };
-        let restarts = world.client(client).restarts;
+        let restarts = world.client(client).restarts();
         let theft = Theft {
-            at: world.now,
-            node,
+            at: world.now(),
+            node: node.get(),
             name: world.history.name(name),
-            by: Process { client, restarts },
+            by: Process {
+                client: client.get(),
+                restarts,
+            },
         };
         world.history.thefts.push(theft);
     }

@@ -3,22 +3,21 @@
 use super::cable::Plug;
 use super::{Order, Sockets};
 use crate::plan::fault::InFlight;
-use crate::world::client::Who;
+use crate::world::id::{ClientId, NodeId, Seat, Who};
 use crate::world::server::{Server, Servers};
 
 impl Servers for Sockets {
-    fn server(&mut self, node: u16) -> &mut dyn Server {
+    fn server(&mut self, node: NodeId) -> &mut dyn Server {
         &mut self.station(node).redis
     }
 
-    fn follow(&mut self, replica: u16, primary: u16) {
-        let ends = [usize::from(primary), usize::from(replica)];
-        if let Ok([primary, replica]) = self.stations.get_disjoint_mut(ends) {
+    fn follow(&mut self, replica: NodeId, primary: NodeId) {
+        if let Some([primary, replica]) = self.stations.pair_mut(primary, replica) {
             replica.redis.follow(&primary.redis);
         }
     }
 
-    fn replicate(&mut self, node: u16, arrivals: &[(u16, u64)]) {
+    fn replicate(&mut self, node: NodeId, arrivals: &[(NodeId, u64)]) {
         let written = self.station(node).redis.take_written();
         for (to, arrives) in arrivals.iter().copied() {
             let replica = &mut self.station(to).redis;
@@ -33,25 +32,25 @@ impl Servers for Sockets {
     }
 
     /// Nothing that the process has left here goes on.
-    fn kill(&mut self, client: u16) {
+    fn kill(&mut self, client: ClientId) {
         self.orders.push(Order::Kill(client));
-        for key in self.posted.keys(|posted| posted.client == client) {
+        for key in self.posted.keys(|posted| posted.client() == client) {
             self.posted.remove(key);
         }
     }
 
-    fn hang_up(&mut self, node: u16) {
+    fn hang_up(&mut self, node: NodeId) {
         let station = self.station(node);
         station.hang_up(None);
         station.call_acceptor();
     }
 
-    fn listen(&mut self, node: u16) {
+    fn listen(&mut self, node: NodeId) {
         self.station(node).call_acceptor();
     }
 
     /// Resets the connections at the client's end.
-    fn leave(&mut self, client: u16, node: u16) {
+    fn leave(&mut self, client: ClientId, node: NodeId) {
         let theirs = |plug: &Plug| plug.client == client && plug.node == node;
         for key in self.plugs.keys(theirs) {
             if let Some(plug) = self.plugs.get_mut(key) {
@@ -60,9 +59,15 @@ impl Servers for Sockets {
         }
     }
 
-    fn reset(&mut self, client: u16, node: u16, seats: &[u16], in_flight: InFlight) -> bool {
+    fn reset(
+        &mut self,
+        client: ClientId,
+        node: NodeId,
+        seats: &[Seat],
+        in_flight: InFlight,
+    ) -> bool {
         let is_under_way = self.posted.iter().any(|(_, posted)| {
-            posted.client == client && !posted.is_over && seats.contains(&posted.seat)
+            posted.client() == client && !posted.is_over() && seats.contains(&posted.seat())
         });
         self.leave(client, node);
         if in_flight == InFlight::Lost {

@@ -12,6 +12,7 @@ use turmoil::net::{TcpListener, TcpStream};
 use super::operator::receive;
 use super::{PORT, contains, find_sockets, poll_time, sockets};
 use crate::plan::draw::{Draw, Purpose, stream};
+use crate::world::id::{ClientId, NodeId};
 use crate::world::redis::RedisServer;
 use crate::world::{World, with};
 use redis_sim::{Server, SessionId};
@@ -27,7 +28,7 @@ pub(super) struct Station {
 /// A connection of a client.
 #[derive(Debug)]
 pub(super) struct Caller {
-    pub(super) client: u16,
+    pub(super) client: ClientId,
     /// To be sent.
     outgoing: Vec<u8>,
     is_closed: bool,
@@ -46,7 +47,7 @@ impl Station {
     }
 
     /// Ends the connections of one client, or of all.
-    pub(super) fn hang_up(&mut self, client: Option<u16>) {
+    pub(super) fn hang_up(&mut self, client: Option<ClientId>) {
         for caller in self.callers.values_mut() {
             if client.is_none_or(|client| client == caller.client) {
                 caller.is_closed = true;
@@ -89,11 +90,15 @@ impl Caller {
 }
 
 /// What runs on the host.
-pub(super) async fn run(node: u16) -> turmoil::Result {
+pub(super) async fn run(node: NodeId) -> turmoil::Result {
     loop {
-        poll_fn(|cx| match with(|world| is_listening(world, node, cx)) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        let up = |cx: &mut Context<'_>| with(|world| is_listening(world, node, cx));
+        poll_fn(|cx| {
+            if up(cx) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
         .await;
         let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
@@ -106,7 +111,10 @@ pub(super) async fn run(node: u16) -> turmoil::Result {
 }
 
 /// The next connection; `None` when the node has gone down.
-async fn accept(node: u16, listener: &TcpListener) -> std::io::Result<Option<(TcpStream, IpAddr)>> {
+async fn accept(
+    node: NodeId,
+    listener: &TcpListener,
+) -> std::io::Result<Option<(TcpStream, IpAddr)>> {
     let mut next = pin!(listener.accept());
     poll_fn(|cx| {
         if !with(|world| is_listening(world, node, cx)) {
@@ -119,7 +127,7 @@ async fn accept(node: u16, listener: &TcpListener) -> std::io::Result<Option<(Tc
 }
 
 /// Serves one connection until one of its ends is gone.
-async fn serve(node: u16, session: SessionId, mut stream: TcpStream) {
+async fn serve(node: NodeId, session: SessionId, mut stream: TcpStream) {
     let mut line = Line {
         node,
         session,
@@ -142,7 +150,7 @@ enum Attention {
 }
 
 struct Line {
-    node: u16,
+    node: NodeId,
     session: SessionId,
     outgoing: Vec<u8>,
     sent: usize,
@@ -181,12 +189,12 @@ impl Line {
 }
 
 /// Whether a node accepts connections; the task is woken when that changes.
-fn is_listening(world: &mut World, node: u16, cx: &Context<'_>) -> bool {
+fn is_listening(world: &mut World, node: NodeId, cx: &Context<'_>) -> bool {
     sockets(world).station(node).acceptor = Some(cx.waker().clone());
-    world.node(node).is_up
+    world.node(node).is_up()
 }
 
-fn admit(world: &mut World, node: u16, from: IpAddr) -> Option<SessionId> {
+fn admit(world: &mut World, node: NodeId, from: IpAddr) -> Option<SessionId> {
     let lane = sockets(world);
     let client = *lane.clients.get(&from)?;
     let station = lane.station(node);
@@ -203,8 +211,8 @@ fn admit(world: &mut World, node: u16, from: IpAddr) -> Option<SessionId> {
     Some(session)
 }
 
-fn attend(world: &mut World, node: u16, session: SessionId, cx: &Context<'_>) -> Attention {
-    let until = world.node(node).paused_until;
+fn attend(world: &mut World, node: NodeId, session: SessionId, cx: &Context<'_>) -> Attention {
+    let until = world.node(node).paused_until();
     let station = sockets(world).station(node);
     let is_closing = station.redis.process.is_closing(session);
     let Some(caller) = station.callers.get_mut(&session) else {
@@ -222,7 +230,7 @@ fn attend(world: &mut World, node: u16, session: SessionId, cx: &Context<'_>) ->
     Attention::Speak(outgoing.unwrap_or_default())
 }
 
-fn dismiss(world: &mut World, node: u16, session: SessionId) -> Option<Caller> {
+fn dismiss(world: &mut World, node: NodeId, session: SessionId) -> Option<Caller> {
     let station = find_sockets(world)?.station(node);
     station.redis.process.close_session(session);
     station.callers.remove(&session)

@@ -9,10 +9,10 @@ use quorlock::transport::{
     AcquireReply, Call as Boxed, Channel, Listener, Reply, Request, Subscription, Transport,
 };
 
-use super::desk::{Answer, Errand, Listening, Posted};
+use super::desk::{Answer, Errand, Listening, Posted, Wakers};
 use super::{find_sockets, sockets};
 use crate::engine::clients;
-use crate::world::client::Who;
+use crate::world::id::{Seat, Who};
 use crate::world::medium::address;
 use crate::world::slab::Key;
 use crate::world::{World, with};
@@ -21,12 +21,12 @@ use crate::world::{World, with};
 #[derive(Debug)]
 pub(super) struct SocketTransport {
     who: Who,
-    seat: u16,
+    seat: Seat,
     address: Arc<str>,
 }
 
 impl SocketTransport {
-    pub(super) fn new(who: Who, seat: u16) -> Self {
+    pub(super) fn new(who: Who, seat: Seat) -> Self {
         SocketTransport {
             who,
             seat,
@@ -67,7 +67,7 @@ impl Future for SocketCall {
 impl Drop for SocketCall {
     fn drop(&mut self) {
         let wakers = with(|world| give_up(world, self.key));
-        if let Some((caller, carrier)) = wakers {
+        if let Some(Wakers { caller, carrier }) = wakers {
             drop(caller);
             if let Some(carrier) = carrier {
                 carrier.wake();
@@ -87,20 +87,12 @@ impl Drop for Ear {
     }
 }
 
-fn post(world: &mut World, who: Who, seat: u16, request: Request) -> Key<Posted> {
+fn post(world: &mut World, who: Who, seat: Seat, request: Request) -> Key<Posted> {
     let Some(departs) = clients::seam(world, who) else {
         return Key::NONE;
     };
     let lane = sockets(world);
-    let key = lane.posted.insert(Posted {
-        client: who.client,
-        seat,
-        answer: None,
-        is_over: false,
-        is_given_up: false,
-        caller: None,
-        carrier: None,
-    });
+    let key = lane.posted.insert(Posted::new(who.client, seat));
     let errand = Errand::Call(key, seat, Box::new(request));
     lane.desk(who.client).leave(departs, errand);
     key
@@ -109,7 +101,7 @@ fn post(world: &mut World, who: Who, seat: u16, request: Request) -> Key<Posted>
 fn post_listener(
     world: &mut World,
     who: Who,
-    seat: u16,
+    seat: Seat,
     channel: &Channel,
     listener: Arc<dyn Listener>,
 ) -> Key<Listening> {
@@ -125,8 +117,8 @@ fn post_listener(
 
 fn post_leave(world: &mut World, who: Who, key: Key<Listening>) {
     let departs = world.moment(who);
-    let is_alive = world.clients.get(usize::from(who.client));
-    let is_alive = is_alive.is_some_and(|client| client.process == Some(who));
+    let is_alive = world.clients.get(who.client);
+    let is_alive = is_alive.is_some_and(|client| client.is(who));
     // At the end of a run the lane goes before the last of its users.
     if let Some(lane) = find_sockets(world)
         && lane.listening.remove(key).is_some()
@@ -137,40 +129,28 @@ fn post_leave(world: &mut World, who: Who, key: Key<Listening>) {
 }
 
 fn poll_answer(world: &mut World, key: Key<Posted>, cx: &Context<'_>) -> Poll<Answer> {
-    let Some(posted) = sockets(world).posted.get_mut(key) else {
-        return Poll::Pending;
-    };
-    match posted.answer.take() {
-        Some(answer) => Poll::Ready(answer),
-        None => {
-            posted.caller = Some(cx.waker().clone());
-            Poll::Pending
-        }
-    }
+    let posted = sockets(world).posted.get_mut(key);
+    posted.map_or(Poll::Pending, |posted| posted.poll(cx))
 }
 
-/// Nobody waits for a call any more: its wakers, to be dropped and to be woken.
-fn give_up(world: &mut World, key: Key<Posted>) -> Option<(Option<Waker>, Option<Waker>)> {
+/// No caller waits for a call any more: its wakers, to be dropped and to be woken.
+fn give_up(world: &mut World, key: Key<Posted>) -> Option<Wakers> {
     let lane = find_sockets(world)?;
     let posted = lane.posted.get_mut(key)?;
-    posted.is_given_up = true;
-    let wakers = (posted.caller.take(), posted.carrier.take());
-    if posted.is_over {
+    let wakers = posted.give_up();
+    if posted.is_over() {
         lane.posted.discard(key);
     }
     Some(wakers)
 }
 
-/// Whether nobody waits for a call; if somebody does, the task is woken when nobody does.
+/// Whether no caller waits for a call; if one does, the task is woken when none does.
 pub(super) fn is_given_up(world: &mut World, key: Key<Posted>, cx: &Context<'_>) -> bool {
-    let Some(posted) = sockets(world).posted.get_mut(key) else {
-        return true;
-    };
-    posted.carrier = Some(cx.waker().clone());
-    posted.is_given_up
+    let posted = sockets(world).posted.get_mut(key);
+    posted.is_none_or(|posted| posted.is_given_up(cx))
 }
 
-/// A call has come to its end: whom to wake.
+/// A call has come to its end: the task to wake.
 pub(super) fn hand_in(
     world: &mut World,
     key: Key<Posted>,
@@ -181,12 +161,10 @@ pub(super) fn hand_in(
     {
         world.counters.refused += 1;
     }
-    let posted = sockets(world).posted.get_mut(key)?;
-    let caller = posted.caller.take();
-    posted.answer = answer;
-    posted.is_over = true;
-    if posted.is_given_up {
-        sockets(world).posted.discard(key);
+    let lane = sockets(world);
+    let (caller, is_given_up) = lane.posted.get_mut(key)?.hand_in(answer);
+    if is_given_up {
+        lane.posted.discard(key);
     }
     caller
 }

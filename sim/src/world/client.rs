@@ -5,58 +5,47 @@ use std::collections::VecDeque;
 use quorlock::OwnerId;
 use quorlock::transport::Wake;
 
-use crate::history::{HoldId, Process};
+use crate::history::HoldId;
 use crate::plan::draw::{Draw, Purpose};
 use crate::world::call::Call;
-use crate::world::clock::Clock;
-use crate::world::link::FaultId;
+use crate::world::clock::{Clock, right_wall_clock};
+use crate::world::id::{ClientId, FaultId, Who};
 use crate::world::slab::Key;
 use crate::world::stop::Stop;
 use crate::world::subscription::Subscribed;
 use crate::world::task::Task;
 
-/// A process of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Who {
-    pub(crate) run: u32,
-    pub(crate) client: u16,
-    pub(crate) restarts: u16,
-}
-
-impl Who {
-    pub(crate) fn process(self) -> Process {
-        Process {
-            client: self.client,
-            restarts: self.restarts,
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct ClientState {
-    pub(crate) restarts: u16,
+    restarts: u16,
     /// The process that it is now, unless it is down.
-    pub(crate) process: Option<Who>,
+    process: Option<Who>,
     /// When it last ended.
-    pub(crate) died_at: u64,
-    pub(crate) monotonic: Clock,
+    died_at: u64,
+    monotonic: Clock,
     /// Nanoseconds since 1970.
-    pub(crate) wall: Clock,
-    pub(crate) random: Draw,
-    pub(crate) paused_until: u64,
-    pub(crate) pauses: u32,
-    pub(crate) pauses_inside: Vec<Counted>,
-    pub(crate) cancels: Vec<Counted>,
-    pub(crate) stop: Option<Stop>,
-    /// Woken while it was paused.
-    pub(crate) parked: Vec<Key<Task>>,
-    /// Heard while it was paused.
-    pub(crate) mail: Vec<Mail>,
+    wall: Clock,
+    random: Draw,
+    paused_until: u64,
+    pauses: u32,
+    pauses_inside: Vec<Counted>,
+    cancels: Vec<Counted>,
+    stop: Option<Stop>,
+    missed: Missed,
     /// When calls are out of time, on its monotonic clock.
-    pub(crate) deadlines: VecDeque<(u64, Key<Call>)>,
-    pub(crate) watches_deadlines: bool,
+    deadlines: VecDeque<(u64, Key<Call>)>,
+    watches_deadlines: bool,
     /// The holds that it won last.
     holds: Vec<(OwnerId, HoldId)>,
+}
+
+/// What a process was kept from while it was paused.
+#[derive(Debug, Default)]
+pub(crate) struct Missed {
+    /// Heard.
+    pub(crate) mail: Vec<Mail>,
+    /// Woken.
+    pub(crate) tasks: Vec<Key<Task>>,
 }
 
 /// How many holds of one client are remembered at a time.
@@ -84,9 +73,37 @@ impl Known {
 /// Something that happens at the n-th occasion from a time on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
-    pub(crate) left: u32,
-    pub(crate) lasts: u64,
-    pub(crate) fault: FaultId,
+    left: u32,
+    lasts: u64,
+    fault: FaultId,
+}
+
+impl Counted {
+    /// At the `nth` occasion from now on, from 1.
+    pub(crate) fn new(nth: u32, lasts: u64, fault: FaultId) -> Self {
+        Counted {
+            left: nth.max(1),
+            lasts,
+            fault,
+        }
+    }
+
+    pub(crate) fn lasts(self) -> u64 {
+        self.lasts
+    }
+
+    pub(crate) fn fault(self) -> FaultId {
+        self.fault
+    }
+
+    /// An occasion for all of these: the first that is due.
+    fn count(all: &mut Vec<Counted>) -> Option<Counted> {
+        for counted in &mut *all {
+            counted.left = counted.left.saturating_sub(1);
+        }
+        let due = all.iter().position(|counted| counted.left == 0)?;
+        Some(all.swap_remove(due))
+    }
 }
 
 /// What a subscription brought.
@@ -94,14 +111,6 @@ pub(crate) struct Counted {
 pub(crate) enum Mail {
     Live(Key<Subscribed>),
     Wake(Key<Subscribed>, Wake),
-}
-
-/// Where wall clocks begin: the beginning of 2026.
-const EPOCH: u64 = 1_767_225_600_000_000_000;
-
-/// The reading of a wall clock that is right, at the beginning of a run.
-pub(crate) fn right_wall_clock() -> Clock {
-    Clock::new(EPOCH)
 }
 
 impl ClientState {
@@ -120,12 +129,59 @@ impl ClientState {
             pauses_inside: Vec::new(),
             cancels: Vec::new(),
             stop: None,
-            parked: Vec::new(),
-            mail: Vec::new(),
+            missed: Missed::default(),
             deadlines: VecDeque::new(),
             watches_deadlines: false,
             holds: Vec::new(),
         }
+    }
+
+    /// How often it was started again.
+    pub(crate) fn restarts(&self) -> u16 {
+        self.restarts
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.process.is_some()
+    }
+
+    #[inline]
+    pub(crate) fn is(&self, who: Who) -> bool {
+        self.process == Some(who)
+    }
+
+    /// A process begins.
+    pub(crate) fn boot(&mut self, run: u32, client: ClientId, seed: u64) -> Who {
+        let who = Who {
+            run,
+            client,
+            restarts: self.restarts,
+        };
+        self.paused_until = 0;
+        self.process = Some(who);
+        self.random = Draw::new(seed, Purpose::Client, who.stream());
+        who
+    }
+
+    /// Its process ends.
+    pub(crate) fn kill(&mut self, now: u64) {
+        self.process = None;
+        self.died_at = now;
+        self.restarts += 1;
+        self.missed = Missed::default();
+        self.deadlines.clear();
+        self.pauses_inside.clear();
+        self.cancels.clear();
+        self.stop = None;
+    }
+
+    /// Whether this process ended before something left it.
+    pub(crate) fn died_before(&self, who: Who, departs: u64) -> bool {
+        self.restarts != who.restarts && self.died_at < departs
+    }
+
+    pub(crate) fn random_bits(&mut self) -> u64 {
+        self.random.bits()
     }
 
     /// The hold of this owner, which is `next` if it was not seen before.
@@ -139,5 +195,139 @@ impl ClientState {
         }
         self.holds.push((owner, next));
         Known::New(next)
+    }
+
+    #[inline]
+    pub(crate) fn monotonic(&self) -> &Clock {
+        &self.monotonic
+    }
+
+    pub(crate) fn wall(&self) -> &Clock {
+        &self.wall
+    }
+
+    pub(crate) fn stop_monotonic(&mut self, now: u64, until: u64) {
+        self.monotonic.stop(now, until);
+    }
+
+    pub(crate) fn step_wall(&mut self, now: u64, by: i64) {
+        self.wall.step(now, by);
+    }
+
+    /// Both clocks run at another rate.
+    pub(crate) fn run_at(&mut self, now: u64, rate_ppm: i32) {
+        self.monotonic.run_at(now, rate_ppm);
+        self.wall.run_at(now, rate_ppm);
+    }
+}
+
+/// What stops it, and what it does not do meanwhile.
+impl ClientState {
+    #[inline]
+    pub(crate) fn paused_until(&self) -> u64 {
+        self.paused_until
+    }
+
+    /// Stands still until then. Returns which pause it is, unless it stands still for longer already.
+    pub(crate) fn pause(&mut self, until: u64) -> Option<u32> {
+        if until <= self.paused_until {
+            return None;
+        }
+        self.paused_until = until;
+        self.pauses += 1;
+        Some(self.pauses)
+    }
+
+    /// Whether this is the last pause that began.
+    pub(crate) fn is_pause(&self, pause: u32) -> bool {
+        self.pauses == pause
+    }
+
+    pub(crate) fn pause_inside(&mut self, at: Counted) {
+        self.pauses_inside.push(at);
+    }
+
+    #[inline]
+    pub(crate) fn has_pauses_inside(&self) -> bool {
+        !self.pauses_inside.is_empty()
+    }
+
+    /// It uses a seam: a pause that is due with that.
+    pub(crate) fn count_towards_pause(&mut self) -> Option<Counted> {
+        Counted::count(&mut self.pauses_inside)
+    }
+
+    pub(crate) fn cancel(&mut self, at: Counted) {
+        self.cancels.push(at);
+    }
+
+    /// It waits for something: whether that is dropped now, by which fault.
+    #[inline]
+    pub(crate) fn count_towards_cancel(&mut self) -> Option<Counted> {
+        if self.cancels.is_empty() {
+            return None;
+        }
+        Counted::count(&mut self.cancels)
+    }
+
+    /// It is stopped at a reading of its clock.
+    pub(crate) fn stop_at(&mut self, stop: Stop) {
+        self.stop = Some(stop);
+    }
+
+    /// Its clock is read: whether a stop is due.
+    #[inline]
+    pub(crate) fn count_towards_stop(&mut self) -> bool {
+        self.stop.as_mut().is_some_and(Stop::count)
+    }
+
+    pub(crate) fn take_stop(&mut self) -> Option<Stop> {
+        self.stop.take()
+    }
+
+    /// A task was woken while it is paused.
+    pub(crate) fn miss_task(&mut self, task: Key<Task>) {
+        self.missed.tasks.push(task);
+    }
+
+    /// Something was to be heard while it is paused.
+    pub(crate) fn miss_mail(&mut self, mail: Mail) {
+        self.missed.mail.push(mail);
+    }
+
+    pub(crate) fn take_missed(&mut self) -> Missed {
+        std::mem::take(&mut self.missed)
+    }
+}
+
+/// When its calls are out of time.
+impl ClientState {
+    /// A call may take this long. Returns when to look, unless that is known.
+    pub(crate) fn watch_deadline(
+        &mut self,
+        departs: u64,
+        timeout: u64,
+        key: Key<Call>,
+    ) -> Option<u64> {
+        let deadline = self.monotonic.read(departs) + timeout;
+        self.deadlines.push_back((deadline, key));
+        if self.watches_deadlines {
+            return None;
+        }
+        self.watches_deadlines = true;
+        Some(self.monotonic.when(departs, deadline))
+    }
+
+    /// The call that is out of time first, and its deadline.
+    pub(crate) fn next_deadline(&self) -> Option<(u64, Key<Call>)> {
+        self.deadlines.front().copied()
+    }
+
+    pub(crate) fn forget_deadline(&mut self) {
+        self.deadlines.pop_front();
+    }
+
+    pub(crate) fn stop_watching_deadlines(&mut self) {
+        self.watches_deadlines = false;
     }
 }

@@ -1,5 +1,13 @@
 //! Clocks that run at their own rate, stop and step.
 
+/// Where wall clocks begin: the beginning of 2026.
+const EPOCH: u64 = 1_767_225_600_000_000_000;
+
+/// The reading of a wall clock that is right, at the beginning of a run.
+pub(crate) fn right_wall_clock() -> Clock {
+    Clock::new(EPOCH)
+}
+
 /// A clock that is read at a true time.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {

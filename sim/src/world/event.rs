@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use quorlock::transport::Wake;
 
 use crate::world::call::{Call, Replied};
+use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
 use crate::world::replication::Waiting;
 use crate::world::slab::Key;
 use crate::world::store::Write;
@@ -22,21 +23,21 @@ pub(crate) enum What {
     /// A timer is due, if this entry is its latest.
     Alarm(Key<Alarm>, u32),
     /// Calls of a client may be out of time.
-    Deadlines(u16),
+    Deadlines(ClientId),
     /// The pause of a client is over, if it is this one.
-    ResumeClient(u16, u32),
+    ResumeClient(ClientId, u32),
     /// A client is started again.
-    BootClient(u16),
+    BootClient(ClientId),
     /// A client asks a node to connect, on this connection.
-    Connect(u16, u16, u32),
+    Connect(ClientId, NodeId, u32),
     /// A node accepts.
-    Connected(u16, u16, u32),
+    Connected(ClientId, NodeId, u32),
     /// A node refuses.
-    Refused(u16, u16, u32),
+    Refused(ClientId, NodeId, u32),
     /// A client hears that its connection has ended.
-    Closed(u16, u16, u32),
+    Closed(ClientId, NodeId, u32),
     /// A client tries again to connect.
-    Reconnect(u16, u16, u32),
+    Reconnect(ClientId, NodeId, u32),
     /// A subscription comes to its node.
     Subscribe(Key<Subscribed>, u32),
     /// A client subscribes again.
@@ -46,17 +47,17 @@ pub(crate) enum What {
     /// What a node published comes to a client.
     Wake(Key<Subscribed>, Wake),
     /// The pause of a node is over, if it is this one.
-    ResumeNode(u16, u32),
+    ResumeNode(NodeId, u32),
     /// A node is started again.
-    RestartNode(u16),
+    RestartNode(NodeId),
     /// A node writes to its disk.
-    Save(u16),
+    Save(NodeId),
     /// A client finds the new primary.
-    Reroute(u16, u16),
+    Reroute(ClientId, Seat),
     /// A fault begins.
-    Begins(u16),
+    Begins(FaultId),
     /// A fault ends.
-    Ends(u16),
+    Ends(FaultId),
     /// Replicas have confirmed a write, or are not waited for any more.
     Replicated(Key<Waiting>),
     /// A write comes to the store.
@@ -83,23 +84,23 @@ impl What {
             What::Request(_) => (1, 0, 0),
             What::Reply(_) => (2, 0, 0),
             What::Alarm(..) => (3, 0, 0),
-            What::Deadlines(client) => (4, client, 0),
-            What::ResumeClient(client, _) => (5, client, 0),
-            What::BootClient(client) => (6, client, 0),
-            What::Connect(client, node, _) => (7, client, node),
-            What::Connected(client, node, _) => (8, client, node),
-            What::Refused(client, node, _) => (9, client, node),
-            What::Closed(client, node, _) => (10, client, node),
-            What::Reconnect(client, node, _) => (11, client, node),
+            What::Deadlines(client) => (4, client.get(), 0),
+            What::ResumeClient(client, _) => (5, client.get(), 0),
+            What::BootClient(client) => (6, client.get(), 0),
+            What::Connect(client, node, _) => (7, client.get(), node.get()),
+            What::Connected(client, node, _) => (8, client.get(), node.get()),
+            What::Refused(client, node, _) => (9, client.get(), node.get()),
+            What::Closed(client, node, _) => (10, client.get(), node.get()),
+            What::Reconnect(client, node, _) => (11, client.get(), node.get()),
             What::Subscribe(..) => (12, 0, 0),
             What::Live(..) => (13, 0, 0),
             What::Wake(..) => (14, 0, 0),
-            What::ResumeNode(node, _) => (15, node, 0),
-            What::RestartNode(node) => (16, node, 0),
-            What::Save(node) => (17, node, 0),
-            What::Reroute(client, node) => (19, client, node),
-            What::Begins(fault) => (20, fault, 0),
-            What::Ends(fault) => (21, fault, 0),
+            What::ResumeNode(node, _) => (15, node.get(), 0),
+            What::RestartNode(node) => (16, node.get(), 0),
+            What::Save(node) => (17, node.get(), 0),
+            What::Reroute(client, node) => (19, client.get(), node.get()),
+            What::Begins(fault) => (20, fault.get(), 0),
+            What::Ends(fault) => (21, fault.get(), 0),
             What::Write(_) => (22, 0, 0),
             What::Written(_) => (23, 0, 0),
             What::Resubscribe(..) => (26, 0, 0),
@@ -117,6 +118,7 @@ impl What {
 /// What happens, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
+    /// When, in true time.
     pub(crate) at: u64,
     sequence: u32,
     pub(crate) what: What,
@@ -257,11 +259,11 @@ mod tests {
     fn events_come_by_time_and_then_in_the_order_in_which_they_were_pushed() {
         let mut events = Events::default();
         for (at, fault) in [(5, 0), (3, 1), (5, 2), (3, 3), (4, 4)] {
-            events.push(at, What::Begins(fault));
+            events.push(at, What::Begins(FaultId::new(fault)));
         }
         let order: Vec<_> = std::iter::from_fn(|| events.pop())
             .map(|event| match event.what {
-                What::Begins(fault) => fault,
+                What::Begins(fault) => fault.get(),
                 _ => unreachable!(),
             })
             .collect();
@@ -288,11 +290,11 @@ mod tests {
             ];
             let most = ahead[draw.index(ahead.len())];
             let at = now + draw.between(0, most);
-            events.push(at, What::Begins(number));
+            events.push(at, What::Begins(FaultId::new(number)));
             expected.insert((at, number));
             while draw.chance(490_000) {
                 let popped = events.pop().map(|event| match event.what {
-                    What::Begins(number) => (event.at, number),
+                    What::Begins(number) => (event.at, number.get()),
                     _ => unreachable!(),
                 });
                 assert_eq!(popped, expected.pop_first());

@@ -1,15 +1,15 @@
 //! One way between two processes, and what may happen to messages on it.
 
 use crate::plan::draw::{Draw, Purpose};
+use crate::plan::fault::LinkFault;
 use crate::world::call::Call;
+use crate::world::fault::Faults;
+use crate::world::id::FaultId;
 use crate::world::slab::Key;
-
-/// A fault of the plan, by its place in the list.
-pub(crate) type FaultId = usize;
 
 /// One direction of a link.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Way {
     latency: Draw,
     dice: Draw,
     least: u64,
@@ -18,15 +18,34 @@ pub(crate) struct Lane {
     trouble: Option<Box<Trouble>>,
 }
 
-/// What is wrong with a lane now, each with the fault that is to blame.
+/// What is wrong with a way now, each with the fault that is to blame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trouble {
-    pub(crate) cut: Option<FaultId>,
-    pub(crate) loss: Option<(u32, FaultId)>,
-    pub(crate) delay: Option<(u64, u64, FaultId)>,
-    pub(crate) held_until: Option<(u64, FaultId)>,
-    pub(crate) duplicate: Option<(u32, u64, FaultId)>,
-    pub(crate) reorder: Option<(u64, FaultId)>,
+    cut: Option<FaultId>,
+    loss: Option<(u32, FaultId)>,
+    delay: Option<(u64, u64, FaultId)>,
+    held_until: Option<(u64, FaultId)>,
+    duplicate: Option<(u32, u64, FaultId)>,
+    reorder: Option<(u64, FaultId)>,
+}
+
+impl Trouble {
+    /// Adds what one fault does, which ends at a time.
+    pub(crate) fn add(&mut self, fault: LinkFault, ends: u64, id: FaultId) {
+        match fault {
+            LinkFault::Cut => self.cut = Some(id),
+            LinkFault::Loss { of_million } => self.loss = Some((of_million, id)),
+            LinkFault::Delay { least, most } => {
+                self.delay = Some((least.as_nanos(), most.as_nanos(), id));
+            }
+            LinkFault::HoldBack => self.held_until = Some((ends, id)),
+            LinkFault::Duplicate { of_million, most } => {
+                self.duplicate = Some((of_million, most.as_nanos(), id));
+            }
+            LinkFault::Reorder { most } => self.reorder = Some((most.as_nanos(), id)),
+            LinkFault::Reset { .. } => {}
+        }
+    }
 }
 
 /// When a message arrives.
@@ -37,9 +56,19 @@ pub(crate) enum Passage {
     Twice(u64, u64),
 }
 
-impl Lane {
+impl Passage {
+    /// When its first copy arrives.
+    pub(crate) fn first(self) -> Option<u64> {
+        match self {
+            Passage::Never => None,
+            Passage::Once(at) | Passage::Twice(at, _) => Some(at),
+        }
+    }
+}
+
+impl Way {
     pub(crate) fn new(seed: u64, index: u64, least: u64, most: u64) -> Self {
-        Lane {
+        Way {
             latency: Draw::new(seed, Purpose::Latency, index),
             dice: Draw::new(seed, Purpose::Fault, index),
             least,
@@ -59,27 +88,23 @@ impl Lane {
         trouble.is_some_and(|t| t.cut.is_some() || t.loss.is_some())
     }
 
-    /// Sends a message at `depart`. In order, unless a fault says otherwise. `effects` counts what each fault did.
-    pub(crate) fn send(&mut self, depart: u64, effects: &mut [u32]) -> Passage {
+    /// Sends a message at `depart`. In order, unless a fault says otherwise. `faults` counts what each fault did.
+    pub(crate) fn send(&mut self, depart: u64, faults: &mut Faults) -> Passage {
         let arrival = depart + self.latency.between(self.least, self.most);
         if self.trouble.is_none() {
             self.last_arrival = self.last_arrival.max(arrival);
             return Passage::Once(self.last_arrival);
         }
-        self.send_through_trouble(depart, arrival, effects)
+        self.send_through_trouble(depart, arrival, faults)
     }
 
     #[cold]
-    fn send_through_trouble(&mut self, depart: u64, arrival: u64, effects: &mut [u32]) -> Passage {
+    fn send_through_trouble(&mut self, depart: u64, arrival: u64, faults: &mut Faults) -> Passage {
         let Some(trouble) = &self.trouble else {
             return Passage::Once(arrival);
         };
         let dice = &mut self.dice;
-        let mut blame = |id: FaultId| {
-            if let Some(count) = effects.get_mut(id) {
-                *count += 1;
-            }
-        };
+        let mut blame = |id| faults.blame(id);
         if let Some(id) = trouble.cut {
             blame(id);
             return Passage::Never;
@@ -132,24 +157,22 @@ pub(crate) enum Line {
 /// The link of a client and a node.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) to_node: Lane,
-    pub(crate) to_client: Lane,
-    pub(crate) line: Line,
+    to_node: Way,
+    to_client: Way,
+    line: Line,
     /// Calls that wait for the connection.
-    pub(crate) waiting: Vec<Key<Call>>,
-    /// Which connection the client uses.
-    pub(crate) client_epoch: u32,
+    waiting: Vec<Key<Call>>,
+    client_epoch: u32,
     /// Which connection the node serves; requests on an older one are refused.
-    pub(crate) node_epoch: u32,
-    /// The next call takes one more round trip: the node does not know the scripts.
-    pub(crate) lacks_scripts: Option<FaultId>,
+    node_epoch: u32,
+    lacks_scripts: Option<FaultId>,
 }
 
 impl Link {
     pub(crate) fn new(seed: u64, index: u64, least: u64, most: u64) -> Self {
         Link {
-            to_node: Lane::new(seed, 2 * index, least, most),
-            to_client: Lane::new(seed, 2 * index + 1, least, most),
+            to_node: Way::new(seed, 2 * index, least, most),
+            to_client: Way::new(seed, 2 * index + 1, least, most),
             line: Line::Up,
             waiting: Vec::new(),
             client_epoch: 0,
@@ -157,22 +180,148 @@ impl Link {
             lacks_scripts: None,
         }
     }
+
+    /// A message leaves the client.
+    #[inline]
+    pub(crate) fn send_to_node(&mut self, departs: u64, faults: &mut Faults) -> Passage {
+        self.to_node.send(departs, faults)
+    }
+
+    /// A message leaves the node.
+    #[inline]
+    pub(crate) fn send_to_client(&mut self, departs: u64, faults: &mut Faults) -> Passage {
+        self.to_client.send(departs, faults)
+    }
+
+    /// Sets what is wrong with it. Returns whether messages to the client got lost until now and do not any more.
+    pub(crate) fn set_troubles(
+        &mut self,
+        to_node: Option<Trouble>,
+        to_client: Option<Trouble>,
+    ) -> bool {
+        let was_lossy = self.to_client.is_lossy();
+        self.to_node.set_trouble(to_node);
+        self.to_client.set_trouble(to_client);
+        was_lossy && !self.to_client.is_lossy()
+    }
+
+    /// The fault by which the next call takes one more round trip: the node does not know the scripts.
+    pub(crate) fn lacks_scripts(&self) -> Option<FaultId> {
+        self.lacks_scripts
+    }
+
+    pub(crate) fn take_lacking_scripts(&mut self) -> Option<FaultId> {
+        self.lacks_scripts.take()
+    }
+
+    pub(crate) fn forget_scripts(&mut self, by: FaultId) {
+        self.lacks_scripts = Some(by);
+    }
+}
+
+/// The connection on it.
+impl Link {
+    pub(crate) fn line(&self) -> Line {
+        self.line
+    }
+
+    /// Which connection the client uses.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.client_epoch
+    }
+
+    /// Whether the node serves requests on this connection.
+    pub(crate) fn is_served(&self, epoch: u32) -> bool {
+        self.node_epoch == epoch
+    }
+
+    /// The client begins to connect. Returns which connection it will be.
+    pub(crate) fn begin_connection(&mut self) -> u32 {
+        self.line = Line::Connecting;
+        self.client_epoch += 1;
+        self.client_epoch
+    }
+
+    /// The node accepts a connection. The scripts are loaded with it.
+    pub(crate) fn accept(&mut self, epoch: u32) {
+        self.node_epoch = epoch;
+        self.lacks_scripts = None;
+    }
+
+    /// The node's end of its connection is gone.
+    pub(crate) fn end_at_node(&mut self) {
+        self.node_epoch = u32::MAX;
+    }
+
+    /// The client hears that its connection is there. Returns the calls that have waited, unless it is not this one
+    /// that the client waits for.
+    pub(crate) fn connect(&mut self, epoch: u32) -> Option<Vec<Key<Call>>> {
+        if self.client_epoch != epoch || self.line != Line::Connecting {
+            return None;
+        }
+        self.line = Line::Up;
+        Some(std::mem::take(&mut self.waiting))
+    }
+
+    /// The client hears that no connection comes about. Returns whether it is this one that it waits for.
+    pub(crate) fn fail_connection(&mut self, epoch: u32) -> bool {
+        if self.client_epoch != epoch || self.line != Line::Connecting {
+            return false;
+        }
+        self.line = Line::Down;
+        self.waiting.clear();
+        true
+    }
+
+    /// The client hears that a connection has ended. Returns whether it is the one that it uses.
+    pub(crate) fn close(&mut self, epoch: u32) -> bool {
+        if self.client_epoch != epoch || self.line != Line::Up {
+            return false;
+        }
+        self.line = Line::Down;
+        true
+    }
+
+    /// A call waits for the connection.
+    pub(crate) fn wait(&mut self, call: Key<Call>) {
+        self.waiting.push(call);
+    }
+
+    /// A process of the client begins, the first with a connection.
+    pub(crate) fn boot(&mut self, restarts: u16) {
+        self.line = if restarts == 0 { Line::Up } else { Line::Down };
+        self.waiting.clear();
+    }
+
+    /// The client's process has ended: what comes on its connection is ignored.
+    pub(crate) fn forget_connection(&mut self) {
+        self.client_epoch += 1;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::time::Span;
+    use crate::world::id::Id;
 
-    fn lane() -> Lane {
-        Lane::new(1, 0, 1_000, 5_000)
+    fn way() -> Way {
+        Way::new(1, 0, 1_000, 5_000)
+    }
+
+    /// A way on which this fault goes on until a time.
+    fn set(way: &mut Way, fault: LinkFault, ends: u64, id: u16) {
+        let mut trouble = Trouble::default();
+        trouble.add(fault, ends, FaultId::new(id));
+        way.set_trouble(Some(trouble));
     }
 
     #[test]
     fn messages_arrive_in_order_within_the_bounds() {
-        let mut lane = lane();
+        let mut way = way();
         let mut before = 0;
         for depart in (0..100_000).step_by(100) {
-            let Passage::Once(at) = lane.send(depart, &mut []) else {
+            let Passage::Once(at) = way.send(depart, &mut Faults::default()) else {
                 panic!()
             };
             assert!(before <= at && depart + 1_000 <= at && at <= depart + 5_000);
@@ -182,37 +331,32 @@ mod tests {
 
     #[test]
     fn a_cut_loses_and_a_hold_back_delays_and_each_is_counted() {
-        let mut lane = lane();
-        let mut effects = [0; 4];
-        lane.set_trouble(Some(Trouble {
-            cut: Some(2),
-            ..Trouble::default()
-        }));
-        assert_eq!(lane.send(0, &mut effects), Passage::Never);
-        lane.set_trouble(Some(Trouble {
-            held_until: Some((90_000, 1)),
-            ..Trouble::default()
-        }));
-        assert_eq!(lane.send(0, &mut effects), Passage::Once(90_000));
-        lane.set_trouble(Some(Trouble {
-            duplicate: Some((1_000_000, 10, 3)),
-            ..Trouble::default()
-        }));
-        assert!(matches!(lane.send(0, &mut effects), Passage::Twice(a, b) if a <= b));
-        assert_eq!(effects, [0, 1, 1, 1]);
+        let mut way = way();
+        let mut faults = Faults::new(4);
+        set(&mut way, LinkFault::Cut, 0, 2);
+        assert_eq!(way.send(0, &mut faults), Passage::Never);
+        set(&mut way, LinkFault::HoldBack, 90_000, 1);
+        assert_eq!(way.send(0, &mut faults), Passage::Once(90_000));
+        let twice = LinkFault::Duplicate {
+            of_million: 1_000_000,
+            most: Span::nanos(10),
+        };
+        set(&mut way, twice, 0, 3);
+        assert!(matches!(way.send(0, &mut faults), Passage::Twice(a, b) if a <= b));
+        assert_eq!(faults.into_effects(), [0, 1, 1, 1]);
     }
 
     #[test]
     fn reordered_messages_overtake() {
-        let mut lane = lane();
-        let mut effects = [0];
-        lane.set_trouble(Some(Trouble {
-            reorder: Some((50_000, 0)),
-            ..Trouble::default()
-        }));
+        let mut way = way();
+        let mut faults = Faults::new(1);
+        let reorder = LinkFault::Reorder {
+            most: Span::nanos(50_000),
+        };
+        set(&mut way, reorder, 0, 0);
         for depart in 0..100 {
-            lane.send(depart, &mut effects);
+            way.send(depart, &mut faults);
         }
-        assert!(10 < effects[0]);
+        assert!(10 < faults.into_effects()[0]);
     }
 }

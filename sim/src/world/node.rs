@@ -4,12 +4,11 @@ use quorlock::WallMillis;
 use quorlock::transport::Cause;
 use redis_sim::WallMicros;
 
-use crate::plan::MinReplicas;
 use crate::plan::fault::ServerError;
+use crate::plan::{MinReplicas, Persistence};
 use crate::world::call::Call;
-use crate::world::client::right_wall_clock;
-use crate::world::clock::Clock;
-use crate::world::link::FaultId;
+use crate::world::clock::{Clock, right_wall_clock};
+use crate::world::id::{FaultId, NodeId};
 use crate::world::slab::Key;
 use crate::world::subscription::Subscribed;
 
@@ -22,32 +21,29 @@ pub(crate) const MARKED_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 #[derive(Debug)]
 pub(crate) struct NodeState {
     /// Whether its disk is going to be written.
-    pub(crate) saves: bool,
+    saves: bool,
     /// Nanoseconds since 1970. Keys expire by it.
-    pub(crate) clock: Clock,
-    pub(crate) is_up: bool,
-    pub(crate) role: Role,
-    /// How often it has forgotten what it had, or taken over what another one has.
-    pub(crate) lives: u32,
-    pub(crate) paused_until: u64,
-    pub(crate) pauses: u32,
+    clock: Clock,
+    is_up: bool,
+    role: Role,
+    lives: u32,
+    paused_until: u64,
+    pauses: u32,
     /// Requests that came while it was paused.
-    pub(crate) queue: Vec<Key<Call>>,
-    pub(crate) error: Option<(ServerError, FaultId)>,
-    pub(crate) subscribers: Vec<Key<Subscribed>>,
-    /// Its replicas, each with the time at which the last write comes there.
-    pub(crate) replicas: Vec<(u16, u64)>,
-    /// By how much longer than usual writes are on their way from it, or to it if it is a replica.
-    pub(crate) replication_delay: u64,
+    queue: Vec<Key<Call>>,
+    error: Option<(ServerError, FaultId)>,
+    subscribers: Vec<Key<Subscribed>>,
+    replicas: Vec<(NodeId, u64)>,
+    replication_delay: u64,
     /// Since when it has no more replicas than it has now.
-    pub(crate) replicas_since: u64,
+    replicas_since: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     Primary,
     /// Follows this node and refuses clients.
-    ReplicaOf(u16),
+    ReplicaOf(NodeId),
 }
 
 impl NodeState {
@@ -69,12 +65,171 @@ impl NodeState {
         }
     }
 
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn clock_mut(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     pub(crate) fn wall(&self, at: u64) -> WallMillis {
         WallMillis(self.clock.read(at) / 1_000_000)
     }
 
     pub(crate) fn micros(&self, at: u64) -> WallMicros {
         WallMicros(self.clock.read(at) / 1_000)
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.is_up
+    }
+
+    /// Its process ends. Returns the requests that it had not come to; `None` if it was down already.
+    pub(crate) fn crash(&mut self, disk: Persistence) -> Option<Vec<Key<Call>>> {
+        if !self.is_up {
+            return None;
+        }
+        self.is_up = false;
+        self.saves = false;
+        self.paused_until = 0;
+        self.lives += u32::from(disk != Persistence::EveryWrite);
+        Some(std::mem::take(&mut self.queue))
+    }
+
+    /// Its next process begins.
+    pub(crate) fn restart(&mut self) {
+        self.is_up = true;
+    }
+
+    /// How often it has forgotten what it had, or taken over what another one has.
+    pub(crate) fn lives(&self) -> u32 {
+        self.lives
+    }
+
+    /// It forgets what it had, or takes over what another one has.
+    pub(crate) fn begin_life(&mut self) {
+        self.lives += 1;
+    }
+
+    pub(crate) fn paused_until(&self) -> u64 {
+        self.paused_until
+    }
+
+    /// Stands still until then. Returns which pause it is, unless it is down or stands still for longer already.
+    pub(crate) fn pause(&mut self, until: u64) -> Option<u32> {
+        if !self.is_up || until <= self.paused_until {
+            return None;
+        }
+        self.paused_until = until;
+        self.pauses += 1;
+        Some(self.pauses)
+    }
+
+    /// A request waits for the end of a pause.
+    pub(crate) fn hold_up(&mut self, call: Key<Call>) {
+        self.queue.push(call);
+    }
+
+    /// A pause is over: the requests that came meanwhile, unless another pause has begun or it has gone down.
+    pub(crate) fn resume(&mut self, pause: u32) -> Vec<Key<Call>> {
+        if self.pauses != pause || !self.is_up {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.queue)
+    }
+
+    /// The error with which it refuses everything, and the fault that is to blame.
+    pub(crate) fn error(&self) -> Option<(ServerError, FaultId)> {
+        self.error
+    }
+
+    pub(crate) fn begin_error(&mut self, error: ServerError, by: FaultId) {
+        self.error = Some((error, by));
+    }
+
+    /// Returns whether it was this fault's error that it refused with.
+    pub(crate) fn end_error(&mut self, by: FaultId) -> bool {
+        self.error.take_if(|(_, fault)| *fault == by).is_some()
+    }
+
+    pub(crate) fn subscribers(&self) -> &[Key<Subscribed>] {
+        &self.subscribers
+    }
+
+    pub(crate) fn subscribe(&mut self, key: Key<Subscribed>) {
+        if !self.subscribers.contains(&key) {
+            self.subscribers.push(key);
+        }
+    }
+
+    pub(crate) fn unsubscribe(&mut self, key: Key<Subscribed>) {
+        self.subscribers.retain(|known| *known != key);
+    }
+
+    /// A write is to come to its disk. Returns whether that is not under way already.
+    pub(crate) fn begin_save(&mut self) -> bool {
+        !std::mem::replace(&mut self.saves, true)
+    }
+
+    /// The time has come at which its disk is written. Returns whether it is up.
+    pub(crate) fn end_save(&mut self) -> bool {
+        self.saves &= !self.is_up;
+        self.is_up
+    }
+}
+
+/// Who follows whom.
+impl NodeState {
+    pub(crate) fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(crate) fn set_role(&mut self, role: Role) {
+        self.role = role;
+    }
+
+    /// The node that it follows, if it is up.
+    pub(crate) fn follows(&self) -> Option<NodeId> {
+        match self.role {
+            Role::ReplicaOf(primary) if self.is_up => Some(primary),
+            _ => None,
+        }
+    }
+
+    /// Its replicas, each with the time at which the last write comes there.
+    pub(crate) fn replicas(&self) -> &[(NodeId, u64)] {
+        &self.replicas
+    }
+
+    pub(crate) fn add_replica(&mut self, replica: NodeId, comes: u64) {
+        self.replicas.push((replica, comes));
+    }
+
+    pub(crate) fn take_replicas(&mut self) -> Vec<(NodeId, u64)> {
+        std::mem::take(&mut self.replicas)
+    }
+
+    pub(crate) fn set_replicas(&mut self, replicas: Vec<(NodeId, u64)>) {
+        self.replicas = replicas;
+    }
+
+    /// From now on it has no more replicas than it has now.
+    pub(crate) fn count_replicas_from(&mut self, now: u64) {
+        self.replicas_since = now;
+    }
+
+    /// By how much longer than usual writes are on their way from it, or to it if it is a replica.
+    pub(crate) fn replication_delay(&self) -> u64 {
+        self.replication_delay
+    }
+
+    pub(crate) fn begin_replication_delay(&mut self, by: u64) {
+        self.replication_delay += by;
+    }
+
+    pub(crate) fn end_replication_delay(&mut self, by: u64) {
+        self.replication_delay = self.replication_delay.saturating_sub(by);
     }
 
     /// Why it refuses everything now, whatever its server would say.

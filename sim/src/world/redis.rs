@@ -5,6 +5,7 @@ use redis_sim::{Dataset, Effect, Server as Process, SessionId, WallMicros};
 
 use crate::plan::Persistence;
 use crate::plan::fault::ServerError;
+use crate::world::id::NodeId;
 use crate::world::node::MARKED_MILLIS;
 use crate::world::server::Server;
 
@@ -27,7 +28,7 @@ pub(crate) struct RedisServer {
 /// Changes on their way to a replica.
 #[derive(Debug)]
 struct Replicated {
-    from: u16,
+    from: NodeId,
     arrives: u64,
     effects: Vec<Effect>,
 }
@@ -90,7 +91,7 @@ impl RedisServer {
     }
 
     /// Something that its primary has written arrives at this time.
-    pub(crate) fn send(&mut self, from: u16, arrives: u64, effects: Vec<Effect>) {
+    pub(crate) fn send(&mut self, from: NodeId, arrives: u64, effects: Vec<Effect>) {
         self.replicated.push(Replicated {
             from,
             arrives,
@@ -179,7 +180,7 @@ impl Server for RedisServer {
         left
     }
 
-    fn catch_up(&mut self, now: u64, primary: Option<u16>) {
+    fn catch_up(&mut self, now: u64, primary: Option<NodeId>) {
         for write in std::mem::take(&mut self.replicated) {
             if now < write.arrives {
                 self.replicated.push(write);

@@ -1,14 +1,54 @@
 //! An answer that waits until replicas have what was written.
 
 use crate::world::call::{Answer, Call};
+use crate::world::id::NodeId;
 use crate::world::slab::Key;
 
 /// An answer that waits for replicas.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    pub(crate) call: Key<Call>,
-    pub(crate) node: u16,
-    pub(crate) answer: Answer,
-    /// Each replica with the time at which its primary hears that it has the write.
-    pub(crate) confirmed: Vec<(u16, u64)>,
+    call: Key<Call>,
+    node: NodeId,
+    answer: Answer,
+    /// Each replica with the time at which its primary hears that it has the write, the first at the beginning.
+    confirmed: Vec<(NodeId, u64)>,
+}
+
+impl Waiting {
+    pub(crate) fn new(
+        call: Key<Call>,
+        node: NodeId,
+        answer: Answer,
+        mut confirmed: Vec<(NodeId, u64)>,
+    ) -> Self {
+        confirmed.sort_by_key(|(_, at)| *at);
+        Waiting {
+            call,
+            node,
+            answer,
+            confirmed,
+        }
+    }
+
+    pub(crate) fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// When this many replicas have confirmed, if there are so many.
+    pub(crate) fn confirmed_by(&self, replicas: usize) -> Option<u64> {
+        let last = replicas.checked_sub(1);
+        last.map_or(Some(0), |last| self.confirmed.get(last).map(|(_, at)| *at))
+    }
+
+    /// The replicas that have confirmed by now.
+    pub(crate) fn confirmed(&self, now: u64) -> impl Iterator<Item = NodeId> {
+        let confirmed = self.confirmed.iter();
+        confirmed
+            .filter(move |(_, at)| *at <= now)
+            .map(|(id, _)| *id)
+    }
+
+    pub(crate) fn into_answer(self) -> (Key<Call>, Answer) {
+        (self.call, self.answer)
+    }
 }

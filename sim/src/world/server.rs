@@ -11,7 +11,7 @@ use redis_sim::WallMicros;
 
 use crate::plan::Persistence;
 use crate::plan::fault::{InFlight, NodeFault, ServerError};
-use crate::world::client::Who;
+use crate::world::id::{ClientId, NodeId, Seat, Who};
 
 /// One server under faults. Whether it is up, whom it follows and what its clock shows is kept beside it.
 pub(crate) trait Server: Debug {
@@ -52,7 +52,7 @@ pub(crate) trait Server: Debug {
     fn names_left(&mut self, now: WallMicros, names: &[String]) -> Vec<String>;
 
     /// Takes over what has come from its primary by this time. Without a primary, what has come is dropped.
-    fn catch_up(&mut self, now: u64, primary: Option<u16>);
+    fn catch_up(&mut self, now: u64, primary: Option<NodeId>);
 
     /// Whether it has written something that is not on its way to its replicas yet.
     fn has_written(&mut self) -> bool;
@@ -62,16 +62,16 @@ pub(crate) trait Server: Debug {
 ///
 /// The methods about connections do nothing where calls and subscriptions are the world's own.
 pub(crate) trait Servers: Any + Debug {
-    fn server(&mut self, node: u16) -> &mut dyn Server;
+    fn server(&mut self, node: NodeId) -> &mut dyn Server;
 
     /// A replica begins with all that its primary has.
-    fn follow(&mut self, replica: u16, primary: u16);
+    fn follow(&mut self, replica: NodeId, primary: NodeId);
 
     /// Sends what a server has written to its replicas: to each, and when it arrives.
-    fn replicate(&mut self, node: u16, arrivals: &[(u16, u64)]);
+    fn replicate(&mut self, node: NodeId, arrivals: &[(NodeId, u64)]);
 
     /// Who has claims under a name of a node, where that can be seen without asking the server.
-    fn claims(&self, _node: u16, _now: WallMicros, _name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
+    fn claims(&self, _node: NodeId, _now: WallMicros, _name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
         Vec::new()
     }
 
@@ -79,20 +79,26 @@ pub(crate) trait Servers: Any + Debug {
     fn boot(&mut self, _who: Who) {}
 
     /// The process of a client has ended.
-    fn kill(&mut self, _client: u16) {}
+    fn kill(&mut self, _client: ClientId) {}
 
     /// The process of a server has ended, and with it its connections.
-    fn hang_up(&mut self, _node: u16) {}
+    fn hang_up(&mut self, _node: NodeId) {}
 
     /// A server takes connections again.
-    fn listen(&mut self, _node: u16) {}
+    fn listen(&mut self, _node: NodeId) {}
 
     /// A client leaves a server.
-    fn leave(&mut self, _client: u16, _node: u16) {}
+    fn leave(&mut self, _client: ClientId, _node: NodeId) {}
 
     /// The connections of a client and a server end at both ends. Returns whether a call was under way; the client asks
     /// this server about these nodes of the plan.
-    fn reset(&mut self, _client: u16, _node: u16, _seats: &[u16], _in_flight: InFlight) -> bool {
+    fn reset(
+        &mut self,
+        _client: ClientId,
+        _node: NodeId,
+        _seats: &[Seat],
+        _in_flight: InFlight,
+    ) -> bool {
         false
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::world::task::Task;
+
 /// A stop that is due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
@@ -28,5 +30,36 @@ impl Stop {
     /// For how long.
     pub(crate) fn lasts(self) -> u64 {
         self.lasts
+    }
+}
+
+/// Whether a process is stopped in the middle of a step now, and what is left of a process that ended meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct Halt {
+    is_on: bool,
+    graves: Vec<Task>,
+}
+
+impl Halt {
+    /// One at a time: what is stopped inside another stop would go on only after that.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.is_on = true;
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.is_on = false;
+    }
+
+    /// Tasks that must not be dropped before the step has ended.
+    pub(crate) fn bury_later(&mut self, tasks: Vec<Task>) {
+        self.graves.extend(tasks);
+    }
+
+    pub(crate) fn take_graves(&mut self) -> Vec<Task> {
+        std::mem::take(&mut self.graves)
     }
 }

@@ -1,17 +1,17 @@
 //! The resource that a lock protects: it takes writes, and rejects stale tokens if writes carry one.
 
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
-use crate::history::{Accepted, HoldId, NameId};
+use crate::history::{Accepted, HoldId, NameId, Written};
 use crate::plan::draw::{Draw, Purpose};
-use crate::world::client::Who;
+use crate::world::id::Who;
 
 /// One store for all clients, with one resource for each name.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    pub(crate) latency: Option<Draw>,
+    latency: Option<Draw>,
     /// The largest token seen, resource by resource.
-    pub(crate) largest: Vec<u64>,
+    largest: Vec<u64>,
 }
 
 impl Store {
@@ -22,7 +22,20 @@ impl Store {
         }
     }
 
-    pub(crate) fn accept(&mut self, name: NameId, token: Option<u64>) -> Accepted {
+    /// How long a message to it or from it takes.
+    pub(crate) fn latency(&mut self, least: u64, most: u64) -> u64 {
+        let draw = self.latency.as_mut();
+        draw.map_or(least, |draw| draw.between(least, most))
+    }
+
+    /// Takes a read or a write that is on its way.
+    pub(crate) fn take(&mut self, write: &mut Write, now: u64) -> Accepted {
+        let accepted = self.accept(write.name, write.token);
+        write.answer = Some((accepted, now));
+        accepted
+    }
+
+    fn accept(&mut self, name: NameId, token: Option<u64>) -> Accepted {
         let at = usize::from(name.0);
         if self.largest.len() <= at {
             self.largest.resize(at + 1, 0);
@@ -53,7 +66,7 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    pub(crate) fn read_at(self) -> Option<u64> {
+    fn read_at(self) -> Option<u64> {
         match self {
             Asked::Update { read_at } => Some(read_at),
             Asked::Read | Asked::Write => None,
@@ -64,14 +77,86 @@ impl Asked {
 /// A read or a write on its way.
 #[derive(Debug)]
 pub(crate) struct Write {
-    pub(crate) who: Who,
-    pub(crate) hold: HoldId,
-    pub(crate) name: NameId,
-    pub(crate) asked: Asked,
-    pub(crate) token: Option<u64>,
-    pub(crate) departs: u64,
-    pub(crate) answer: Option<(Accepted, u64)>,
-    pub(crate) is_answered: bool,
-    pub(crate) is_dropped: bool,
-    pub(crate) waker: Option<Waker>,
+    who: Who,
+    hold: HoldId,
+    name: NameId,
+    asked: Asked,
+    token: Option<u64>,
+    departs: u64,
+    answer: Option<(Accepted, u64)>,
+    is_answered: bool,
+    is_dropped: bool,
+    waker: Option<Waker>,
+}
+
+impl Write {
+    /// One that leaves its process at a time, under a hold, with a token or without.
+    pub(crate) fn new(
+        who: Who,
+        hold: HoldId,
+        name: NameId,
+        asked: Asked,
+        token: Option<u64>,
+        departs: u64,
+    ) -> Self {
+        Write {
+            who,
+            hold,
+            name,
+            asked,
+            token,
+            departs,
+            answer: None,
+            is_answered: false,
+            is_dropped: false,
+            waker: None,
+        }
+    }
+
+    pub(crate) fn who(&self) -> Who {
+        self.who
+    }
+
+    pub(crate) fn departs(&self) -> u64 {
+        self.departs
+    }
+
+    /// What the history knows of it, once the store has taken it at a time; nothing of a read.
+    pub(crate) fn written(&self, at: u64, accepted: Accepted) -> Option<Written> {
+        (self.asked != Asked::Read).then(|| Written {
+            process: self.who.process(),
+            hold: self.hold,
+            name: self.name,
+            at,
+            token: self.token,
+            read_at: self.asked.read_at(),
+            accepted,
+        })
+    }
+
+    /// The answer comes. Returns whether no client waits for it.
+    pub(crate) fn finish(&mut self) -> bool {
+        self.is_answered = true;
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+        self.is_dropped
+    }
+
+    /// Whether the store did as asked, and when; until that comes, the task is woken when it does.
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<(Accepted, u64)> {
+        match self.answer {
+            Some(answer) if self.is_answered => Poll::Ready(answer),
+            _ => {
+                self.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// No client waits for it any more. Returns whether it has been answered.
+    pub(crate) fn abandon(&mut self) -> bool {
+        self.is_dropped = true;
+        self.is_answered
+    }
 }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use quorlock::transport::{Channel, Listener, Wake};
 
+use crate::world::id::{ClientId, NodeId, Seat};
+
 /// One subscription of a process to one channel of one node.
 pub(crate) struct Subscribed {
-    pub(crate) client: u16,
-    pub(crate) seat: u16,
-    pub(crate) node: u16,
-    pub(crate) channel: Channel,
-    pub(crate) listener: Arc<dyn Listener>,
-    /// Which attempt at it; what belongs to an earlier one is ignored.
-    pub(crate) epoch: u32,
+    client: ClientId,
+    seat: Seat,
+    node: NodeId,
+    channel: Channel,
+    listener: Arc<dyn Listener>,
+    epoch: u32,
 }
 
 impl fmt::Debug for Subscribed {
@@ -22,14 +23,77 @@ impl fmt::Debug for Subscribed {
     }
 }
 
+impl Subscribed {
+    /// A subscription to the node that answers for a node of the plan.
+    pub(crate) fn new(
+        client: ClientId,
+        seat: Seat,
+        node: NodeId,
+        channel: Channel,
+        listener: Arc<dyn Listener>,
+    ) -> Self {
+        Subscribed {
+            client,
+            seat,
+            node,
+            channel,
+            listener,
+            epoch: 0,
+        }
+    }
+
+    pub(crate) fn client(&self) -> ClientId {
+        self.client
+    }
+
+    pub(crate) fn seat(&self) -> Seat {
+        self.seat
+    }
+
+    pub(crate) fn node(&self) -> NodeId {
+        self.node
+    }
+
+    pub(crate) fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    pub(crate) fn listener(&self) -> &Arc<dyn Listener> {
+        &self.listener
+    }
+
+    /// Which attempt at it; what belongs to an earlier one is ignored.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Another attempt at it begins. Returns which one.
+    pub(crate) fn begin_again(&mut self) -> u32 {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.epoch
+    }
+
+    pub(crate) fn move_to(&mut self, node: NodeId) {
+        self.node = node;
+    }
+}
+
 /// Something to tell a listener, once the world is not borrowed.
-pub(crate) struct Tell(pub(crate) Arc<dyn Listener>, pub(crate) Option<Wake>);
+pub(crate) struct Tell {
+    listener: Arc<dyn Listener>,
+    /// Without: that messages flow.
+    wake: Option<Wake>,
+}
 
 impl Tell {
+    pub(crate) fn new(listener: Arc<dyn Listener>, wake: Option<Wake>) -> Self {
+        Tell { listener, wake }
+    }
+
     pub(crate) fn now(self) {
-        match self.1 {
-            None => self.0.live(),
-            Some(wake) => self.0.wake(wake),
+        match self.wake {
+            None => self.listener.live(),
+            Some(wake) => self.listener.wake(wake),
         }
     }
 }

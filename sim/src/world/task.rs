@@ -7,8 +7,9 @@ use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
+use crate::world::id::ClientId;
 use crate::world::slab::Key;
 
 /// What a task does.
@@ -23,17 +24,62 @@ thread_local! {
 
 /// A task of a client process.
 pub(crate) struct Task {
-    pub(crate) client: u16,
-    pub(crate) part: Part,
+    client: ClientId,
+    part: Part,
     /// Not while it is polled.
-    pub(crate) work: Option<Box<Polled>>,
+    work: Option<Box<Polled>>,
+}
+
+impl Task {
+    pub(crate) fn new(client: ClientId, part: Part) -> Self {
+        Task {
+            client,
+            part,
+            work: None,
+        }
+    }
+
+    pub(crate) fn client(&self) -> ClientId {
+        self.client
+    }
+
+    pub(crate) fn part(&self) -> Part {
+        self.part
+    }
+
+    pub(crate) fn take_work(&mut self) -> Option<Box<Polled>> {
+        self.work.take()
+    }
+
+    pub(crate) fn put_work(&mut self, work: Box<Polled>) {
+        self.work = Some(work);
+    }
 }
 
 /// What polling a task takes.
 pub(crate) struct Polled {
-    pub(crate) work: Work,
-    pub(crate) bell: Arc<Bell>,
-    pub(crate) waker: Waker,
+    work: Work,
+    bell: Arc<Bell>,
+    waker: Waker,
+}
+
+impl Polled {
+    /// The work of a task. It counts as woken already.
+    pub(crate) fn new(key: Key<Task>, work: Work) -> Self {
+        let bell = Arc::new(Bell {
+            key,
+            has_rung: AtomicBool::new(true),
+        });
+        let waker = Waker::from(bell.clone());
+        Polled { work, bell, waker }
+    }
+
+    /// Goes on with the work until it waits for something.
+    pub(crate) fn poll(&mut self) -> Poll<()> {
+        self.bell.has_rung.store(false, Ordering::Relaxed);
+        let mut cx = Context::from_waker(&self.waker);
+        self.work.as_mut().poll(&mut cx)
+    }
 }
 
 /// Which part of the process it is.
@@ -52,9 +98,9 @@ impl std::fmt::Debug for Task {
 }
 
 /// Wakes one task. It only notes which: nothing is touched that may be in use.
-pub(crate) struct Bell {
-    pub(crate) key: Key<Task>,
-    pub(crate) has_rung: AtomicBool,
+struct Bell {
+    key: Key<Task>,
+    has_rung: AtomicBool,
 }
 
 impl Wake for Bell {

@@ -6,7 +6,7 @@ use super::Context;
 use super::record::Begun;
 use crate::engine::clients;
 use crate::history::{Action, HoldId, NameId, Outcome, Reign};
-use crate::world::client::Who;
+use crate::world::id::Who;
 use crate::world::with;
 
 /// A candidate that waits to be elected, in the history an acquisition.
@@ -75,7 +75,7 @@ impl Office {
 
     fn note(&self, note: impl FnOnce(&mut Reign, u64)) {
         with(|world| {
-            if world.run != self.who.run {
+            if world.run() != self.who.run {
                 return;
             }
             let now = world.moment(self.who);

@@ -1,10 +1,8 @@
 //! Stays inside what a lock protects, as the exclusion checker sees them.
 
-use super::{Context, Held};
 use crate::client::subject::Hold;
-use crate::engine::clients;
 use crate::history::{self, Access, HoldId};
-use crate::world::client::Who;
+use crate::world::id::Who;
 use crate::world::with;
 
 /// A stay inside a critical section. It ends when this is dropped.
@@ -20,20 +18,15 @@ pub struct Section {
     names: usize,
 }
 
-impl Context {
-    /// Goes into the sections of all names of a guard.
-    pub fn critical_section(&self, guard: &impl Hold) -> Section {
-        let hold = with(|world| clients::hold_of(world, self.who(), guard.id()).id());
-        self.enter(guard, hold, Access::Alone, HoldId::NONE)
-    }
-
-    /// The same for a guard whose acquisition was recorded.
-    pub fn section(&self, held: &Held) -> Section {
-        self.enter(&held.guard, held.hold, held.access, held.under)
-    }
-
-    fn enter(&self, guard: &impl Hold, hold: HoldId, access: Access, under: HoldId) -> Section {
-        let who = self.who();
+impl Section {
+    /// Goes in.
+    pub(super) fn enter(
+        who: Who,
+        guard: &impl Hold,
+        hold: HoldId,
+        access: Access,
+        under: HoldId,
+    ) -> Section {
         // Read before the world is borrowed: it reads the clock.
         let is_held = guard.is_held();
         with(|world| {
@@ -65,9 +58,7 @@ impl Context {
             }
         })
     }
-}
 
-impl Section {
     /// Asks the guard whether the lock is held, and notes it.
     #[must_use]
     pub fn look(&self, guard: &impl Hold) -> bool {
@@ -85,7 +76,7 @@ impl Section {
 
     fn each(&self, change: impl Fn(&mut history::Section, u64)) {
         with(|world| {
-            if world.run != self.who.run {
+            if world.run() != self.who.run {
                 return;
             }
             let now = world.moment(self.who);

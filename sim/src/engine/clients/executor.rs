@@ -1,27 +1,23 @@
 //! Runs tasks, one at a time, in the order in which they were woken.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
-use crate::world::client::Who;
+use crate::world::id::Who;
 use crate::world::slab::Key;
-use crate::world::task::{Bell, Part, Polled, Task, Work, make_ready, next_ready};
+use crate::world::task::{Part, Polled, Task, Work, make_ready, next_ready};
 use crate::world::{World, with};
 
 /// Polls every task that was woken, until none is.
 pub(crate) fn run_ready() {
     while let Some(key) = next_ready() {
-        let Some(mut task) = with(|world| take_work(world, key)) else {
+        let Some(mut work) = with(|world| take_work(world, key)) else {
             continue;
         };
-        task.bell.has_rung.store(false, Ordering::Relaxed);
-        let mut cx = Context::from_waker(&task.waker);
-        let ended = match task.work.as_mut().poll(&mut cx) {
-            Poll::Pending => with(|world| put_back(world, key, task)),
+        let ended = match work.poll() {
+            Poll::Pending => with(|world| put_back(world, key, work)),
             Poll::Ready(()) => {
                 with(|world| world.tasks.remove(key));
-                Some(task)
+                Some(work)
             }
         };
         drop(ended);
@@ -29,38 +25,30 @@ pub(crate) fn run_ready() {
 }
 
 pub(crate) fn spawn(world: &mut World, who: Who, part: Part, work: Work) {
-    let key = world.tasks.insert(Task {
-        client: who.client,
-        part,
-        work: None,
-    });
-    let bell = Arc::new(Bell {
-        key,
-        has_rung: AtomicBool::new(true),
-    });
-    let waker = Waker::from(bell.clone());
+    let key = world.tasks.insert(Task::new(who.client, part));
     if let Some(task) = world.tasks.get_mut(key) {
-        task.work = Some(Box::new(Polled { work, bell, waker }));
+        task.put_work(Box::new(Polled::new(key, work)));
     }
     make_ready(key);
 }
 
 /// The work of a task whose turn it is, unless its process is paused: then it waits for the end of that.
 fn take_work(world: &mut World, key: Key<Task>) -> Option<Box<Polled>> {
+    let now = world.now();
     let task = world.tasks.get_mut(key)?;
-    let client = world.clients.get_mut(usize::from(task.client))?;
-    if world.now < client.paused_until {
-        client.parked.push(key);
+    let client = world.clients.get_mut(task.client())?;
+    if now < client.paused_until() {
+        client.miss_task(key);
         return None;
     }
-    task.work.take()
+    task.take_work()
 }
 
 /// Gives the work back for later, or returns it if its process has ended meanwhile.
 fn put_back(world: &mut World, key: Key<Task>, work: Box<Polled>) -> Option<Box<Polled>> {
     match world.tasks.get_mut(key) {
         Some(task) => {
-            task.work = Some(work);
+            task.put_work(work);
             None
         }
         None => Some(work),

@@ -4,11 +4,12 @@ use std::task::{Context, Poll};
 
 use crate::engine::clients;
 use crate::world::World;
-use crate::world::client::Who;
 use crate::world::event::What;
+use crate::world::id::{ClientId, Who};
 use crate::world::slab::Key;
 use crate::world::timer::Alarm;
 
+/// Whether the clock of a process shows this; if not, the task is woken when it does.
 pub(crate) fn poll(
     world: &mut World,
     who: Who,
@@ -19,77 +20,66 @@ pub(crate) fn poll(
     let Some(at) = clients::seam(world, who) else {
         return Poll::Pending;
     };
-    let Some(client) = world.clients.get(usize::from(who.client)) else {
+    let Some(client) = world.clients.get(who.client) else {
         return Poll::Pending;
     };
-    if deadline <= client.monotonic.read(at) {
+    if deadline <= client.monotonic().read(at) {
         return Poll::Ready(());
     }
     if deadline == u64::MAX {
         return Poll::Pending;
     }
     if *key == Key::NONE {
-        *key = world.alarms.insert(Alarm {
-            client: who.client,
-            deadline,
-            entry_at: u64::MAX,
-            entry: 0,
-            waker: cx.waker().clone(),
-        });
+        let alarm = Alarm::new(who.client, deadline, cx.waker().clone());
+        *key = world.alarms.insert(alarm);
     }
     let Some(alarm) = world.alarms.get_mut(*key) else {
         return Poll::Pending;
     };
-    alarm.waker.clone_from(cx.waker());
-    if alarm.deadline == deadline && alarm.entry_at != u64::MAX {
-        return Poll::Pending;
-    }
-    alarm.deadline = deadline;
-    let due = client.monotonic.when(at, deadline);
-    if due < alarm.entry_at {
-        alarm.entry = alarm.entry.wrapping_add(1);
-        alarm.entry_at = due;
-        world.events.push(due, What::Alarm(*key, alarm.entry));
+    if alarm.set(deadline, cx) {
+        let due = client.monotonic().when(at, deadline);
+        if alarm.needs_entry(due) {
+            let entry = alarm.begin_entry(due);
+            world.events.push(due, What::Alarm(*key, entry));
+        }
     }
     Poll::Pending
 }
 
 /// An entry of a timer has come up. It may have been set to later meanwhile.
 pub(crate) fn ring(world: &mut World, key: Key<Alarm>, entry: u32) {
-    let now = world.now;
-    let Some(alarm) = world.alarms.get_mut(key).filter(|a| a.entry == entry) else {
+    let now = world.now();
+    let Some(alarm) = world.alarms.get_mut(key) else {
         return;
     };
-    alarm.entry_at = u64::MAX;
-    let Some(client) = world.clients.get(usize::from(alarm.client)) else {
-        return;
-    };
-    if alarm.deadline <= client.monotonic.read(now) {
-        alarm.waker.wake_by_ref();
+    if !alarm.end_entry(entry) {
         return;
     }
-    let due = client.monotonic.when(now, alarm.deadline);
-    alarm.entry_at = due;
-    world.push(due, What::Alarm(key, entry));
+    let Some(client) = world.clients.get(alarm.client()) else {
+        return;
+    };
+    if alarm.deadline() <= client.monotonic().read(now) {
+        alarm.ring();
+        return;
+    }
+    let due = client.monotonic().when(now, alarm.deadline());
+    alarm.repeat_entry(due);
+    world.events.push(due, What::Alarm(key, entry));
 }
 
 /// The clock of a client has changed: sets its timers anew, `later` by this.
-pub(crate) fn set_anew(world: &mut World, client: u16, later: u64) {
-    let now = world.now;
-    for key in world.alarms.keys(|alarm| alarm.client == client) {
-        let Some(state) = world.clients.get(usize::from(client)) else {
-            return;
-        };
-        let Some(alarm) = world.alarms.get_mut(key) else {
-            continue;
-        };
-        if alarm.entry_at == u64::MAX {
-            continue;
+pub(crate) fn set_anew(world: &mut World, client: ClientId, later: u64) {
+    let now = world.now();
+    let Some(state) = world.clients.get(client) else {
+        return;
+    };
+    for key in world.alarms.keys(|alarm| alarm.client() == client) {
+        if let Some(alarm) = world.alarms.get_mut(key)
+            && alarm.has_entry()
+        {
+            let due = state.monotonic().when(now, alarm.deadline()) + later;
+            let entry = alarm.begin_entry(due);
+            world.events.push(due, What::Alarm(key, entry));
         }
-        let due = state.monotonic.when(now, alarm.deadline) + later;
-        alarm.entry = alarm.entry.wrapping_add(1);
-        alarm.entry_at = due;
-        let entry = alarm.entry;
-        world.push(due, What::Alarm(key, entry));
     }
 }

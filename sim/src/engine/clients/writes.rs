@@ -1,20 +1,20 @@
 //! Reads and writes of the resource that a lock protects.
 
 use crate::engine::clients;
-use crate::history::{HoldId, NameId, Written};
+use crate::history::{HoldId, NameId};
 use crate::world::World;
-use crate::world::client::Who;
 use crate::world::event::What;
+use crate::world::id::Who;
 use crate::world::slab::Key;
 use crate::world::store::{Asked, Write};
 
 fn latency(world: &mut World) -> u64 {
     let network = &world.plan.network;
     let (least, most) = (network.least.as_nanos(), network.most.as_nanos());
-    let draw = world.store.latency.as_mut();
-    draw.map_or(least, |draw| draw.between(least, most))
+    world.store.latency(least, most)
 }
 
+/// A read or a write leaves its process.
 pub(crate) fn start(
     world: &mut World,
     who: Who,
@@ -27,62 +27,42 @@ pub(crate) fn start(
         return Key::NONE;
     };
     let at = departs + latency(world);
-    let key = world.writes.insert(Write {
-        who,
-        hold,
-        name,
-        asked,
-        token,
-        departs,
-        answer: None,
-        is_answered: false,
-        is_dropped: false,
-        waker: None,
-    });
+    let write = Write::new(who, hold, name, asked, token, departs);
+    let key = world.writes.insert(write);
     world.push(at, What::Write(key));
     key
 }
 
 /// A read or a write comes to the store. One whose process died before it really left does not.
 pub(crate) fn arrive(world: &mut World, key: Key<Write>) {
-    let now = world.now;
+    let now = world.now();
     let Some(write) = world.writes.get_mut(key) else {
         return;
     };
-    let died_at = world
-        .clients
-        .get(usize::from(write.who.client))
-        .filter(|client| client.restarts != write.who.restarts)
-        .map(|client| client.died_at);
-    if died_at.is_some_and(|died_at| died_at < write.departs) {
+    let who = write.who();
+    let client = world.clients.get(who.client);
+    if client.is_some_and(|client| client.died_before(who, write.departs())) {
         world.writes.remove(key);
         return;
     }
-    let accepted = world.store.accept(write.name, write.token);
-    if write.asked != Asked::Read {
-        world.history.writes.push(Written {
-            process: write.who.process(),
-            hold: write.hold,
-            name: write.name,
-            at: now,
-            token: write.token,
-            read_at: write.asked.read_at(),
-            accepted,
-        });
-    }
-    write.answer = Some((accepted, now));
+    let accepted = world.store.take(write, now);
+    world.history.writes.extend(write.written(now, accepted));
     let at = now + latency(world);
     world.push(at, What::Written(key));
 }
 
+/// The answer of the store comes.
 pub(crate) fn finish(world: &mut World, key: Key<Write>) {
-    if let Some(write) = world.writes.get_mut(key) {
-        write.is_answered = true;
-        if let Some(waker) = &write.waker {
-            waker.wake_by_ref();
-        }
-        if write.is_dropped {
-            world.writes.remove(key);
-        }
+    let is_over = world.writes.get_mut(key).is_some_and(Write::finish);
+    if is_over {
+        world.writes.remove(key);
+    }
+}
+
+/// No client waits for it any more.
+pub(crate) fn abandon(world: &mut World, key: Key<Write>) {
+    let is_over = world.writes.get_mut(key).is_some_and(Write::abandon);
+    if is_over {
+        world.writes.remove(key);
     }
 }

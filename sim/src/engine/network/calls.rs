@@ -10,31 +10,28 @@ use crate::history::Process;
 use crate::world::World;
 use crate::world::call::{Answer, Call, Replied, failure};
 use crate::world::event::What;
+use crate::world::id::{ClientId, Id, NodeId};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
-use crate::world::task::remember;
 
 /// Puts a request on the wire.
 pub(crate) fn send(world: &mut World, key: Key<Call>, departs: u64) {
     let Some(call) = world.calls.get_mut(key) else {
         return;
     };
-    let at = usize::from(call.client) * world.nodes.len() + usize::from(call.node);
-    let Some(link) = world.links.get_mut(at) else {
+    let Some(link) = world.links.get_mut(call.client(), call.node()) else {
         return;
     };
-    call.is_sent = true;
-    call.departs = departs;
-    call.epoch = link.client_epoch;
-    let passage = link.to_node.send(departs, &mut world.effects);
+    call.send(departs, link.epoch());
+    let passage = link.send_to_node(departs, &mut world.faults);
     match passage {
         Passage::Never => {}
         Passage::Once(at) => {
-            call.copies = 1;
+            call.copies_leave(1);
             world.events.push(at, What::Request(key));
         }
         Passage::Twice(first, second) => {
-            call.copies = 2;
+            call.copies_leave(2);
             world.events.push(first, What::Request(key));
             world.events.push(second, What::Request(key));
         }
@@ -48,10 +45,12 @@ fn record(world: &mut World, key: Key<Call>, passage: Passage) {
     let Some(call) = world.calls.get(key) else {
         return;
     };
-    let (client, node, departs) = (call.client, call.node, call.departs);
-    let request = Rc::clone(&call.request);
-    let restarts = world.client(client).restarts;
-    let process = Process { client, restarts };
+    let (client, node, departs) = (call.client(), call.node(), call.departs());
+    let request = Rc::clone(call.request());
+    let process = Process {
+        client: client.get(),
+        restarts: world.client(client).restarts(),
+    };
     message::request(world, process, node, departs, passage, &request);
 }
 
@@ -60,97 +59,76 @@ pub(crate) fn reply(world: &mut World, key: Key<Call>, answer: Answer) {
     let Some(call) = world.calls.get(key) else {
         return;
     };
-    if call.is_dropped || call.is_sent_by_the_dead {
+    if call.is_unheard() {
         return;
     }
-    let ends = (call.client, call.node);
-    let at = world.link_at(ends.0, ends.1);
-    let now = world.now;
-    let Some(link) = world.links.get_mut(at) else {
-        return;
-    };
-    let passage = link.to_client.send(now, &mut world.effects);
+    let (client, node) = (call.client(), call.node());
+    let passage = world.send_to_client(client, node);
     if world.recording.is_some() {
-        message::answer(world, ends, passage, &answer);
+        message::answer(world, (client, node), passage, &answer);
     }
-    if let Passage::Once(at) | Passage::Twice(at, _) = passage {
-        let reply = world.replies.insert(Replied { to: key, answer });
-        world.events.push(at, What::Reply(reply));
+    if let Some(at) = passage.first() {
+        let reply = world.replies.insert(Replied::new(key, answer));
+        world.push(at, What::Reply(reply));
     }
 }
 
 pub(crate) fn reply_arrives(world: &mut World, reply: Key<Replied>) {
     if let Some(replied) = world.replies.get(reply) {
-        end(world, replied.to, reply);
+        end(world, replied.to(), reply);
     }
 }
 
 /// A call ends without a reply.
 pub(crate) fn fail(world: &mut World, key: Key<Call>, execution: Execution, cause: Cause) {
     let answer = Err(failure(execution, cause));
-    let reply = world.replies.insert(Replied { to: key, answer });
+    let reply = world.replies.insert(Replied::new(key, answer));
     end(world, key, reply);
 }
 
-/// The first answer counts, if anybody waits for it.
+/// The first answer counts, if a process waits for it.
 fn end(world: &mut World, key: Key<Call>, reply: Key<Replied>) {
-    match world.calls.get_mut(key) {
-        Some(call) if !call.is_done => {
-            call.is_done = true;
-            call.answer = Some(reply);
-            if let Some(waker) = &call.waker {
-                waker.wake_by_ref();
-            }
-        }
-        _ => world.replies.discard(reply),
+    let call = world.calls.get_mut(key);
+    if !call.is_some_and(|call| call.answer(reply)) {
+        world.replies.discard(reply);
     }
 }
 
 /// The answer of a call, once; until there is one, the task is woken when it comes.
 pub(crate) fn poll(world: &mut World, key: Key<Call>, cx: &Context<'_>) -> Option<Key<Replied>> {
-    let call = world.calls.get_mut(key)?;
-    if call.answer.is_some() {
-        return call.answer.take();
-    }
-    remember(&mut call.waker, cx);
-    None
+    world.calls.get_mut(key)?.poll(cx)
 }
 
 pub(crate) fn take_answer(world: &mut World, reply: Key<Replied>) -> Option<Answer> {
-    world.replies.remove(reply).map(|replied| replied.answer)
+    world.replies.remove(reply).map(Replied::into_answer)
 }
 
-/// Nobody waits for a call any more. Its waker is not the world's to drop.
+/// No process waits for a call any more. Its waker is not the world's to drop.
 pub(crate) fn abandon(world: &mut World, key: Key<Call>) -> Option<Waker> {
     let call = world.calls.get_mut(key)?;
-    let waker = call.waker.take();
-    call.is_dropped = true;
-    if let Some(reply) = call.answer.take() {
+    let (waker, answer) = call.abandon();
+    let is_over = call.is_over();
+    if let Some(reply) = answer {
         world.replies.discard(reply);
     }
-    if call.copies == 0 {
+    if is_over {
         world.calls.discard(key);
     }
     waker
 }
 
 pub(crate) fn free_if_over(world: &mut World, key: Key<Call>) {
-    let call = world.calls.get(key);
-    if call.is_some_and(|call| call.is_dropped && call.copies == 0) {
+    if world.calls.get(key).is_some_and(Call::is_over) {
         world.calls.discard(key);
     }
 }
 
-/// The calls that were sent on a connection of this client and node and have not ended.
-pub(super) fn end_all(world: &mut World, client: u16, node: u16, is_sent: Sent) {
-    let of = |call: &Call| {
-        call.client == client
-            && call.node == node
-            && !call.is_done
-            && call.is_sent == (is_sent == Sent::Yes)
-    };
+/// The calls that were sent on a connection of this client and node, or wait for one, have not ended and do now.
+pub(crate) fn end_all(world: &mut World, client: ClientId, node: NodeId, sent: Sent) {
+    let of =
+        |call: &Call| call.is_open_between(client, node) && call.is_sent() == (sent == Sent::Yes);
     for key in world.calls.keys(of) {
-        match is_sent {
+        match sent {
             Sent::Yes => fail(world, key, Execution::Indeterminate, Cause::Closed),
             Sent::No => fail(world, key, Execution::Definite, Cause::Unreachable),
         }

@@ -5,128 +5,97 @@ use crate::engine::network::subscriptions;
 use crate::plan::fault::InFlight;
 use crate::world::World;
 use crate::world::event::What;
-use crate::world::link::{Line, Passage};
+use crate::world::id::{ClientId, NodeId};
+use crate::world::link::Line;
 
-pub(crate) fn connect(world: &mut World, client: u16, node: u16, departs: u64) {
-    let now = world.now;
+/// A client begins to connect.
+pub(crate) fn connect(world: &mut World, client: ClientId, node: NodeId, departs: u64) {
     let timeout = world.plan.network.connect_timeout.as_nanos();
-    let at = world.link_at(client, node);
-    let Some(link) = world.links.get_mut(at) else {
-        return;
-    };
-    link.line = Line::Connecting;
-    link.client_epoch += 1;
-    let epoch = link.client_epoch;
-    if let Passage::Once(at) | Passage::Twice(at, _) =
-        link.to_node.send(departs, &mut world.effects)
-    {
+    let again = world.now().max(departs) + timeout;
+    let epoch = world.link(client, node).begin_connection();
+    if let Some(at) = world.send_to_node(client, node, departs).first() {
         world.push(at, What::Connect(client, node, epoch));
     }
-    world.push(
-        now.max(departs) + timeout,
-        What::Reconnect(client, node, epoch),
-    );
+    world.push(again, What::Reconnect(client, node, epoch));
 }
 
 /// A node is asked to connect. A paused one answers when it goes on: the scripts are loaded with the connection.
-pub(crate) fn connect_arrives(world: &mut World, client: u16, node: u16, epoch: u32) {
-    let now = world.now;
+pub(crate) fn connect_arrives(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
+    let now = world.now();
     let state = world.node(node);
-    let (is_up, paused_until) = (state.is_up, state.paused_until);
+    let (is_up, paused_until) = (state.is_up(), state.paused_until());
     if is_up && now < paused_until {
         world.push(paused_until, What::Connect(client, node, epoch));
         return;
     }
-    let at = world.link_at(client, node);
-    let Some(link) = world.links.get_mut(at) else {
-        return;
-    };
     let answer = if is_up {
-        link.node_epoch = epoch;
-        link.lacks_scripts = None;
+        world.link(client, node).accept(epoch);
         What::Connected(client, node, epoch)
     } else {
         What::Refused(client, node, epoch)
     };
-    if let Passage::Once(at) | Passage::Twice(at, _) = link.to_client.send(now, &mut world.effects)
-    {
+    if let Some(at) = world.send_to_client(client, node).first() {
         world.push(at, answer);
     }
 }
 
 /// The connection is there: what has waited for it is sent, once the client is not paused.
-pub(crate) fn connected(world: &mut World, client: u16, node: u16, epoch: u32) {
-    let now = world.now;
-    let paused_until = world.client(client).paused_until;
+pub(crate) fn connected(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
+    let now = world.now();
+    let paused_until = world.client(client).paused_until();
     if now < paused_until {
         world.push(paused_until, What::Connected(client, node, epoch));
         return;
     }
-    let link = world.link(client, node);
-    if link.client_epoch != epoch || link.line != Line::Connecting {
-        return;
-    }
-    link.line = Line::Up;
-    for key in std::mem::take(&mut link.waiting) {
-        let call = world.calls.get(key);
-        if call.is_some_and(|call| !call.is_done && !call.is_dropped) {
+    for key in world.link(client, node).connect(epoch).unwrap_or_default() {
+        if world.calls.get(key).is_some_and(|call| call.is_awaited()) {
             calls::send(world, key, now);
         }
     }
 }
 
 /// No connection came about, so nothing was sent.
-pub(crate) fn not_connected(world: &mut World, client: u16, node: u16, epoch: u32) {
-    let link = world.link(client, node);
-    if link.client_epoch != epoch || link.line != Line::Connecting {
-        return;
+pub(crate) fn not_connected(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
+    if world.link(client, node).fail_connection(epoch) {
+        calls::end_all(world, client, node, Sent::No);
     }
-    link.line = Line::Down;
-    link.waiting.clear();
-    calls::end_all(world, client, node, Sent::No);
 }
 
 /// Tells a client, by way of the network, that its connection is gone.
-pub(crate) fn tell_closed(world: &mut World, client: u16, node: u16, epoch: u32) {
-    let now = world.now;
-    let at = world.link_at(client, node);
-    let Some(link) = world.links.get_mut(at) else {
-        return;
-    };
-    if let Passage::Once(at) | Passage::Twice(at, _) = link.to_client.send(now, &mut world.effects)
-    {
+pub(crate) fn tell_closed(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
+    if let Some(at) = world.send_to_client(client, node).first() {
         world.push(at, What::Closed(client, node, epoch));
     }
 }
 
 /// A client hears that its connection has ended: what was sent on it may have been executed.
-pub(crate) fn closed(world: &mut World, client: u16, node: u16, epoch: u32) {
-    let link = world.link(client, node);
-    if link.client_epoch != epoch || link.line != Line::Up {
-        return;
+pub(crate) fn closed(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
+    if world.link(client, node).close(epoch) {
+        calls::end_all(world, client, node, Sent::Yes);
     }
-    link.line = Line::Down;
-    calls::end_all(world, client, node, Sent::Yes);
 }
 
 /// Ends the connection of a client and a node at both ends. Returns whether anything was under way.
-pub(crate) fn reset(world: &mut World, client: u16, node: u16, in_flight: InFlight) -> bool {
-    let mut seats: Vec<u16> = (0..world.plan.nodes.count).collect();
-    seats.retain(|seat| *world.route(client, *seat) == node);
+pub(crate) fn reset(
+    world: &mut World,
+    client: ClientId,
+    node: NodeId,
+    in_flight: InFlight,
+) -> bool {
+    let seats = world.links.seats_of(client, node);
     let is_under_way = world.servers.reset(client, node, &seats, in_flight);
     let link = world.link(client, node);
-    if link.line != Line::Up {
+    if link.line() != Line::Up {
         return is_under_way;
     }
-    let epoch = link.client_epoch;
-    link.node_epoch = u32::MAX;
-    let open = world
-        .calls
-        .keys(|call| call.client == client && call.node == node && call.is_sent && !call.is_done);
+    let epoch = link.epoch();
+    link.end_at_node();
+    let calls = &mut world.calls;
+    let open = calls.keys(|call| call.is_open_between(client, node) && call.is_sent());
     if in_flight == InFlight::Executed {
         for key in &open {
-            if let Some(call) = world.calls.get_mut(*key) {
-                call.outlives_its_connection = true;
+            if let Some(call) = calls.get_mut(*key) {
+                call.outlive_connection();
             }
         }
     }
@@ -136,10 +105,10 @@ pub(crate) fn reset(world: &mut World, client: u16, node: u16, in_flight: InFlig
 }
 
 /// The node's end of a connection is gone.
-pub(crate) fn lose(world: &mut World, client: u16, node: u16) {
+pub(crate) fn lose(world: &mut World, client: ClientId, node: NodeId) {
     let link = world.link(client, node);
-    link.node_epoch = u32::MAX;
-    let epoch = link.client_epoch;
+    link.end_at_node();
+    let epoch = link.epoch();
     tell_closed(world, client, node, epoch);
     subscriptions::lose(world, client, node);
 }

@@ -9,37 +9,36 @@ use crate::world::slab::Key;
 
 /// A copy of a request comes to its node.
 pub(crate) fn arrive(world: &mut World, key: Key<Call>) {
+    let now = world.now();
     let Some(call) = world.calls.get_mut(key) else {
         return;
     };
-    call.copies = call.copies.saturating_sub(1);
-    let (client, node, epoch) = (call.client, call.node, call.epoch);
-    let at = usize::from(client) * world.nodes.len() + usize::from(node);
-    let state = world.nodes.get_mut(usize::from(node));
-    let Some((link, state)) = world.links.get_mut(at).zip(state) else {
+    call.copy_arrives();
+    let (client, node, epoch) = (call.client(), call.node(), call.epoch());
+    let state = world.nodes.get_mut(node);
+    let Some((link, state)) = world.links.get_mut(client, node).zip(state) else {
         return;
     };
-    let is_void = call.is_void;
-    let is_kept = call.is_sent_by_the_dead || call.outlives_its_connection;
-    let is_served = link.node_epoch == epoch || is_kept;
-    if is_void || !state.is_up || !is_served {
+    let is_void = call.is_void();
+    let is_kept = call.outlives_connection();
+    if is_void || !state.is_up() || !(link.is_served(epoch) || is_kept) {
         calls::free_if_over(world, key);
         if !is_void && !is_kept {
             connections::tell_closed(world, client, node, epoch);
         }
         return;
     }
-    if let Some(fault) = link.lacks_scripts.take() {
+    if let Some(fault) = link.take_lacking_scripts() {
         // The node does not know the scripts: the call goes back and comes again.
-        call.copies += 1;
+        call.copy_is_held_up();
         world.blame(fault);
-        let again = world.now + 2 * world.plan.network.most.as_nanos();
+        let again = now + 2 * world.plan.network.most.as_nanos();
         world.push(again, What::Request(key));
         return;
     }
-    if world.now < state.paused_until {
-        call.copies += 1;
-        state.queue.push(key);
+    if now < state.paused_until() {
+        call.copy_is_held_up();
+        state.hold_up(key);
         return;
     }
     execution::execute(world, key);
@@ -47,18 +46,18 @@ pub(crate) fn arrive(world: &mut World, key: Key<Call>) {
 }
 
 /// A request that was held up in a paused node is executed.
-pub(crate) fn execute_held_up(world: &mut World, key: Key<Call>) {
+pub(super) fn execute_held_up(world: &mut World, key: Key<Call>) {
     if let Some(call) = world.calls.get_mut(key) {
-        call.copies = call.copies.saturating_sub(1);
+        call.copy_arrives();
         execution::execute(world, key);
         calls::free_if_over(world, key);
     }
 }
 
 /// A request that was held up in a node that has ended.
-pub(crate) fn forget(world: &mut World, key: Key<Call>) {
+pub(super) fn forget(world: &mut World, key: Key<Call>) {
     if let Some(call) = world.calls.get_mut(key) {
-        call.copies = call.copies.saturating_sub(1);
+        call.copy_arrives();
         calls::free_if_over(world, key);
     }
 }

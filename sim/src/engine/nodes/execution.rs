@@ -13,18 +13,19 @@ use crate::engine::nodes::{replicas, statements, turn, wait};
 use crate::history::{Process, Theft};
 use crate::world::World;
 use crate::world::call::{Answer, Call, failure};
+use crate::world::id::{Id, NodeId};
 use crate::world::slab::Key;
 use crate::world::specification::server::Specification;
 
 /// A node executes a request and answers.
 pub(crate) fn execute(world: &mut World, key: Key<Call>) {
-    let now = world.now;
+    let now = world.now();
     let Some(call) = world.calls.get(key) else {
         return;
     };
-    let (id, by) = (call.node, call.process());
-    let request = Rc::clone(&call.request);
-    let Some(node) = world.nodes.get_mut(usize::from(id)) else {
+    let (id, by) = (call.node(), call.process());
+    let request = Rc::clone(call.request());
+    let Some(node) = world.nodes.get(id) else {
         return;
     };
     if let Some(cause) = node.refusal(now, world.plan.nodes.min_replicas.as_ref()) {
@@ -33,7 +34,7 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
     }
     let server = Specification::of(&mut *world.servers).at(id);
     if let Some(cause) = server.refuses() {
-        if let Some((_, fault)) = node.error {
+        if let Some((_, fault)) = node.error() {
             world.blame(fault);
         }
         calls::reply(world, key, Err(failure(Execution::Definite, cause)));
@@ -41,7 +42,7 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
     }
     world.counters.commands += 1;
     let wall = node.wall(now);
-    let has_replicas = !node.replicas.is_empty();
+    let has_replicas = !node.replicas().is_empty();
     let claimed = match &*request {
         Request::Release(release) => owners(server.keys(), wall, &release.name),
         _ => Owners::Nobody,
@@ -51,7 +52,7 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
     if is_write && has_replicas {
         server.write(wall, &request);
     }
-    world.note(digest(&applied.reply) ^ u64::from(id) << 56);
+    world.note(digest(&applied.reply) ^ u64::from(id.get()) << 56);
     if let (Request::Release(release), Ok(Reply::Release(reply))) = (&*request, &applied.reply)
         && !claimed.as_slice().is_empty()
     {
@@ -82,7 +83,7 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
 /// Nobody but its owner changes a claim: of those whose claims there were, only whoever asked may have none any more.
 fn look_for_theft(
     world: &mut World,
-    node: u16,
+    node: NodeId,
     by: Process,
     claimed: &[OwnerId],
     release: &Release,
@@ -106,8 +107,13 @@ fn look_for_theft(
         return;
     }
     let name = world.history.name(release.name.as_str());
-    let at = world.now;
-    world.history.thefts.push(Theft { at, node, name, by });
+    let at = world.now();
+    world.history.thefts.push(Theft {
+        at,
+        node: node.get(),
+        name,
+        by,
+    });
 }
 
 /// Who has claims under a name.

@@ -7,12 +7,13 @@ use quorlock::{Name, WallMillis};
 
 use crate::history::{self, Answered, Process, Turn};
 use crate::world::World;
+use crate::world::id::{Id, NodeId};
 
 /// Notes what a node answered, if it is about a fair lock or a read-write lock: to whom it has said what, and of
 /// which name.
 pub(crate) fn note(
     world: &mut World,
-    node: u16,
+    node: NodeId,
     process: Process,
     wall: WallMillis,
     request: &Request,
@@ -20,10 +21,10 @@ pub(crate) fn note(
 ) {
     let mut note = |name: &Name, owner, answer| {
         let name = world.history.name(name.as_str());
-        let life = world.node(node).lives;
+        let life = world.node(node).lives();
         world.history.turns.push(Turn {
-            at: world.now,
-            node,
+            at: world.now(),
+            node: node.get(),
             life,
             wall: wall.0,
             name,

@@ -6,33 +6,26 @@ use crate::engine::network::calls;
 use crate::world::World;
 use crate::world::call::{Answer, Call, failure};
 use crate::world::event::What;
-use crate::world::node::Role;
+use crate::world::id::NodeId;
 use crate::world::replication::Waiting;
 use crate::world::slab::Key;
 
 /// Answers, at once or when enough replicas have confirmed.
-pub(crate) fn reply(world: &mut World, call: Key<Call>, node: u16, answer: Answer) {
+pub(super) fn reply(world: &mut World, call: Key<Call>, node: NodeId, answer: Answer) {
     let wait = world.plan.nodes.wait.as_ref();
     let Some(wait) = wait.filter(|_| is_relied_upon(&answer)).cloned() else {
         calls::reply(world, call, answer);
         return;
     };
     let lag = world.plan.nodes.replication_lag.as_nanos();
-    let replicas = world.node(node).replicas.iter();
-    let mut confirmed: Vec<_> = replicas.map(|(id, comes)| (*id, comes + lag)).collect();
-    confirmed.sort_by_key(|(_, at)| *at);
-    let ends = world.now + wait.within.as_nanos();
-    let last_needed = usize::from(wait.replicas).checked_sub(1);
-    let due = match last_needed {
-        None => world.now,
-        Some(last) => confirmed.get(last).map_or(ends, |(_, at)| *at.min(&ends)),
-    };
-    let waiting = world.waiting.insert(Waiting {
-        call,
-        node,
-        answer,
-        confirmed,
-    });
+    let replicas = world.node(node).replicas().iter();
+    let confirmed = replicas.map(|(id, comes)| (*id, comes + lag)).collect();
+    let waiting = Waiting::new(call, node, answer, confirmed);
+    let now = world.now();
+    let ends = now + wait.within.as_nanos();
+    let enough = waiting.confirmed_by(wait.replicas.into());
+    let due = enough.map_or(ends, |at| at.max(now).min(ends));
+    let waiting = world.waiting.insert(waiting);
     world.push(due, What::Replicated(waiting));
 }
 
@@ -41,31 +34,27 @@ pub(crate) fn end(world: &mut World, key: Key<Waiting>) {
     let Some(waiting) = world.waiting.remove(key) else {
         return;
     };
-    let node = waiting.node;
-    if !world.node(node).is_up {
+    let node = waiting.node();
+    if !world.node(node).is_up() {
         return;
     }
-    let now = world.now;
-    let has_it = |(replica, at): &(u16, u64)| {
-        let state = world.nodes.get(usize::from(*replica));
-        *at <= now && state.is_some_and(|s| s.is_up && s.role == Role::ReplicaOf(node))
+    let has_it = |replica: &NodeId| {
+        let state = world.nodes.get(*replica);
+        state.is_some_and(|state| state.follows() == Some(node))
     };
-    let have = waiting.confirmed.iter().filter(|replica| has_it(replica));
-    let needed = world
-        .plan
-        .nodes
-        .wait
-        .as_ref()
-        .map_or(0, |wait| wait.replicas);
-    let answer = if usize::from(needed) <= have.count() {
-        waiting.answer
+    let have = waiting.confirmed(world.now()).filter(has_it).count();
+    let wait = world.plan.nodes.wait.as_ref();
+    let needed = wait.map_or(0, |wait| wait.replicas);
+    let (call, answer) = waiting.into_answer();
+    let answer = if usize::from(needed) <= have {
+        answer
     } else {
         Err(failure(Execution::Indeterminate, Cause::NotReplicated))
     };
-    calls::reply(world, waiting.call, answer);
+    calls::reply(world, call, answer);
 }
 
-/// Whether somebody relies on what was written: the adapter waits after grants and renewals.
+/// Whether a client relies on what was written: the adapter waits after grants and renewals.
 fn is_relied_upon(answer: &Answer) -> bool {
     match answer {
         Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => {

@@ -9,13 +9,14 @@ use crate::history::Process;
 use crate::history::recording::{Message, Recording, Sort};
 use crate::world::World;
 use crate::world::call::Answer;
+use crate::world::id::{ClientId, Id, NodeId};
 use crate::world::link::Passage;
 
 /// Records a message, if this run is recorded.
 pub(crate) fn request(
     world: &mut World,
     process: Process,
-    node: u16,
+    node: NodeId,
     sent: u64,
     passage: Passage,
     request: &Request,
@@ -26,55 +27,71 @@ pub(crate) fn request(
     for owner in owners(request) {
         recording.owners.insert(owner, process);
     }
-    let ends = (process.client, node);
-    recording.passes(ends, Sort::Request, sent, passage, &asked(request));
+    let ends = (ClientId::new(process.client), node);
+    passes(
+        recording,
+        ends,
+        Sort::Request,
+        sent,
+        passage,
+        &asked(request),
+    );
 }
 
 /// The same for an answer.
-pub(crate) fn answer(world: &mut World, ends: (u16, u16), passage: Passage, answer: &Answer) {
-    let now = world.now;
+pub(crate) fn answer(
+    world: &mut World,
+    ends: (ClientId, NodeId),
+    passage: Passage,
+    answer: &Answer,
+) {
+    let now = world.now();
     if let Some(recording) = &mut world.recording {
         let (sort, text) = answered(answer);
-        recording.passes(ends, sort, now, passage, &text);
+        passes(recording, ends, sort, now, passage, &text);
     }
 }
 
-impl Recording {
-    /// Records what a node published.
-    pub(crate) fn wake(&mut self, ends: (u16, u16), sent: u64, passage: Passage, wake: Wake) {
-        let text = match wake {
-            Wake::Unlocked => "it is free",
-            Wake::ReadersMayEnter => "readers may enter",
-            _ => "it has changed",
-        };
-        self.passes(ends, Sort::Wake, sent, passage, text);
-    }
+/// Records what a node published.
+pub(crate) fn wake(
+    recording: &mut Recording,
+    ends: (ClientId, NodeId),
+    sent: u64,
+    passage: Passage,
+    wake: Wake,
+) {
+    let text = match wake {
+        Wake::Unlocked => "it is free",
+        Wake::ReadersMayEnter => "readers may enter",
+        _ => "it has changed",
+    };
+    passes(recording, ends, Sort::Wake, sent, passage, text);
+}
 
-    fn passes(
-        &mut self,
-        (client, node): (u16, u16),
-        sort: Sort,
-        sent: u64,
-        passage: Passage,
-        text: &str,
-    ) {
-        let mut push = |arrives, text: &str| {
-            self.messages.push(Message {
-                client,
-                node,
-                sort,
-                sent,
-                arrives,
-                text: text.to_owned(),
-            });
-        };
-        match passage {
-            Passage::Never => push(None, text),
-            Passage::Once(at) => push(Some(at), text),
-            Passage::Twice(first, second) => {
-                push(Some(first), text);
-                push(Some(second), &format!("{text} (again)"));
-            }
+fn passes(
+    recording: &mut Recording,
+    (client, node): (ClientId, NodeId),
+    sort: Sort,
+    sent: u64,
+    passage: Passage,
+    text: &str,
+) {
+    let mut push = |arrives, text: &str| {
+        recording.messages.push(Message {
+            client: client.get(),
+            node: node.get(),
+            sort,
+            sent,
+            arrives,
+            text: text.to_owned(),
+        });
+    };
+    match passage {
+        Passage::Never => push(None, text),
+        Passage::Once(at) => push(Some(at), text),
+        Passage::Twice(first, second) => {
+            push(Some(first), text);
+            push(Some(second), &format!("{text} (again)"));
         }
     }
 }

@@ -14,13 +14,15 @@ use super::apply;
 use crate::plan::fault::ServerError;
 use crate::plan::variant::Variant;
 use crate::plan::{Persistence, Plan};
+use crate::world::by_id::ById;
+use crate::world::id::{Id, NodeId};
 use crate::world::node::MARKED_MILLIS;
 use crate::world::server::{Server, Servers};
 
 /// The servers of a run whose messages are values.
 #[derive(Debug, Default)]
 pub(crate) struct Specification {
-    servers: Vec<SpecifiedServer>,
+    servers: ById<NodeId, SpecifiedServer>,
 }
 
 /// A server that executes requests as the specification says.
@@ -30,7 +32,7 @@ pub(crate) struct SpecifiedServer {
     /// What is on its disk, unless that is everything or nothing.
     saved: Keys,
     variant: Variant,
-    id: u16,
+    id: NodeId,
     /// How many processes it has been, and how often a primary.
     starts: u32,
     refuses: Option<ServerError>,
@@ -52,7 +54,7 @@ struct Written {
 /// A write on its way to a replica.
 #[derive(Debug)]
 struct Replicated {
-    from: u16,
+    from: NodeId,
     arrives: u64,
     written: Written,
 }
@@ -64,7 +66,7 @@ fn millis(now: WallMicros) -> WallMillis {
 impl Specification {
     pub(crate) fn new(plan: &Plan, nodes: usize) -> Self {
         let lineage = (0 < plan.nodes.replicas).then_some(Lineage::Shared);
-        let ids = (0..=u16::MAX).take(nodes);
+        let ids = (0..=u16::MAX).take(nodes).map(NodeId::new);
         Specification {
             servers: ids
                 .map(|id| SpecifiedServer::new(id, plan.variant, lineage))
@@ -80,10 +82,8 @@ impl Specification {
         specification.expect("BUG: an event of another medium")
     }
 
-    pub(crate) fn at(&mut self, node: u16) -> &mut SpecifiedServer {
-        self.servers
-            .get_mut(usize::from(node))
-            .expect("BUG: no such node")
+    pub(crate) fn at(&mut self, node: NodeId) -> &mut SpecifiedServer {
+        self.servers.get_mut(node).expect("BUG: no such node")
     }
 }
 
@@ -95,16 +95,16 @@ impl Default for Box<dyn Servers> {
 }
 
 impl Servers for Specification {
-    fn server(&mut self, node: u16) -> &mut dyn Server {
+    fn server(&mut self, node: NodeId) -> &mut dyn Server {
         self.at(node)
     }
 
-    fn follow(&mut self, replica: u16, primary: u16) {
+    fn follow(&mut self, replica: NodeId, primary: NodeId) {
         let keys = self.at(primary).keys.clone();
         self.at(replica).keys = keys;
     }
 
-    fn replicate(&mut self, node: u16, arrivals: &[(u16, u64)]) {
+    fn replicate(&mut self, node: NodeId, arrivals: &[(NodeId, u64)]) {
         for written in std::mem::take(&mut self.at(node).written) {
             for (to, arrives) in arrivals.iter().copied() {
                 self.at(to).replicated.push(Replicated {
@@ -116,8 +116,8 @@ impl Servers for Specification {
         }
     }
 
-    fn claims(&self, node: u16, now: WallMicros, name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
-        let Some(server) = self.servers.get(usize::from(node)) else {
+    fn claims(&self, node: NodeId, now: WallMicros, name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
+        let Some(server) = self.servers.get(node) else {
             return Vec::new();
         };
         let (keys, wall) = (&server.keys, millis(now));
@@ -136,7 +136,7 @@ impl Servers for Specification {
 }
 
 impl SpecifiedServer {
-    fn new(id: u16, variant: Variant, lineage: Option<Lineage>) -> Self {
+    fn new(id: NodeId, variant: Variant, lineage: Option<Lineage>) -> Self {
         let mut server = SpecifiedServer {
             keys: Keys::new(),
             saved: Keys::new(),
@@ -184,7 +184,7 @@ impl SpecifiedServer {
     /// Goes by an identity that no process of this run had before.
     fn begin_process(&mut self) {
         self.starts += 1;
-        let process = (u64::from(self.id) + 1) << 32 | u64::from(self.starts);
+        let process = (u64::from(self.id.get()) + 1) << 32 | u64::from(self.starts);
         self.keys.set_process(Process(process));
     }
 }
@@ -265,7 +265,7 @@ impl Server for SpecifiedServer {
         left
     }
 
-    fn catch_up(&mut self, now: u64, primary: Option<u16>) {
+    fn catch_up(&mut self, now: u64, primary: Option<NodeId>) {
         for write in std::mem::take(&mut self.replicated) {
             if now < write.arrives {
                 self.replicated.push(write);
@@ -315,7 +315,7 @@ mod tests {
             check: None,
         });
         Replicated {
-            from,
+            from: NodeId::new(from),
             arrives,
             written: Written {
                 wall: WallMillis(1),
@@ -327,10 +327,10 @@ mod tests {
 
     #[test]
     fn a_replica_takes_over_what_has_come_from_its_own_primary() {
-        let mut replica = SpecifiedServer::new(1, Variant::default(), None);
+        let mut replica = SpecifiedServer::new(NodeId::new(1), Variant::default(), None);
         replica.replicated = vec![write(0, 5, "a"), write(7, 6, "b"), write(0, 15, "c")];
         for (now, names) in [(4, &[][..]), (10, &["a"]), (15, &["a", "c"])] {
-            replica.catch_up(now, Some(0));
+            replica.catch_up(now, Some(NodeId::new(0)));
             let taken: Vec<_> = replica.keys.names(WallMillis(1)).collect();
             let taken: Vec<_> = taken.into_iter().map(Name::as_str).collect();
             assert_eq!(taken, names, "{now}");

@@ -1,0 +1,91 @@
+//! What faults do to links.
+
+use crate::engine::network::{connections, subscriptions};
+use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault};
+use crate::world::World;
+use crate::world::event::What;
+use crate::world::id::{ClientId, FaultId, Id, Seat};
+use crate::world::link::Trouble;
+
+pub(super) fn begin(world: &mut World, fault: &Fault, id: FaultId, until: u64) {
+    if let FaultKind::Link {
+        clients,
+        nodes,
+        fault: LinkFault::Reset { in_flight },
+        ..
+    } = &fault.what
+    {
+        for (client, seat) in pairs(clients, nodes) {
+            let node = world.links.route(client, seat);
+            if connections::reset(world, client, node, *in_flight) {
+                world.blame(id);
+            }
+        }
+        return;
+    }
+    world.faults.begin(id);
+    world.push(until, What::Ends(id));
+    set_troubles(world, fault);
+}
+
+pub(super) fn end(world: &mut World, fault: &Fault, id: FaultId) {
+    world.faults.end(id);
+    set_troubles(world, fault);
+}
+
+/// Sets what is wrong with the links of a fault, from all faults that are active.
+fn set_troubles(world: &mut World, changed: &Fault) {
+    let FaultKind::Link { clients, nodes, .. } = &changed.what else {
+        return;
+    };
+    for (client, seat) in pairs(clients, nodes) {
+        let (to_node, to_client) = troubles(world, client, seat);
+        let node = world.links.route(client, seat);
+        // What was published meanwhile may be missing.
+        if world.link(client, node).set_troubles(to_node, to_client) {
+            subscriptions::lose(world, client, node);
+        }
+    }
+}
+
+/// What is wrong with the link of a client to a node of the plan now: on the way there, and on the way back.
+fn troubles(world: &World, client: ClientId, seat: Seat) -> (Option<Trouble>, Option<Trouble>) {
+    let mut to_node = None;
+    let mut to_client = None;
+    for id in world.faults.active() {
+        let Some(fault) = world.plan.faults.get(id.index()) else {
+            continue;
+        };
+        let FaultKind::Link {
+            clients,
+            nodes,
+            direction,
+            fault: what,
+        } = &fault.what
+        else {
+            continue;
+        };
+        if !clients.contains(&client.get()) || !nodes.contains(&seat.get()) {
+            continue;
+        }
+        let ends = fault.ends().as_nanos();
+        if *direction != Direction::ToClient {
+            to_node
+                .get_or_insert_with(Trouble::default)
+                .add(*what, ends, id);
+        }
+        if *direction != Direction::ToNode {
+            to_client
+                .get_or_insert_with(Trouble::default)
+                .add(*what, ends, id);
+        }
+    }
+    (to_node, to_client)
+}
+
+fn pairs<'a>(clients: &'a [u16], nodes: &'a [u16]) -> impl Iterator<Item = (ClientId, Seat)> + 'a {
+    clients.iter().flat_map(|client| {
+        let client = ClientId::new(*client);
+        nodes.iter().map(move |node| (client, Seat::new(*node)))
+    })
+}

@@ -1,0 +1,78 @@
+//! What the faults of the plan have done and do now.
+
+use crate::world::id::{FaultId, Id, NodeId, Seat};
+
+/// Which faults of links are active, and how often each fault did something.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    active: Vec<FaultId>,
+    /// Fault after fault.
+    effects: Vec<u32>,
+}
+
+impl Faults {
+    /// None of this many has done anything.
+    pub(crate) fn new(many: usize) -> Self {
+        Faults {
+            active: Vec::new(),
+            effects: vec![0; many],
+        }
+    }
+
+    pub(crate) fn begin(&mut self, fault: FaultId) {
+        self.active.push(fault);
+    }
+
+    pub(crate) fn end(&mut self, fault: FaultId) {
+        self.active.retain(|active| *active != fault);
+    }
+
+    /// In the order in which they began.
+    pub(crate) fn active(&self) -> impl Iterator<Item = FaultId> {
+        self.active.iter().copied()
+    }
+
+    /// A fault did something.
+    pub(crate) fn blame(&mut self, fault: FaultId) {
+        if let Some(count) = self.effects.get_mut(fault.index()) {
+            *count += 1;
+        }
+    }
+
+    /// How often each fault did something.
+    pub(crate) fn into_effects(self) -> Vec<u32> {
+        self.effects
+    }
+}
+
+/// A replica has taken the place of its primary.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failover {
+    pub(crate) seat: Seat,
+    /// The primary before.
+    pub(crate) from: NodeId,
+    /// The primary since.
+    pub(crate) to: NodeId,
+    pub(crate) by: FaultId,
+}
+
+/// The failovers so far, the last at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Failovers(Vec<Failover>);
+
+impl Failovers {
+    pub(crate) fn push(&mut self, failover: Failover) {
+        self.0.push(failover);
+    }
+
+    /// The node that clients are sent to for a node of the plan.
+    pub(crate) fn primary(&self, seat: Seat) -> NodeId {
+        let last = self.0.iter().rev().find(|failover| failover.seat == seat);
+        last.map_or(seat.first_node(), |failover| failover.to)
+    }
+
+    /// What a fault has done.
+    pub(crate) fn by(&self, fault: FaultId) -> Option<Failover> {
+        self.0.iter().find(|failover| failover.by == fault).copied()
+    }
+}

@@ -1,0 +1,60 @@
+//! The links of all clients and nodes, and which of them a client uses for a node of the plan.
+
+use crate::plan::Plan;
+use crate::world::id::{ClientId, Id, NodeId, Seat, first};
+use crate::world::link::Link;
+
+/// Every client with every node.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    /// Client after client, each with every node.
+    links: Vec<Link>,
+    nodes: usize,
+    /// Which node answers for a node of the plan: client after client, each with every node of the plan.
+    routes: Vec<NodeId>,
+    seats: u16,
+}
+
+impl Links {
+    pub(crate) fn new(plan: &Plan, nodes: usize) -> Self {
+        let (least, most) = (plan.network.least.as_nanos(), plan.network.most.as_nanos());
+        let seats = plan.nodes.count;
+        let routes = |_| first(seats).map(Seat::first_node);
+        Links {
+            links: (0..usize::from(plan.clients) * nodes)
+                .map(|index| Link::new(plan.seed, index as u64, least, most))
+                .collect(),
+            nodes,
+            routes: (0..plan.clients).flat_map(routes).collect(),
+            seats,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, client: ClientId, node: NodeId) -> Option<&mut Link> {
+        self.links
+            .get_mut(client.index() * self.nodes + node.index())
+    }
+
+    /// The node that answers this client for a node of the plan.
+    #[inline]
+    pub(crate) fn route(&self, client: ClientId, seat: Seat) -> NodeId {
+        let at = client.index() * usize::from(self.seats) + seat.index();
+        *self.routes.get(at).expect("BUG: no such route")
+    }
+
+    /// Another node answers from now on. Returns which one did.
+    pub(crate) fn reroute(&mut self, client: ClientId, seat: Seat, node: NodeId) -> NodeId {
+        let at = client.index() * usize::from(self.seats) + seat.index();
+        let route = self.routes.get_mut(at).expect("BUG: no such route");
+        std::mem::replace(route, node)
+    }
+
+    /// The nodes of the plan that this node answers for.
+    pub(crate) fn seats_of(&self, client: ClientId, node: NodeId) -> Vec<Seat> {
+        let seats = first(self.seats);
+        seats
+            .filter(|seat| self.route(client, *seat) == node)
+            .collect()
+    }
+}
