@@ -177,7 +177,8 @@ fn end_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId) {
     let node = world.failovers.primary(seat);
     match fault {
         NodeFault::Error { .. } => {
-            if world.node(node).end_error(id) {
+            let was_its_own = world.node(node).end_error(id);
+            if was_its_own {
                 world.servers.server(node).refuse(None);
             }
         }
