@@ -116,99 +116,44 @@ impl Dice<'_> {
 
     fn link_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
         let (clients, nodes) = (self.clients(), self.nodes());
-        let direction = self.direction();
-        match kind {
-            Kind::Loss => {
-                let of_million = self.draw.between(10_000, 500_000) as u32;
-                Fault {
-                    at,
-                    lasts,
-                    what: FaultKind::Link {
-                        clients,
-                        nodes,
-                        direction,
-                        fault: LinkFault::Loss { of_million },
-                    },
-                }
-            }
+        let drawn = self.direction();
+        let fault = match kind {
+            Kind::Loss => LinkFault::Loss {
+                of_million: self.draw.between(10_000, 500_000) as u32,
+            },
             Kind::Delay => {
                 let least = Span::micros(self.draw.between(0, 20_000));
                 let most = least.plus(Span::micros(self.draw.between(0, 200_000)));
-                Fault {
-                    at,
-                    lasts,
-                    what: FaultKind::Link {
-                        clients,
-                        nodes,
-                        direction,
-                        fault: LinkFault::Delay { least, most },
-                    },
-                }
+                LinkFault::Delay { least, most }
             }
-            Kind::HoldBack => Fault {
-                at,
-                lasts,
-                what: FaultKind::Link {
-                    clients,
-                    nodes,
-                    direction,
-                    fault: LinkFault::HoldBack,
-                },
+            Kind::HoldBack => LinkFault::HoldBack,
+            Kind::Duplicate => LinkFault::Duplicate {
+                of_million: self.draw.between(10_000, 1_000_000) as u32,
+                most: Span::micros(self.draw.between(10, 500_000)),
             },
-            Kind::Duplicate => {
-                let of_million = self.draw.between(10_000, 1_000_000) as u32;
-                let most = Span::micros(self.draw.between(10, 500_000));
-                Fault {
-                    at,
-                    lasts,
-                    what: FaultKind::Link {
-                        clients,
-                        nodes,
-                        direction: Direction::ToNode,
-                        fault: LinkFault::Duplicate { of_million, most },
-                    },
-                }
-            }
-            Kind::Reorder => {
-                let most = Span::micros(self.draw.between(100, 100_000));
-                Fault {
-                    at,
-                    lasts,
-                    what: FaultKind::Link {
-                        clients,
-                        nodes,
-                        direction,
-                        fault: LinkFault::Reorder { most },
-                    },
-                }
-            }
-            Kind::Reset => {
-                let in_flight = match self.draw.between(0, 1) {
+            Kind::Reorder => LinkFault::Reorder {
+                most: Span::micros(self.draw.between(100, 100_000)),
+            },
+            Kind::Reset => LinkFault::Reset {
+                in_flight: match self.draw.between(0, 1) {
                     0 => InFlight::Lost,
                     _ => InFlight::Executed,
-                };
-                Fault {
-                    at,
-                    lasts: Span::ZERO,
-                    what: FaultKind::Link {
-                        clients,
-                        nodes,
-                        direction: Direction::Both,
-                        fault: LinkFault::Reset { in_flight },
-                    },
-                }
-            }
-            _ => Fault {
-                at,
-                lasts,
-                what: FaultKind::Link {
-                    clients,
-                    nodes,
-                    direction,
-                    fault: LinkFault::Cut,
                 },
             },
-        }
+            _ => LinkFault::Cut,
+        };
+        let (direction, lasts) = match fault {
+            LinkFault::Reset { .. } => (Direction::Both, Span::ZERO),
+            LinkFault::Duplicate { .. } => (Direction::ToNode, lasts),
+            _ => (drawn, lasts),
+        };
+        let what = FaultKind::Link {
+            clients,
+            nodes,
+            direction,
+            fault,
+        };
+        Fault { at, lasts, what }
     }
 
     fn client_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
