@@ -107,7 +107,7 @@ fn resume(client: ClientId) {
     missed.tasks.into_iter().for_each(make_ready);
 }
 
-/// What is to be done next, outside the world.
+/// What comes next, outside the world.
 enum Next {
     Ready,
     Tell(Tell),

@@ -107,7 +107,7 @@ pub(crate) struct World {
 pub struct Counters {
     /// Requests that nodes executed.
     pub commands: u64,
-    /// Acquires that found somebody else's claim.
+    /// Acquires that found the claim of another owner.
     pub refused: u64,
     /// Events that happened.
     pub events: u64,

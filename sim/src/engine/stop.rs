@@ -12,7 +12,7 @@ use crate::world::id::Who;
 use crate::world::stop::Stop;
 use crate::world::{World, with};
 
-/// The clock is read: whether the process is to be stopped now, and for how long.
+/// The clock is read: for how long the process stops now, if it does.
 pub(crate) fn count(world: &mut World, who: Who) -> Option<u64> {
     let client = world.clients.get_mut(who.client)?;
     let is_due = client.count_towards_stop();
@@ -22,7 +22,7 @@ pub(crate) fn count(world: &mut World, who: Who) -> Option<u64> {
     client.take_stop().map(Stop::lasts)
 }
 
-/// All but this process goes on for so long.
+/// Everything but this process goes on for this many nanoseconds.
 pub(crate) fn go_on_without(who: Who, lasts: u64) {
     with(|world| {
         let until = world.moment(who).saturating_add(lasts.max(1));

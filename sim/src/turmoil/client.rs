@@ -69,7 +69,7 @@ fn config(plan: &Plan, client: ClientId) -> RedisConfig {
         .ping_interval(PING)
 }
 
-/// Sends one request and hands in the answer. A call that nobody waits for is dropped, but not before it was sent.
+/// Sends one request and hands in the answer. A call that no caller waits for is dropped, but not before it was sent.
 async fn carry(key: Key<Posted>, transport: RedisTransport, request: Request) {
     let mut call = transport.call(request);
     let answer = poll_fn(|cx| match call.as_mut().poll(cx) {

@@ -54,7 +54,7 @@ pub(super) fn receive(world: &mut World, node: NodeId, session: SessionId, bytes
     }
 }
 
-/// Whoever is to blame that a server did not execute something.
+/// Blames the faults by which a server did not execute something.
 fn blame_for_refusals(world: &mut World, node: NodeId, session: SessionId) {
     if let Some((_, fault)) = world.node(node).error() {
         world.blame(fault);
@@ -100,7 +100,7 @@ fn claims(world: &mut World, node: NodeId, bytes: &[u8]) -> Vec<(String, Vec<u8>
     claims
 }
 
-/// Nobody takes from a claim who does not name its owner.
+/// Only a request that names its owner takes from a claim.
 fn check_owners(
     world: &mut World,
     node: NodeId,
@@ -131,7 +131,7 @@ fn check_owners(
     }
 }
 
-/// How many scripts are to be run.
+/// How many scripts a client asks to run.
 fn requests(bytes: &[u8]) -> u64 {
     let lines = bytes.split(|byte| *byte == b'\n');
     let count = lines.filter(|line| matches!(*line, b"EVALSHA\r" | b"EVAL\r"));

@@ -147,7 +147,7 @@ fn deliver(world: &mut World, client: ClientId, mail: Mail) -> Option<Tell> {
     open(world, mail)
 }
 
-/// What a listener is to be told, if it listens still.
+/// What a listener hears, if it listens still.
 pub(crate) fn open(world: &World, mail: Mail) -> Option<Tell> {
     let (key, wake) = match mail {
         Mail::Live(key) => (key, None),

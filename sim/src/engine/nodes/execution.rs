@@ -45,7 +45,7 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
     let has_replicas = !node.replicas().is_empty();
     let claimed = match &*request {
         Request::Release(release) => owners(server.keys(), wall, &release.name),
-        _ => Owners::Nobody,
+        _ => Owners::None,
     };
     let applied = server.execute(wall, &request);
     let is_write = is_write(&request, &applied.reply);
@@ -80,7 +80,7 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
     wait::reply(world, key, id, answer);
 }
 
-/// Nobody but its owner changes a claim: of those whose claims there were, only whoever asked may have none any more.
+/// Only its owner changes a claim: of the owners that had claims, only the one that asks may have none any more.
 fn look_for_theft(
     world: &mut World,
     node: NodeId,
@@ -118,7 +118,7 @@ fn look_for_theft(
 
 /// Who has claims under a name.
 enum Owners {
-    Nobody,
+    None,
     One(OwnerId),
     Several(Vec<OwnerId>),
 }
@@ -126,7 +126,7 @@ enum Owners {
 impl Owners {
     fn as_slice(&self) -> &[OwnerId] {
         match self {
-            Owners::Nobody => &[],
+            Owners::None => &[],
             Owners::One(owner) => std::slice::from_ref(owner),
             Owners::Several(owners) => owners,
         }
@@ -143,7 +143,7 @@ fn owners(keys: &Keys, now: WallMillis, name: &quorlock::Name) -> Owners {
             let writer = held.writer.map(|(owner, _)| owner);
             Owners::Several(writer.into_iter().chain(readers).collect())
         }
-        _ => Owners::Nobody,
+        _ => Owners::None,
     }
 }
 
