@@ -22,6 +22,7 @@ mod servers {
     pub(crate) mod several;
     pub(crate) mod simulated;
     pub(crate) mod stories;
+    pub(crate) mod strange_keys;
     pub(crate) mod subscriptions;
     pub(crate) mod tokens;
     pub(crate) mod wire;
@@ -52,6 +53,7 @@ fn main() {
         servers::several::trials(),
         servers::simulated::trials(),
         servers::stories::trials(),
+        servers::strange_keys::trials(),
         servers::subscriptions::trials(),
         servers::tokens::trials(),
         servers::wire::trials(),

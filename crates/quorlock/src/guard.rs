@@ -46,9 +46,8 @@ enum DroppedBy {
 }
 
 impl Guard {
-    /// Takes over one entry of the hold's count.
+    /// Takes over one entry of the hold's count, for which the keeper has a place.
     pub(crate) fn new(client: Arc<Client>, hold: Arc<Hold>) -> Self {
-        client.keeper.reserve();
         Guard {
             client,
             hold,
@@ -165,6 +164,7 @@ impl Guard {
             },
         })?;
         // From here on dropping the guard takes the entry back, whatever becomes of the hold's other guards.
+        client.keeper.reserve();
         let guard = Guard::new(client.clone(), hold.clone());
         let confirm = Confirm::begin(client.clone(), hold.clone(), None)?;
         confirm.until(until).await?;
@@ -195,7 +195,7 @@ impl Guard {
     /// # Cancel safety
     /// Dropped early, the release goes on in the background.
     pub async fn release(mut self) -> Result<(), ReleaseError> {
-        self.disarm();
+        self.is_dropped_by = DroppedBy::Us;
         let (client, hold) = (self.client.clone(), self.hold.clone());
         match Releasing::begin(client, hold)? {
             Some(releasing) => releasing.await,
@@ -208,14 +208,10 @@ impl Guard {
     /// Useful to keep others out for a while after the work is done: for one lease those who wait for it, and for as long
     /// as the [`clock_margin`](crate::LocksBuilder::clock_margin) in addition those who did not look before. Other guards of the same hold end with it.
     pub fn leak(mut self) {
-        self.disarm();
+        self.is_dropped_by = DroppedBy::Us;
+        self.client.keeper.unreserve(None);
         self.hold.leak();
         self.client.keeper.reschedule(&self.hold);
-    }
-
-    fn disarm(&mut self) {
-        self.is_dropped_by = DroppedBy::Us;
-        self.client.keeper.unreserve();
     }
 }
 

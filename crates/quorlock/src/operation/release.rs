@@ -25,7 +25,7 @@ pub(crate) struct Releasing {
 }
 
 impl Releasing {
-    /// Gives up one guard of a hold: the last one frees it.
+    /// Gives up one guard of a hold, with its place at the keeper: the last one frees it.
     ///
     /// # Errors
     /// [`ReleaseError::NotHeld`] when the hold is known to be lost already. Nothing is sent then: the keeper does
@@ -36,9 +36,8 @@ impl Releasing {
     ) -> Result<Option<Self>, ReleaseError> {
         let now = client.now();
         let (count, status) = hold.leave(now);
-        if count == 0 && status == Status::Held {
-            client.keeper.forget(&hold);
-        }
+        let has_ended = count == 0 && status == Status::Held;
+        client.keeper.unreserve(has_ended.then_some(&*hold));
         match status {
             Status::Held => {}
             Status::Releasing => return Ok(None),

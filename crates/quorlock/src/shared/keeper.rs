@@ -104,7 +104,8 @@ impl Keeper {
         drop(dropped);
     }
 
-    /// Keeps a hold from now on. The keeper is woken only if it would sleep too long.
+    /// Keeps a hold from now on, and reserves a place for the drop of its first guard. The keeper is woken only if it would
+    /// sleep too long.
     ///
     /// A dead keeper keeps nothing: the hold is lost at once. The keeper's runtime may end after the caller has looked
     /// whether it has: what is filed after [`Keeper::die`] has emptied the list would never be renewed, and its holder
@@ -112,6 +113,7 @@ impl Keeper {
     pub(crate) fn keep(&self, now: Time, hold: &Arc<Hold>) {
         let mut is_kept = true;
         self.with(|inner| {
+            inner.reserve();
             is_kept = !self.is_dead();
             if !is_kept {
                 return false;
@@ -148,16 +150,18 @@ impl Keeper {
     /// Reserves a place in the inbox for the drop of one more guard.
     pub(crate) fn reserve(&self) {
         self.with(|inner| {
-            inner.guards += 1;
-            inner.inbox.reserve(inner.guards);
+            inner.reserve();
             false
         });
     }
 
-    /// A guard ended by being released: its place is not needed.
-    pub(crate) fn unreserve(&self) {
+    /// A guard ended without being dropped: its place is not needed. With the last one its hold is not kept any more.
+    pub(crate) fn unreserve(&self, ended: Option<&Hold>) {
         self.with(|inner| {
             inner.guards = inner.guards.saturating_sub(1);
+            if let Some(hold) = ended {
+                inner.forget(hold.owner.number);
+            }
             false
         });
     }

@@ -91,6 +91,12 @@ impl Inner {
         due
     }
 
+    /// Makes a place in the inbox for the drop of one more guard.
+    pub(super) fn reserve(&mut self) {
+        self.guards += 1;
+        self.inbox.reserve(self.guards);
+    }
+
     pub(super) fn forget(&mut self, number: u64) {
         if let Some(kept) = self.holds.remove(&number) {
             self.due.remove(&(kept.due, number));

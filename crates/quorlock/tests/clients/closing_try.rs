@@ -1,18 +1,9 @@
 //! Closing waits until nothing is left on the client's nodes, whichever client drives the lock.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
-)]
-
-use std::time::Duration;
-
 use quorlock::{EmbeddedNode, Lock, Locks, Name};
 use tokio::time::{sleep, timeout};
 
-const MS: fn(u64) -> Duration = Duration::from_millis;
+use super::MS;
 
 /// A try is under way, whose task does something else for a tenth of a second, as one of its clients is closed.
 #[tokio::test(start_paused = true)]

@@ -1,12 +1,5 @@
 //! What is waited for when the runtime of the keeper ends.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
-)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -51,16 +44,15 @@ fn wait_until(what: impl Fn() -> bool) {
     }
 }
 
-/// A closes the client on one runtime, and the runtime of its keeper ends meanwhile.
-#[test]
-fn closing_ends_when_the_keepers_runtime_ends() {
-    let (keepers, callers) = (runtime(), runtime());
-    let asked = Arc::new(AtomicBool::new(false));
-    let node = Deaf(EmbeddedNode::new(), asked.clone());
-    let locks = keepers.block_on(async { Locks::on_node(node).unwrap() });
-    let guard = callers.block_on(locks.lock("a").acquire()).unwrap();
+/// The client is closed on the callers' runtime, and waits for a release that the keeper has sent when its runtime ends.
+fn assert_that_closing_ends(
+    closed: &Locks,
+    callers: &tokio::runtime::Runtime,
+    keepers: tokio::runtime::Runtime,
+    asked: &AtomicBool,
+) {
     let (done, is_done) = mpsc::channel();
-    let closing = locks.clone();
+    let closing = closed.clone();
     callers.spawn(async move {
         closing.close().await;
         done.send(()).unwrap();
@@ -71,11 +63,22 @@ fn closing_ends_when_the_keepers_runtime_ends() {
     assert!(is_done.try_recv().is_err());
     keepers.shutdown_timeout(Duration::from_secs(2));
     let ended = is_done.recv_timeout(Duration::from_secs(8));
-    drop(guard);
     assert!(
         ended.is_ok(),
         "close() sleeps on, 8 s after nothing was left to wait for"
     );
+}
+
+/// A closes the client on one runtime, and the runtime of its keeper ends meanwhile.
+#[test]
+fn closing_ends_when_the_keepers_runtime_ends() {
+    let (keepers, callers) = (runtime(), runtime());
+    let asked = Arc::new(AtomicBool::new(false));
+    let node = Deaf(EmbeddedNode::new(), asked.clone());
+    let locks = keepers.block_on(async { Locks::on_node(node).unwrap() });
+    let guard = callers.block_on(locks.lock("a").acquire()).unwrap();
+    assert_that_closing_ends(&locks, &callers, keepers, &asked);
+    drop(guard);
 }
 
 /// The same where the client has a part in a lock that another client drives, whose runtime ends.
@@ -91,22 +94,8 @@ fn closing_ends_when_the_runtime_of_another_keeper_ends() {
     let closed = callers.block_on(async { Locks::on_node(b).unwrap() });
     let both = Lock::all([driver.lock("a"), closed.lock("b")]).unwrap();
     let guard = callers.block_on(both.acquire()).unwrap();
-    let (done, is_done) = mpsc::channel();
-    let closing = closed.clone();
-    callers.spawn(async move {
-        closing.close().await;
-        done.send(()).unwrap();
-    });
-    wait_until(|| asked.load(Ordering::SeqCst));
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(is_done.try_recv().is_err());
-    keepers.shutdown_timeout(Duration::from_secs(2));
-    let ended = is_done.recv_timeout(Duration::from_secs(8));
+    assert_that_closing_ends(&closed, &callers, keepers, &asked);
     drop(guard);
-    assert!(
-        ended.is_ok(),
-        "close() sleeps on, 8 s after nothing was left to wait for"
-    );
 }
 
 /// The keeper's runtime ends while the leader's future is idle: who waits behind it is told.

@@ -1,12 +1,5 @@
 //! One lock over several clients: the settings of each hold for its own members, whichever client drives it.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test is the world: it waits by itself, and fails by panicking"
-)]
-
 use std::time::Duration;
 
 use quorlock::{
@@ -15,7 +8,7 @@ use quorlock::{
 };
 use tokio::time::{Instant, sleep};
 
-const S: fn(u64) -> Duration = Duration::from_secs;
+use super::S;
 
 fn nodes(many: usize) -> Vec<EmbeddedNode> {
     (0..many).map(|_| EmbeddedNode::new()).collect()

@@ -1,12 +1,5 @@
 //! Clients that are closed, and clients whose runtime ends.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
-)]
-
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};

@@ -1,18 +1,9 @@
 //! A reader's `.wait(d)` means d, also where the nodes are silent.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
-)]
-
-use std::time::Duration;
-
 use quorlock::{EmbeddedNode, Locks};
 use tokio::time::{Instant, sleep};
 
-const MS: fn(u64) -> Duration = Duration::from_millis;
+use super::MS;
 
 /// The node is stopped. A plain lock gives up when its time is over; a reader that finds no waiter tries once first,
 /// and that try knows nothing of the time.
