@@ -2,14 +2,16 @@ use super::*;
 use crate::beat::{Beat, Keep};
 use crate::fencing::Fence;
 use crate::lease::Lease;
-use crate::message::Retention;
 use crate::message::{
     Acquire, AcquireReply, Claim, Freshness, Place, Release, ReleaseReply, Renew, RenewReply,
+    Retention,
 };
 use crate::owner::ClientId;
 use std::time::Duration;
 
+mod beats;
 mod fair;
+mod operators;
 mod read_write;
 
 const START: u64 = 1_700_000_000_000;
@@ -78,6 +80,17 @@ fn release(number: u64, count: u32) -> Request {
 fn granted(freshness: Freshness, token: u64) -> Result<Reply, Cause> {
     let token = Token(token);
     Ok(Reply::Acquire(AcquireReply::Granted { freshness, token }))
+}
+
+fn inspect(node: &mut Node, millis: u64) -> InspectReply {
+    let request = Request::Inspect(Inspect { name: name() });
+    let before = node.clone();
+    let applied = node.apply(at(millis), &request);
+    assert_eq!((&before, applied.published), (&*node, None));
+    match applied.reply {
+        Ok(Reply::Inspect(reply)) => reply,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -231,84 +244,6 @@ fn a_claim_without_expiry_is_shown_as_such() {
     );
 }
 
-fn inspect(node: &mut Node, millis: u64) -> InspectReply {
-    let request = Request::Inspect(Inspect { name: name() });
-    let before = node.clone();
-    let applied = node.apply(at(millis), &request);
-    assert_eq!((&before, applied.published), (&*node, None));
-    match applied.reply {
-        Ok(Reply::Inspect(reply)) => reply,
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn a_look_says_what_stands_there_and_changes_nothing() {
-    let mut node = Node::new();
-    let nothing = InspectReply {
-        found: Found::Nothing,
-        waiting: 0,
-        token: None,
-    };
-    assert_eq!(inspect(&mut node, 0), nothing);
-    node.apply(at(0), &acquire(1, 3));
-    let held = InspectReply {
-        found: Found::Plain {
-            owner: owner(1).to_string(),
-            count: 3,
-            ttl: Ttl::Millis(6_000),
-        },
-        waiting: 0,
-        token: Some(Token(START)),
-    };
-    assert_eq!(inspect(&mut node, 4_000), held);
-    let expired = InspectReply {
-        token: Some(Token(START)),
-        ..nothing
-    };
-    assert_eq!(inspect(&mut node, 10_001), expired);
-    node.put(&name(), Held::write(owner(9), 1), None);
-    let found = Found::ReadWrite {
-        writer: Some((owner(9).to_string(), 1)),
-        readers: 0,
-        ttl: Ttl::Unbounded,
-    };
-    assert_eq!(inspect(&mut node, 0).found, found);
-    node.put(&name(), Held::NotALock, None);
-    assert_eq!(inspect(&mut node, 0).found, Found::NotALock);
-}
-
-#[test]
-fn force_ends_a_plain_lock_whoever_holds_it_and_wakes_once() {
-    let mut node = Node::new();
-    node.apply(at(0), &acquire(1, 2));
-    let force = Request::ForceRelease(ForceRelease { name: name() });
-    let reply = |reply| Ok(Reply::ForceRelease(reply));
-    let freed = node.apply(at(0), &force);
-    assert_eq!(freed.reply, reply(ForceReleaseReply::Freed));
-    assert_eq!(
-        freed.published,
-        Some((Channel::Lock(name()), Wake::Unlocked))
-    );
-    let again = node.apply(at(0), &force);
-    assert_eq!(again.reply, reply(ForceReleaseReply::WasFree));
-    assert_eq!(again.published, None);
-    // The counter stays: the next hold's token is larger.
-    let next = node.apply(at(0), &acquire(2, 1)).reply;
-    assert_eq!(next, granted(Freshness::Anew, START + 1));
-}
-
-#[test]
-fn force_ends_nothing_that_is_no_lock() {
-    let mut node = Node::new();
-    let force = Request::ForceRelease(ForceRelease { name: name() });
-    node.put(&name(), Held::NotALock, None);
-    let before = node.clone();
-    let applied = node.apply(at(0), &force);
-    assert_eq!(applied.reply, Err(Cause::WrongType));
-    assert_eq!((applied.published, node), (None, before));
-}
-
 #[test]
 fn unused_token_counters_are_forgotten() {
     let mut node = Node::new();
@@ -319,174 +254,4 @@ fn unused_token_counters_are_forgotten() {
         keys.store_token(now, Token(i), Retention::Millis(1_000));
     }
     assert!(node.names.len() < 3_000, "{}", node.names.len());
-}
-
-/// The first request of an owner for a lease of 10 s and a margin of 60 s, or a later one.
-fn beating(number: u64, request: u64) -> Acquire {
-    let Request::Acquire(ask) = acquire(number, 1) else {
-        panic!("an acquire");
-    };
-    Acquire {
-        keep: Some(Keep {
-            margin_millis: 60_000,
-            number: request,
-        }),
-        ..ask
-    }
-}
-
-fn beat(number: u64, request: u64) -> Beat {
-    Beat {
-        owner: owner(number),
-        number: request,
-        lease_millis: 10_000,
-    }
-}
-
-fn refused(left: u64, beat: Option<Beat>) -> Result<Reply, Cause> {
-    let ttl = Ttl::Millis(left);
-    Ok(Reply::Acquire(AcquireReply::Refused { ttl, beat }))
-}
-
-#[test]
-fn a_claim_with_a_margin_outlives_its_lease_and_shows_its_largest_beat() {
-    let mut node = Node::new();
-    for request in [1, 3, 2] {
-        node.apply(at(0), &Request::Acquire(beating(1, request)));
-    }
-    let other = Request::Acquire(beating(2, 1));
-    let shown = Some(beat(1, 3));
-    assert_eq!(node.apply(at(0), &other).reply, refused(70_000, shown));
-    assert_eq!(node.apply(at(69_999), &other).reply, refused(1, shown));
-    let free = node.apply(at(70_001), &other).reply;
-    assert!(matches!(
-        free,
-        Ok(Reply::Acquire(AcquireReply::Granted { .. }))
-    ));
-}
-
-#[test]
-fn a_claim_is_replaced_only_by_who_names_its_very_beat() {
-    let replacing = |replaces| {
-        Request::Acquire(Acquire {
-            replaces: Some(replaces),
-            ..beating(2, 1)
-        })
-    };
-    let longer = Beat {
-        lease_millis: 10_001,
-        ..beat(1, 2)
-    };
-    let mut node = Node::new();
-    node.apply(at(0), &Request::Acquire(beating(1, 2)));
-    for other in [beat(1, 1), beat(1, 3), beat(3, 2), longer] {
-        let reply = node.apply(at(0), &replacing(other)).reply;
-        assert_eq!(reply, refused(70_000, Some(beat(1, 2))));
-    }
-    let reply = node.apply(at(0), &replacing(beat(1, 2))).reply;
-    let anew = AcquireReply::Granted {
-        freshness: Freshness::Anew,
-        token: Token(START + 1),
-    };
-    assert_eq!(reply, Ok(Reply::Acquire(anew)));
-    assert_eq!(node.beat(at(0), &name()), Some(beat(2, 1)));
-}
-
-/// A client of other make took the name when it was free; the beat of before is still there.
-#[test]
-fn a_claim_that_the_beat_does_not_name_is_not_replaced() {
-    let mut node = Node::new();
-    node.apply(at(0), &Request::Acquire(beating(1, 1)));
-    let held = Held::Plain {
-        owner: owner(9),
-        count: 1,
-    };
-    node.put(&name(), held, Some(at(5_000)));
-    let ask = Acquire {
-        replaces: Some(beat(1, 1)),
-        ..beating(2, 1)
-    };
-    let reply = node.apply(at(0), &Request::Acquire(ask)).reply;
-    assert_eq!(reply, refused(5_000, None));
-}
-
-#[test]
-fn a_renewal_beats_and_a_release_ends_the_beat() {
-    let mut node = Node::new();
-    node.apply(at(0), &Request::Acquire(beating(1, 1)));
-    let Request::Renew(mut ask) = renew(1, 5) else {
-        panic!("a renewal");
-    };
-    for claim in &mut ask.claims {
-        claim.keep = beating(1, 2).keep;
-    }
-    node.apply(at(0), &Request::Renew(ask));
-    assert_eq!(node.beat(at(0), &name()).map(|beat| beat.number), Some(2));
-    node.apply(
-        at(0),
-        &Request::Release(Release {
-            mode: Mode::Plain,
-            name: name(),
-            owner: owner(1),
-            count: 0,
-        }),
-    );
-    assert_eq!(node, {
-        let mut empty = Node::new();
-        let token = node.stored_token(at(0), &name()).unwrap();
-        empty.put_token(&name(), token, None);
-        empty
-    });
-}
-
-/// Three requests of one hold that state more and more, in every order in which they can come: neither the beat nor the
-/// TTL ever goes back, and whatever count is stored, only "0" frees the name, at once and for good.
-#[test]
-fn requests_that_come_in_any_order_take_nothing_back() {
-    let stated = [(16, 10, 1), (17, 20, 3), (18, 20, 2)].map(|(number, secs, count)| Claim {
-        name: name(),
-        owner: owner(1),
-        count,
-        lease: Lease::new(Duration::from_secs(secs)).unwrap(),
-        token: Token(5),
-        keep: beating(1, number).keep,
-    });
-    let request = |claim: &Claim| {
-        Request::Renew(Renew {
-            mode: Mode::Plain,
-            claims: vec![claim.clone()],
-            retention: Retention::Forever,
-        })
-    };
-    for order in [
-        [0, 1, 2],
-        [0, 2, 1],
-        [1, 0, 2],
-        [1, 2, 0],
-        [2, 0, 1],
-        [2, 1, 0],
-    ] {
-        let mut node = Node::new();
-        node.apply(at(0), &Request::Acquire(beating(1, 1)));
-        let (mut largest, mut longest) = (1, 10_000);
-        for claim in order.map(|index| &stated[index]) {
-            node.apply(at(0), &request(claim));
-            largest = largest.max(claim.keep.unwrap().number);
-            longest = longest.max(claim.lease.millis());
-            let beat = node.beat(at(0), &name()).unwrap();
-            assert_eq!((beat.number, beat.lease_millis), (largest, longest));
-            let (_, left) = node.held(at(0), &name()).unwrap();
-            assert_eq!(left, Ttl::Millis(longest + 60_000));
-
-            let mut freed = node.clone();
-            let kept = freed.apply(at(0), &release(1, 1)).reply;
-            assert_eq!(kept, Ok(Reply::Release(ReleaseReply::Kept)));
-            let reply = freed.apply(at(0), &release(1, 0)).reply;
-            assert_eq!(reply, Ok(Reply::Release(ReleaseReply::Freed)));
-            for late in &stated {
-                let reply = freed.apply(at(0), &request(late)).reply;
-                assert_eq!(reply, Ok(Reply::Renew(vec![RenewReply::NotYours])));
-            }
-        }
-    }
 }
