@@ -1,0 +1,309 @@
+//! What is set in a plan, so that it brings out one thing that is wrong.
+
+use quorlock_sim::fault::{
+    ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError,
+};
+use quorlock_sim::plan::{Plan, Watchdog};
+use quorlock_sim::span::{Span, Step};
+
+/// Nothing is set beside what was drawn.
+pub(super) fn as_drawn(_: &mut Plan) {}
+
+/// All clients want one lock.
+pub(super) fn one_name(plan: &mut Plan) {
+    plan.workload.names = 1;
+}
+
+/// Two clients want two names, and both must still be at it in the second half.
+pub(super) fn two_names_for_two(plan: &mut Plan) {
+    plan.clients = 2;
+    plan.workload.names = 2;
+    plan.healed_at = Some(Span::secs(1));
+    plan.progress_within = Some(Span::millis(900));
+}
+
+/// Sections last for about a lease, and holders look often whether they may stay.
+pub(super) fn at_the_deadline(plan: &mut Plan) {
+    one_name(plan);
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(200);
+    workload.hold_least = Span::millis(150);
+    workload.hold_most = Span::millis(300);
+    workload.think_least = Span::ZERO;
+    workload.think_most = Span::millis(5);
+    workload.looks = 60;
+}
+
+/// The same, and the wall clock of one client is set back every now and then.
+pub(super) fn set_back(plan: &mut Plan) {
+    at_the_deadline(plan);
+    plan.faults.extend((1..10).map(|n| {
+        Fault::of_client(
+            Span::millis(170 * n),
+            0,
+            ClientFault::Step {
+                by: Step::millis(-60),
+            },
+        )
+    }));
+}
+
+/// The same with longer leases, and the replies to one of two clients take their time.
+pub(super) fn slow_replies(plan: &mut Plan) {
+    at_the_deadline(plan);
+    plan.clients = 2;
+    plan.duration = Span::secs(8);
+    let workload = &mut plan.workload;
+    workload.lease = Span::secs(1);
+    workload.hold_least = Span::millis(1_050);
+    workload.hold_most = Span::millis(1_200);
+    workload.looks = 300;
+    plan.network.least = Span::micros(100);
+    plan.network.most = Span::millis(1);
+    plan.faults.push(Fault {
+        at: Span::ZERO,
+        lasts: Span::secs(8),
+        what: FaultKind::Link {
+            clients: vec![0],
+            nodes: nodes(plan),
+            direction: Direction::ToClient,
+            fault: LinkFault::Delay {
+                least: Span::millis(40),
+                most: Span::millis(40),
+            },
+        },
+    });
+}
+
+/// The first client's replies take half a lease, then its requests are lost.
+pub(super) fn slow_replies_then_none(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 2;
+    plan.duration = Span::secs(4);
+    plan.workload.lease = Span::millis(300);
+    plan.workload.think_most = plan.workload.think_least;
+    plan.network.call_timeout = Span::secs(1);
+    for start in [300, 1_400, 2_500] {
+        let at = Span::millis(start + plan.seed % 7 * 40);
+        plan.faults.push(Fault {
+            at,
+            lasts: Span::millis(300),
+            what: FaultKind::Link {
+                clients: vec![0],
+                nodes: nodes(plan),
+                direction: Direction::ToClient,
+                fault: LinkFault::Delay {
+                    least: Span::millis(150),
+                    most: Span::millis(150),
+                },
+            },
+        });
+        plan.faults.push(Fault {
+            at: at.plus(Span::millis(140)),
+            lasts: Span::millis(600),
+            what: FaultKind::Link {
+                clients: vec![0],
+                nodes: nodes(plan),
+                direction: Direction::ToNode,
+                fault: LinkFault::Cut,
+            },
+        });
+    }
+}
+
+/// Sections may last for several leases under the watchdog, nobody looks before their end, and the first client is cut
+/// off again and again.
+pub(super) fn unattended(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 2;
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(100);
+    workload.watchdog = Watchdog::On;
+    workload.hold_least = Span::millis(10);
+    workload.hold_most = Span::millis(500);
+    workload.looks = 1;
+    for n in 0..5 {
+        plan.faults.push(Fault {
+            at: Span::millis(50 + 350 * n),
+            lasts: Span::millis(200),
+            what: FaultKind::Link {
+                clients: vec![0],
+                nodes: nodes(plan),
+                direction: Direction::Both,
+                fault: LinkFault::Cut,
+            },
+        });
+    }
+}
+
+/// The first node forgets what it has again and again; the others do not.
+pub(super) fn forgetful(plan: &mut Plan) {
+    one_name(plan);
+    plan.faults
+        .extend((1..7).map(|n| Fault::of_node(Span::millis(180 * n), 0, NodeFault::Flush)));
+}
+
+/// What clients wait for is dropped again and again.
+pub(super) fn dropped(plan: &mut Plan) {
+    one_name(plan);
+    for n in 1..10 {
+        plan.faults.push(Fault::of_client(
+            Span::millis(120 * n),
+            u16::try_from(n).expect("small") % plan.clients,
+            ClientFault::Cancel { nth: 2 },
+        ));
+    }
+}
+
+/// For one of three clients, asking a node takes longer than the lease.
+pub(super) fn far_away(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 3;
+    plan.nodes.count = 3;
+    plan.network.call_timeout = Span::millis(300);
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(200);
+    workload.hold_most = workload.hold_least.plus(Span::millis(60));
+    plan.faults.push(Fault {
+        at: Span::ZERO,
+        lasts: plan.duration,
+        what: FaultKind::Link {
+            clients: vec![0],
+            nodes: nodes(plan),
+            direction: Direction::Both,
+            fault: LinkFault::Delay {
+                least: Span::millis(115),
+                most: Span::millis(130),
+            },
+        },
+    });
+}
+
+/// Every request comes twice, the second time much later.
+pub(super) fn everything_twice(plan: &mut Plan) {
+    one_name(plan);
+    plan.faults.push(Fault {
+        at: Span::ZERO,
+        lasts: plan.duration,
+        what: FaultKind::Link {
+            clients: (0..plan.clients).collect(),
+            nodes: nodes(plan),
+            direction: Direction::ToNode,
+            fault: LinkFault::Duplicate {
+                of_million: 1_000_000,
+                most: Span::millis(60),
+            },
+        },
+    });
+}
+
+pub(super) fn nodes(plan: &Plan) -> Vec<u16> {
+    (0..plan.nodes.count).collect()
+}
+
+/// Eight clients want a majority of fifteen nodes, and come to each node in another order.
+pub(super) fn crowd(plan: &mut Plan) {
+    plan.clients = 8;
+    plan.nodes.count = 15;
+    plan.duration = Span::secs(1);
+    plan.progress_within = Some(plan.duration);
+    plan.network.least = Span::millis(1);
+    plan.network.most = Span::millis(9);
+    let workload = &mut plan.workload;
+    workload.names = 1;
+    workload.lease = Span::secs(1);
+    workload.think_least = Span::ZERO;
+    workload.think_most = Span::millis(1);
+    workload.backoff_cap = Span::secs(1);
+}
+
+/// The same with more clients.
+pub(super) fn larger_crowd(plan: &mut Plan) {
+    crowd(plan);
+    plan.clients = 16;
+}
+
+/// The wall clock of one client is ten minutes ahead, that of another as much behind.
+pub(super) fn clocks_of_clients_off(plan: &mut Plan) {
+    one_name(plan);
+    for (client, by) in [(0, 600_000), (1, -600_000)] {
+        let by = Step::millis(by);
+        let at = Span::ZERO;
+        plan.faults
+            .push(Fault::of_client(at, client, ClientFault::Step { by }));
+    }
+}
+
+/// All clients want one lock, and must be at it in the second half yet.
+pub(super) fn still_at_it(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 4;
+    plan.workload.watchdog = Watchdog::On;
+    plan.healed_at = Some(Span::secs(1));
+    plan.progress_within = Some(Span::millis(900));
+}
+
+/// Work takes longer than a lease, and one node refuses everything for a while.
+pub(super) fn refusing(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 2;
+    plan.workload.hold_least = Span::millis(100);
+    plan.workload.hold_most = Span::millis(400);
+    plan.faults.push(
+        Fault::of_node(
+            Span::millis(300),
+            0,
+            NodeFault::Error {
+                error: ServerError::Busy,
+            },
+        )
+        .lasting(Span::millis(500)),
+    );
+}
+
+/// Holders of one lock stay for long enough to be renewed, and one of three clients dies again and again.
+pub(super) fn renewed_and_killed(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 3;
+    let workload = &mut plan.workload;
+    workload.watchdog = Watchdog::On;
+    workload.lease = Span::millis(90);
+    workload.hold_least = Span::millis(20);
+    workload.hold_most = Span::millis(160);
+    workload.think_least = Span::millis(20);
+    workload.think_most = Span::millis(60);
+    plan.faults.extend((1..10).map(|n| {
+        Fault::of_client(Span::millis(180 * n), 0, ClientFault::Crash).lasting(Span::millis(40))
+    }));
+}
+
+/// Leaders work for about two leases, look often, and stand still for longer than one at times.
+pub(super) fn led_at_the_deadline(plan: &mut Plan) {
+    one_name(plan);
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(100);
+    workload.hold_least = Span::millis(100);
+    workload.hold_most = Span::millis(300);
+    workload.looks = 40;
+    let clients = plan.clients;
+    plan.faults.extend((1..10).map(|n| {
+        let client = u16::try_from(n).expect("small") % clients;
+        Fault::of_client(Span::millis(180 * n), client, ClientFault::Pause)
+            .lasting(Span::millis(150))
+    }));
+}
+
+/// The first client's replies take half a lease, and then nothing it sends arrives: its lease is not renewed.
+pub(super) fn led_by_slow_replies(plan: &mut Plan) {
+    slow_replies_then_none(plan);
+    let workload = &mut plan.workload;
+    workload.hold_least = Span::millis(400);
+    workload.hold_most = Span::millis(700);
+    workload.looks = 200;
+}
+
+/// The first client is cut off again and again, for longer than its lease.
+pub(super) fn led_and_cut_off(plan: &mut Plan) {
+    unattended(plan);
+    plan.workload.looks = 100;
+}
