@@ -22,7 +22,7 @@ fn a_history_is_exported_as_json_lines() {
     assert!(lines.iter().all(|line| line["invoke"].is_u64()));
 
     // Every line has what the page says, and no more.
-    let page = include_str!("../../docs/src/simulator.md");
+    let page = include_str!("../../../docs/src/simulator.md");
     let section = page
         .split("## Histories for other checkers")
         .nth(1)
