@@ -1,5 +1,7 @@
 //! Keys that are in the way: locks of other modes and of strangers, and what is no lock. An error names them, and only force
 //! frees a name.
+use std::time::{Duration, Instant};
+
 use quorlock::transport::Cause;
 use quorlock::{AcquireError, ForceReleaseError, Found, Mode, Summary};
 use quorlock_tests::requests::name;
