@@ -11,6 +11,7 @@ mod command {
     pub(crate) mod ending;
     pub(crate) mod exclusion;
     pub(crate) mod exit_codes;
+    pub(crate) mod leader;
     pub(crate) mod operators;
     pub(crate) mod recipes;
     pub(crate) mod signals;
@@ -48,6 +49,7 @@ fn main() {
         command::ending::trials(),
         command::exclusion::trials(),
         command::exit_codes::trials(),
+        command::leader::trials(),
         command::operators::trials(),
         command::recipes::trials(),
         command::signals::trials(),
