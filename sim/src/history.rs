@@ -369,6 +369,22 @@ impl History {
         NameId(u16::try_from(place).unwrap_or(u16::MAX))
     }
 
+    /// Stays inside sections, and the work of leaders, which is one.
+    pub fn stays(&self) -> impl Iterator<Item = Section> + '_ {
+        let reigns = self.reigns.iter().map(|reign| Section {
+            process: reign.process,
+            hold: reign.hold,
+            name: reign.name,
+            won: reign.elected,
+            entered: reign.elected,
+            believed: reign.believed,
+            left: reign.ended,
+            access: Access::Alone,
+            under: HoldId::NONE,
+        });
+        self.sections.iter().cloned().chain(reigns)
+    }
+
     /// The text of a name.
     #[must_use]
     pub fn text(&self, name: NameId) -> &str {

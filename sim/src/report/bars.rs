@@ -144,8 +144,9 @@ pub(super) fn hold_end(run: &Run, grant: &Grant) -> u64 {
         .filter(|op| op.hold == grant.hold && op.action == Action::Release)
         .map(|op| op.invoked)
         .max();
-    let sections = run.history.sections.iter();
-    let left = sections
+    let left = run
+        .history
+        .stays()
         .filter(|section| section.hold == grant.hold && section.name == grant.name)
         .map(|section| section.left)
         .max();
@@ -153,7 +154,7 @@ pub(super) fn hold_end(run: &Run, grant: &Grant) -> u64 {
 }
 
 fn beliefs(scene: &mut Scene, run: &Run) {
-    for section in &run.history.sections {
+    for section in run.history.stays() {
         let client = section.process.client;
         let who = Who::Place(Place::Client(client));
         let Some(row) = scene.row(who, What::Name(section.name)) else {

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use super::scene::{AXIS, Lane, Row, Scene, What, Who, initial};
 use super::{bars, marks};
-use crate::history::NameId;
 use crate::history::recording::{Clock, Place, Recording};
+use crate::history::{NameId, Process};
 use crate::simulation::{Run, Verdict};
 
 /// A picture of more rows than this has low ones.
@@ -127,9 +127,10 @@ impl Scene {
         };
         let at = violation.at.as_nanos();
         let seen = recording.messages.iter().filter(|m| m.sent <= at).count();
-        let involved = |process| violation.processes.contains(process);
-        let sections = run.history.sections.iter();
-        let last = sections
+        let involved = |process: &Process| violation.processes.contains(process);
+        let last = run
+            .history
+            .stays()
             .filter(|s| involved(&s.process) && s.won <= at)
             .filter_map(|s| s.believed)
             .fold(at, u64::max);

@@ -199,7 +199,9 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
     scene.violated = Some(at);
     let whole = (super::scene::AXIS, scene.height);
     match violation.property {
-        Property::Exclusion | Property::ReadWrite => both_inside(scene, &run.history, violation),
+        Property::Exclusion | Property::ReadWrite | Property::Leadership => {
+            both_inside(scene, &run.history, violation);
+        }
         Property::Progress | Property::Orphans => {
             let from = run.history.healed.min(scene.end);
             let shape = Shape::Bar {
@@ -217,7 +219,6 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
         | Property::HoldCount
         | Property::Ownership
         | Property::Statements
-        | Property::Leadership
         | Property::Terms
         | Property::Fairness => {
             involved(scene, run, violation);
@@ -266,10 +267,12 @@ fn involved(scene: &mut Scene, run: &Run, violation: &Violation) {
 fn both_inside(scene: &mut Scene, history: &History, violation: &Violation) {
     let at = violation.at.as_nanos();
     let named = violation.name.as_deref();
-    let stays: Vec<(&Section, u64)> = history
-        .sections
-        .iter()
-        .filter_map(|section| Some((section, section.believed?)))
+    let stays: Vec<(Section, u64)> = history
+        .stays()
+        .filter_map(|section| {
+            let believed = section.believed?;
+            Some((section, believed))
+        })
         .filter(|(section, believed)| {
             violation.processes.contains(&section.process)
                 && named == Some(history.text(section.name))

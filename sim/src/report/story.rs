@@ -139,6 +139,7 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
             .map(|op| operation(run, op)),
     );
     sections(run, &mut lines);
+    reigns(run, &mut lines);
     lines.extend(run.history.writes.iter().map(|write| written(run, write)));
     if let Some(recording) = recording {
         // What a replica has is what its primary had.
@@ -183,6 +184,23 @@ fn sections(run: &Run, lines: &mut Vec<Line>) {
         if section.left != u64::MAX {
             let text = format!("{who} leaves {name}");
             lines.push(Line::new(section.left, Sort::Client, Some(who), text));
+        }
+    }
+}
+
+fn reigns(run: &Run, lines: &mut Vec<Line>) {
+    for reign in &run.history.reigns {
+        let name = run.history.text(reign.name);
+        let (who, term) = (reign.process, reign.term);
+        let believed = match reign.believed {
+            Some(at) => format!("finds that it leads, last at {}", moment(at)),
+            None => "finds that its term is over".to_owned(),
+        };
+        let text = format!("{who} leads {name} in term {term}; it {believed}");
+        lines.push(Line::new(reign.elected, Sort::Client, Some(who), text));
+        if reign.ended != u64::MAX {
+            let text = format!("{who} ends its work as leader of {name}");
+            lines.push(Line::new(reign.ended, Sort::Client, Some(who), text));
         }
     }
 }

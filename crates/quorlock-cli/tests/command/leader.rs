@@ -242,7 +242,8 @@ async fn a_signal_ends_a_leader_with_the_code_of_its_command() {
     candidate.leads(1);
     send(candidate.pid(), Signal::TERM);
     let (code, said) = candidate.end();
-    assert_eq!((code, said.as_str()), (Some(5), ""));
+    assert_eq!(code, Some(5));
+    assert!(!said.contains("quorlock"), "{said}");
     assert!(is_free(&server));
 }
 
@@ -251,8 +252,8 @@ async fn a_signal_ends_a_candidate() {
     let first = Candidate::start(&server, &["a"], STAYS);
     first.leads(1);
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
-        let second = Candidate::start(&server, &["--json", "a"], STAYS);
-        let mut lines = std::io::BufReader::new(second.wrapper.stderr.as_ref().unwrap());
+        let mut second = Candidate::start(&server, &["--json", "a"], STAYS);
+        let mut lines = std::io::BufReader::new(second.wrapper.stderr.as_mut().unwrap());
         let mut line = String::new();
         std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
         assert!(line.contains("candidate"), "{line}");

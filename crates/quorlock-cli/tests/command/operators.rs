@@ -194,6 +194,7 @@ async fn completions_and_man_pages_are_there() {
             .read("quorlock-run.1")
             .contains("QUORLOCK_FENCING_TOKEN")
     );
+    assert!(folder.read("quorlock-leader.1").contains("QUORLOCK_TERM"));
     let mut pages: Vec<String> = std::fs::read_dir(folder.path())
         .unwrap()
         .map(|page| page.unwrap().file_name().into_string().unwrap())

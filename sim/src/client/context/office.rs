@@ -41,11 +41,11 @@ impl Context {
 impl Standing<'_> {
     /// It was elected, under this identity, for this term.
     pub fn elected(self, owner: OwnerId, term: u64) -> Office {
-        self.ctx.end(self.begun, Outcome::Ok);
         let who = self.ctx.who();
+        let hold = with(|world| clients::hold_of(world, who, owner).id());
+        self.ctx.end_with(self.begun, hold, term);
         let reign = with(|world| {
             let elected = world.moment(who);
-            let hold = clients::hold_of(world, who, owner).id();
             let history = &mut world.history;
             history.reigns.push(Reign {
                 hold,

@@ -69,6 +69,17 @@ impl Context {
         })
     }
 
+    /// Notes that an operation has won this hold, with this token.
+    pub(super) fn end_with(&self, begun: Begun, hold: HoldId, token: u64) {
+        self.end(begun, Outcome::Ok);
+        with(|world| {
+            if let Some(operation) = world.history.operations.get_mut(begun.0) {
+                operation.hold = hold;
+                operation.token = token;
+            }
+        });
+    }
+
     pub(super) fn end(&self, begun: Begun, outcome: Outcome) {
         with(|world| {
             let completed = world.moment(self.who);
