@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
-# Runs every check of the project: ./test.sh
+# Runs every check of the project: ./test.sh [--versions]
 #
 # The tests against real servers need the program `redis-server`. If it is not there, this script installs it with the
 # system's package manager; plain `cargo test` instead lists those tests as ignored. Each test starts servers of its
 # own on free ports of the loopback interface, and ends them. Those that need a JVM are left to tests/interop/run.sh.
+#
+# --versions runs the server tests on Redis 5, 6, 8 and Valkey 9 as well (tests/versions.sh).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
+
+case ${1:-} in
+  '' | --versions) ;;
+  *) echo "unknown: $1 (./test.sh [--versions])" >&2; exit 64 ;;
+esac
 
 step() { printf '\n== %s\n' "$*"; }
 
@@ -81,5 +88,10 @@ cargo test --workspace --all-features --no-fail-fast
 # The benchmark speaks the scripts' arguments by hand: one short case shows that it still can.
 step "cargo bench, one case"
 cargo test --quiet --workspace --all-features --bench locks -- --quick uncontended
+
+if [ "${1:-}" = --versions ]; then
+  step "other versions of Redis, and Valkey"
+  tests/versions.sh
+fi
 
 step "all is well"

@@ -6,9 +6,11 @@ use std::process::{Command, Stdio};
 use quorlock_tests::page::block;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
+use quorlock_tests::wait::wait_until;
+use rustix::process::Signal;
 use saphyr::{LoadableYamlNode as _, YamlOwned};
 
-use super::support::{Folder, end_of, quorlock, quorlock_on};
+use super::support::{Folder, end_of, pid_of, quorlock, quorlock_on, send};
 
 server_tests![
     of_many_hosts_one_makes_the_report,
@@ -16,6 +18,7 @@ server_tests![
     a_backup_that_comes_late_moves_no_pointer,
     a_unit_of_systemd_runs_the_report,
     of_two_pods_one_makes_the_report,
+    of_two_pods_one_leads_and_the_other_takes_over,
     the_settings_of_the_page_are_settings,
     a_loop_ends_at_the_loss,
     the_table_names_every_occasion_that_the_script_tries,
@@ -262,6 +265,49 @@ async fn of_two_pods_one_makes_the_report() {
     std::fs::write(host.folder.file("tried"), "").unwrap();
     assert_eq!(first.wait().unwrap().code(), Some(0));
     assert_eq!(host.folder.read("reports"), "report\n");
+}
+
+const OF_DEPLOYMENT: [&str; 4] = ["spec", "template", "spec", "containers"];
+
+async fn of_two_pods_one_leads_and_the_other_takes_over() {
+    let server = Server::start();
+    server.command::<()>(&["CONFIG", "SET", "requirepass", "s3cret"]);
+    let container = container("yaml sidecar", &OF_DEPLOYMENT);
+    // A pod is a folder with its volume.
+    let start = || {
+        let host = Host::new();
+        let password = host.folder.file("password");
+        std::fs::write(&password, "s3cret\n").unwrap();
+        std::fs::create_dir(host.folder.file("leader")).unwrap();
+        std::fs::write(host.folder.file("leader/term"), "left behind\n").unwrap();
+        let pod = of_pod(&host, &server, &container, &password.display().to_string());
+        let volume = host.folder.file("leader").display().to_string();
+        let words = pod.get_args().map(|word| word.to_str().unwrap());
+        let words: Vec<_> = words.map(|word| word.replace("/leader", &volume)).collect();
+        let mut command = Command::new(pod.get_program());
+        for (name, value) in pod.get_envs() {
+            command.env(name, value.unwrap());
+        }
+        let sidecar = command.args(words).stdin(Stdio::null()).spawn().unwrap();
+        (host, sidecar)
+    };
+    let (one, mut first) = start();
+    wait_until("the first leads", || {
+        one.folder.read("leader/term").trim().parse::<u64>().is_ok()
+    });
+    let term: u64 = one.folder.line("leader/term").parse().unwrap();
+    let (other, mut second) = start();
+    wait_until("the second is a candidate", || {
+        other.folder.read("leader/term").is_empty()
+    });
+    send(pid_of(&first), Signal::TERM);
+    first.wait().unwrap();
+    assert_eq!(one.folder.read("leader/term"), "");
+    let later: u64 = other.folder.line("leader/term").parse().unwrap();
+    assert!(term < later, "{term} {later}");
+    send(pid_of(&second), Signal::TERM);
+    second.wait().unwrap();
+    assert_eq!(other.folder.read("leader/term"), "");
 }
 
 async fn the_settings_of_the_page_are_settings() {
