@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use redis::{FromRedisValue, RedisResult};
 use rustix::process::{Pid, Signal, kill_process};
@@ -34,6 +34,49 @@ pub fn is_installed() -> bool {
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success())
+}
+
+/// Who makes a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Product {
+    /// Redis.
+    Redis,
+    /// Valkey, which begins with version 7.2 of Redis.
+    Valkey,
+}
+
+/// The version of a server, without its last number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Version {
+    /// The first number.
+    pub major: u32,
+    /// The second one.
+    pub minor: u32,
+}
+
+/// What the `redis-server` on the PATH is, if there is one.
+#[must_use]
+pub fn version() -> Option<(Product, Version)> {
+    static KNOWN: OnceLock<Option<(Product, Version)>> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        let output = Command::new("redis-server").arg("--version").output();
+        parse_version(&String::from_utf8_lossy(&output.ok()?.stdout))
+    })
+}
+
+/// `Redis server v=7.0.15 sha=00000000:0 ..`
+fn parse_version(line: &str) -> Option<(Product, Version)> {
+    let product = match line.split(' ').next()? {
+        "Valkey" => Product::Valkey,
+        _ => Product::Redis,
+    };
+    let (_, numbers) = line.split_once(" v=")?;
+    let mut numbers = numbers.split('.').map(str::parse);
+    let version = Version {
+        major: numbers.next()?.ok()?,
+        minor: numbers.next()?.ok()?,
+    };
+    Some((product, version))
 }
 
 /// A `redis-server` of this test alone, on a free port of the loopback interface.

@@ -5,10 +5,66 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
-use crate::server;
+use crate::server::{self, Product, Version};
 
 /// With this variable set, a missing server is a failure and not a reason to ignore a test.
 const REQUIRED: &str = "QUORLOCK_REQUIRE_REDIS";
+
+/// What a test needs that not every version of a server has. Elsewhere it is listed as ignored, with the reason.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    since: Version,
+    products: &'static [Product],
+    reason: &'static str,
+}
+
+impl Needs {
+    /// Users with rights.
+    pub const USERS: Needs = Needs::since(6, 0, "needs ACLs, which came with Redis 6");
+
+    /// `min-replicas-to-write` for scripts.
+    pub const REPLICAS_FOR_SCRIPTS: Needs = Needs::since(
+        6,
+        2,
+        "Redis 5 lets scripts write also with too few replicas",
+    );
+
+    /// Errors that a script passes on as they are, and a statistic of them.
+    pub const ERRORS_OF_SCRIPTS: Needs = Needs::since(
+        7,
+        0,
+        "before Redis 7 errors of scripts are counted and worded in another way",
+    );
+
+    /// A server that answers while it loads a few keys.
+    pub const SLOW_LOADING: Needs = Needs::since(
+        7,
+        0,
+        "needs a setting that makes a server answer while it loads, of Redis 7",
+    );
+
+    /// The words of the simulated server, which are those of Redis 7.
+    pub const WORDS_OF_REDIS: Needs = Needs {
+        products: &[Product::Redis],
+        reason: "the simulated server has the words of Redis 7",
+        ..Needs::ERRORS_OF_SCRIPTS
+    };
+
+    const fn since(major: u32, minor: u32, reason: &'static str) -> Self {
+        Needs {
+            since: Version { major, minor },
+            products: &[Product::Redis, Product::Valkey],
+            reason,
+        }
+    }
+
+    /// Why the installed server will not do, if it will not.
+    fn missing(self) -> Option<&'static str> {
+        let (product, version) = server::version()?;
+        let will_do = self.since <= version && self.products.contains(&product);
+        (!will_do).then_some(self.reason)
+    }
+}
 
 /// The longest that one test may take.
 const BOUND: Duration = Duration::from_secs(120);
@@ -56,13 +112,38 @@ pub fn trial<F: Future<Output = ()>>(
     })
 }
 
-/// Makes `trials()` of async functions: `server_tests![this_holds, that_holds];`.
+/// A test that needs something of the server.
+pub fn trial_where<F: Future<Output = ()>>(
+    needs: Needs,
+    name: &str,
+    test: impl FnOnce() -> F + Send + 'static,
+) -> Trial {
+    let trial = trial(name, test);
+    match needs.missing() {
+        None => trial,
+        Some(reason) => trial.with_kind(reason).with_ignored_flag(true),
+    }
+}
+
+/// Makes `trials()` of async functions: `server_tests![this_holds, that_holds];`. `USERS: this_holds` names one of the
+/// [`Needs`](crate::trials::Needs) of a test.
 #[macro_export]
 macro_rules! server_tests {
-    ($($test:ident),* $(,)?) => {
+    ($($first:ident $(: $second:ident)?),* $(,)?) => {
         /// The tests of this file.
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
-            vec![$($crate::trials::trial(stringify!($test), $test)),*]
+            vec![$($crate::server_test!($first $(: $second)?)),*]
         }
+    };
+}
+
+/// One of [`server_tests`].
+#[macro_export]
+macro_rules! server_test {
+    ($test:ident) => {
+        $crate::trials::trial(stringify!($test), $test)
+    };
+    ($needs:ident: $test:ident) => {
+        $crate::trials::trial_where($crate::trials::Needs::$needs, stringify!($test), $test)
     };
 }

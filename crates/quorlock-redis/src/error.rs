@@ -23,6 +23,8 @@ pub(crate) fn server(error: &ServerError) -> TransportError {
 fn reply(code: &str, detail: &str) -> TransportError {
     let inner = match code {
         "ERR" => raised_in_script(detail),
+        // A script has caught it, and passed it on.
+        "@user_script:" => after_place(detail),
         _ => None,
     };
     let (cause, execution) = judge(inner.unwrap_or(code), detail);
@@ -50,6 +52,11 @@ fn raised_in_script(detail: &str) -> Option<&str> {
         return None;
     }
     let (_, place) = detail.rsplit_once("@user_script:")?;
+    after_place(place)
+}
+
+/// The code of an error that begins with its place in a script: `60: -READONLY You can't ...`.
+fn after_place(place: &str) -> Option<&str> {
     let text = place.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ' || c == ':');
     text.trim_start_matches('-').split(' ').next()
 }
@@ -77,9 +84,9 @@ fn judge(code: &str, detail: &str) -> (Cause, Execution) {
         // has written.
         "NOPERM" if detail.contains("script") => (Cause::NoPermission, Indeterminate),
         "NOPERM" => (Cause::NoPermission, Definite),
-        "ERR"
-            if detail.contains("The user executing the script can't")
-                || detail.contains("ACL failure in script") =>
+        // The same in the words of Redis 6, whose code is the place in the script where a script has caught it.
+        _ if detail.contains("The user executing the script can't")
+            || detail.contains("ACL failure in script") =>
         {
             (Cause::NoPermission, Indeterminate)
         }
@@ -344,14 +351,24 @@ mod tests {
                 "ERR Error running script (call to f_6a1): @user_script:9: @user_script: 9: -READONLY You can't write against a read only replica.",
                 Cause::ReadOnly,
             ),
+            (
+                "@user_script: 9: -OOM command not allowed when used memory > 'maxmemory'.",
+                Cause::OutOfMemory,
+            ),
         ] {
             assert_eq!(judged(line), (cause, Execution::Definite), "{line}");
         }
-        let denied = "ERR Error running script (call to f_6a1): @user_script:9: @user_script: 9: -NOPERM The user executing the script can't run this command or subcommand";
-        assert_eq!(
-            judged(denied),
-            (Cause::NoPermission, Execution::Indeterminate)
-        );
+        // As 6.2.14 says it, of a command that the script does not catch and of one that it does.
+        for denied in [
+            "ERR Error running script (call to f_6a1): @user_script:22: @user_script: 22: The user executing the script can't publish to the channel mentioned in the command",
+            "@user_script: 118: The user executing the script can't run this command or subcommand",
+        ] {
+            assert_eq!(
+                judged(denied),
+                (Cause::NoPermission, Execution::Indeterminate),
+                "{denied}"
+            );
+        }
     }
 
     fn refusal(line: &str) -> ServerError {

@@ -86,7 +86,11 @@ return string.sub(string.match(redis.call('info', 'replication'), 'master_replid
 /// KEYS[1]: a marker. It names another process from now on.
 const RESTART: &str = "
 local marker = redis.call('get', KEYS[1])
-if marker then redis.call('set', KEYS[1], string.gsub(marker, '^%x+:', string.rep('0', 13) .. ':'), 'KEEPTTL') end";
+if marker then
+  local left = redis.call('pttl', KEYS[1])
+  redis.call('set', KEYS[1], (string.gsub(marker, '^%x+:', string.rep('0', 13) .. ':')))
+  if left > 0 then redis.call('pexpire', KEYS[1], left) end
+end";
 
 /// What other programs write into a key that is no lock.
 const TEXT: &str = "not a lock";

@@ -15,7 +15,7 @@ server_tests![
     one_server_under_two_addresses_is_refused,
     a_replica_is_refused_as_a_node,
     a_wrong_password_is_refused,
-    a_user_without_permission_is_told_so,
+    USERS: a_user_without_permission_is_told_so,
     no_server_is_found_out_in_time,
     a_server_that_never_answers_is_found_out_in_time,
     a_server_older_than_5_is_refused,

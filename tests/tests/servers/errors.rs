@@ -16,17 +16,17 @@ server_tests![
     a_full_server_renews_and_releases,
     a_server_busy_with_a_script_is_named_as_such,
     a_missing_password_is_named_as_such,
-    a_wrong_password_is_named_as_such,
-    a_password_that_is_asked_for_later_is_named_as_such,
-    a_user_without_scripts_has_no_permission,
-    a_user_without_the_key_has_no_permission,
-    a_user_without_the_channel_keeps_the_lock,
-    a_user_who_may_not_let_keys_expire_leaves_no_key_behind,
+    USERS: a_wrong_password_is_named_as_such,
+    USERS: a_password_that_is_asked_for_later_is_named_as_such,
+    USERS: a_user_without_scripts_has_no_permission,
+    USERS: a_user_without_the_key_has_no_permission,
+    USERS: a_user_without_the_channel_keeps_the_lock,
+    USERS: a_user_who_may_not_let_keys_expire_leaves_no_key_behind,
     a_key_that_is_no_lock_is_named_as_such,
     a_token_counter_that_is_no_number_is_named_as_such,
     a_server_that_cannot_save_is_named_as_such,
-    a_loading_server_is_named_as_such,
-    a_server_without_its_replicas_is_named_as_such,
+    SLOW_LOADING: a_loading_server_is_named_as_such,
+    REPLICAS_FOR_SCRIPTS: a_server_without_its_replicas_is_named_as_such,
     a_cluster_that_is_down_is_named_as_such,
     flushed_scripts_are_nobody_s_business,
 ];
@@ -228,7 +228,7 @@ async fn a_token_counter_that_is_no_number_is_named_as_such() {
 }
 
 async fn a_server_that_cannot_save_is_named_as_such() {
-    let server = Server::start_with(&["--save", "3600 1"]);
+    let server = Server::start_with(&["--save", "3600", "1"]);
     let transport = open(&server);
     let snapshot = server.dir().join("dump.rdb");
     fail_to_save(&server, &snapshot);

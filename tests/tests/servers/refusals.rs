@@ -15,7 +15,7 @@ server_tests![
     story_28_a_server_that_cannot_save_refuses_and_the_lock_stays,
     story_28_a_busy_server_refuses_and_the_lock_stays,
     story_28_a_cluster_that_is_down_is_named,
-    story_28_a_renewal_is_refused_and_the_next_one_is_not,
+    ERRORS_OF_SCRIPTS: story_28_a_renewal_is_refused_and_the_next_one_is_not,
 ];
 
 /// An unknown script was an error of every lock operation after a restart or a `SCRIPT FLUSH`. Here it is loaded again.
@@ -89,7 +89,7 @@ async fn story_28_a_replica_refuses_and_the_lock_stays() {
 
 /// A server that cannot write its snapshot refused the extension, and the client deleted the lock for that.
 async fn story_28_a_server_that_cannot_save_refuses_and_the_lock_stays() {
-    let server = Server::start_with(&["--save", "3600 1"]);
+    let server = Server::start_with(&["--save", "3600", "1"]);
     // A folder stands where the snapshot is to be.
     let snapshot = server.dir().join("dump.rdb");
     let save = |status: &str| {

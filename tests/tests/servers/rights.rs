@@ -13,14 +13,14 @@ use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
 
 server_tests![
-    the_rights_of_plain_locks_are_those_of_the_guide,
-    the_rights_of_watched_nodes_are_those_of_the_guide,
-    the_rights_of_fair_locks_are_those_of_the_guide,
-    the_rights_of_read_write_locks_are_those_of_the_guide,
-    the_rights_of_operators_are_those_of_the_guide,
-    the_right_to_choose_a_database_is_that_of_the_guide,
-    the_right_to_wait_for_replicas_is_that_of_the_guide,
-    the_rights_that_may_be_left_out_may_be,
+    USERS: the_rights_of_plain_locks_are_those_of_the_guide,
+    USERS: the_rights_of_watched_nodes_are_those_of_the_guide,
+    USERS: the_rights_of_fair_locks_are_those_of_the_guide,
+    USERS: the_rights_of_read_write_locks_are_those_of_the_guide,
+    USERS: the_rights_of_operators_are_those_of_the_guide,
+    USERS: the_right_to_choose_a_database_is_that_of_the_guide,
+    USERS: the_right_to_wait_for_replicas_is_that_of_the_guide,
+    USERS: the_rights_that_may_be_left_out_may_be,
 ];
 
 const GUIDE: &str = include_str!("../../../docs/src/guide.md");

@@ -17,9 +17,9 @@ server_tests![
     commands_are_answered_alike,
     scripts_are_answered_alike,
     a_password_is_asked_for_alike,
-    a_replica_refuses_writes_alike,
-    a_server_without_memory_refuses_alike,
-    a_busy_server_refuses_alike,
+    WORDS_OF_REDIS: a_replica_refuses_writes_alike,
+    WORDS_OF_REDIS: a_server_without_memory_refuses_alike,
+    WORDS_OF_REDIS: a_busy_server_refuses_alike,
 ];
 
 /// The version whose words the simulated server uses; others say some errors differently.
