@@ -24,3 +24,4 @@ mod support;
 mod unpolled;
 mod unreliable;
 mod waiting;
+mod while_leading;
