@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 const GUIDE: &str = include_str!("../../docs/src/guide.md");
-const ERRORS: &str = include_str!("../../crates/quorlock/src/error.rs");
+const ERRORS: &str = concat!(
+    include_str!("../../crates/quorlock/src/error.rs"),
+    include_str!("../../crates/quorlock/src/error/config.rs"),
+);
 const RENEWAL: &str = include_str!("../../crates/quorlock-core/src/renewal.rs");
 
 /// The variants of an enum, read in its source.
