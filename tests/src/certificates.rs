@@ -1,11 +1,17 @@
 //! Certificates for the tests: an authority, and what it signs.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use quorlock::transport::RustlsClientConfig;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
     date_time_ymd,
 };
+use tokio_rustls::rustls::RootCertStore;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 /// An authority of one test.
 #[derive(Debug)]
@@ -50,6 +56,11 @@ impl Authority {
     #[must_use]
     pub fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        // OpenSSL takes a certificate whose subject is its issuer for one that signed itself.
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("Authority {number} of a test");
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().expect("a key");
@@ -80,8 +91,10 @@ impl Authority {
     /// When a name cannot be in a certificate.
     #[must_use]
     pub fn sign(&self, names: &[&str], validity: Validity) -> Certificate {
+        let subject = names.first().copied().unwrap_or_default();
         let names: Vec<String> = names.iter().copied().map(String::from).collect();
         let mut params = CertificateParams::new(names).expect("names for a certificate");
+        params.distinguished_name.push(DnType::CommonName, subject);
         let (from, until) = match validity {
             Validity::Now => (2000, 3000),
             Validity::Over => (2000, 2001),
@@ -119,4 +132,17 @@ impl Certificate {
         std::fs::write(&files.key, &self.key).expect("a folder to write to");
         files
     }
+}
+
+/// A configuration of the `rustls` crate that believes this authority.
+///
+/// # Panics
+/// When it cannot be made.
+#[must_use]
+pub fn rustls_config(authority: &Authority) -> Arc<RustlsClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let authority = CertificateDer::from_pem_slice(authority.pem().as_bytes()).expect("PEM");
+    roots.add(authority).expect("an authority");
+    let config = RustlsClientConfig::builder().with_root_certificates(roots);
+    Arc::new(config.with_no_client_auth())
 }

@@ -46,7 +46,7 @@ mod documentation {
     }
 
     pages! {
-        architecture breaks campaigns command deployments exhaustive fencing guide leader matrix migration performance plans
+        architecture breaks campaigns command connections deployments exhaustive fencing guide leader matrix migration performance plans
         recipes redis redisson safety scenarios simulator
     }
 }

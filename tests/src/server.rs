@@ -86,6 +86,8 @@ fn parse_version(line: &str) -> Option<(Product, Version)> {
 #[derive(Debug)]
 pub struct Server {
     port: u16,
+    /// Where it speaks TLS, if it does.
+    tls_port: Option<u16>,
     program: String,
     options: Vec<String>,
     /// The words of its configuration file, if it has one.
@@ -126,7 +128,17 @@ impl Server {
     /// When it does not come up, with what it wrote.
     #[must_use]
     pub fn start_program(program: &str, options: &[&str]) -> Server {
-        Server::start_configured(program, None, options)
+        Server::start_on(program, None, options, || None)
+    }
+
+    /// A server that speaks TLS besides, on a port of its own ([`Server::tls_port`]), with the certificate and the key of these
+    /// options: `&["--tls-cert-file", ..]`.
+    ///
+    /// # Panics
+    /// When it does not come up, with what it wrote.
+    #[must_use]
+    pub fn start_encrypted(options: &[&str]) -> Server {
+        Server::start_on("redis-server", None, options, || Some(free_port()))
     }
 
     /// A sentinel with these lines in its configuration file: `sentinel monitor ..`.
@@ -136,10 +148,15 @@ impl Server {
     #[must_use]
     pub fn start_sentinel(lines: &[String]) -> Server {
         let lines = lines.join("\n") + "\n";
-        Server::start_configured("redis-server", Some(lines), &["--sentinel"])
+        Server::start_on("redis-server", Some(lines), &["--sentinel"], || None)
     }
 
-    fn start_configured(program: &str, configuration: Option<String>, options: &[&str]) -> Server {
+    fn start_on(
+        program: &str,
+        configuration: Option<String>,
+        options: &[&str],
+        tls_port: impl Fn() -> Option<u16>,
+    ) -> Server {
         let options: Vec<String> = options.iter().copied().map(String::from).collect();
         wait_for("a server on a free port", || {
             let dir = tempfile::Builder::new()
@@ -148,6 +165,7 @@ impl Server {
                 .expect("a temporary folder");
             let mut server = Server {
                 port: free_port(),
+                tls_port: tls_port(),
                 program: program.to_owned(),
                 options: options.clone(),
                 configuration: configuration.clone(),
@@ -172,6 +190,15 @@ impl Server {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The port on which it speaks TLS.
+    ///
+    /// # Panics
+    /// When it was not started by [`Server::start_encrypted`].
+    #[must_use]
+    pub fn tls_port(&self) -> u16 {
+        self.tls_port.expect("it speaks TLS")
     }
 
     /// Its folder: data, socket and output.
@@ -346,6 +373,12 @@ impl Server {
         .flat_map(|(option, value)| [option.to_string(), value])
         .collect();
         arguments.splice(0..0, file);
+        let tls_port = self.tls_port.map(|port| port.to_string());
+        arguments.extend(
+            tls_port
+                .into_iter()
+                .flat_map(|port| ["--tls-port".into(), port]),
+        );
         arguments.extend(self.options.iter().cloned());
         let running = Guardian::start(self.dir.path(), &self.program, &arguments);
         let pid = running.pid();

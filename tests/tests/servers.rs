@@ -7,10 +7,13 @@ mod servers {
     pub(crate) mod cancellation;
     pub(crate) mod clients;
     pub(crate) mod conformance;
+    pub(crate) mod doubts;
     pub(crate) mod durable;
+    pub(crate) mod encrypted;
     pub(crate) mod errors;
     pub(crate) mod harness;
     pub(crate) mod leading;
+    pub(crate) mod logins;
     pub(crate) mod networks;
     pub(crate) mod quick_start;
     pub(crate) mod redlock;
@@ -38,10 +41,13 @@ fn main() {
         servers::cancellation::trials(),
         servers::clients::trials(),
         servers::conformance::trials(),
+        servers::doubts::trials(),
         servers::durable::trials(),
+        servers::encrypted::trials(),
         servers::errors::trials(),
         servers::harness::trials(),
         servers::leading::trials(),
+        servers::logins::trials(),
         servers::networks::trials(),
         servers::quick_start::trials(),
         servers::redlock::trials(),

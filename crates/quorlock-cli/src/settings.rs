@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use quorlock::transport::{PasswordFile, RedisConfig};
 use quorlock::{Locks, LocksBuilder};
 use serde::Deserialize;
 
@@ -14,20 +15,22 @@ use crate::span::Span;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Servers")]
 pub(crate) struct Reach {
-    /// A server: redis://[user@]host[:port][/db] or unix:///path, or a Sentinel group:
+    /// A server: redis://[user@]host[:port][/db], rediss:// for the same under TLS, or unix:///path, or a Sentinel group:
     /// redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]. Several, with a comma between them or one --nodes each,
     /// make a majority (RedLock); a comma is between two addresses where the second begins with its scheme (`redis://`).
     /// Without: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
     pub(crate) nodes: Vec<String>,
-    /// A TOML file with settings: nodes, password_file, key_prefix, lease, longest_lease, clock_margin, token_retention,
+    /// A TOML file with settings: nodes, password_file, tls_ca, tls_cert, tls_key, key_prefix, lease, longest_lease, clock_margin, token_retention,
     /// member_timeout, trust_fresh_nodes. Without: QUORLOCK_CONFIG.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// A file with the password, for the addresses that have none: nothing secret is in the list of processes then.
-    /// Without: QUORLOCK_PASSWORD_FILE.
+    /// A file with the password, for the addresses that have none: nothing secret is in the list of processes then. It is read again
+    /// when it changes. Without: QUORLOCK_PASSWORD_FILE.
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: TlsFiles,
     /// Comes before every name: `app:` locks orders/42 under the key app:orders/42.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) key_prefix: Option<String>,
@@ -40,6 +43,74 @@ pub(crate) struct Reach {
     pub(crate) trust_fresh_nodes: bool,
 }
 
+/// Certificates for addresses that ask for TLS. The files are read again at each connect.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct TlsFiles {
+    /// Believes the authorities of this PEM file, instead of those of the system, when an address begins with rediss://. Without:
+    /// QUORLOCK_TLS_CA.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// Shows servers the certificate of this PEM file (mutual TLS); its key is that of --tls-key. Without: QUORLOCK_TLS_CERT.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert, in PEM. Without: QUORLOCK_TLS_KEY.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// These, then those of the environment, then those of the file.
+    fn or(&self, file: &File) -> Result<TlsFiles, Failure> {
+        let pick = |given: &Option<PathBuf>, name: &str, file: &Option<PathBuf>| {
+            let given = given.clone().or_else(|| variable(name).map(PathBuf::from));
+            given.or_else(|| file.clone())
+        };
+        let files = TlsFiles {
+            tls_ca: pick(&self.tls_ca, "QUORLOCK_TLS_CA", &file.tls_ca),
+            tls_cert: pick(&self.tls_cert, "QUORLOCK_TLS_CERT", &file.tls_cert),
+            tls_key: pick(&self.tls_key, "QUORLOCK_TLS_KEY", &file.tls_key),
+        };
+        match (&files.tls_cert, &files.tls_key) {
+            (Some(_), None) => Err(Failure::config("--tls-cert needs its key: give --tls-key")),
+            (None, Some(_)) => Err(Failure::config(
+                "--tls-key needs its certificate: give --tls-cert",
+            )),
+            _ => Ok(files),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tls_ca.is_none() && self.tls_cert.is_none()
+    }
+
+    /// The settings of connections with them.
+    #[cfg(feature = "tls")]
+    fn apply(&self, config: RedisConfig) -> Result<RedisConfig, Failure> {
+        if self.is_empty() {
+            return Ok(config);
+        }
+        let mut tls = quorlock::transport::Tls::new();
+        if let Some(ca) = &self.tls_ca {
+            tls = tls.roots_file(ca);
+        }
+        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            tls = tls.client_certificate_files(certificate, key);
+        }
+        Ok(config.tls(tls))
+    }
+
+    /// The settings of connections with them.
+    #[cfg(not(feature = "tls"))]
+    fn apply(&self, config: RedisConfig) -> Result<RedisConfig, Failure> {
+        if self.is_empty() {
+            return Ok(config);
+        }
+        Err(Failure::config(
+            "this quorlock was built without TLS: turn the cargo feature `tls` on",
+        ))
+    }
+}
+
 /// What a file says.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +118,9 @@ struct File {
     #[serde(default)]
     nodes: Vec<String>,
     password_file: Option<PathBuf>,
+    tls_ca: Option<PathBuf>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
     key_prefix: Option<String>,
     lease: Option<Span>,
     longest_lease: Option<Span>,
@@ -60,11 +134,25 @@ struct File {
 /// All of it: what the command line says, then the environment, then the file.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// With their passwords: not to be shown.
+    /// As they were given; they may have passwords, and are not to be shown.
     pub(crate) addresses: Vec<String>,
+    pub(crate) password_file: Option<PathBuf>,
+    pub(crate) tls: TlsFiles,
     pub(crate) builder: LocksBuilder,
     pub(crate) key_prefix: String,
     pub(crate) lease: Option<Span>,
+}
+
+impl Settings {
+    /// The addresses with the password of now: not to be shown.
+    pub(crate) fn addresses_with_password(&self) -> Result<Vec<String>, Failure> {
+        let secret = self.password_file.as_deref().map(password).transpose()?;
+        let addresses = self.addresses.iter().map(|address| match &secret {
+            Some(secret) => with_password(address, secret),
+            None => address.clone(),
+        });
+        Ok(addresses.collect())
+    }
 }
 
 impl Reach {
@@ -82,21 +170,20 @@ impl Reach {
                 "no servers are known: give --nodes redis://host:6379, or set QUORLOCK_NODES, or name a file with --config",
             ));
         };
-        let secret = self
+        let tls = self.tls.or(&file)?;
+        let password_file = self
             .password_file
             .clone()
             .or_else(|| variable("QUORLOCK_PASSWORD_FILE").map(PathBuf::from))
             .or(file.password_file);
-        let secret = secret.map(|path| password(&path)).transpose()?;
-        let addresses = nodes
-            .iter()
-            .map(|node| match &secret {
-                Some(secret) => with_password(node, secret),
-                None => node.clone(),
-            })
-            .collect();
+        let mut redis = tls.apply(RedisConfig::default())?;
+        if let Some(path) = &password_file {
+            // A file without a password is told before a server is asked.
+            password(path)?;
+            redis = redis.credentials(PasswordFile::new(path));
+        }
 
-        let mut builder = Locks::builder();
+        let mut builder = Locks::builder().redis(redis);
         let key_prefix = self.key_prefix.clone().or(file.key_prefix);
         let key_prefix = key_prefix.unwrap_or_default();
         builder = builder.key_prefix(&key_prefix);
@@ -116,7 +203,9 @@ impl Reach {
             builder = builder.trust_fresh_nodes();
         }
         Ok(Settings {
-            addresses,
+            addresses: nodes.clone(),
+            password_file,
+            tls,
             builder,
             key_prefix,
             lease: file.lease,

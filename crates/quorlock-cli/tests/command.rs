@@ -8,6 +8,7 @@
 
 #[cfg(unix)]
 mod command {
+    pub(crate) mod encrypted;
     pub(crate) mod ending;
     pub(crate) mod exclusion;
     pub(crate) mod exit_codes;
@@ -46,6 +47,7 @@ fn main() {
     #[cfg(target_os = "linux")]
     take_signals_as_they_are_by_default();
     let trials = [
+        command::encrypted::trials(),
         command::ending::trials(),
         command::exclusion::trials(),
         command::exit_codes::trials(),

@@ -79,6 +79,8 @@ pub enum Cause {
     Busy,
     /// `NOAUTH` or `WRONGPASS`: the server wants other credentials.
     NoAuth,
+    /// What the client was told to ask for its credentials has none.
+    NoCredentials,
     /// The two ends do not agree on TLS: certificates, names, versions.
     Tls,
     /// `NOPERM`: the user may not do this.
@@ -139,7 +141,10 @@ impl Cause {
             Cause::Loading => "the server is starting: try again when it has loaded its data",
             Cause::OutOfMemory => "raise the server's maxmemory or free memory on it",
             Cause::Busy => "a script blocks the server: SCRIPT KILL ends it",
-            Cause::NoAuth => "check the user and the password in the address",
+            Cause::NoAuth => "check the user and the password",
+            Cause::NoCredentials => {
+                "there is nothing to log in with: check where the credentials come from"
+            }
             Cause::Tls => "no encrypted connection",
             Cause::NoPermission => {
                 "grant the user the commands and keys that locks need (see the docs)"

@@ -7,8 +7,13 @@ use redis::Value;
 
 use crate::address::AddressError;
 use crate::config::RedisConfig;
+use crate::doubt::{self, Doubt};
+use crate::info::Info;
+use crate::link::Link;
+use crate::timer;
 use crate::transport::RedisTransport;
 use crate::wait::Wait;
+use crate::{error, key};
 
 /// The oldest version that knows `WAITAOF`.
 const OLDEST_WITH_DISK_WAIT: (u32, u32) = (7, 2);
@@ -35,15 +40,13 @@ impl RedisTransport {
     /// # Errors
     /// [`ConnectError`] says what is in the way, and what to do.
     pub async fn check(&self) -> Result<Checked, ConnectError> {
-        let mut info = String::new();
+        let mut info = Info::default();
         let wait = self.wait();
         let needs_disk = wait.is_some_and(Wait::needs_disk);
         let persistence = needs_disk.then_some("persistence");
         for section in ["server", "replication"].into_iter().chain(persistence) {
             match self.command(redis::cmd("INFO").arg(section)).await {
-                Ok(Value::BulkString(text)) => info.push_str(&String::from_utf8_lossy(&text)),
-                Ok(Value::SimpleString(text)) => info.push_str(&text),
-                Ok(Value::VerbatimString { text, .. }) => info.push_str(&text),
+                Ok(text) if info.add(&text) => {}
                 Ok(_) => return Err(self.not_redis("INFO was answered with no text".into())),
                 Err(error) if error.cause == Cause::NoPermission => return Ok(Checked::default()),
                 Err(error) => return Err(self.refused(error)),
@@ -52,13 +55,50 @@ impl RedisTransport {
         self.judge(&info)
     }
 
-    fn judge(&self, info: &str) -> Result<Checked, ConnectError> {
-        let field = |name: &str| {
-            info.lines()
-                .filter_map(|line| line.trim_end().split_once(':'))
-                .find_map(|(key, value)| (key == name).then(|| value.to_owned()))
-        };
+    /// What is legal on this server and doubtful, for locks on names with this prefix. It is asked on a connection of its own; what
+    /// it does not say, or the user may not ask, gives rise to no doubt.
+    pub async fn doubts(&self, prefix: &str) -> Vec<Doubt> {
+        let deadline = timer::now() + self.target().config().connect_timeout;
+        let asked = timer::by(deadline, self.look(prefix)).await;
+        asked.and_then(Result::ok).unwrap_or_default()
+    }
+
+    async fn look(&self, prefix: &str) -> Result<Vec<Doubt>, TransportError> {
+        let deadline = timer::now() + self.target().config().connect_timeout;
+        let link = Link::trial(self.target(), deadline).await?;
+        let mut info = Info::default();
+        for section in ["memory", "persistence", "replication"] {
+            info.add(
+                &link
+                    .ask(self.target(), redis::cmd("INFO").arg(section))
+                    .await?,
+            );
+        }
+        let mut doubts = doubt::of_info(&info);
+        if self.target().source().group().is_some() {
+            // Which is what a group is for.
+            doubts.retain(|doubt| !matches!(doubt, Doubt::HasReplicas { .. }));
+        }
+        let channel = key::channel(&format!("{prefix}quorlock")).to_string();
+        let answer = link
+            .ask(self.target(), redis::cmd("SUBSCRIBE").arg(channel))
+            .await?;
+        if let Value::ServerError(refusal) = answer
+            && error::server(&refusal).cause == Cause::NoPermission
+        {
+            doubts.push(Doubt::MayNotSubscribe);
+        }
+        Ok(doubts)
+    }
+
+    fn judge(&self, info: &Info) -> Result<Checked, ConnectError> {
+        let field = |name: &str| info.field(name).map(String::from);
         let address = self.address().to_owned();
+        match info.field("redis_mode") {
+            Some("sentinel") => return Err(ConnectError::Sentinel { address }),
+            Some("cluster") => return Err(ConnectError::ClusterNode { address }),
+            _ => {}
+        }
         let Some(version) = field("redis_version") else {
             return Err(self.not_redis("INFO names no redis_version".into()));
         };
@@ -81,6 +121,7 @@ impl RedisTransport {
         }
         match field("role").as_deref() {
             Some("slave" | "replica") => Err(ConnectError::Replica { address }),
+            Some("active-replica") => Err(ConnectError::ActiveReplica { address }),
             _ => Ok(Checked {
                 run_id: field("run_id").filter(|id| !id.is_empty()).map(RunId),
                 backlog: match field("repl_backlog_active").as_deref() {
@@ -216,6 +257,21 @@ pub enum ConnectError {
         /// Of the server.
         address: String,
     },
+    /// The server is a Sentinel, which knows where a primary is, and holds no locks.
+    Sentinel {
+        /// Of the Sentinel.
+        address: String,
+    },
+    /// The server is a node of a Redis Cluster.
+    ClusterNode {
+        /// Of the node.
+        address: String,
+    },
+    /// The server is an active replica of KeyDB, which merges what was written on both sides: each side grants the same lock.
+    ActiveReplica {
+        /// Of the server.
+        address: String,
+    },
     /// The server answered with another error.
     Refused {
         /// Of the server.
@@ -253,6 +309,27 @@ impl fmt::Display for ConnectError {
             ConnectError::Replica { address } => {
                 return write!(f, "{address} is a replica: give the address of its primary");
             }
+            ConnectError::Sentinel { address } => {
+                return write!(
+                    f,
+                    "{address} is a Sentinel: write redis+sentinel://host:port/NAME with the name of the primary that it watches, \
+                     or give the address of that primary"
+                );
+            }
+            ConnectError::ClusterNode { address } => {
+                return write!(
+                    f,
+                    "{address} is a node of a Redis Cluster, which redis:// does not lead to: its keys are moved between nodes, and \
+                     clusters are not supported yet. Give the address of a server that is in none"
+                );
+            }
+            ConnectError::ActiveReplica { address } => {
+                return write!(
+                    f,
+                    "{address} is an active replica of KeyDB, which merges the writes of both sides, so that each grants the same lock: \
+                     set active-replica no"
+                );
+            }
             ConnectError::Refused { address, error } => return write!(f, "{address}: {error}"),
         };
         write!(f, "{address}: {}: {detail}", cause.advice())
@@ -272,6 +349,39 @@ impl std::error::Error for ConnectError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_primary_server_is_told_by_name() {
+        let address = "redis://u:s3cret@h/";
+        let transport = RedisTransport::open(address, RedisConfig::default()).unwrap();
+        let judged = |text: &str| transport.judge(&Info::of(text));
+        for (text, says) in [
+            (
+                "redis_mode:sentinel\r\nredis_version:7.0.15\r\n",
+                "redis+sentinel://",
+            ),
+            (
+                "redis_version:7.0.15\r\nredis_mode:cluster\r\nrole:master\r\n",
+                "Cluster",
+            ),
+            (
+                "redis_version:6.3.4\r\nrole:active-replica\r\n",
+                "active-replica no",
+            ),
+            ("redis_version:7.0.15\r\nrole:slave\r\n", "is a replica"),
+            (
+                "redis_version:4.0.14\r\nrole:master\r\n",
+                "Redis 5 or newer",
+            ),
+            ("role:master\r\n", "redis_version"),
+        ] {
+            let error = judged(text).unwrap_err();
+            assert!(error.to_string().contains(says), "{error}");
+            assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+        }
+        let fine = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrole:master\r\n";
+        judged(fine).unwrap();
+    }
 
     #[test]
     fn waiting_for_the_disk_needs_a_new_server_with_an_append_only_file() {

@@ -1,5 +1,6 @@
 //! How a transport behaves.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use redis::RedisConnectionInfo;
 
 use crate::address::{Scheme, group};
 use crate::connect::{Connect, Network};
+use crate::credentials::Credentials;
 use crate::security::Security;
 use crate::timer::LONGEST_SPAN;
 #[cfg(feature = "tls")]
@@ -33,6 +35,8 @@ pub struct RedisConfig {
     pub(crate) ping_interval: Duration,
     pub(crate) linger: Duration,
     pub(crate) wait: Option<Wait>,
+    /// `None`: passwords are in addresses.
+    pub(crate) credentials: Option<CredentialsSource>,
     /// `None`: its user has said nothing about it.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,
@@ -44,6 +48,16 @@ pub struct RedisConfig {
     pub(crate) sentinel_login: Option<RedisConnectionInfo>,
 }
 
+/// Where credentials come from. It may hold some, and shows nothing.
+#[derive(Clone)]
+pub(crate) struct CredentialsSource(pub(crate) Arc<dyn Credentials>);
+
+impl fmt::Debug for CredentialsSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials")
+    }
+}
+
 impl Default for RedisConfig {
     fn default() -> Self {
         RedisConfig {
@@ -53,6 +67,7 @@ impl Default for RedisConfig {
             ping_interval: Duration::from_secs(5),
             linger: Duration::from_secs(30),
             wait: None,
+            credentials: None,
             #[cfg(feature = "tls")]
             tls: None,
             #[cfg(feature = "tls")]
@@ -105,6 +120,15 @@ impl RedisConfig {
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
+        self
+    }
+
+    /// What is asked before each login, for the addresses that have no password of their own. Default: nothing.
+    ///
+    /// [`PasswordFile`](crate::PasswordFile) is there for a password that is rotated by hand.
+    #[must_use]
+    pub fn credentials(mut self, credentials: impl Credentials) -> Self {
+        self.credentials = Some(CredentialsSource(Arc::new(credentials)));
         self
     }
 

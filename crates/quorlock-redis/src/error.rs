@@ -175,6 +175,11 @@ pub(crate) fn not_logged_in(refusal: &ServerError) -> TransportError {
     }
 }
 
+/// There is nothing to log in with.
+pub(crate) fn no_credentials(why: &io::Error) -> TransportError {
+    TransportError::definite(Cause::NoCredentials, why.to_string())
+}
+
 /// The refusal of a `SELECT`.
 pub(crate) fn no_such_database(refusal: &ServerError) -> TransportError {
     let error = server(refusal);
@@ -188,6 +193,13 @@ pub(crate) fn no_such_database(refusal: &ServerError) -> TransportError {
 /// No connection came about.
 pub(crate) fn unreachable(detail: impl Into<String>) -> TransportError {
     TransportError::definite(Cause::Unreachable, detail.into())
+}
+
+/// The server ended a connection that is not encrypted before it could be used.
+pub(crate) fn closed_at_once(detail: &str) -> TransportError {
+    unreachable(format!(
+        "{detail} (a port that speaks TLS ends a connection without it: if this is one, write rediss://)"
+    ))
 }
 
 /// The server did not finish the handshake.

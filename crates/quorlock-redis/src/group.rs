@@ -77,7 +77,11 @@ impl Group {
         let group = Arc::new_cyclic(|this| Group {
             name: address.name,
             security: config.sentinel_security(address.scheme),
-            config: config.clone(),
+            // Sentinels have logins of their own.
+            config: RedisConfig {
+                credentials: None,
+                ..config.clone()
+            },
             login,
             primary: watch::Sender::new(None),
             hints: Arc::default(),

@@ -7,11 +7,12 @@
 //! | module | subject |
 //! |---|---|
 //! | `transport` | one call from its request to its reply |
-//! | `check` | whether a server will do |
+//! | `check`, `info`, `doubt` | whether a server will do, by what it says of itself, and what is doubtful about it |
 //! | `config`, `address` | what a user says |
 //! | `connect` | how a stream of bytes comes about ([`Connect`]) |
 //! | `source`, `group` | which server the next connection goes to: a fixed one, the primary of a Sentinel group |
 //! | `security`, `tls` | whether a stream is encrypted, and how ([`Tls`], feature `tls`) |
+//! | `credentials` | what to log in with, where that changes ([`Credentials`]) |
 //! | `target`, `link`, `connection` | the command connection: what it leads to, one of them and its health, which one is current |
 //! | `subscription` | the wake-up connection: who listens to what, and what is done about it |
 //! | `script`, `key` | requests as script calls; the scripts are in `lua/` |
@@ -32,8 +33,11 @@ mod check;
 mod config;
 mod connect;
 mod connection;
+mod credentials;
+mod doubt;
 mod error;
 mod group;
+mod info;
 mod key;
 mod link;
 mod multiplexer;
@@ -53,6 +57,10 @@ pub use address::AddressError;
 pub use check::{Backlog, Checked, ConnectError, RunId};
 pub use config::RedisConfig;
 pub use connect::{ByteStream, Connect, Connecting, Endpoint, Network};
+pub use credentials::{Changing, Credentials, LoggingIn, Login, PasswordFile};
+#[cfg(feature = "redis-credentials")]
+pub use credentials::{RedisCredentialsProvider, StreamedCredentials};
+pub use doubt::Doubt;
 /// The client of the `redis` crate that [`RedisTransport::from_redis_client`] takes, in the version that it takes it in. A new
 /// major version of that crate changes this type; nothing else of the crate is public here.
 pub use redis::Client as RedisClient;

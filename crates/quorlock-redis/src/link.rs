@@ -1,7 +1,9 @@
 //! One connection to a server, and what is known about its health.
 
 mod health;
+mod login;
 mod probe;
+mod wire;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,14 +12,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use quorlock_core::transport::{Cause, Execution, TransportError};
-use redis::{Cmd, ServerError, Value};
+use quorlock_core::transport::{Cause, TransportError};
+use redis::{Cmd, Value};
 use tokio::task::AbortHandle;
 
 pub(crate) use self::health::Health;
 use self::health::Watched;
+use self::login::Way;
 pub(crate) use self::probe::{LEAST, Probes, patience};
-use crate::multiplexer::{Answer, Driver, Multiplexer};
+use self::wire::Wire;
+use crate::credentials::Login;
+use crate::multiplexer::{Answer, Driver};
 use crate::source::{Lead, Recall, Whence};
 use crate::subscription::registry::Registry;
 use crate::target::Target;
@@ -38,80 +43,91 @@ pub(crate) enum Usage {
 /// is replaced.
 #[derive(Debug)]
 pub(crate) struct Link {
-    multiplexer: Arc<Multiplexer>,
-    health: Arc<Health>,
+    wire: Wire,
     driver: AbortHandle,
+    /// What follows the credentials, if they can change.
+    follower: Option<AbortHandle>,
     whence: Whence,
 }
 
 impl Link {
-    /// Connects and logs in, to a server that is the right one. The caller bounds it by the deadline.
+    /// Connects, logs in and stays logged in, to a server that is the right one. The caller bounds it by the deadline.
     pub(crate) async fn open(
-        target: &Target,
+        target: &Arc<Target>,
         lead: Lead,
         usage: Usage,
         deadline: Instant,
     ) -> Result<Link, TransportError> {
+        let listens = matches!(usage, Usage::WakeUps(_));
+        let (mut link, login) = Link::connect(target, lead, usage, deadline).await?;
+        if let Some(login) = login
+            && target.has_changing_credentials()
+        {
+            let way = if listens {
+                Way::Anew(link.driver.clone())
+            } else {
+                Way::Again(link.wire.clone())
+            };
+            let follower = login::follow(Arc::clone(target), login, way);
+            link.follower = Some(timer::spawn(follower).abort_handle());
+        }
+        Ok(link)
+    }
+
+    /// A connection to have a look on. The caller bounds it by the deadline.
+    pub(crate) async fn trial(target: &Target, deadline: Instant) -> Result<Link, TransportError> {
+        let open = |lead| Link::connect(target, lead, Usage::Questions, deadline);
+        let (link, _) = target.open(deadline, open).await?;
+        Ok(link)
+    }
+
+    /// Sends a command on a connection that no call uses.
+    pub(crate) async fn ask(&self, target: &Target, cmd: &Cmd) -> Result<Value, TransportError> {
+        self.wire.ask(target, cmd).await
+    }
+
+    /// Connects and logs in: what was logged in with.
+    async fn connect(
+        target: &Target,
+        lead: Lead,
+        usage: Usage,
+        deadline: Instant,
+    ) -> Result<(Link, Option<Login>), TransportError> {
         let stream = target.stream(&lead.whence.endpoint, deadline).await?;
-        let health = Arc::new(Health::new(timer::now()));
-        let stream = Box::new(Watched::new(stream, Arc::clone(&health)));
-        let multiplexer = Multiplexer::new();
+        let wire = Wire::new();
+        let stream = Box::new(Watched::new(stream, Arc::clone(&wire.health)));
         let (registry, probes) = match usage {
             Usage::Questions => (None, None),
             Usage::Calls(probes) => (None, Some(probes)),
             Usage::WakeUps(registry) => (Some(registry), None),
         };
         let driver = timer::spawn(Carrier {
-            driver: Driver::new(stream, Arc::clone(&multiplexer), registry.clone()),
-            multiplexer: Arc::clone(&multiplexer),
-            health: Arc::clone(&health),
+            driver: Driver::new(stream, Arc::clone(&wire.multiplexer), registry.clone()),
+            wire: wire.clone(),
             probes,
             recall: lead.recall,
             _end: End {
-                health: Arc::clone(&health),
+                health: Arc::clone(&wire.health),
                 registry,
             },
         });
         let link = Link {
-            multiplexer,
-            health,
+            wire,
             driver: driver.abort_handle(),
+            follower: None,
             whence: lead.whence,
         };
-        link.log_in(target).await?;
+        let login = login::log_in(&link.wire, target).await?;
         if let Some(question) = target.source().question() {
             // Asked on this very connection: another one to the same address may lead to another server.
             target.source().judge(&link.ask(target, &question).await?)?;
         }
-        Ok(link)
+        Ok((link, login))
     }
 
     /// Where it leads.
     pub(crate) fn whence(&self) -> &Whence {
         &self.whence
-    }
-
-    async fn log_in(&self, target: &Target) -> Result<(), TransportError> {
-        let login = target.login();
-        if let Some(password) = login.password() {
-            let mut answer = self.ask(target, &auth(login.username(), password)).await?;
-            if let Value::ServerError(refusal) = &answer
-                && knows_no_users(refusal)
-            {
-                answer = self.ask(target, &auth(None, password)).await?;
-            }
-            if let Value::ServerError(refusal) = answer {
-                return Err(error::not_logged_in(&refusal));
-            }
-        }
-        if login.db() != 0 {
-            let mut select = redis::cmd("SELECT");
-            select.arg(login.db());
-            if let Value::ServerError(refusal) = self.ask(target, &select).await? {
-                return Err(error::no_such_database(&refusal));
-            }
-        }
-        Ok(())
     }
 
     /// Loads the scripts, so that calls find them and are done with one message.
@@ -133,18 +149,6 @@ impl Link {
         Ok(())
     }
 
-    /// Sends a command while the connection is being made: an error says that there is none.
-    pub(crate) async fn ask(&self, target: &Target, cmd: &Cmd) -> Result<Value, TransportError> {
-        let now = timer::now();
-        let patience = target.config().connect_timeout;
-        let answer = self.send(now, cmd, now + patience, patience)?;
-        answer.await.map_err(|error| match error.cause {
-            Cause::TimedOut => error::no_handshake(),
-            Cause::Closed => error::unreachable(error.detail),
-            _ => error.with_execution(Execution::Definite),
-        })
-    }
-
     /// Sends a command, whose reply (which may be an error reply) is waited for until the deadline. A server that says
     /// nothing at all for as long as `patience` is probed on another connection.
     ///
@@ -157,30 +161,27 @@ impl Link {
         deadline: Instant,
         patience: Duration,
     ) -> Result<Answer, TransportError> {
-        // The driver, on another thread, would hear the answer before it is noted as owed, which it then is for ever: the
-        // connection is probed and replaced for nothing.
-        let owes = || self.health.owes_an_answer(now, patience);
-        self.multiplexer.send(cmd, deadline, owes)
+        self.wire.send(now, cmd, deadline, patience)
     }
 
     /// Whether this is the health of this connection.
     pub(crate) fn has(&self, health: &Arc<Health>) -> bool {
-        Arc::ptr_eq(&self.health, health)
+        Arc::ptr_eq(&self.wire.health, health)
     }
 
     /// Ends the calls that wait for replies on it.
     pub(crate) fn close(&self, why: &TransportError) {
-        self.multiplexer.close(why);
+        self.wire.multiplexer.close(why);
     }
 
     /// It is in use from now on: its next replies are those to calls.
     pub(crate) fn serves(&self) {
-        self.health.serves();
+        self.wire.health.serves();
     }
 
     /// Whether it has come to its end.
     pub(crate) fn is_closed(&self) -> bool {
-        self.health.is_closed()
+        self.wire.health.is_closed()
     }
 
     /// Whether a call may be sent over it: it is open, and has not been silent for as long as a call may take.
@@ -188,37 +189,24 @@ impl Link {
     /// A caller that gives up early drops its call, so that no call ever times out on a connection that a network
     /// swallowed. The next call finds it out here.
     pub(crate) fn is_good(&self, now: Instant, patience: Duration) -> bool {
-        !self.health.is_closed() && !self.health.is_silent(now, patience)
+        !self.wire.health.is_closed() && !self.wire.health.is_silent(now, patience)
     }
-}
-
-fn auth(user: Option<&str>, password: &str) -> Cmd {
-    let mut cmd = redis::cmd("AUTH");
-    if let Some(user) = user {
-        cmd.arg(user);
-    }
-    cmd.arg(password);
-    cmd
-}
-
-/// Before Redis 6 there was a password and nothing else.
-fn knows_no_users(refusal: &ServerError) -> bool {
-    let detail = refusal.details().unwrap_or_default();
-    detail.contains("wrong number of arguments for 'auth' command")
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         // The driver would wait for the replies of a server that never answers.
         self.driver.abort();
+        if let Some(follower) = &self.follower {
+            follower.abort();
+        }
     }
 }
 
 /// The task of a connection: carries bytes, and looks after its health.
 struct Carrier {
     driver: Driver,
-    multiplexer: Arc<Multiplexer>,
-    health: Arc<Health>,
+    wire: Wire,
     probes: Option<Probes>,
     /// Ends it, when the server is the wrong one by now.
     recall: Option<Recall>,
@@ -235,7 +223,7 @@ impl Future for Carrier {
             && let Poll::Ready(why) = recall.as_mut().poll(cx)
         {
             // Calls that wait on it end now: a renewal is not sent again before it has come to its end.
-            carrier.multiplexer.close(&why);
+            carrier.wire.multiplexer.close(&why);
             return Poll::Ready(());
         }
         if Pin::new(&mut carrier.driver).poll(cx).is_ready() {
@@ -243,13 +231,14 @@ impl Future for Carrier {
         }
         if let Some(probes) = &mut carrier.probes {
             // A reply has come, and the request behind it may be swallowed: nobody else would notice.
-            if carrier.health.asked() == 0 {
-                let health = &carrier.health;
-                carrier
-                    .multiplexer
-                    .look(|owed| health.settle(timer::now(), owed));
+            let Wire {
+                multiplexer,
+                health,
+            } = &carrier.wire;
+            if health.asked() == 0 {
+                multiplexer.look(|owed| health.settle(timer::now(), owed));
             }
-            probes.poll(cx, &carrier.health);
+            probes.poll(cx, health);
         }
         Poll::Pending
     }
@@ -277,6 +266,7 @@ mod tests {
     use std::task::{Wake, Waker};
 
     use super::*;
+    use crate::multiplexer::Multiplexer;
 
     /// Stands for a driver on another thread, which sends a request and hears its answer as soon as it is woken.
     struct Quick {
@@ -306,9 +296,12 @@ mod tests {
         let waits = Pin::new(&mut driver).poll(&mut Context::from_waker(&waker));
         assert!(waits.is_pending());
         let link = Link {
-            multiplexer,
-            health,
+            wire: Wire {
+                multiplexer,
+                health,
+            },
             driver: timer::spawn(pending::<()>()).abort_handle(),
+            follower: None,
             whence: Whence {
                 endpoint: crate::connect::Endpoint::Unix { path: "/".into() },
                 named_by: None,

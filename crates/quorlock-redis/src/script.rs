@@ -32,6 +32,14 @@ macro_rules! around {
     };
 }
 
+/// A script that puts names of keys together: those of readers, of which it is not known before how many there are. Dragonfly takes such a
+/// script by this line alone, as its first. (Read in its documentation, not run.)
+macro_rules! undeclared {
+    ($($script:tt)*) => {
+        concat!("--!df flags=allow-undeclared-keys\n", $($script)*)
+    };
+}
+
 mod answer;
 mod fair;
 mod read_write;
@@ -69,10 +77,20 @@ static RENEW: LazyLock<Script> = LazyLock::new(|| {
     ))
 });
 static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("release")));
-static INSPECT: LazyLock<Script> =
-    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "inspect")));
-static FORCE_RELEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/queue", "force_release")));
+static INSPECT: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(undeclared!(lua!(
+        "shared/clock",
+        "shared/counter",
+        "inspect"
+    )))
+});
+static FORCE_RELEASE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(undeclared!(lua!(
+        "shared/clock",
+        "shared/queue",
+        "force_release"
+    )))
+});
 
 /// How a call names its script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,6 +10,8 @@ use redis::RedisConnectionInfo;
 use crate::address::Address;
 use crate::config::RedisConfig;
 use crate::connect::{ByteStream, Endpoint};
+use crate::credentials::Login;
+use crate::error;
 use crate::security::Security;
 use crate::source::fixed::Fixed;
 use crate::source::{Lead, Source, Wrong};
@@ -53,8 +55,41 @@ impl Target {
         &self.config
     }
 
-    pub(crate) fn login(&self) -> &RedisConnectionInfo {
-        &self.login
+    /// Whether what is sent there can be read on the way.
+    pub(crate) fn is_for_all_to_read(&self) -> bool {
+        matches!(self.security, Security::Plain)
+    }
+
+    /// The database.
+    pub(crate) fn db(&self) -> i64 {
+        self.login.db()
+    }
+
+    /// What to log in with now; `None` where there is no password.
+    pub(crate) async fn login(&self) -> Result<Option<Login>, TransportError> {
+        let own = &self.login;
+        let login = match (own.password(), &self.config.credentials) {
+            (Some(password), _) => Login::new(password),
+            (None, Some(credentials)) => {
+                let login = credentials.0.login().await;
+                login.map_err(|error| error::no_credentials(&error))?
+            }
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(login.or_user(own.username())))
+    }
+
+    /// Whether what to log in with may be another thing tomorrow.
+    pub(crate) fn has_changing_credentials(&self) -> bool {
+        self.login.password().is_none() && self.config.credentials.is_some()
+    }
+
+    /// Completes when there may be something else to log in with than this.
+    pub(crate) async fn credentials_changed(&self, used: &Login) {
+        match &self.config.credentials {
+            Some(credentials) => credentials.0.changed(used).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// The address without credentials.

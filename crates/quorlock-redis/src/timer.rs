@@ -53,7 +53,6 @@ pub(crate) fn spawn(
 }
 
 /// Runs what blocks, like the reading of a file, on a thread that is there for that. `None` when the runtime was shut down.
-#[cfg(feature = "tls")]
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

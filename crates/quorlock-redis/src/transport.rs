@@ -44,6 +44,10 @@ struct Inner {
 }
 
 impl RedisTransport {
+    pub(crate) fn target(&self) -> &Target {
+        &self.inner.target
+    }
+
     /// How far a write must have gone before it counts.
     pub(crate) fn wait(&self) -> Option<&Wait> {
         self.inner.target.config().wait.as_ref()
@@ -135,7 +139,11 @@ impl RedisTransport {
         let link = self.inner.link(now, deadline).await?;
         let answer = link.send(now, cmd, deadline, patience)?;
         match self.inner.answer(&link, answer).await? {
-            Value::ServerError(error) => Err(error::server(&error)),
+            Value::ServerError(error) => {
+                let error = error::server(&error);
+                self.inner.retire_if_useless(&link, &error);
+                Err(error)
+            }
             value => Ok(value),
         }
     }
@@ -160,10 +168,7 @@ impl Inner {
         }
         if let Value::ServerError(error) = &answer {
             let error = error::server(error);
-            if error.cause == Cause::ReadOnly {
-                // After a failover the same address may lead to the new primary, on a new connection only.
-                self.connection.refuse(&link);
-            }
+            self.retire_if_useless(&link, &error);
             return Err(error);
         }
         let reply = script::decode(request, &answer);
@@ -205,6 +210,16 @@ impl Inner {
             Some(link) => Ok(link),
             // Boxed, like whatever is seldom needed: each call would carry the room for it.
             None => Box::pin(self.connection.next(now, deadline)).await,
+        }
+    }
+
+    /// After a failover the same address may lead to the new primary, on a new connection only; a server that has forgotten who asks
+    /// lets in who logs in again.
+    fn retire_if_useless(&self, link: &Arc<Link>, error: &TransportError) {
+        match error.cause {
+            Cause::ReadOnly => self.connection.refuse(link),
+            Cause::NoAuth => self.connection.retire(link),
+            _ => {}
         }
     }
 

@@ -231,6 +231,11 @@ impl LocksBuilder {
         self
     }
 
+    #[cfg(feature = "redis")]
+    pub(crate) fn prefix(&self) -> &str {
+        &self.key_prefix
+    }
+
     /// How connections to Redis are made and bounded. Streams of bytes of your own making, as for a tunnel:
     /// [`RedisConfig::network`](quorlock_redis::RedisConfig::network).
     #[cfg(feature = "redis")]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
-use quorlock_redis::{Backlog, Checked, ConnectError as NodeError, RedisClient, RedisTransport};
+use quorlock_redis::{
+    Backlog, Checked, ConnectError as NodeError, Doubt, RedisClient, RedisTransport,
+};
 
 use crate::builder::{LocksBuilder, distinct};
 use crate::error::{ConfigError, ConnectError};
@@ -53,6 +55,9 @@ impl LocksBuilder {
                 of,
                 problems,
             });
+        }
+        if telemetry::hears_of_doubts() {
+            warn_of_doubts(&nodes, self.prefix()).await;
         }
         let nodes = nodes
             .into_iter()
@@ -123,6 +128,34 @@ fn warn_of_backups(nodes: &[RedisTransport], checks: &[Result<Checked, NodeError
         .collect();
     if !without.is_empty() {
         telemetry::without_backlog(&without.join(", "));
+    }
+}
+
+/// Tells what is legal and doubtful, each once for all the nodes that it is true of.
+async fn warn_of_doubts(nodes: &[RedisTransport], prefix: &str) {
+    let doubts = join_all(nodes.iter().map(|node| node.doubts(prefix))).await;
+    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+    for (node, doubts) in nodes.iter().zip(&doubts) {
+        for doubt in doubts.iter().filter(|doubt| counts(doubt, nodes.len())) {
+            let words = doubt.to_string();
+            match told.iter_mut().find(|(told, _)| *told == words) {
+                Some((_, addresses)) => addresses.push(node.address()),
+                None => told.push((words, vec![node.address()])),
+            }
+        }
+    }
+    for (words, addresses) in &told {
+        telemetry::doubtful(&addresses.join(", "), words);
+    }
+}
+
+/// Whether a doubt is one where there are so many nodes. One of a majority that has forgotten its locks is noticed, and a single
+/// server with replicas is what it is.
+fn counts(doubt: &Doubt, nodes: usize) -> bool {
+    match doubt {
+        Doubt::KeepsNothing => nodes == 1,
+        Doubt::HasReplicas { .. } => 1 < nodes,
+        _ => true,
     }
 }
 

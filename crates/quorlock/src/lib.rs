@@ -109,9 +109,12 @@ pub mod transport {
     };
     #[cfg(feature = "redis")]
     pub use quorlock_redis::{
-        AddressError, Backlog, ByteStream, Checked, Connect, ConnectError as NodeConnectError,
-        Connecting, Endpoint, Network, RedisClient, RedisConfig, RedisTransport, RunId, Wait,
+        AddressError, Backlog, ByteStream, Changing, Checked, Connect,
+        ConnectError as NodeConnectError, Connecting, Credentials, Doubt, Endpoint, LoggingIn,
+        Login, Network, PasswordFile, RedisClient, RedisConfig, RedisTransport, RunId, Wait,
     };
+    #[cfg(feature = "redis-credentials")]
+    pub use quorlock_redis::{RedisCredentialsProvider, StreamedCredentials};
     #[cfg(feature = "tls")]
     pub use quorlock_redis::{RustlsClientConfig, Tls};
 }

@@ -284,6 +284,25 @@ pub(crate) fn without_backlog(addresses: &str) {
     let _ = addresses;
 }
 
+/// Whether an operator would hear of what is doubtful.
+#[cfg(feature = "redis")]
+pub(crate) fn hears_of_doubts() -> bool {
+    #[cfg(feature = "tracing")]
+    {
+        tracing::enabled!(target: "quorlock", tracing::Level::WARN)
+    }
+    #[cfg(not(feature = "tracing"))]
+    false
+}
+
+/// Something about these nodes is legal and doubtful.
+#[cfg(feature = "redis")]
+pub(crate) fn doubtful(addresses: &str, doubt: &dyn Display) {
+    tell!(warn, addresses, %doubt, "a server is usable and doubtful");
+    #[cfg(not(feature = "tracing"))]
+    let _ = (addresses, doubt);
+}
+
 /// Nothing is left to do for a claim that may have stood on a node.
 pub(crate) fn orphan_cleaned(name: &Name, owner: OwnerId, address: &str) {
     count!(ORPHANS_CLEANED);

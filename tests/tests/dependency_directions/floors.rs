@@ -41,6 +41,7 @@ const CORE: Floors = &[
 const ADAPTER: Floors = &[
     &["lib.rs"],
     &["check.rs"],
+    &["doubt.rs"],
     // A call from its request to its reply.
     &["transport.rs"],
     // A Sentinel group, which is asked and listened to over connections.
@@ -66,10 +67,12 @@ const ADAPTER: Floors = &[
         "address/",
         "connect.rs",
         "connect/",
+        "credentials.rs",
+        "credentials/",
         "wait.rs",
     ],
     &["error.rs", "key.rs"],
-    &["resp.rs", "timer.rs"],
+    &["info.rs", "resp.rs", "timer.rs"],
 ];
 
 const SIMULATED_REDIS: Floors = &[

@@ -84,7 +84,7 @@ async fn a_malformed_address_is_not_repeated() {
         "redis://:hunter2@127.0.0.1/database",
         "redis://:hunter2@/",
         "redis://user:hunter2@[::1/",
-        "rediss://:hunter2@127.0.0.1/",
+        "rediss://:hunter2@127.0.0.1/#insecure",
         ":hunter2@127.0.0.1",
         "unix:///socket?pass=hunter2&db=database",
         "redis://:hunter2@127.0.0.1/?protocol=another",

@@ -1,6 +1,8 @@
 //! `quorlock list`.
 
 use std::collections::BTreeSet;
+#[cfg(feature = "tls")]
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,7 +11,7 @@ use quorlock::{Found, Inspection, Name, Summary, Ttl};
 
 use super::{json, print, with_locks};
 use crate::failure::{Code, Failure};
-use crate::settings::Reach;
+use crate::settings::{Reach, TlsFiles};
 use crate::voice::Voice;
 
 /// List what is held: which names, by whom, and for how long if nothing renews it.
@@ -42,7 +44,10 @@ impl List {
         with_locks(&self.reach, |locks, settings| async move {
             let prefix = settings.key_prefix.as_str();
             let pattern = format!("{}{}", literal(prefix), self.pattern);
-            let scans = settings.addresses.iter().map(|node| scan(node, &pattern));
+            let addresses = settings.addresses_with_password()?;
+            let scans = addresses
+                .iter()
+                .map(|node| scan(node, &settings.tls, &pattern));
             let mut names = BTreeSet::new();
             let mut failed = 0;
             for scanned in join_all(scans).await {
@@ -82,7 +87,7 @@ impl List {
 }
 
 /// The keys of one server that may be claims: hashes that expire.
-async fn scan(address: &str, pattern: &str) -> Result<Vec<String>, Failure> {
+async fn scan(address: &str, tls: &TlsFiles, pattern: &str) -> Result<Vec<String>, Failure> {
     let failed = |error: redis::RedisError| {
         let detail = error
             .detail()
@@ -92,7 +97,7 @@ async fn scan(address: &str, pattern: &str) -> Result<Vec<String>, Failure> {
             format!("SCAN of one of the servers: {detail}"),
         )
     };
-    let client = redis::Client::open(address).map_err(failed)?;
+    let client = client(address, tls)?.map_err(failed)?;
     let config = redis::AsyncConnectionConfig::new()
         .set_connection_timeout(Some(PATIENCE))
         .set_response_timeout(Some(PATIENCE));
@@ -127,6 +132,39 @@ async fn scan(address: &str, pattern: &str) -> Result<Vec<String>, Failure> {
             return Ok(keys);
         }
     }
+}
+
+/// A client of one server, with these certificates if its address asks for TLS.
+#[cfg(feature = "tls")]
+fn client(address: &str, files: &TlsFiles) -> Result<redis::RedisResult<redis::Client>, Failure> {
+    let is_tls = address.starts_with("rediss:") || address.starts_with("valkeys:");
+    if !is_tls {
+        return Ok(redis::Client::open(address));
+    }
+    let read = |path: &PathBuf| {
+        std::fs::read(path).map_err(|error| {
+            Failure::config(format!("{}: cannot be read: {error}", path.display()))
+        })
+    };
+    let client_tls = match (&files.tls_cert, &files.tls_key) {
+        (Some(certificate), Some(key)) => Some(redis::ClientTlsConfig {
+            client_cert: read(certificate)?,
+            client_key: read(key)?,
+        }),
+        _ => None,
+    };
+    let root_cert = files.tls_ca.as_ref().map(read).transpose()?;
+    let certificates = redis::TlsCertificates {
+        client_tls,
+        root_cert,
+    };
+    Ok(redis::Client::build_with_tls(address, certificates))
+}
+
+/// A client of one server.
+#[cfg(not(feature = "tls"))]
+fn client(address: &str, _: &TlsFiles) -> Result<redis::RedisResult<redis::Client>, Failure> {
+    Ok(redis::Client::open(address))
 }
 
 /// A text of which a pattern matches nothing but itself.

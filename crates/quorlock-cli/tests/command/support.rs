@@ -11,7 +11,14 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process_group};
 /// The command, with nothing in its environment that a test has not put there.
 pub(crate) fn quorlock() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock"));
-    for name in ["NODES", "CONFIG", "PASSWORD_FILE"] {
+    for name in [
+        "NODES",
+        "CONFIG",
+        "PASSWORD_FILE",
+        "TLS_CA",
+        "TLS_CERT",
+        "TLS_KEY",
+    ] {
         command.env_remove(format!("QUORLOCK_{name}"));
     }
     command.env_remove("NOTIFY_SOCKET").stdin(Stdio::null());

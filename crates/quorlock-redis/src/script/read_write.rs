@@ -11,34 +11,46 @@ use super::{
 };
 use crate::key;
 
-static READ_ACQUIRE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "read_acquire")));
+static READ_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(undeclared!(lua!(
+        "shared/clock",
+        "shared/counter",
+        "read_acquire"
+    )))
+});
 static CHECKED_READ_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(around!(
+    Script::new(undeclared!(around!(
         "check",
         lua!("shared/clock", "shared/counter", "read_acquire")
-    ))
+    )))
 });
 static CHECKED_WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(around!(
+    Script::new(undeclared!(around!(
         "check",
         lua!("shared/clock", "shared/counter", "write_acquire")
-    ))
+    )))
 });
 static READ_RENEW: LazyLock<Script> =
-    LazyLock::new(|| Script::new(lua!("shared/look", "read_renew")));
-static READ_RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("read_release")));
-static WRITE_ACQUIRE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "write_acquire")));
+    LazyLock::new(|| Script::new(undeclared!(lua!("shared/look", "read_renew"))));
+static READ_RELEASE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(undeclared!(lua!("read_release"))));
+static WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(undeclared!(lua!(
+        "shared/clock",
+        "shared/counter",
+        "write_acquire"
+    )))
+});
 static WRITE_RENEW: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(lua!(
+    Script::new(undeclared!(lua!(
         "shared/clock",
         "shared/counter",
         "shared/look",
         "write_renew"
-    ))
+    )))
 });
-static WRITE_RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("write_release")));
+static WRITE_RELEASE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(undeclared!(lua!("write_release"))));
 
 /// The field of a writer.
 fn writer(owner: OwnerId) -> String {

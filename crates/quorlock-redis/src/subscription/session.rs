@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::future::join_all;
-use quorlock_core::transport::TransportError;
+use quorlock_core::transport::{Cause, TransportError};
 use redis::{Cmd, Value};
 
+use crate::error;
 use crate::link::{Link, Usage};
 use crate::subscription::registry::{Channel, Order, Registry, SessionGuard};
 use crate::target::Target;
@@ -44,7 +45,7 @@ pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
 }
 
 /// Why it failed is told by the next call, which goes to the same server.
-async fn open(target: &Target, registry: &Arc<Registry>) -> Option<Link> {
+async fn open(target: &Arc<Target>, registry: &Arc<Registry>) -> Option<Link> {
     let deadline = timer::now() + target.config().connect_timeout;
     let open = |lead| {
         let usage = Usage::WakeUps(Arc::clone(registry));
@@ -190,6 +191,9 @@ impl<'a> Session<'a> {
         let Ok(replies) = replies.into_iter().collect::<Result<Vec<_>, _>>() else {
             return false;
         };
+        if replies.iter().any(is_logged_out) {
+            return false;
+        }
         let is_refusal = |reply: &Value| matches!(reply, Value::ServerError(_));
         match purpose {
             Purpose::Ping => true,
@@ -226,6 +230,11 @@ impl<'a> Session<'a> {
         let since = *self.idle_since.get_or_insert(now);
         since + self.target.config().linger <= now
     }
+}
+
+/// Whether the server does not know the client any more: what is asked again on this connection is refused again.
+fn is_logged_out(reply: &Value) -> bool {
+    matches!(reply, Value::ServerError(refusal) if error::server(refusal).cause == Cause::NoAuth)
 }
 
 fn about(verb: &str, channel: &Channel) -> Cmd {

@@ -1,0 +1,97 @@
+//! What is legal on a server, and doubtful.
+
+use std::fmt;
+
+use crate::info::Info;
+
+/// What is doubtful about a server that will do: an operator should know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// It has a limit of memory, and drops keys when that is reached: a lock among them.
+    Evicts {
+        /// Its `maxmemory-policy`.
+        policy: String,
+    },
+    /// It has no append-only file: what it knew of locks is lost when it restarts, but for what a snapshot has of them.
+    KeepsNothing,
+    /// It has replicas: a failover to one gives a lock to two holders, unless the nodes are watched.
+    HasReplicas {
+        /// How many are connected.
+        count: u32,
+    },
+    /// The user may not subscribe to the channels of locks: waiters are not woken, they ask again from time to time.
+    MayNotSubscribe,
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::Evicts { policy } => write!(
+                f,
+                "maxmemory-policy is {policy}, which drops locks when memory is short: set it to noeviction"
+            ),
+            Doubt::KeepsNothing => f.write_str(
+                "nothing is kept on disk as it is written, so a restart forgets locks that are held: set appendonly yes and appendfsync always, or use a majority of nodes",
+            ),
+            Doubt::HasReplicas { count } => write!(
+                f,
+                "a node of a majority has replicas ({count}): one that takes its place has forgotten the latest locks, so let no failover do that unless the nodes are watched"
+            ),
+            Doubt::MayNotSubscribe => f.write_str(
+                "the user may not subscribe, so that waiters are not woken and ask from time to time: grant SUBSCRIBE, UNSUBSCRIBE and &redisson_lock__channel:*",
+            ),
+        }
+    }
+}
+
+/// The doubts that a server's words give rise to. What it does not say gives rise to none.
+pub(crate) fn of_info(info: &Info) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let has_limit = info.field("maxmemory").is_some_and(|limit| limit != "0");
+    if let Some(policy) = info.field("maxmemory_policy")
+        && has_limit
+        && policy != "noeviction"
+    {
+        let policy = policy.to_owned();
+        doubts.push(Doubt::Evicts { policy });
+    }
+    if info.field("aof_enabled") == Some("0") {
+        doubts.push(Doubt::KeepsNothing);
+    }
+    let count = info.field("connected_slaves");
+    if let Some(count) = count.and_then(|count| count.parse().ok())
+        && 0 < count
+    {
+        doubts.push(Doubt::HasReplicas { count });
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doubt_needs_the_servers_own_words() {
+        for (text, doubts) in [
+            ("", vec![]),
+            ("maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n", vec![]),
+            ("maxmemory:9\r\nmaxmemory_policy:noeviction\r\n", vec![]),
+            ("maxmemory_policy:allkeys-lru\r\n", vec![]),
+            (
+                "maxmemory:9\r\nmaxmemory_policy:volatile-ttl\r\n",
+                vec![Doubt::Evicts {
+                    policy: "volatile-ttl".into(),
+                }],
+            ),
+            ("aof_enabled:1\r\nconnected_slaves:0\r\n", vec![]),
+            (
+                "aof_enabled:0\r\nconnected_slaves:2\r\n",
+                vec![Doubt::KeepsNothing, Doubt::HasReplicas { count: 2 }],
+            ),
+        ] {
+            assert_eq!(of_info(&Info::of(text)), doubts, "{text}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Logging in, and staying logged in when the credentials change.
+
+use std::sync::Arc;
+
+use quorlock_core::transport::TransportError;
+use redis::{Cmd, ServerError, Value};
+use tokio::task::AbortHandle;
+
+use super::Link;
+use super::wire::Wire;
+use crate::credentials::Login;
+use crate::error;
+use crate::target::Target;
+use crate::timer;
+
+/// Logs in and chooses the database: what was logged in with, if there is a password.
+pub(super) async fn log_in(wire: &Wire, target: &Target) -> Result<Option<Login>, TransportError> {
+    let mut login = target.login().await?;
+    if let Some(first) = &login
+        && let Err(refused) = authenticate(wire, target, first).await
+    {
+        // The old password was read, the server was given the new one, and then it was asked for the old one.
+        let next = target.login().await?;
+        match &next {
+            Some(next) if next != first => authenticate(wire, target, next).await?,
+            _ => return Err(refused),
+        }
+        login = next;
+    }
+    if target.db() != 0 {
+        let mut select = redis::cmd("SELECT");
+        select.arg(target.db());
+        if let Value::ServerError(refusal) = wire.ask(target, &select).await? {
+            return Err(error::no_such_database(&refusal));
+        }
+    }
+    Ok(login)
+}
+
+async fn authenticate(wire: &Wire, target: &Target, login: &Login) -> Result<(), TransportError> {
+    let cmd = auth(login.user_name(), login.password());
+    let mut answer = wire.ask(target, &cmd).await?;
+    if let Value::ServerError(refusal) = &answer
+        && knows_no_users(refusal)
+    {
+        let cmd = auth(None, login.password());
+        answer = wire.ask(target, &cmd).await?;
+    }
+    match answer {
+        Value::ServerError(refusal) => Err(error::not_logged_in(&refusal)),
+        _ => Ok(()),
+    }
+}
+
+fn auth(user: Option<&str>, password: &str) -> Cmd {
+    let mut cmd = redis::cmd("AUTH");
+    if let Some(user) = user {
+        cmd.arg(user);
+    }
+    cmd.arg(password);
+    cmd
+}
+
+/// Before Redis 6 there was a password and nothing else.
+fn knows_no_users(refusal: &ServerError) -> bool {
+    let detail = refusal.details().unwrap_or_default();
+    detail.contains("wrong number of arguments for 'auth' command")
+}
+
+/// What is done about a connection that is logged in with something old.
+pub(super) enum Way {
+    /// `AUTH` goes between its requests.
+    Again(Wire),
+    /// It is ended, and its user makes another one: a connection that listens takes no `AUTH`.
+    Anew(AbortHandle),
+}
+
+/// Follows the credentials for as long as the connection lives, which ends this.
+///
+/// What the server refuses ends nothing: A's file has the new password already, the server gets it in a second, and a connection
+/// that was ended in between could not be made again.
+pub(super) async fn follow(target: Arc<Target>, mut used: Login, way: Way) {
+    loop {
+        target.credentials_changed(&used).await;
+        let mut failures = 0;
+        loop {
+            match target.login().await {
+                Ok(Some(next)) if next == used => break,
+                Ok(Some(next)) => {
+                    if accepted(&target, &next, &way).await {
+                        used = next;
+                        break;
+                    }
+                }
+                Ok(None) => return,
+                Err(_) => {}
+            }
+            failures += 1;
+            timer::sleep_until(timer::now() + timer::delay(failures)).await;
+        }
+        // A source may say at any time that something has changed.
+        timer::sleep_until(timer::now() + timer::delay(1)).await;
+    }
+}
+
+async fn accepted(target: &Arc<Target>, login: &Login, way: &Way) -> bool {
+    match way {
+        Way::Again(wire) => authenticate(wire, target, login).await.is_ok(),
+        Way::Anew(driver) => {
+            let deadline = timer::now() + target.config().connect_timeout;
+            let trial = timer::by(deadline, Link::trial(target, deadline)).await;
+            let is_accepted = trial.is_some_and(|connected| connected.is_ok());
+            if is_accepted {
+                driver.abort();
+            }
+            is_accepted
+        }
+    }
+}

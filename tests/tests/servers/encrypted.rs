@@ -1,0 +1,496 @@
+//! Servers that are spoken to under TLS.
+
+use std::path::Path;
+use std::time::Duration;
+
+use quorlock::transport::{NodeConnectError, RedisConfig, RedisTransport, Tls};
+use quorlock::{ConnectError, Locks, LocksBuilder};
+use quorlock_tests::certificates::{Authority, Files, Validity};
+use quorlock_tests::clients::{is_claimed_by, settings};
+use quorlock_tests::page::block;
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::until;
+use tempfile::TempDir;
+
+server_tests![
+    locks_are_held_renewed_and_handed_over_under_tls,
+    locks_are_held_renewed_and_handed_over_under_mutual_tls,
+    a_majority_is_spoken_to_under_tls,
+    what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_secrets,
+    certificates_are_read_again_and_a_half_written_one_is_not_used,
+    the_authority_is_read_again,
+    a_tls_client_of_the_redis_crate_is_taken_as_far_as_it_can_be_read,
+    a_whole_configuration_of_rustls_is_used_as_it_is,
+    a_server_that_accepts_and_never_answers_is_told_in_time,
+    the_page_shows_this_program,
+    the_program_of_the_page_locks,
+];
+
+/// In the addresses, and in no error.
+const SECRET: &str = "hunter2-s3cret";
+
+/// Whom the server lets in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clients {
+    /// All.
+    Any,
+    /// Those with a certificate of its authority.
+    Certified,
+}
+
+/// A server with a certificate.
+struct Bench {
+    authority: Authority,
+    folder: TempDir,
+    server: Server,
+}
+
+impl Bench {
+    fn start(clients: Clients) -> Bench {
+        Bench::with(clients, &["localhost", "127.0.0.1"], Validity::Now)
+    }
+
+    fn with(clients: Clients, names: &[&str], validity: Validity) -> Bench {
+        let authority = Authority::new();
+        let folder = tempfile::tempdir().unwrap();
+        let ca = authority.write(folder.path());
+        let files = authority
+            .sign(names, validity)
+            .write(folder.path(), "server");
+        let server = serve(&ca, &files, clients);
+        Bench {
+            authority,
+            folder,
+            server,
+        }
+    }
+
+    /// Its address, under TLS.
+    fn address(&self, host: &str) -> String {
+        format!("rediss://:{SECRET}@{host}:{}/", self.server.tls_port())
+    }
+
+    fn roots(&self) -> Tls {
+        Tls::new().roots_file(self.folder.path().join("ca.pem"))
+    }
+
+    fn client_files(&self, validity: Validity) -> Files {
+        let certificate = self.authority.sign(&["client"], validity);
+        certificate.write(self.folder.path(), "client")
+    }
+
+    async fn locks(&self, tls: Tls) -> Locks {
+        let connected = with(tls).connect(self.address("localhost")).await;
+        connected.expect("the server can be used")
+    }
+}
+
+fn serve(ca: &Path, files: &Files, clients: Clients) -> Server {
+    let path = |path: &Path| path.display().to_string();
+    let asks = match clients {
+        Clients::Any => "no",
+        Clients::Certified => "yes",
+    };
+    let server = Server::start_encrypted(&[
+        "--tls-ca-cert-file",
+        &path(ca),
+        "--tls-cert-file",
+        &path(&files.certificate),
+        "--tls-key-file",
+        &path(&files.key),
+        "--tls-auth-clients",
+        asks,
+    ]);
+    // The connection of the test's own is logged in as it is.
+    server.command::<()>(&["CONFIG", "SET", "requirepass", SECRET]);
+    server
+}
+
+fn redis() -> RedisConfig {
+    RedisConfig::default()
+        .connect_timeout(Duration::from_secs(2))
+        .call_timeout(Duration::from_secs(2))
+        .ping_interval(Duration::from_millis(200))
+}
+
+fn with(tls: Tls) -> LocksBuilder {
+    settings().redis(redis().tls(tls))
+}
+
+/// One lock is held beyond its lease, and another client waits for it and is woken.
+async fn assert_works(locks: &Locks, other: &Locks, server: &Server) {
+    let guard = locks.lock("a").acquire().await.unwrap();
+    assert!(is_claimed_by(server, "a", &guard));
+    let waiter = other.lock("a");
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    until("the other client listens", || {
+        let channels: Vec<String> = server.command(&["PUBSUB", "CHANNELS"]);
+        !channels.is_empty()
+    })
+    .await;
+    let listeners: String = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]);
+    let there = format!(" laddr=127.0.0.1:{} ", server.tls_port());
+    assert!(
+        listeners.lines().all(|client| client.contains(&there)),
+        "{listeners}"
+    );
+    let before = guard.validity();
+    until("it is renewed", || before < guard.validity()).await;
+    guard.release().await.unwrap();
+    let guard = waiting.await.unwrap().unwrap();
+    assert!(is_claimed_by(server, "a", &guard));
+    guard.release().await.unwrap();
+}
+
+async fn locks_are_held_renewed_and_handed_over_under_tls() {
+    let bench = Bench::start(Clients::Any);
+    let short = || with(bench.roots()).watchdog_lease(Duration::from_secs(2));
+    let address = bench.address("localhost");
+    let locks = short().connect(&address).await.unwrap();
+    // By the IP address, which the certificate has too.
+    let other = short().connect(bench.address("127.0.0.1")).await.unwrap();
+    assert_works(&locks, &other, &bench.server).await;
+}
+
+async fn locks_are_held_renewed_and_handed_over_under_mutual_tls() {
+    let bench = Bench::start(Clients::Certified);
+    let files = bench.client_files(Validity::Now);
+    let short = |tls: Tls| with(tls).watchdog_lease(Duration::from_secs(2));
+    let by_files = bench
+        .roots()
+        .client_certificate_files(&files.certificate, &files.key);
+    let address = bench
+        .address("localhost")
+        .replace("rediss://", "valkeys://");
+    let locks = short(by_files).connect(&address).await.unwrap();
+    let pem = bench.authority.sign(&["another"], Validity::Now);
+    let by_bytes = Tls::new()
+        .roots_pem(bench.authority.pem())
+        .client_certificate_pem(pem.certificate, pem.key);
+    let other = short(by_bytes).connect(&address).await.unwrap();
+    assert_works(&locks, &other, &bench.server).await;
+}
+
+async fn a_majority_is_spoken_to_under_tls() {
+    let benches = [(); 3].map(|()| Bench::start(Clients::Any));
+    let tls = benches.iter().fold(Tls::new(), |tls, bench| {
+        tls.roots_pem(bench.authority.pem())
+    });
+    let addresses = benches.iter().map(|bench| bench.address("localhost"));
+    let locks = with(tls).quorum(addresses).await.unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    for bench in &benches {
+        until("each has it", || is_claimed_by(&bench.server, "a", &guard)).await;
+    }
+    guard.release().await.unwrap();
+}
+
+/// A way to go wrong: the address, the settings, and what the error says.
+struct Wrong {
+    address: String,
+    config: RedisConfig,
+    says: &'static str,
+}
+
+async fn what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_secrets() {
+    let any = Bench::start(Clients::Any);
+    let certified = Bench::start(Clients::Certified);
+    let over = Bench::with(Clients::Any, &["localhost"], Validity::Over);
+    let not_yet = Bench::with(Clients::Any, &["localhost"], Validity::NotYet);
+    let expired = certified.client_files(Validity::Over);
+    let strange = Authority::new().sign(&["stranger"], Validity::Now);
+    let wrong = |address: String, tls: Tls, says| Wrong {
+        address,
+        config: redis().tls(tls),
+        says,
+    };
+    let plain_port = any.server.port();
+    let cases = [
+        wrong(any.address("localhost"), Tls::new(), "Tls::roots_file"),
+        wrong(
+            any.address("localhost"),
+            any.roots().server_name("db.example"),
+            "not for db.example",
+        ),
+        wrong(
+            over.address("localhost"),
+            over.roots(),
+            "of the server has expired",
+        ),
+        wrong(
+            not_yet.address("localhost"),
+            not_yet.roots(),
+            "not valid yet",
+        ),
+        wrong(
+            certified.address("localhost"),
+            certified.roots(),
+            "Tls::client_certificate_files",
+        ),
+        wrong(
+            certified.address("localhost"),
+            certified
+                .roots()
+                .client_certificate_files(&expired.certificate, &expired.key),
+            "of the client has expired",
+        ),
+        wrong(
+            certified.address("localhost"),
+            certified
+                .roots()
+                .client_certificate_pem(strange.certificate.as_str(), strange.key.as_str()),
+            "does not believe the authority",
+        ),
+        wrong(
+            format!("rediss://:{SECRET}@localhost:{plain_port}/"),
+            any.roots(),
+            "did not answer TLS",
+        ),
+        Wrong {
+            address: any.address("localhost").replace("rediss://", "redis://"),
+            config: redis(),
+            says: "rediss://",
+        },
+        wrong(
+            any.address("localhost"),
+            Tls::new().roots_file("/not/there.pem"),
+            "/not/there.pem cannot be read",
+        ),
+        wrong(
+            any.address("localhost"),
+            Tls::new().roots_pem(SECRET),
+            "no certificate in PEM",
+        ),
+        wrong(
+            any.address("localhost"),
+            Tls::new().roots_pem(format!("-----BEGIN {SECRET}\n{SECRET}")),
+            "not well-formed PEM",
+        ),
+        wrong(
+            any.address("localhost"),
+            any.roots()
+                .client_certificate_pem(strange.certificate.as_str(), SECRET),
+            "no private key in PEM",
+        ),
+        wrong(
+            any.address("localhost"),
+            any.roots().client_certificate_pem(
+                strange.certificate.as_str(),
+                Authority::new().sign(&["x"], Validity::Now).key,
+            ),
+            "is not that of the certificate",
+        ),
+        wrong(
+            any.address("localhost"),
+            any.roots().server_name("not a name"),
+            "Tls::server_name",
+        ),
+    ];
+    let checks = cases.iter().map(
+        |Wrong {
+             address,
+             config,
+             says,
+         }| async move {
+            let transport = RedisTransport::open(address, config.clone()).unwrap();
+            let error = transport.check().await.expect_err(says);
+            let told = format!("{error} {error:?} {transport:?} {config:?}");
+            assert!(told.contains(says), "{says}: {told}");
+            assert!(!told.contains("hunter2"), "{told}");
+            assert!(!told.contains("PRIVATE KEY"), "{told}");
+            // The same to a caller who asks for a lock.
+            let locks = Locks::builder()
+                .redis(config.clone())
+                .connect(address)
+                .await;
+            let error = locks.err().expect(says);
+            assert!(error.to_string().contains(says), "{says}: {error}");
+        },
+    );
+    futures_util::future::join_all(checks).await;
+}
+
+async fn certificates_are_read_again_and_a_half_written_one_is_not_used() {
+    let bench = Bench::start(Clients::Certified);
+    let files = bench.client_files(Validity::Now);
+    let tls = bench
+        .roots()
+        .client_certificate_files(&files.certificate, &files.key);
+    let locks = bench.locks(tls).await;
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let cut = || {
+        bench
+            .server
+            .command::<u32>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    };
+    // The certificate has been replaced, its key not yet.
+    let new = bench.authority.sign(&["client"], Validity::Now);
+    std::fs::write(&files.certificate, &new.certificate).unwrap();
+    cut();
+    until_extended(&guard).await;
+    // And now neither belongs to the authority.
+    let strange = Authority::new().sign(&["client"], Validity::Now);
+    let _ = strange.write(bench.folder.path(), "client");
+    cut();
+    let error = locks.lock("b").try_acquire().await.unwrap_err();
+    assert!(error.to_string().contains("does not believe"), "{error}");
+    let _ = new.write(bench.folder.path(), "client");
+    until_extended(&guard).await;
+    guard.release().await.unwrap();
+}
+
+/// Waits until the server confirms the hold on a connection that may have to be made first.
+async fn until_extended(guard: &quorlock::Guard) {
+    let start = std::time::Instant::now();
+    while let Err(error) = guard.extend(Duration::from_secs(30)).await {
+        assert!(
+            guard.is_held() && start.elapsed() < quorlock_tests::wait::BOUND,
+            "{error}"
+        );
+    }
+}
+
+async fn the_authority_is_read_again() {
+    let bench = Bench::start(Clients::Any);
+    let ca = bench.folder.path().join("ca.pem");
+    std::fs::write(&ca, Authority::new().pem()).unwrap();
+    let tls = bench.roots();
+    let error = with(tls.clone()).connect(bench.address("localhost")).await;
+    let ConnectError::Nodes { problems, .. } = error.unwrap_err() else {
+        panic!("the node is to blame")
+    };
+    assert!(
+        matches!(problems[..], [NodeConnectError::Tls { .. }]),
+        "{problems:?}"
+    );
+    std::fs::write(&ca, bench.authority.pem()).unwrap();
+    let locks = bench.locks(tls).await;
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+}
+
+async fn a_tls_client_of_the_redis_crate_is_taken_as_far_as_it_can_be_read() {
+    let bench = Bench::start(Clients::Any);
+    let address = bench.address("localhost");
+    let client = redis::Client::open(address.as_str()).unwrap();
+    let locks = with(bench.roots()).from_redis_client(&client).unwrap();
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    // Its own certificates are known to it alone.
+    let certificates = redis::TlsCertificates {
+        client_tls: None,
+        root_cert: Some(bench.authority.pem().into_bytes()),
+    };
+    let client = redis::Client::build_with_tls(address.as_str(), certificates).unwrap();
+    let error = settings().from_redis_client(&client).unwrap_err();
+    assert!(error.to_string().contains("RedisConfig::tls"), "{error}");
+    let locks = with(bench.roots()).from_redis_client(&client).unwrap();
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let plain = redis::Client::open(bench.server.address()).unwrap();
+    let error = with(bench.roots()).from_redis_client(&plain).unwrap_err();
+    assert!(error.to_string().contains("rediss://"), "{error}");
+}
+
+async fn a_whole_configuration_of_rustls_is_used_as_it_is() {
+    let bench = Bench::start(Clients::Any);
+    let credulous = bench
+        .locks(Tls::new().dangerously_accept_any_certificate())
+        .await;
+    let guard = credulous.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    let config = quorlock_tests::certificates::rustls_config(&bench.authority);
+    let locks = bench.locks(Tls::from_rustls(config.clone())).await;
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let other = with(Tls::from_rustls(config).server_name("db.example"));
+    let error = other.connect(bench.address("localhost")).await.unwrap_err();
+    assert!(error.to_string().contains("not for db.example"), "{error}");
+}
+
+async fn a_server_that_accepts_and_never_answers_is_told_in_time() {
+    let mute = tokio::net::TcpListener::bind(("127.0.0.1", 0))
+        .await
+        .unwrap();
+    let address = format!("rediss://{}/", mute.local_addr().unwrap());
+    let config = redis()
+        .connect_timeout(Duration::from_millis(200))
+        .tls(Tls::new());
+    let began = std::time::Instant::now();
+    let error = RedisTransport::connect(&address, config).await.unwrap_err();
+    assert!(
+        matches!(error, NodeConnectError::TimedOut { .. }),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("did not answer TLS"), "{error}");
+    assert!(
+        began.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+async fn the_page_shows_this_program() {
+    let page = include_str!("../../../docs/src/connections.md");
+    let program = include_str!("../../src/bin/encrypted.rs");
+    let (_, code) = program.split_once("\n\n").unwrap();
+    assert_eq!(block(page, "rust,no_run"), code);
+}
+
+async fn the_program_of_the_page_locks() {
+    let bench = Bench::start(Clients::Certified);
+    let files = bench.client_files(Validity::Now);
+    let ca = bench.folder.path().join("ca.pem");
+    let password = bench.folder.path().join("password");
+    std::fs::write(&password, SECRET).unwrap();
+    let address = bench
+        .address("localhost")
+        .replace(&format!(":{SECRET}@"), "");
+    let run = |password: &Path| {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_encrypted"));
+        let files = [&ca, &files.certificate, &files.key];
+        program
+            .arg(&address)
+            .args(files)
+            .arg(password)
+            .output()
+            .unwrap()
+    };
+    let output = run(&password);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && printed.contains("is locked"),
+        "{output:?}"
+    );
+    let output = run(Path::new("/not/there"));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        told.contains("/not/there") && !output.status.success(),
+        "{told}"
+    );
+}

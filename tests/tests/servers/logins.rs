@@ -1,0 +1,472 @@
+//! Logins that change while connections live.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use quorlock::transport::{
+    ByteStream, Cause, Changing, Connect, Connecting, Credentials, Endpoint, LoggingIn, Login,
+    Network, PasswordFile, RedisConfig, RedisCredentialsProvider, StreamedCredentials,
+};
+use quorlock::{Guard, Locks, LocksBuilder};
+use quorlock_tests::clients::{acquire_at_last, is_claimed_by, settings};
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::{BOUND, until};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{Notify, watch};
+
+server_tests![
+    a_password_is_rotated_under_load_and_no_hold_is_lost,
+    a_password_that_the_server_gets_later_ends_nothing,
+    a_password_that_was_replaced_between_two_looks_is_asked_for_once_more,
+    credentials_that_change_reach_the_connections_that_live,
+    credentials_of_the_redis_crate_reach_the_connections_that_live,
+    a_server_that_has_forgotten_the_login_is_logged_in_to_again,
+    where_there_are_no_credentials_the_error_says_so_and_shows_nothing,
+    a_password_in_the_address_goes_before,
+];
+
+/// What the test changes: a user of a server whose password is in a file.
+struct Bench {
+    server: Server,
+    path: PathBuf,
+}
+
+impl Bench {
+    fn start(password: &str) -> Bench {
+        let server = Server::start();
+        let path = server.dir().join("password");
+        let bench = Bench { server, path };
+        bench.acl(&["on", "~*", "&*", "+@all", &format!(">{password}")]);
+        bench.write(password);
+        bench
+    }
+
+    fn acl(&self, rules: &[&str]) {
+        let user = ["ACL", "SETUSER", "jobs"];
+        self.server.command::<()>(&[&user[..], rules].concat());
+    }
+
+    /// As those do it who read while it is written.
+    fn write(&self, password: &str) {
+        let beside = self.path.with_extension("new");
+        std::fs::write(&beside, format!("{password}\n")).unwrap();
+        std::fs::rename(&beside, &self.path).unwrap();
+    }
+
+    fn file(&self) -> PasswordFile {
+        PasswordFile::new(&self.path).look_every(Duration::from_millis(20))
+    }
+
+    fn address(&self) -> String {
+        format!("redis://jobs@127.0.0.1:{}/", self.server.port())
+    }
+
+    fn settings(&self, credentials: impl Credentials) -> LocksBuilder {
+        let builder = settings().watchdog_lease(Duration::from_secs(3));
+        builder.redis(redis().credentials(credentials))
+    }
+
+    async fn locks(&self, credentials: impl Credentials) -> Locks {
+        let connected = self.settings(credentials).connect(self.address()).await;
+        connected.expect("the server lets it in")
+    }
+
+    /// How many logins were accepted since the last [`Bench::forget_logins`].
+    fn logins(&self) -> usize {
+        let stats: String = self.server.command(&["INFO", "commandstats"]);
+        let auth = stats
+            .lines()
+            .find_map(|line| line.strip_prefix("cmdstat_auth:"));
+        let count = |name: &str| {
+            let field = auth?
+                .split(',')
+                .find_map(|field| field.strip_prefix(name))?;
+            field.trim().parse::<usize>().ok()
+        };
+        count("calls=").unwrap_or(0) - count("failed_calls=").unwrap_or(0)
+    }
+
+    fn refusals(&self) -> usize {
+        let stats: String = self.server.command(&["INFO", "errorstats"]);
+        let count = stats
+            .lines()
+            .find_map(|line| line.strip_prefix("errorstat_WRONGPASS:count="));
+        count.map_or(0, |count| count.trim().parse().unwrap())
+    }
+
+    fn forget_logins(&self) {
+        self.server.command::<()>(&["CONFIG", "RESETSTAT"]);
+    }
+
+    /// Ends the connections of the user.
+    fn cut(&self) {
+        self.server
+            .command::<u32>(&["CLIENT", "KILL", "USER", "jobs"]);
+    }
+
+    /// The ids of the user's connections that carry requests.
+    fn connections(&self) -> Vec<String> {
+        let list: String = self.server.command(&["CLIENT", "LIST", "TYPE", "normal"]);
+        let lines = list.lines().filter(|line| line.contains(" user=jobs "));
+        lines
+            .filter_map(|line| line.split(' ').next().map(String::from))
+            .collect()
+    }
+}
+
+fn redis() -> RedisConfig {
+    RedisConfig::default()
+        .connect_timeout(Duration::from_secs(1))
+        .call_timeout(Duration::from_secs(1))
+        .ping_interval(Duration::from_millis(200))
+}
+
+/// Waits until the hold is renewed.
+async fn until_renewed(guard: &Guard) {
+    let before = guard.validity();
+    until("it is renewed", || before < guard.validity()).await;
+    assert!(guard.is_held());
+}
+
+async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {
+    let bench = Bench::start("secret-0");
+    let locks = bench.locks(bench.file()).await;
+    let held = locks.lock("held").acquire().await.unwrap();
+    let waiter = locks.lock("held");
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    until("somebody listens", || {
+        let channels: Vec<String> = bench.server.command(&["PUBSUB", "CHANNELS"]);
+        !channels.is_empty()
+    })
+    .await;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let taken = Arc::<AtomicUsize>::default();
+    let load = (0..4).map(|number| {
+        let lock = locks.lock(format!("load/{number}"));
+        let (is_over, taken) = (is_over.clone(), taken.clone());
+        tokio::spawn(async move {
+            while !is_over.load(Ordering::Relaxed) {
+                let guard = lock
+                    .acquire()
+                    .await
+                    .expect("the login is right all the time");
+                guard.release().await.expect("and so it is here");
+                taken.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    let load: Vec<_> = load.collect();
+    for round in 1..=3 {
+        let before = bench.connections();
+        bench.forget_logins();
+        bench.acl(&[&format!(">secret-{round}")]);
+        bench.write(&format!("secret-{round}"));
+        // The command connection again; the wake-up connection on trial and anew.
+        until("both connections are logged in anew", || {
+            3 <= bench.logins()
+        })
+        .await;
+        bench.acl(&[&format!("<secret-{}", round - 1)]);
+        assert_eq!(
+            bench.connections(),
+            before,
+            "requests stay on their connection"
+        );
+        until_renewed(&held).await;
+        let so_far = taken.load(Ordering::Relaxed);
+        until("the load goes on", || {
+            so_far < taken.load(Ordering::Relaxed)
+        })
+        .await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    for task in load {
+        task.await.unwrap();
+    }
+    // And whatever connects from now on has the last one.
+    bench.cut();
+    until_renewed(&held).await;
+    assert!(is_claimed_by(&bench.server, "held", &held));
+    assert_eq!(bench.refusals(), 0);
+    held.release().await.unwrap();
+    waiting.await.unwrap().unwrap().release().await.unwrap();
+}
+
+async fn a_password_that_the_server_gets_later_ends_nothing() {
+    let bench = Bench::start("old");
+    let locks = bench.locks(bench.file()).await;
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let before = bench.connections();
+    bench.write("new");
+    until("it is refused, and tried again", || 2 <= bench.refusals()).await;
+    until_renewed(&guard).await;
+    bench.forget_logins();
+    bench.acl(&[">new", "<old"]);
+    until("it is accepted", || 1 <= bench.logins()).await;
+    assert_eq!(bench.connections(), before);
+    assert!(is_claimed_by(&bench.server, "a", &guard));
+    guard.release().await.unwrap();
+}
+
+/// Says the passwords one after another, the last for ever.
+struct InTurn(Mutex<Vec<&'static str>>);
+
+impl Credentials for InTurn {
+    fn login(&self) -> LoggingIn<'_> {
+        let mut words = self.0.lock().unwrap();
+        let word = if 1 < words.len() {
+            words.remove(0)
+        } else {
+            words[0]
+        };
+        Box::pin(async move { Ok(Login::new(word)) })
+    }
+}
+
+async fn a_password_that_was_replaced_between_two_looks_is_asked_for_once_more() {
+    let bench = Bench::start("new");
+    let in_turn = |words: &[&'static str]| InTurn(Mutex::new(words.to_vec()));
+    let locks = bench.locks(in_turn(&["old", "new"])).await;
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let wrong = bench
+        .settings(in_turn(&["wrong"]))
+        .connect(bench.address())
+        .await;
+    let told = format!("{:?}", wrong.unwrap_err());
+    assert!(
+        told.contains("BadCredentials") && !told.contains("wrong\""),
+        "{told}"
+    );
+}
+
+/// Says what the test puts there.
+struct Vault {
+    password: Arc<Mutex<String>>,
+    changed: Arc<Notify>,
+}
+
+impl Credentials for Vault {
+    fn login(&self) -> LoggingIn<'_> {
+        let password = self.password.lock().unwrap_or_else(PoisonError::into_inner);
+        let login = Login::new(password.as_str()).user("jobs");
+        Box::pin(async { Ok(login) })
+    }
+
+    fn changed(&self, _: &Login) -> Changing<'_> {
+        Box::pin(self.changed.notified())
+    }
+}
+
+async fn credentials_that_change_reach_the_connections_that_live() {
+    let bench = Bench::start("one");
+    let password = Arc::new(Mutex::new("one".to_owned()));
+    let changed = Arc::<Notify>::default();
+    let vault = Vault {
+        password: password.clone(),
+        changed: changed.clone(),
+    };
+    let address = bench.address().replace("jobs@", "");
+    let locks = bench.settings(vault).connect(address).await.unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let before = bench.connections();
+    bench.forget_logins();
+    bench.acl(&[">two"]);
+    "two".clone_into(&mut password.lock().unwrap());
+    changed.notify_waiters();
+    until("it is logged in again", || bench.logins() == 1).await;
+    assert_eq!(bench.connections(), before);
+    guard.release().await.unwrap();
+}
+
+/// A provider as that of Entra ID: the newest token to who subscribes, and each that follows.
+struct Tokens(watch::Sender<String>);
+
+impl RedisCredentialsProvider for Tokens {
+    fn subscribe(
+        &self,
+    ) -> Pin<Box<dyn futures_util::Stream<Item = redis::RedisResult<redis::BasicAuth>> + Send>>
+    {
+        let mut receiver = self.0.subscribe();
+        receiver.mark_changed();
+        let stream = futures_util::stream::unfold(receiver, async |mut receiver| {
+            receiver.changed().await.ok()?;
+            let token = receiver.borrow_and_update().clone();
+            Some((
+                Ok(redis::BasicAuth::new("jobs".to_owned(), token)),
+                receiver,
+            ))
+        });
+        Box::pin(stream)
+    }
+}
+
+async fn credentials_of_the_redis_crate_reach_the_connections_that_live() {
+    let bench = Bench::start("one");
+    let tokens = Arc::new(Tokens(watch::channel("one".to_owned()).0));
+    let provider = StreamedCredentials::from_redis_provider(tokens.clone());
+    let locks = bench.locks(provider).await;
+    let guard = locks.lock("a").acquire().await.unwrap();
+    bench.forget_logins();
+    bench.acl(&[">two"]);
+    tokens.0.send_replace("two".to_owned());
+    until("it is logged in again", || bench.logins() == 1).await;
+    bench.acl(&["<one"]);
+    bench.cut();
+    until_renewed(&guard).await;
+    guard.release().await.unwrap();
+}
+
+/// Puts a refusal in the place of one reply when it is told to.
+#[derive(Clone, Debug, Default)]
+struct Forgetful(Arc<AtomicBool>);
+
+struct Forgetting {
+    stream: Box<dyn ByteStream>,
+    forgets: Arc<AtomicBool>,
+}
+
+impl Connect for Forgetful {
+    fn connect(&self, to: &Endpoint) -> Connecting {
+        let (connecting, forgets) = (Network.connect(to), self.0.clone());
+        Box::pin(async move {
+            let stream = connecting.await?;
+            Ok(Box::new(Forgetting { stream, forgets }) as Box<dyn ByteStream>)
+        })
+    }
+}
+
+impl AsyncRead for Forgetting {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(cx, room);
+        if read.is_ready() && self.forgets.swap(false, Ordering::SeqCst) {
+            room.clear();
+            room.put_slice(b"-NOAUTH Authentication required.\r\n");
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Forgetting {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+async fn a_server_that_has_forgotten_the_login_is_logged_in_to_again() {
+    let bench = Bench::start("one");
+    let forgetful = Forgetful::default();
+    let config = redis().credentials(bench.file()).network(forgetful.clone());
+    let locks = settings()
+        .redis(config)
+        .connect(bench.address())
+        .await
+        .unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let before = bench.connections();
+    forgetful.0.store(true, Ordering::SeqCst);
+    let inspected = locks.inspect("a").await.unwrap();
+    let nodes = inspected.nodes.iter();
+    let causes: Vec<_> = nodes
+        .filter_map(|node| Some(node.found.as_ref().err()?.cause))
+        .collect();
+    assert_eq!(causes, [Cause::NoAuth]);
+    until_extended(&guard).await;
+    assert_ne!(bench.connections(), before, "another connection");
+    guard.release().await.unwrap();
+}
+
+async fn until_extended(guard: &Guard) {
+    let start = std::time::Instant::now();
+    while let Err(error) = guard.extend(Duration::from_secs(3)).await {
+        assert!(guard.is_held() && start.elapsed() < BOUND, "{error}");
+    }
+}
+
+async fn where_there_are_no_credentials_the_error_says_so_and_shows_nothing() {
+    let bench = Bench::start("hunter2");
+    let missing = PasswordFile::new("/not/there");
+    let empty = bench.server.dir().join("empty");
+    std::fs::write(&empty, "\nhunter2\n").unwrap();
+    for (file, says) in [
+        (missing, "/not/there"),
+        (PasswordFile::new(&empty), "first line"),
+        (PasswordFile::new(Path::new("/")), "/"),
+    ] {
+        let builder = bench.settings(file);
+        let shown = format!("{builder:?}");
+        let error = builder.connect(bench.address()).await.unwrap_err();
+        let told = format!("{error} {error:?} {shown}");
+        assert!(
+            told.contains(says) && told.contains(Cause::NoCredentials.advice()),
+            "{told}"
+        );
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+    // It may come later.
+    let late = bench.server.dir().join("late");
+    let client = redis::Client::open(bench.address()).unwrap();
+    let locks = bench
+        .settings(PasswordFile::new(&late))
+        .from_redis_client(&client)
+        .unwrap();
+    let error = locks.lock("a").try_acquire().await.unwrap_err();
+    assert!(
+        error.to_string().contains(Cause::NoCredentials.advice()),
+        "{error}"
+    );
+    std::fs::write(&late, "hunter2").unwrap();
+    acquire_at_last(&locks.lock("a"))
+        .await
+        .release()
+        .await
+        .unwrap();
+}
+
+async fn a_password_in_the_address_goes_before() {
+    let bench = Bench::start("own");
+    let file = bench.server.dir().join("other");
+    std::fs::write(&file, "other").unwrap();
+    let address = bench.address().replace("jobs@", "jobs:own@");
+    let locks = bench
+        .settings(PasswordFile::new(&file))
+        .connect(address)
+        .await
+        .unwrap();
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+}
