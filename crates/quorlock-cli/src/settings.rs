@@ -162,6 +162,7 @@ impl Reach {
         let path = self.config.clone().or_else(from_environment);
         let file = path.map_or_else(|| Ok(File::default()), |path| read(&path))?;
 
+        let tls = self.tls.or(&file)?;
         let of_command_line = self.nodes.iter().flat_map(|list| addresses_of(list));
         let of_environment = addresses_of(&variable("QUORLOCK_NODES").unwrap_or_default());
         let nodes = [of_command_line.collect(), of_environment, file.nodes];
@@ -170,7 +171,6 @@ impl Reach {
                 "no servers are known: give --nodes redis://host:6379, or set QUORLOCK_NODES, or name a file with --config",
             ));
         };
-        let tls = self.tls.or(&file)?;
         let password_file = self
             .password_file
             .clone()
@@ -203,7 +203,7 @@ impl Reach {
             builder = builder.trust_fresh_nodes();
         }
         Ok(Settings {
-            addresses: nodes.clone(),
+            addresses: nodes,
             password_file,
             tls,
             builder,
