@@ -127,10 +127,16 @@ fn redis() -> RedisConfig {
         .ping_interval(Duration::from_millis(200))
 }
 
-/// Waits until the hold is renewed.
+/// Waits until the hold is renewed: until what is left of it grows.
 async fn until_renewed(guard: &Guard) {
-    let before = guard.validity();
-    until("it is renewed", || before < guard.validity()).await;
+    let mut least = guard.validity();
+    until("it is renewed", || {
+        let left = guard.validity();
+        let has_grown = least < left;
+        least = least.min(left);
+        has_grown
+    })
+    .await;
     assert!(guard.is_held());
 }
 
