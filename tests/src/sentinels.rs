@@ -1,9 +1,10 @@
 //! A Sentinel group of real processes: a primary, two replicas, three sentinels.
 
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
 use crate::server::Server;
-use crate::wait::{wait_for, wait_until};
+use crate::wait::{BOUND, wait_until};
 
 /// What the sentinels call the primary.
 pub const NAME: &str = "mymaster";
@@ -138,7 +139,7 @@ impl SentinelGroup {
     /// When that does not happen.
     #[must_use]
     pub fn wait_for_another(&self, before: usize) -> usize {
-        wait_for("another server is the primary", || {
+        patiently("another server is the primary", || {
             self.primary().filter(|index| *index != before)
         })
     }
@@ -149,7 +150,7 @@ impl SentinelGroup {
     /// # Panics
     /// When that does not happen.
     pub fn settle(&self) -> usize {
-        let primary = wait_for("the sentinels agree on a primary", || {
+        let primary = patiently("the sentinels agree on a primary", || {
             self.primary().filter(|index| self.is_followed(*index))
         });
         let (replicas, others) = (self.servers.len() - 1, self.sentinels.len() - 1);
@@ -191,6 +192,25 @@ impl SentinelGroup {
             .try_command(&["INFO", "replication"])
             .unwrap_or_default();
         info.matches("state=online").count() == self.servers.len() - 1
+    }
+}
+
+/// Waits for a failover. Sentinels that voted for each other vote again seconds later, several times if need be.
+///
+/// # Panics
+/// After half a minute, naming `what` was waited for.
+pub fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + 3 * BOUND;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(
+            Instant::now() < until,
+            "{:?} were not enough: {what}",
+            3 * BOUND
+        );
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -242,7 +262,7 @@ pub fn configuration(port: u16, quorum: usize) -> Vec<String> {
     vec![
         format!("sentinel monitor {NAME} 127.0.0.1 {port} {quorum}"),
         format!("sentinel down-after-milliseconds {NAME} 500"),
-        format!("sentinel failover-timeout {NAME} 2000"),
+        format!("sentinel failover-timeout {NAME} 1500"),
         format!("sentinel parallel-syncs {NAME} 2"),
     ]
 }

@@ -7,6 +7,7 @@ pub(crate) mod keys;
 pub(crate) mod lists;
 pub(crate) mod pubsub;
 pub(crate) mod scripting;
+pub(crate) mod sentinel;
 pub(crate) mod sets;
 pub(crate) mod sorted_sets;
 pub(crate) mod strings;

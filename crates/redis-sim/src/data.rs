@@ -8,6 +8,7 @@ use crate::condition::Condition;
 use crate::keyspace::{Entry, Keyspace};
 use crate::refusal::Refusal;
 use crate::value::{Collection, Value};
+use crate::watch::Watch;
 
 /// A reading of a node's wall clock: microseconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -99,6 +100,8 @@ pub(crate) struct Data {
     pub(crate) clients: usize,
     /// When the process began, once it has been told the time.
     pub(crate) started: Option<WallMicros>,
+    /// What it watches, if it is a sentinel.
+    pub(crate) watch: Option<Watch>,
 }
 
 impl Data {
@@ -116,6 +119,7 @@ impl Data {
             offset: 0,
             clients: 0,
             started: None,
+            watch: None,
         }
     }
 
@@ -126,6 +130,7 @@ impl Data {
             keys,
             now: self.now,
             ids: self.ids.clone(),
+            watch: self.watch.take(),
             ..Data::new(0)
         };
     }

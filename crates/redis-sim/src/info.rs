@@ -62,7 +62,8 @@ impl Lines {
 fn server(data: &Data, lines: &mut Lines) {
     lines.head("Server");
     lines.add("redis_version", VERSION);
-    lines.add("redis_mode", "standalone");
+    let mode = data.watch.as_ref().map_or("standalone", |_| "sentinel");
+    lines.add("redis_mode", mode);
     lines.add("os", "simulated");
     lines.add("arch_bits", 64);
     lines.add("process_id", 1);

@@ -19,13 +19,14 @@
 //! a disk.
 //!
 //! A replica is a second [`Server`] that [follows](Server::follow) the first and is told each [`Effect`]. A disk is
-//! a [`Dataset`] that the caller keeps and hands to [`Server::restart`].
+//! a [`Dataset`] that the caller keeps and hands to [`Server::restart`]. A sentinel is a [`Server`] that [watches](Server::watching):
+//! it says what it was told, and elects nobody by itself.
 //!
 //! Modules stand in floors; each uses only those above it in this table.
 //!
 //! | floor | modules |
 //! |---|---|
-//! | bytes, values, errors | `number`, `glob`, `reply`, `refusal`, `request`, `value`, `keyspace`, `condition` |
+//! | bytes, values, errors | `number`, `glob`, `reply`, `refusal`, `request`, `value`, `keyspace`, `condition`, `watch` |
 //! | what a node has | `session`, `channels`, `data`, `info` |
 //! | a command on its way to the data; Lua | `call`, `script` |
 //! | a node as its commands see it | `node`, `definition` |
@@ -51,8 +52,10 @@ mod server;
 mod session;
 mod table;
 mod value;
+mod watch;
 
 pub use condition::Condition;
 pub use data::{Dataset, Effect, WallMicros};
 pub use server::Server;
 pub use session::SessionId;
+pub use watch::{Place, Watch};

@@ -10,6 +10,7 @@ use crate::reply::{Protocol, Reply};
 use crate::request::{self, Parsed, Trust, Words};
 use crate::session::SessionId;
 use crate::table;
+use crate::watch::{Place, Watch};
 
 /// A Redis server without sockets and clocks.
 ///
@@ -40,6 +41,28 @@ impl Server {
     pub fn with_password(mut self, password: &str) -> Self {
         self.0.set_password(password);
         self
+    }
+
+    /// The same as a sentinel: it has the commands that clients ask sentinels, and no keys.
+    #[must_use]
+    pub fn watching(self, watch: Watch) -> Self {
+        self.0.data().watch = Some(watch);
+        self
+    }
+
+    /// A sentinel names another primary from now on, and publishes `+switch-master`. A server that is no sentinel does nothing.
+    pub fn switch(&mut self, primary: Place, epoch: u64) {
+        let mut data = self.0.data();
+        let Some(watch) = &mut data.watch else {
+            return;
+        };
+        let (host, port) = std::mem::replace(&mut watch.primary, primary);
+        watch.epoch = epoch;
+        let (to, to_port) = &watch.primary;
+        let news = format!("{} {host} {port} {to} {to_port}", watch.name);
+        data.channels.publish(b"+switch-master", news.as_bytes());
+        drop(data);
+        self.deliver();
     }
 
     /// A client connects.
@@ -239,6 +262,13 @@ impl Server {
     fn admit(&self, session: SessionId, words: &[Vec<u8>]) -> Result<&'static Command, Refusal> {
         let found = words.first().and_then(|name| table::find(name));
         let command = found.ok_or_else(|| Refusal::unknown_command(words))?;
+        let is_there = match self.0.data().watch {
+            Some(_) => OF_SENTINELS.contains(&command.shape.name),
+            None => command.shape.name != "sentinel",
+        };
+        if !is_there {
+            return Err(Refusal::unknown_command(words));
+        }
         if !command.shape.takes(words.len()) {
             return Err(Refusal::arity(command.shape.name));
         }
@@ -289,15 +319,20 @@ impl Server {
                 Some(Reply::Array(replies.collect()))
             }
         });
-        let messages = self.0.data().channels.take_messages();
-        for (listener, message) in messages {
-            self.0.say(listener, &message);
-        }
+        self.deliver();
         let reply = answer.unwrap_or_else(|refusal| Some(refusal.into()));
         if command.shape.name == "ping" {
             return reply.map(|reply| self.pong(session, reply));
         }
         reply
+    }
+
+    /// Writes what was published to those who listen.
+    fn deliver(&mut self) {
+        let messages = self.0.data().channels.take_messages();
+        for (listener, message) in messages {
+            self.0.say(listener, &message);
+        }
     }
 
     fn run_on_data(
@@ -330,6 +365,23 @@ impl Server {
         Reply::Array(vec![Reply::bulk("pong"), text])
     }
 }
+
+/// The commands of a sentinel.
+const OF_SENTINELS: [&str; 13] = [
+    "auth",
+    "client",
+    "hello",
+    "info",
+    "ping",
+    "psubscribe",
+    "publish",
+    "punsubscribe",
+    "quit",
+    "role",
+    "sentinel",
+    "subscribe",
+    "unsubscribe",
+];
 
 /// What is not put off by `MULTI`.
 const ENDS_TRANSACTION: [&str; 5] = ["discard", "exec", "multi", "quit", "reset"];

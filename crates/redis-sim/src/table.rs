@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use crate::call::ScriptCommand;
 use crate::command::{
-    admin, client, hashes, keys, lists, pubsub, scripting, sets, sorted_sets, strings, transactions,
+    admin, client, hashes, keys, lists, pubsub, scripting, sentinel, sets, sorted_sets, strings,
+    transactions,
 };
 use crate::definition::{Command, Run};
 
@@ -18,6 +19,7 @@ static TABLE: LazyLock<BTreeMap<&'static str, &'static Command>> = LazyLock::new
         lists::COMMANDS,
         pubsub::COMMANDS,
         scripting::COMMANDS,
+        sentinel::COMMANDS,
         sets::COMMANDS,
         sorted_sets::COMMANDS,
         strings::COMMANDS,

@@ -2,6 +2,8 @@
 //! requests, replies, wake-ups and connections.
 
 mod office;
+mod sentinels;
+mod town;
 
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -31,7 +31,7 @@ pub(crate) const PING: Duration = Duration::from_millis(100);
 const PORT: u16 = 6379;
 
 /// Where the server's clock begins.
-const EPOCH: u64 = 1_767_225_600;
+pub(crate) const EPOCH: u64 = 1_767_225_600;
 
 /// Both hosts.
 pub(crate) struct Office {
@@ -114,7 +114,7 @@ impl Office {
 
 /// turmoil's network.
 #[derive(Debug)]
-struct Turmoil;
+pub(crate) struct Turmoil;
 
 impl Connect for Turmoil {
     fn connect(&self, to: &Endpoint) -> Connecting {

@@ -94,6 +94,7 @@ const SIMULATED_REDIS: Floors = &[
         "number.rs",
         "glob.rs",
         "condition.rs",
+        "watch.rs",
     ],
 ];
 

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use quorlock::{Guard, Lock};
 use quorlock_tests::clients::is_claimed_by;
-use quorlock_tests::sentinels::{NAME, SentinelGroup, named_by, role};
+use quorlock_tests::sentinels::{NAME, SentinelGroup, named_by, patiently, role};
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until, wait_for, wait_until};
+use quorlock_tests::wait::{BOUND, until, wait_until};
 use tokio::task::JoinHandle;
 
 use super::stage::{client, group};
@@ -19,7 +19,7 @@ server_tests![
 ];
 
 /// Longer than a failover.
-const LEASE: Duration = Duration::from_secs(20);
+const LEASE: Duration = Duration::from_secs(60);
 
 /// So soon a waiter has a free name when a sentinel names the new primary: the pause between two of its tries is a second at
 /// most, and the machine may be busy.
@@ -64,9 +64,9 @@ fn promotion(group: &SentinelGroup, before: usize) -> Promotion {
         });
         found.map(|(index, _)| index)
     };
-    let _ = wait_for("a replica is promoted", || find(None));
+    let _ = patiently("a replica is promoted", || find(None));
     let said = Instant::now();
-    let server = wait_for("a sentinel names it", || {
+    let server = patiently("a sentinel names it", || {
         let mut named = group.sentinels().iter().filter_map(named_by);
         named.find_map(|port| find(Some(port)))
     });
@@ -164,9 +164,9 @@ async fn a_failover_on_request_moves_holds_and_wake_ups() {
     let before = group.settle();
     let began = Instant::now();
     tokio::task::block_in_place(|| {
-        wait_until("a sentinel begins a failover", || {
+        patiently("a sentinel begins a failover", || {
             let words = ["SENTINEL", "FAILOVER", NAME];
-            group.sentinels()[0].try_command::<()>(&words).is_ok()
+            group.sentinels()[0].try_command::<()>(&words).ok()
         });
     });
     let primary = tokio::task::block_in_place(|| group.wait_for_another(before));

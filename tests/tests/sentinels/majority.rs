@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use quorlock::{Locks, LocksBuilder, NodeTrust};
 use quorlock_tests::clients::claim_of;
-use quorlock_tests::sentinels::{SentinelGroup, role};
+use quorlock_tests::sentinels::{SentinelGroup, patiently, role};
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::{until, wait_for};
+use quorlock_tests::wait::until;
 
 use super::stage::{group, settings};
 
 server_tests![a_promoted_replica_without_the_claim_has_no_vote];
 
-const LEASE: Duration = Duration::from_secs(15);
+const LEASE: Duration = Duration::from_secs(40);
 
 fn watching() -> LocksBuilder {
     settings()
@@ -50,7 +50,7 @@ async fn a_promoted_replica_without_the_claim_has_no_vote() {
     let before = group.settle();
     group.server_mut(before).kill();
     let promoted = tokio::task::block_in_place(|| {
-        wait_for("a replica is promoted", || {
+        patiently("a replica is promoted", || {
             let mut servers = group.servers().iter().enumerate();
             let is_new = |server: &Server| role(server).as_deref() == Some("master");
             servers.find(|(index, server)| *index != before && is_new(server))

@@ -47,6 +47,13 @@ fn time(call: &mut Call<'_>) -> Answer {
 }
 
 fn role(call: &mut Call<'_>) -> Answer {
+    if let Some(watch) = &call.data.watch {
+        let names = vec![Reply::bulk(&watch.name)];
+        return Ok(Reply::Array(vec![
+            Reply::bulk("sentinel"),
+            Reply::Array(names),
+        ]));
+    }
     let offset = Reply::Int(i64::try_from(call.data.offset).unwrap_or(i64::MAX));
     Ok(Reply::Array(match call.data.role {
         Role::Primary => vec![Reply::bulk("master"), offset, Reply::Array(Vec::new())],

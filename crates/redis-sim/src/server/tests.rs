@@ -263,3 +263,91 @@ fn a_password_never_shows() {
     let server = Server::new(1).with_password("hunter2");
     assert!(!format!("{server:?}").contains("hunter2"));
 }
+
+fn place(host: &str) -> Place {
+    (host.to_owned(), 6379)
+}
+
+fn watching() -> Server {
+    Server::new(1).watching(Watch {
+        name: "m".into(),
+        primary: place("a"),
+        epoch: 3,
+        sentinels: vec![("s2".into(), 26379)],
+    })
+}
+
+#[test]
+fn a_sentinel_says_which_server_is_the_primary_and_has_no_keys() {
+    let mut sentinel = watching();
+    let session = sentinel.open_session();
+    for (asked, said) in [
+        (
+            "SENTINEL get-master-addr-by-name m",
+            "*2\r\n$1\r\na\r\n$4\r\n6379\r\n",
+        ),
+        ("SENTINEL GET-MASTER-ADDR-BY-NAME n", "*-1\r\n"),
+        (
+            "SENTINEL MASTER n",
+            "-ERR No such master with that name\r\n",
+        ),
+        (
+            "SENTINEL SENTINELS m",
+            "*1\r\n*8\r\n$4\r\nname\r\n$8\r\ns2:26379\r\n$2\r\nip\r\n$2\r\ns2\r\n$4\r\nport\r\n$5\r\n26379\r\n$5\r\nflags\r\n$8\r\nsentinel\r\n",
+        ),
+        ("ROLE", "*2\r\n$8\r\nsentinel\r\n*1\r\n$1\r\nm\r\n"),
+        (
+            "GET a",
+            "-ERR unknown command 'GET', with args beginning with: 'a' \r\n",
+        ),
+    ] {
+        sentinel.receive(
+            session,
+            WallMicros::default(),
+            format!("{asked}\r\n").as_bytes(),
+        );
+        let output = sentinel.take_output(session);
+        assert_eq!(String::from_utf8_lossy(&output), said, "{asked}");
+    }
+    sentinel.receive(session, WallMicros::default(), b"SENTINEL MASTER m\r\n");
+    let output = sentinel.take_output(session);
+    let output = String::from_utf8_lossy(&output);
+    assert!(
+        output.contains("$12\r\nconfig-epoch\r\n$1\r\n3\r\n"),
+        "{output}"
+    );
+    let mut server = Server::new(1);
+    let session = server.open_session();
+    server.receive(session, WallMicros::default(), b"SENTINEL masters\r\n");
+    let output = server.take_output(session);
+    assert!(output.starts_with(b"-ERR unknown command 'SENTINEL'"));
+}
+
+#[test]
+fn a_sentinel_publishes_that_another_server_is_the_primary() {
+    let mut sentinel = watching();
+    let session = sentinel.open_session();
+    sentinel.receive(
+        session,
+        WallMicros::default(),
+        b"SUBSCRIBE +switch-master\r\n",
+    );
+    sentinel.take_output(session);
+    sentinel.switch(place("b"), 4);
+    let output = sentinel.take_output(session);
+    let output = String::from_utf8_lossy(&output);
+    assert!(output.ends_with("m a 6379 b 6379\r\n"), "{output}");
+    let asking = sentinel.open_session();
+    sentinel.restart(Dataset::empty());
+    assert!(sentinel.is_closing(asking));
+    let asking = sentinel.open_session();
+    sentinel.receive(
+        asking,
+        WallMicros::default(),
+        b"SENTINEL get-master-addr-by-name m\r\n",
+    );
+    assert_eq!(
+        sentinel.take_output(asking),
+        b"*2\r\n$1\r\nb\r\n$4\r\n6379\r\n"
+    );
+}

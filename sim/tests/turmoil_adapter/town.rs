@@ -1,0 +1,295 @@
+//! Two servers and three sentinels on hosts of their own, for one client: elections are the test's.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use quorlock::transport::{RedisConfig, RedisTransport};
+use redis_sim::{Place, Server, SessionId, WallMicros, Watch};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
+use turmoil::net::{TcpListener, TcpStream};
+
+use crate::office::{CLIENT, EPOCH, Turmoil};
+
+const PORT: u16 = 6379;
+
+/// The servers; the first is the primary at the beginning.
+const SERVERS: [&str; 2] = ["a", "b"];
+
+pub(crate) const SENTINELS: [&str; 3] = ["s1", "s2", "s3"];
+
+pub(crate) const ADDRESS: &str = "redis+sentinel://s1:6379,s2:6379,s3:6379/m";
+
+/// All hosts.
+pub(crate) struct Town {
+    sim: turmoil::Sim<'static>,
+    hall: Hall,
+}
+
+/// What a test does to the hosts.
+#[derive(Clone)]
+pub(crate) struct Hall(Rc<Shared>);
+
+struct Shared {
+    hosts: RefCell<BTreeMap<&'static str, Host>>,
+    changed: Notify,
+}
+
+struct Host {
+    server: Server,
+    accepted: usize,
+    /// It hears and says nothing, and its connections stay.
+    is_stopped: bool,
+    /// It stops when it is sent this word, before it has read it.
+    stops_at: Option<&'static str>,
+    /// How often each connection was sent each word is not kept: only those that are to be ended.
+    closing: Vec<SessionId>,
+    sessions: Vec<SessionId>,
+}
+
+fn place(host: &str) -> Place {
+    (host.to_owned(), PORT)
+}
+
+impl Town {
+    pub(crate) fn open() -> Self {
+        let mut sim = turmoil::Builder::new()
+            .rng_seed(1)
+            .min_message_latency(Duration::from_millis(1))
+            .max_message_latency(Duration::from_millis(5))
+            .build();
+        let mut hosts = BTreeMap::new();
+        let (mut a, mut b) = (Server::new(1), Server::new(2));
+        a.replicate();
+        a.set_replicas(1);
+        b.follow(&a);
+        hosts.insert("a", Host::new(a));
+        hosts.insert("b", Host::new(b));
+        for (number, sentinel) in (10..).zip(SENTINELS) {
+            let others = SENTINELS.iter().filter(|other| **other != sentinel);
+            let watch = Watch {
+                name: "m".into(),
+                primary: place("a"),
+                epoch: 1,
+                sentinels: others.map(|other| place(other)).collect(),
+            };
+            hosts.insert(sentinel, Host::new(Server::new(number).watching(watch)));
+        }
+        let hall = Hall(Rc::new(Shared {
+            hosts: RefCell::new(hosts),
+            changed: Notify::new(),
+        }));
+        for host in SERVERS.into_iter().chain(SENTINELS) {
+            let hall = hall.clone();
+            sim.host(host, move || listen(hall.clone(), host));
+        }
+        Town { sim, hall }
+    }
+
+    pub(crate) fn hall(&self) -> Hall {
+        self.hall.clone()
+    }
+
+    /// Runs a client to its end.
+    pub(crate) fn run(mut self, client: impl Future<Output = ()> + 'static) {
+        self.sim.client(CLIENT, async move {
+            client.await;
+            Ok(())
+        });
+        self.sim.run().expect("the client comes to its end");
+    }
+}
+
+pub(crate) fn config() -> RedisConfig {
+    RedisConfig::default()
+        .network(Turmoil)
+        .call_timeout(Duration::from_secs(1))
+        .connect_timeout(Duration::from_millis(600))
+        .sentinel_timeout(Duration::from_millis(100))
+        .ping_interval(Duration::from_millis(100))
+}
+
+/// A transport to the primary of the group.
+pub(crate) fn transport() -> RedisTransport {
+    RedisTransport::open(ADDRESS, config()).expect("an address")
+}
+
+impl Host {
+    fn new(server: Server) -> Self {
+        Host {
+            server,
+            accepted: 0,
+            is_stopped: false,
+            stops_at: None,
+            closing: Vec::new(),
+            sessions: Vec::new(),
+        }
+    }
+}
+
+impl Hall {
+    fn with<T>(&self, host: &str, act: impl FnOnce(&mut Host) -> T) -> T {
+        let mut hosts = self.0.hosts.borrow_mut();
+        let done = act(hosts.get_mut(host).expect("such a host"));
+        drop(hosts);
+        self.0.changed.notify_waiters();
+        done
+    }
+
+    /// How many connections a host has accepted.
+    pub(crate) fn accepted(&self, host: &str) -> usize {
+        self.with(host, |host| host.accepted)
+    }
+
+    /// Whether a server has a key.
+    pub(crate) fn has(&self, host: &str, key: &str) -> bool {
+        self.with(host, |host| {
+            let session = host.server.open_session();
+            let line = format!("EXISTS {key}\r\n");
+            host.server.receive(session, now(), line.as_bytes());
+            let output = host.server.take_output(session);
+            host.server.close_session(session);
+            output == b":1\r\n"
+        })
+    }
+
+    /// Stops a host in its tracks: connections stay, nothing is answered.
+    pub(crate) fn stop(&self, host: &str) {
+        self.with(host, |host| host.is_stopped = true);
+    }
+
+    /// Stops a host when it is sent this word.
+    pub(crate) fn stop_at(&self, host: &str, word: &'static str) {
+        self.with(host, |host| host.stops_at = Some(word));
+    }
+
+    pub(crate) fn resume(&self, host: &str) {
+        self.with(host, |host| host.is_stopped = false);
+    }
+
+    /// Ends every connection to a host.
+    pub(crate) fn hang_up(&self, host: &str) {
+        self.with(host, |host| host.closing = host.sessions.clone());
+    }
+
+    /// The replica becomes a primary. The other one knows nothing of it.
+    pub(crate) fn promote(&self, host: &str) {
+        self.with(host, |host| host.server.promote());
+    }
+
+    /// The old primary becomes a replica, and its connections stay.
+    pub(crate) fn demote(&self, host: &'static str, of: &'static str) {
+        let mut hosts = self.0.hosts.borrow_mut();
+        let mut old = hosts.remove(host).expect("such a host");
+        old.server
+            .follow(&hosts.get(of).expect("such a host").server);
+        hosts.insert(host, old);
+    }
+
+    /// A sentinel hears of a new primary, and publishes it.
+    pub(crate) fn tell(&self, sentinel: &str, primary: &str, epoch: u64) {
+        self.with(sentinel, |host| host.server.switch(place(primary), epoch));
+    }
+
+    /// What comes out of a connection.
+    fn receive(&self, name: &'static str, session: SessionId, bytes: &[u8]) {
+        let mut hosts = self.0.hosts.borrow_mut();
+        let host = hosts.get_mut(name).expect("such a host");
+        host.server.receive(session, now(), bytes);
+        let effects = host.server.take_effects();
+        if name == "a"
+            && let Some(replica) = hosts.get_mut("b")
+        {
+            effects
+                .iter()
+                .for_each(|effect| replica.server.apply(effect));
+        }
+        drop(hosts);
+        self.0.changed.notify_waiters();
+    }
+}
+
+fn now() -> WallMicros {
+    let elapsed = turmoil::sim_elapsed().expect("it runs on a host");
+    let micros = u64::try_from(elapsed.as_micros()).expect("a short run");
+    WallMicros(EPOCH * 1_000_000 + micros)
+}
+
+async fn listen(hall: Hall, name: &'static str) -> turmoil::Result {
+    let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let session = hall.with(name, |host| {
+            host.accepted += 1;
+            let session = host.server.open_session();
+            host.sessions.push(session);
+            session
+        });
+        tokio::task::spawn_local(serve(hall.clone(), name, session, stream));
+    }
+}
+
+async fn serve(hall: Hall, name: &'static str, session: SessionId, mut stream: TcpStream) {
+    let mut read = Vec::new();
+    loop {
+        let (is_stopped, is_closing, output) = hall.0.look(name, session, &read);
+        if is_closing {
+            break;
+        }
+        if is_stopped {
+            hall.0.changed.notified().await;
+            continue;
+        }
+        if !read.is_empty() {
+            hall.receive(name, session, &read);
+            read.clear();
+            continue;
+        }
+        if !output.is_empty() {
+            if stream.write_all(&output).await.is_err() {
+                break;
+            }
+            continue;
+        }
+        let mut room = [0; 4096];
+        tokio::select! {
+            biased;
+            () = hall.0.changed.notified() => {}
+            came = stream.read(&mut room) => match came {
+                Ok(count) if count != 0 => read.extend_from_slice(room.get(..count).expect("it was read")),
+                _ => break,
+            },
+        }
+    }
+    hall.with(name, |host| {
+        host.server.close_session(session);
+        host.sessions.retain(|other| *other != session);
+    });
+}
+
+impl Shared {
+    /// Whether the host is stopped, whether the connection is to end, and what is to be sent on it.
+    fn look(&self, name: &str, session: SessionId, read: &[u8]) -> (bool, bool, Vec<u8>) {
+        let mut hosts = self.hosts.borrow_mut();
+        let host = hosts.get_mut(name).expect("such a host");
+        let is_at = |word: &str| {
+            let word = word.as_bytes();
+            read.windows(word.len()).any(|part| part == word)
+        };
+        if host.stops_at.is_some_and(is_at) {
+            host.stops_at = None;
+            host.is_stopped = true;
+        }
+        let closing = host.closing.len();
+        host.closing.retain(|other| *other != session);
+        let is_closing = host.closing.len() < closing;
+        let output = if host.is_stopped {
+            Vec::new()
+        } else {
+            host.server.take_output(session)
+        };
+        (host.is_stopped, is_closing, output)
+    }
+}
