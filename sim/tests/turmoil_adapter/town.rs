@@ -44,8 +44,10 @@ struct Host {
     is_stopped: bool,
     /// It stops when it is sent this word, before it has read it.
     stops_at: Option<&'static str>,
-    /// How often each connection was sent each word is not kept: only those that are to be ended.
+    /// Connections that are to end.
     closing: Vec<SessionId>,
+    /// Answers to `WAIT`: the replica has everything at once.
+    confirmed: Vec<SessionId>,
     sessions: Vec<SessionId>,
 }
 
@@ -124,6 +126,7 @@ impl Host {
             is_stopped: false,
             stops_at: None,
             closing: Vec::new(),
+            confirmed: Vec::new(),
             sessions: Vec::new(),
         }
     }
@@ -197,6 +200,10 @@ impl Hall {
     fn receive(&self, name: &'static str, session: SessionId, bytes: &[u8]) {
         let mut hosts = self.0.hosts.borrow_mut();
         let host = hosts.get_mut(name).expect("such a host");
+        if name == "a" && bytes.windows(4).any(|word| word == b"WAIT") {
+            host.confirmed.push(session);
+            return;
+        }
         host.server.receive(session, now(), bytes);
         let effects = host.server.take_effects();
         if name == "a"
@@ -285,11 +292,17 @@ impl Shared {
         let closing = host.closing.len();
         host.closing.retain(|other| *other != session);
         let is_closing = host.closing.len() < closing;
-        let output = if host.is_stopped {
-            Vec::new()
-        } else {
-            host.server.take_output(session)
-        };
-        (host.is_stopped, is_closing, output)
+        if host.is_stopped {
+            return (true, is_closing, Vec::new());
+        }
+        let mut output = host.server.take_output(session);
+        host.confirmed.retain(|other| {
+            let is_it = *other == session;
+            if is_it {
+                output.extend_from_slice(b":1\r\n");
+            }
+            !is_it
+        });
+        (false, is_closing, output)
     }
 }
