@@ -80,7 +80,8 @@ fn promotion(group: &SentinelGroup, before: usize) -> Promotion {
 async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() {
     let mut group = group().await;
     let (ours, theirs) = (client(&group).await, client(&group).await);
-    let guard = ours.lock("held").lease(LEASE).acquire().await.unwrap();
+    let lock = ours.lock("held").lease(LEASE / 2);
+    let guard = lock.acquire().await.unwrap();
     let token = guard.fencing_token();
     replicated(&group, "held", &guard).await;
     let behind = waiter(&theirs.lock("held"));
@@ -104,7 +105,7 @@ async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() 
     let primary = &group.servers()[promoted.server];
     assert!(is_claimed_by(primary, "held", &guard));
     let before_extension = guard.validity();
-    guard.extend(2 * LEASE).await.unwrap();
+    guard.extend(LEASE).await.unwrap();
     assert!(before_extension < guard.validity());
     assert!(!behind.is_finished());
     let released = Instant::now();
