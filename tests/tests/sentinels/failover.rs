@@ -6,7 +6,7 @@ use quorlock::{Guard, Lock};
 use quorlock_tests::clients::is_claimed_by;
 use quorlock_tests::sentinels::{NAME, SentinelGroup, named_by, patiently, role};
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until, wait_until};
+use quorlock_tests::wait::{BOUND, until};
 use tokio::task::JoinHandle;
 
 use super::stage::{client, group};
