@@ -20,7 +20,7 @@ pub use section::Section;
 
 use crate::client::subject::{Hold, Subject};
 use crate::engine::clients;
-use crate::history::{Access, HoldId};
+use crate::history::{Access, HoldId, NameId};
 use crate::model;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::Span;
@@ -240,6 +240,11 @@ impl Context {
 
     pub(crate) fn who(&self) -> Who {
         self.who
+    }
+
+    /// A candidate begins to wait for the leadership of this name.
+    pub fn stand(&self, name: NameId) -> Standing<'_> {
+        Standing::new(self, name)
     }
 }
 

@@ -29,16 +29,12 @@ pub struct Office {
     reign: usize,
 }
 
-impl Context {
-    /// A candidate begins to wait.
-    pub fn stand(&self, name: NameId) -> Standing<'_> {
-        let begun = self.begin(Action::Acquire, 1 << (name.0 % 64), HoldId::NONE, 0);
-        let ctx = self;
+impl<'a> Standing<'a> {
+    pub(super) fn new(ctx: &'a Context, name: NameId) -> Self {
+        let begun = ctx.begin(Action::Acquire, 1 << (name.0 % 64), HoldId::NONE, 0);
         Standing { ctx, name, begun }
     }
-}
 
-impl Standing<'_> {
     /// It was elected, under this identity, for this term.
     pub fn elected(self, owner: OwnerId, term: u64) -> Office {
         let who = self.ctx.who();
