@@ -247,7 +247,7 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
             // A stopped client does not notice: that is what tokens are for.
             WorkloadKind::UnfencedWrites | WorkloadKind::FencedUpdates => false,
             // There is no owner of names on several nodes.
-            WorkloadKind::Reentrant => lock != LockKind::Multi,
+            WorkloadKind::Reentrant | WorkloadKind::Leading => lock != LockKind::Multi,
             // Queues on several nodes have no common order.
             WorkloadKind::Fair => lock != LockKind::Redlock,
             _ => true,

@@ -69,7 +69,10 @@ async fn what_a_server_says_of_itself_is_doubted() {
     server.command::<()>(&["CONFIG", "SET", "maxmemory", "100mb"]);
     let policy = "volatile-ttl".to_owned();
     let evicts = Doubt::Evicts { policy };
-    assert_eq!(doubts(&server.address(), "").await, [evicts.clone()]);
+    assert_eq!(
+        doubts(&server.address(), "").await,
+        std::slice::from_ref(&evicts)
+    );
     server.command::<()>(&["CONFIG", "SET", "appendonly", "no"]);
     assert_eq!(
         doubts(&server.address(), "").await,

@@ -310,7 +310,7 @@ async fn what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_sec
                 .redis(config.clone())
                 .connect(address)
                 .await;
-            let error = locks.err().expect(says);
+            let error = locks.expect_err(says);
             assert!(error.to_string().contains(says), "{says}: {error}");
         },
     );

@@ -46,7 +46,7 @@ async fn work_runs_in_each_term_and_is_cancelled_when_the_term_ends() {
     }
     nodes.iter().for_each(|node| take_away(node, "a"));
     assert_eq!(timeout(secs(11), running).await.unwrap().unwrap(), "done");
-    let terms = terms.lock().unwrap();
+    let terms = terms.lock().unwrap().clone();
     assert_eq!(terms.len(), 4);
     assert!(terms.is_sorted_by(|a, b| a < b), "{terms:?}");
     assert_eq!(begun.load(Ordering::SeqCst), 4);
