@@ -238,7 +238,6 @@ async fn listen(hall: Hall, name: &'static str) -> turmoil::Result {
     }
 }
 
-#[expect(clippy::disallowed_macros, reason = "it is biased: the order is fixed")]
 async fn serve(hall: Hall, name: &'static str, session: SessionId, mut stream: TcpStream) {
     let mut read = Vec::new();
     loop {
