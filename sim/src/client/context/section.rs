@@ -7,7 +7,7 @@ use crate::world::with;
 
 /// A stay inside a critical section. It ends when this is dropped.
 ///
-/// The client is taken to believe in its lock from the moment at which its guard was won ([`Context::acquire`] records
+/// The client is taken to believe in its lock from the moment at which its guard was won ([`Context::acquire`](super::Context::acquire) records
 /// it; of another guard it is the moment at which the client went in) until the last moment at which it looked and found
 /// it held. Two clients that believe in the same name at the same true time break exclusion.
 #[derive(Debug)]
