@@ -34,12 +34,12 @@ impl Owner {
         self.source.one(Mode::Plain, name)
     }
 
-    /// A fair lock of this name, to be acquired by this owner. See [`Locks::fair`].
+    /// A fair lock of this name, to be acquired by this owner. See [`Locks::fair`](crate::Locks::fair).
     pub fn fair(&self, name: impl AsRef<str>) -> Lock {
         self.source.one(Mode::Fair, name)
     }
 
-    /// The lock of this name for a reader, to be acquired by this owner, who may be its writer. See [`Locks::read`].
+    /// The lock of this name for a reader, to be acquired by this owner, who may be its writer. See [`Locks::read`](crate::Locks::read).
     ///
     /// An owner that writes reads at once, and goes on reading when the guard of its write lock is released: others
     /// may read from then on, and nobody has written in between.
@@ -47,7 +47,7 @@ impl Owner {
         self.source.one(Mode::Read, name)
     }
 
-    /// The lock of this name for a writer, to be acquired by this owner. See [`Locks::write`].
+    /// The lock of this name for a writer, to be acquired by this owner. See [`Locks::write`](crate::Locks::write).
     ///
     /// An owner that reads cannot acquire it, it would wait for itself: that is an error at once
     /// ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)). What an owner begins on one name while another acquisition of that name is under
@@ -60,7 +60,7 @@ impl Owner {
     /// Several locks taken together, to be acquired by this owner.
     ///
     /// # Errors
-    /// As [`Locks::all`].
+    /// As [`Locks::all`](crate::Locks::all).
     pub fn all<N: AsRef<str>>(
         &self,
         names: impl IntoIterator<Item = N>,
