@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+#[cfg(not(unix))]
+use crate::elsewhere::Elsewhere;
 use crate::failure::Code;
 #[cfg(unix)]
 use crate::leader;
@@ -53,6 +55,10 @@ enum Command {
   Work that is to be done once, by whoever leads until it is done:
     quorlock leader --once migrate -- ./migrate.sh")]
     Leader(Box<leader::Leader>),
+    /// Runs a command while a lock is held, on Unix.
+    #[cfg(not(unix))]
+    #[command(alias = "leader")]
+    Run(Elsewhere),
     #[command(after_help = "Examples:
   quorlock inspect nightly/report
   quorlock inspect --json orders/1 orders/2 | jq .state")]
@@ -104,6 +110,8 @@ impl Cli {
             Command::Run(run) => run.run(),
             #[cfg(unix)]
             Command::Leader(leader) => leader.run(),
+            #[cfg(not(unix))]
+            Command::Run(elsewhere) => elsewhere.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::ForceRelease(force) => force.run(),
             Command::List(list) => list.run(),

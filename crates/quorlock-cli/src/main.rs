@@ -12,6 +12,8 @@
 
 mod cli;
 mod connect;
+#[cfg(any(not(unix), test))]
+mod elsewhere;
 mod failure;
 #[cfg(unix)]
 mod leader;

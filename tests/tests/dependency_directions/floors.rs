@@ -156,7 +156,13 @@ const COMMAND: Floors = &[
     &["cli.rs"],
     // What is done.
     &["leader.rs"],
-    &["pages.rs", "run.rs", "operate.rs", "operate/"],
+    &[
+        "elsewhere.rs",
+        "pages.rs",
+        "run.rs",
+        "operate.rs",
+        "operate/",
+    ],
     &["run/held.rs"],
     // The other processes of a run.
     &["run/guardian.rs", "run/launch.rs"],
