@@ -6,7 +6,8 @@
 #   true                      a process, and nothing else
 #   quorlock inspect NAME     starts, connects, asks the server once
 #   quorlock run NAME -- true starts, connects, acquires, starts the guardian and the command, releases
-# Printed are the medians in milliseconds, and the memory of wrapper and guardian while a command runs.
+# Printed are the medians in milliseconds, and the memory of wrapper and guardian while a command runs: resident, and with the
+# pages of the program that both have counted once (the proportional set size).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 quorlock=$(realpath "${1:-target/release/quorlock}") rounds=${2:-200}
@@ -44,6 +45,9 @@ awk -v run="$(median run)" -v inspect="$(median inspect)" \
 wrapper=$!
 sleep 1
 for process in $wrapper $(pgrep -P "$wrapper"); do
-  awk -v pid="$process" '/^VmHWM/ { printf "memory of process %d: %.1f MB\n", pid, $2 / 1024 }' "/proc/$process/status"
+  awk -v pid="$process" '
+    /^Rss/ { rss = $2 } /^Pss:/ { pss = $2 }
+    END { printf "memory of process %d: %.1f MB, without the half of what both share %.1f MB\n", pid, rss / 1024, pss / 1024 }
+  ' "/proc/$process/smaps_rollup"
 done
 wait "$wrapper"
