@@ -155,7 +155,7 @@ fn poll_running(world: &mut World, client: ClientId, cx: &Context<'_>) -> Poll<(
     poll_time(world, until, cx)
 }
 
-/// The tasks of hosts that wait for this time, or for what is to be done by now.
+/// The tasks of hosts that wait for this time, or for work that is due.
 fn due(world: &mut World) -> Vec<Waker> {
     let now = world.now();
     let lane = sockets(world);

@@ -6,7 +6,7 @@ use quorlock::transport::RedisConfig;
 use quorlock::{Guard, Lock, Locks, LocksBuilder};
 
 use crate::server::Server;
-use crate::wait::BOUND;
+use crate::wait::{BOUND, until};
 
 /// How long a call may take: the machine may be busy.
 const CALL: Duration = Duration::from_secs(1);
@@ -75,4 +75,20 @@ pub fn claim_of(server: &Server, name: &str) -> Option<(String, u32)> {
 #[must_use]
 pub fn is_claimed_by(server: &Server, name: &str, guard: &Guard) -> bool {
     claim_of(server, name).is_some_and(|(owner, _)| owner == guard.owner_id().to_string())
+}
+
+/// Waits until the hold is renewed: until what is left of it grows.
+///
+/// # Panics
+/// When that does not come, or the hold is lost.
+pub async fn until_renewed(guard: &Guard) {
+    let mut least = guard.validity();
+    until("it is renewed", || {
+        let left = guard.validity();
+        let has_grown = least < left;
+        least = least.min(left);
+        has_grown
+    })
+    .await;
+    assert!(guard.is_held());
 }

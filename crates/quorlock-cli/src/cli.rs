@@ -52,7 +52,7 @@ enum Command {
     quorlock leader --nodes redis://a,redis://b,redis://c scheduler -- ./scheduler
   What the scheduler writes is fenced by its term:
     quorlock leader scheduler -- sh -c 'exec ./scheduler --term \"$QUORLOCK_TERM\"'
-  Work that is to be done once, by whoever leads until it is done:
+  Work that is done once, by the leaders of as many terms as it takes:
     quorlock leader --once migrate -- ./migrate.sh")]
     Leader(Box<leader::Leader>),
     /// Runs a command while a lock is held, on Unix.

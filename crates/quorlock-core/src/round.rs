@@ -209,7 +209,7 @@ impl Round {
             && first.is_some_and(|m| self.answers.vote(m) == Vote::Refused)
     }
 
-    /// Whether a member is to be asked now.
+    /// Whether it is time to ask a member.
     #[must_use]
     pub fn has_more_to_ask(&self) -> bool {
         self.to_ask().is_some()

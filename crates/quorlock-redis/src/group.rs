@@ -26,10 +26,10 @@ use crate::source::{Finding, GroupMark, Lead, Recall, Source, Whence, Wrong};
 use crate::target::Target;
 use crate::timer;
 
-/// The pause before the sentinels are asked again about a server that is no primary. A promotion takes about so long.
+/// The pause before the sentinels are asked again about a server that is no primary. A promotion takes about this time.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The longest rest between attempts to connect: a new primary is found about so long after the sentinels name it.
+/// The longest rest between attempts to connect: a new primary is found about this time after the sentinels name it.
 const LONGEST_REST: Duration = Duration::from_millis(200);
 
 /// How many sentinels are known at most. A group has three or five.
@@ -211,11 +211,11 @@ impl Group {
     /// Asks the sentinels again, because of a hint.
     async fn look(&self) {
         if let Some(by) = self.hints.take_messenger() {
-            // The others hear of it within seconds. To ask one of them now is to be told of the old primary.
+            // The others hear of it within seconds. One of them that is asked now names the old primary.
             self.move_to_front(&by);
         }
         let deadline = timer::now() + self.config.connect_timeout;
-        // If nobody answers, connections stay: they were right when they were made.
+        // If no sentinel answers, connections stay: they were right when they were made.
         let _ = timer::by(deadline, self.search()).await;
     }
 

@@ -80,7 +80,7 @@ impl Locks {
 
     /// A candidate for the leadership of this name. Nothing is sent before it [campaigns](Candidate::campaign).
     ///
-    /// The leader holds the ordinary lock of this name ([`Locks::lock`]), on the same key: whoever holds that lock keeps
+    /// The leader holds the ordinary lock of this name ([`Locks::lock`]), on the same key: a holder of that lock keeps
     /// candidates out, a lock of Redisson's included, and [`Locks::inspect`] shows the leader. A name that cannot be one
     /// is an error when the candidate campaigns.
     ///

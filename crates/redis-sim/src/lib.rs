@@ -20,7 +20,7 @@
 //!
 //! A replica is a second [`Server`] that [follows](Server::follow) the first and is told each [`Effect`]. A disk is
 //! a [`Dataset`] that the caller keeps and hands to [`Server::restart`]. A sentinel is a [`Server`] that [watches](Server::watching):
-//! it says what it was told, and elects nobody by itself.
+//! it says what it was told, and holds no election of its own.
 //!
 //! Modules stand in floors; each uses only those above it in this table.
 //!

@@ -72,9 +72,9 @@ pub enum Persistence {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// At least so long, one way.
+    /// The shortest time, one way.
     pub least: Span,
-    /// At most so long.
+    /// The longest time.
     pub most: Span,
     /// A call ends after this, on the clock of the client.
     pub call_timeout: Span,

@@ -18,11 +18,11 @@ pub struct Workload {
     pub watchdog: Watchdog,
     /// A section lasts at least
     pub hold_least: Span,
-    /// and at most so long.
+    /// and at most for this time.
     pub hold_most: Span,
     /// Between two a client waits at least
     pub think_least: Span,
-    /// and at most so long.
+    /// and at most for this time.
     pub think_most: Span,
     /// A waiter looks again after this, even if nothing wakes it.
     pub poll_cap: Span,

@@ -111,7 +111,7 @@ pub(super) fn slow_replies_then_none(plan: &mut Plan) {
     }
 }
 
-/// Sections may last for several leases under the watchdog, nobody looks before their end, and the first client is cut
+/// Sections may last for several leases under the watchdog, no client looks before their end, and the first client is cut
 /// off again and again.
 pub(super) fn unattended(plan: &mut Plan) {
     one_name(plan);

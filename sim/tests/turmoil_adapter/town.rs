@@ -277,7 +277,7 @@ async fn serve(hall: Hall, name: &'static str, session: SessionId, mut stream: T
 }
 
 impl Shared {
-    /// Whether the host is stopped, whether the connection is to end, and what is to be sent on it.
+    /// Whether the host is stopped, whether the connection ends, and what is sent on it.
     fn look(&self, name: &str, session: SessionId, read: &[u8]) -> (bool, bool, Vec<u8>) {
         let mut hosts = self.hosts.borrow_mut();
         let host = hosts.get_mut(name).expect("such a host");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorlock::transport::{NodeConnectError, RedisConfig, RedisTransport, Tls};
 use quorlock::{ConnectError, Locks, LocksBuilder};
 use quorlock_tests::certificates::{Authority, Files, Validity};
-use quorlock_tests::clients::{is_claimed_by, settings};
+use quorlock_tests::clients::{is_claimed_by, settings, until_renewed};
 use quorlock_tests::page::block;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
@@ -118,6 +118,11 @@ fn with(tls: Tls) -> LocksBuilder {
     settings().redis(redis().tls(tls))
 }
 
+async fn take_and_release(locks: &Locks) {
+    let guard = locks.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
+}
+
 /// One lock is held beyond its lease, and another client waits for it and is woken.
 async fn assert_works(locks: &Locks, other: &Locks, server: &Server) {
     let guard = locks.lock("a").acquire().await.unwrap();
@@ -135,14 +140,7 @@ async fn assert_works(locks: &Locks, other: &Locks, server: &Server) {
         listeners.lines().all(|client| client.contains(&there)),
         "{listeners}"
     );
-    let mut least = guard.validity();
-    until("it is renewed", || {
-        let left = guard.validity();
-        let has_grown = least < left;
-        least = least.min(left);
-        has_grown
-    })
-    .await;
+    until_renewed(&guard).await;
     guard.release().await.unwrap();
     let guard = waiting.await.unwrap().unwrap();
     assert!(is_claimed_by(server, "a", &guard));
@@ -379,14 +377,7 @@ async fn the_authority_is_read_again() {
     );
     std::fs::write(&ca, bench.authority.pem()).unwrap();
     let locks = bench.locks(tls).await;
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    take_and_release(&locks).await;
 }
 
 async fn a_tls_client_of_the_redis_crate_is_taken_as_far_as_it_can_be_read() {
@@ -394,14 +385,7 @@ async fn a_tls_client_of_the_redis_crate_is_taken_as_far_as_it_can_be_read() {
     let address = bench.address("localhost");
     let client = redis::Client::open(address.as_str()).unwrap();
     let locks = with(bench.roots()).from_redis_client(&client).unwrap();
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    take_and_release(&locks).await;
     // Its own certificates are known to it alone.
     let certificates = redis::TlsCertificates {
         client_tls: None,
@@ -411,14 +395,7 @@ async fn a_tls_client_of_the_redis_crate_is_taken_as_far_as_it_can_be_read() {
     let error = settings().from_redis_client(&client).unwrap_err();
     assert!(error.to_string().contains("RedisConfig::tls"), "{error}");
     let locks = with(bench.roots()).from_redis_client(&client).unwrap();
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    take_and_release(&locks).await;
     let plain = redis::Client::open(bench.server.address()).unwrap();
     let error = with(bench.roots()).from_redis_client(&plain).unwrap_err();
     assert!(error.to_string().contains("rediss://"), "{error}");
@@ -433,14 +410,7 @@ async fn a_whole_configuration_of_rustls_is_used_as_it_is() {
     guard.release().await.unwrap();
     let config = quorlock_tests::certificates::rustls_config(&bench.authority);
     let locks = bench.locks(Tls::from_rustls(config.clone())).await;
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    take_and_release(&locks).await;
     let other = with(Tls::from_rustls(config).server_name("db.example"));
     let error = other.connect(bench.address("localhost")).await.unwrap_err();
     assert!(error.to_string().contains("not for db.example"), "{error}");

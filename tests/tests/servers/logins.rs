@@ -13,7 +13,7 @@ use quorlock::transport::{
     Network, PasswordFile, RedisConfig, RedisCredentialsProvider, StreamedCredentials,
 };
 use quorlock::{Guard, Locks, LocksBuilder};
-use quorlock_tests::clients::{acquire_at_last, is_claimed_by, settings};
+use quorlock_tests::clients::{acquire_at_last, is_claimed_by, settings, until_renewed};
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
@@ -125,19 +125,6 @@ fn redis() -> RedisConfig {
         .connect_timeout(Duration::from_secs(1))
         .call_timeout(Duration::from_secs(1))
         .ping_interval(Duration::from_millis(200))
-}
-
-/// Waits until the hold is renewed: until what is left of it grows.
-async fn until_renewed(guard: &Guard) {
-    let mut least = guard.validity();
-    until("it is renewed", || {
-        let left = guard.validity();
-        let has_grown = least < left;
-        least = least.min(left);
-        has_grown
-    })
-    .await;
-    assert!(guard.is_held());
 }
 
 async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {

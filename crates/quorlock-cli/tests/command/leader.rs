@@ -92,7 +92,7 @@ impl Candidate {
     }
 }
 
-/// Whether nobody has the name.
+/// Whether the name is free.
 fn is_free(server: &Server) -> bool {
     server.command::<i64>(&["EXISTS", "a"]) == 0
 }

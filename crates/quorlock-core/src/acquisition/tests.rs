@@ -49,7 +49,7 @@ fn sleeping_at_108() -> Acquisition {
     a
 }
 
-/// Votes have split three times, and now somebody has it all.
+/// Votes have split three times, and now one owner has all members.
 fn crowded() -> Acquisition {
     let mut a = five();
     for _ in 0..3 {

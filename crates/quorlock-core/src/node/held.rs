@@ -26,7 +26,7 @@ pub enum Held {
 pub struct ReadWrite {
     /// Who writes, and at which hold count.
     pub writer: Option<(OwnerId, u32)>,
-    /// Who reads, and at which hold count. Some may be dead: their leases have run out, and nobody noticed yet.
+    /// The readers, each with its hold count. Some may be dead: their leases have run out, and no request has removed them yet.
     pub readers: BTreeMap<OwnerId, u32>,
 }
 

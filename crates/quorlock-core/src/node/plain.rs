@@ -31,7 +31,7 @@ pub(super) fn acquire(
     };
     match obstacle {
         Obstacle::Ours => {}
-        // Whoever stands in the queue of the fair lock would be passed.
+        // The waiters in the queue of the fair lock would be passed.
         _ if keys.has_queue(now) => return Ok(AcquireReply::OtherMode(Mode::Fair)),
         Obstacle::None => {}
         Obstacle::Theirs => {
@@ -59,7 +59,7 @@ pub(super) fn look(
     }
 }
 
-/// Records the claim, which nothing obstructs, for so long.
+/// Records the claim, which nothing obstructs, for this time.
 pub(super) fn grant(
     keys: &mut Keys,
     now: WallMillis,

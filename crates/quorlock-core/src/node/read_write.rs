@@ -175,13 +175,13 @@ fn read_write(keys: &mut Keys, now: WallMillis) -> Result<Option<&mut ReadWrite>
     }
 }
 
-/// Whether somebody writes, or lives and reads.
+/// Whether there is a writer, or a reader that lives.
 fn is_wanted(keys: &mut Keys, now: WallMillis) -> Result<bool, Cause> {
     let writes = read_write(keys, now)?.is_some_and(|held| held.writer.is_some());
     Ok(writes || has_readers(keys, now))
 }
 
-/// Records a reader at this count, for at least so long.
+/// Records a reader at this count, for at least this time.
 fn keep_reading(keys: &mut Keys, now: WallMillis, owner: OwnerId, count: u32, lease_millis: u64) {
     let Some(key) = keys.claim.as_mut() else {
         return;
@@ -199,7 +199,7 @@ fn keep_reading(keys: &mut Keys, now: WallMillis, owner: OwnerId, count: u32, le
     lease.extend(now, lease_millis);
 }
 
-/// Keeps the writer's claim at this count, for at least so long; whether it is the owner's.
+/// Keeps the writer's claim at this count, for at least this time; whether it is the owner's.
 fn keep_writing(
     keys: &mut Keys,
     now: WallMillis,

@@ -19,9 +19,9 @@ pub enum Answer {
     /// The claim is recorded, but the node's votes do not count for so much longer, if that is known. A span, as
     /// each client of a lock has a clock of its own.
     Quarantined(Option<Duration>),
-    /// Somebody else's claim stands, for so long.
+    /// Another owner holds the name; its claim expires after this time.
     Refused(Ttl),
-    /// Others are in front, for so long, and the owner has a place in the queue.
+    /// Others are in front, for this time, and the owner has a place in the queue.
     Queued(Ttl),
     /// A lock of another mode stands under the name.
     OtherMode(Mode),
@@ -47,14 +47,14 @@ pub enum Loss {
     Refused {
         /// When so many of their claims will have expired that a threshold would be free; `None`: not foreseeable.
         free_after: Option<Duration>,
-        /// Whether members of a group that was lost granted, so that nobody may have won it.
+        /// Whether members of a group that was lost granted, so that no owner may have won it.
         split: bool,
         /// The members that refused: only what they publish can be the end of a claim in the way.
         refused: Vec<MemberId>,
     },
     /// The first member, asked alone, refused.
     Postponed,
-    /// Nobody is in the way, but too many of the members that granted are quarantined.
+    /// No claim is in the way, but too many of the members that granted are quarantined.
     Quarantined {
         /// When enough of them will count, if that is known.
         until: Option<Time>,
@@ -206,7 +206,7 @@ impl Answers {
         })
     }
 
-    /// Why a round was lost in which nobody was in the way.
+    /// Why a round was lost in which no claim was in the way.
     fn quarantined(&self) -> Loss {
         let mut until = Some(Time::ZERO);
         for group in self.tally.members().groups() {

@@ -53,7 +53,7 @@ impl Losses {
         is_refused && !std::mem::replace(&mut self.has_been_refused, true)
     }
 
-    /// Why the attempt ends, which was tried for so long.
+    /// Why the attempt ends, which was tried for this time.
     pub(super) fn error(
         &self,
         why: GiveUp,

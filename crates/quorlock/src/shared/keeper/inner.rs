@@ -17,7 +17,7 @@ pub(super) struct Inner {
     pub(super) holds: BTreeMap<u64, Kept>,
     pub(super) due: BTreeSet<(Time, u64)>,
     pub(super) inbox: Vec<Message>,
-    /// When the inbox is to be looked at.
+    /// When to look at the inbox.
     pub(super) inbox_due: Time,
     /// Queues whose leaders were woken on behalf of others, since the task looked last.
     pub(super) queues: Vec<Arc<dyn Led>>,
@@ -103,7 +103,7 @@ impl Inner {
         }
     }
 
-    /// Changes places with the inbox, if it is due, and takes what is to be given back of what is held.
+    /// Changes places with the inbox, if it is due, and takes the part of what is held that is given back.
     pub(super) fn take_messages(
         &mut self,
         now: Time,
