@@ -110,7 +110,8 @@ async fn what_nohup_ignores_stays_ignored() {
 async fn a_group_that_is_stopped_goes_on() {
     let server = Server::start();
     let folder = Folder::new();
-    let script = "echo $$ >command; while ! [ -e end ]; do sleep 0.01; done; exit 3";
+    // It starts no other program while it waits: between `vfork` and `exec` a shell does not stop.
+    let script = "mkfifo end; echo $$ >command; read -r line <end; exit 3";
     let mut command = run(&server, &["a"], script);
     let mut wrapper = command.current_dir(folder.path()).spawn().unwrap();
     let group = folder.pid("command");
@@ -120,6 +121,6 @@ async fn a_group_that_is_stopped_goes_on() {
     send(pid_of(&wrapper), Signal::CONT);
     wait_until("it goes on", || state() != Some('T'));
     assert!(lives(group));
-    std::fs::write(folder.file("end"), "").unwrap();
+    std::fs::write(folder.file("end"), "\n").unwrap();
     assert_eq!(wrapper.wait().unwrap().code(), Some(3));
 }
