@@ -1,7 +1,7 @@
 //! The command connection to a server: which one is current, and who makes the next.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use quorlock_core::transport::TransportError;
 use tokio::sync::Notify;
@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use crate::error;
 use crate::link::{Health, LEAST, Link, Probes, Usage};
 use crate::source::Wrong;
+use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 

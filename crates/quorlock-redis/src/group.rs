@@ -5,13 +5,12 @@ mod hints;
 mod sentinel;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, RedisConnectionInfo, Value};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 
 use self::answer::{Refusals, Told};
 use self::hints::Hints;
@@ -23,6 +22,8 @@ use crate::error;
 use crate::security::Security;
 use crate::source::fixed::Fixed;
 use crate::source::{Finding, GroupMark, Lead, Recall, Source, Whence, Wrong};
+use crate::sync::task::AbortHandle;
+use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
 use crate::timer;
 

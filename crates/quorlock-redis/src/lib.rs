@@ -46,6 +46,7 @@ mod script;
 mod security;
 mod source;
 mod subscription;
+mod sync;
 mod target;
 mod timer;
 #[cfg(feature = "tls")]

@@ -14,7 +14,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use quorlock_core::transport::{Cause, TransportError};
 use redis::{Cmd, Value};
-use tokio::task::AbortHandle;
 
 pub(crate) use self::health::Health;
 use self::health::Watched;
@@ -25,6 +24,7 @@ use crate::credentials::Login;
 use crate::multiplexer::{Answer, Driver};
 use crate::source::{Lead, Recall, Whence};
 use crate::subscription::registry::Registry;
+use crate::sync::task::AbortHandle;
 use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::{error, script};

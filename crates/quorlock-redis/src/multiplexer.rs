@@ -9,7 +9,7 @@ mod driver;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use quorlock_core::transport::TransportError;
@@ -17,6 +17,7 @@ use redis::{Cmd, Value};
 
 pub(crate) use self::driver::Driver;
 use crate::error;
+use crate::sync::{Mutex, MutexGuard};
 use crate::timer::Instant;
 
 /// How many replies the server may owe.

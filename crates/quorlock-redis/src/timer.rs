@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
+use crate::sync::task;
+
 pub(crate) use tokio::time::{Instant, Sleep};
 
 /// A hundred years: a longer span is taken for this one, so that no sum of a reading and a span overflows.
@@ -46,10 +48,8 @@ pub(crate) fn sleep_until(deadline: Instant) -> Sleep {
     clippy::disallowed_methods,
     reason = "sockets are driven by tasks of the tokio runtime they are registered with"
 )]
-pub(crate) fn spawn(
-    task: impl Future<Output = ()> + Send + 'static,
-) -> tokio::task::JoinHandle<()> {
-    tokio::spawn(task)
+pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> task::JoinHandle<()> {
+    task::spawn(work)
 }
 
 /// Runs what blocks, like the reading of a file, on a thread that is there for that. `None` when the runtime was shut down.

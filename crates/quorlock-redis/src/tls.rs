@@ -7,7 +7,7 @@ mod trouble;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use quorlock_core::transport::TransportError;
 use tokio_rustls::TlsConnector;
@@ -18,6 +18,7 @@ use self::material::{Built, Identity, Pem, Verification};
 use self::stream::Secured;
 use crate::connect::{ByteStream, Endpoint};
 use crate::error;
+use crate::sync::{Mutex, MutexGuard};
 use crate::timer::{self, Instant};
 
 /// How an address that asks for TLS (`rediss://`, `valkeys://`) is connected to.
@@ -224,7 +225,7 @@ impl Tls {
 }
 
 impl Certificates {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Built>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Built>> {
         self.built.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

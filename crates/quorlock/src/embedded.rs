@@ -5,7 +5,6 @@ mod call;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorlock_core::beat::Beat;
@@ -20,6 +19,7 @@ use quorlock_core::transport::{Call, Cause, Listener, Subscription, Transport, T
 
 use crate::mutex::Mutex;
 use crate::runtime::{Runtime, TokioRuntime};
+use crate::sync::Counter;
 use call::{Slot, Waiting};
 
 /// An in-memory node run inside the process: the same keys, expiry and wake-ups as a Redis server has, without one.
@@ -97,10 +97,10 @@ impl EmbeddedNode {
     /// An empty node on the clock of a runtime of your own.
     #[must_use]
     pub fn with_runtime(runtime: Arc<dyn Runtime>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
+        static NEXT: Counter = Counter::new();
         let process = process(&*runtime);
         let shared = Shared {
-            address: format!("embedded:{:04}", NEXT.fetch_add(1, Ordering::Relaxed)),
+            address: format!("embedded:{:04}", NEXT.next()),
             began: runtime.now(),
             began_wall: runtime.wall_clock(),
             runtime,

@@ -61,6 +61,7 @@ mod error;
 pub mod metrics;
 mod mutex;
 mod runtime;
+mod sync;
 mod telemetry;
 
 pub use builder::LocksBuilder;

@@ -1,13 +1,15 @@
 //! A mutex that goes on after a panic elsewhere: nothing under it is left half-changed.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use crate::sync::{self, MutexGuard};
 
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
+pub(crate) struct Mutex<T>(sync::Mutex<T>);
 
 impl<T> Mutex<T> {
     pub(crate) const fn new(value: T) -> Self {
-        Mutex(std::sync::Mutex::new(value))
+        Mutex(sync::Mutex::new(value))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {

@@ -16,7 +16,6 @@
 )]
 
 use std::fmt::Display;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quorlock_core::fencing::Token;
@@ -29,6 +28,7 @@ use quorlock_core::transport::TransportError;
 
 use crate::error::{AcquireError, NodeReport};
 use crate::shared::trust::TrustChange;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Counts one, with a label if there is one.
 macro_rules! count {

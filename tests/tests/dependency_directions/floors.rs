@@ -73,6 +73,8 @@ const ADAPTER: Floors = &[
     ],
     &["error.rs", "key.rs"],
     &["info.rs", "resp.rs", "timer.rs"],
+    // Steps of a schedule.
+    &["sync.rs"],
 ];
 
 const SIMULATED_REDIS: Floors = &[
@@ -149,6 +151,8 @@ const PRODUCT: Floors = &[
         "runtime.rs",
         "runtime/",
     ],
+    // Steps of a schedule.
+    &["sync.rs"],
 ];
 
 const COMMAND: Floors = &[

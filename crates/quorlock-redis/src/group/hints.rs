@@ -1,12 +1,13 @@
 //! Hints that the primary of a group may be another one.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use quorlock_core::message::Wake;
 use quorlock_core::transport::Listener;
 use tokio::sync::Notify;
 
 use crate::connect::Endpoint;
+use crate::sync::Mutex;
 
 /// Hints that were given and not followed yet. Any number of them is followed by one look.
 #[derive(Debug, Default)]

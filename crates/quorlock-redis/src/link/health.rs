@@ -3,7 +3,6 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connect::ByteStream;
 use crate::multiplexer::Owed;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::timer::Instant;
 
 /// The patience of a connection that owes nothing.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, ServerError, Value};
-use tokio::task::AbortHandle;
 
 use super::Link;
 use super::wire::Wire;
 use crate::credentials::Login;
 use crate::error;
+use crate::sync::task::AbortHandle;
 use crate::target::Target;
 use crate::timer;
 

@@ -5,11 +5,13 @@
 //! server heard of it leaves no trace.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use quorlock_core::message::Wake;
 use quorlock_core::transport::Listener;
 use tokio::sync::Notify;
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// A channel's name.
 pub(crate) type Channel = Arc<str>;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use quorlock_core::renewal::Status;
 use crate::guard::{Guard, LostSignal};
 use crate::shared::client::Client;
 use crate::shared::hold::Hold;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// One term of a leader: what it has to show, and whether it still lasts. Cheap to clone, and it may go to any task.
 ///

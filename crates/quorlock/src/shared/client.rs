@@ -1,7 +1,6 @@
 //! What all locks of one client share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 
 use quorlock_core::owner::{ClientId, OwnerId};
@@ -12,6 +11,7 @@ use crate::runtime::Runtime;
 use crate::shared::keeper::Keeper;
 use crate::shared::party::{Driver, Party};
 use crate::shared::waiters::Waiters;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 #[derive(Debug)]
 pub(crate) struct Client {

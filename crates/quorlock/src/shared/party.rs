@@ -1,7 +1,6 @@
 //! What a client states for its own nodes, also where a lock of another client has them among its members.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -12,6 +11,8 @@ use quorlock_core::time::{WallMillis, millis_of};
 
 use crate::config::Config;
 use crate::mutex::Mutex;
+use crate::sync::Counter;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A client as a party to locks over several clients: its settings hold for its own members, whichever client drives the lock.
 #[derive(Debug)]
@@ -42,9 +43,9 @@ pub(crate) trait Driver: fmt::Debug + Send + Sync {
 
 impl Party {
     pub(crate) fn new(config: &Config) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
+        static NEXT: Counter = Counter::new();
         Party {
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            number: NEXT.next(),
             longest_lease: config.longest_lease,
             max_hold: config.max_hold,
             retention: config.retention,

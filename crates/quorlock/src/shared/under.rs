@@ -1,9 +1,10 @@
 //! Reading beside one's own writing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quorlock_core::owner::OwnerId;
+
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many of an owner's readers, or of its acquisitions to read, there are beside its claim to write.
 ///

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 
 use quorlock_core::message::{Channel, Wake};
@@ -12,6 +11,7 @@ use quorlock_core::transport::{Listener, Subscription};
 
 use crate::mutex::Mutex;
 use crate::shared::layout::Layout;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Subscriptions to every member, and what they brought.
 pub(crate) struct Ears {

@@ -1,0 +1,145 @@
+//! Many schedules of one test.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+
+use crate::pace::{Pace, Paced};
+use crate::world::World;
+
+/// How many schedules a test has when nothing else is said.
+const SCHEDULES: u64 = 400;
+
+/// The first seed when nothing else is said: the same tests explore the same schedules.
+const SEED: u64 = 20_261_123;
+
+/// How many schedules the first scheduler has before the next has its turn. Each round has twice as many.
+const FIRST_ROUND: u64 = 50;
+
+/// Runs a test under schedules of two kinds by turns, until one fails or all were run.
+///
+/// Random schedules choose each step anew; PCT schedules give each thread a priority and change few of them on the way,
+/// which finds what needs few pre-emptions in a long run. `QUORLOCK_SCHEDULES` says how many, `QUORLOCK_SEED` from which
+/// seed on. `QUORLOCK_REPLAY`, the file that a failure has left, runs that schedule alone, and `SHUTTLE_SEED`, which a
+/// failure of a random one has printed, too.
+pub fn explore<F, T>(name: &'static str, pace: Pace, test: F)
+where
+    F: Fn(World) -> T + Send + Sync + 'static,
+    T: Future<Output = ()> + 'static,
+{
+    let run = Explored::new(name, pace, test);
+    if let Some(file) = std::env::var_os("QUORLOCK_REPLAY") {
+        let replay = ReplayScheduler::new_from_file(PathBuf::from(file));
+        run.with("replayed", replay.expect("a file that a failure has left"));
+        return;
+    }
+    if let Some(seed) = number("SHUTTLE_SEED") {
+        let random = RandomScheduler::new_from_seed(seed, 1);
+        run.with("random", Paced::new(pace, random));
+        return;
+    }
+    let schedules = number("QUORLOCK_SCHEDULES").unwrap_or(SCHEDULES);
+    let mut seed = number("QUORLOCK_SEED").unwrap_or(SEED);
+    let (mut left, mut round, mut depth) = (schedules, FIRST_ROUND, 1);
+    while 0 < left {
+        let random = usize_of(round.min(left));
+        left -= round.min(left);
+        run.with(
+            "random",
+            Paced::new(pace, RandomScheduler::new_from_seed(seed, random)),
+        );
+        let pct = usize_of(round.min(left));
+        left -= round.min(left);
+        if 0 < pct {
+            depth = depth % 4 + 1;
+            run.with(
+                "PCT",
+                Paced::new(pace, PctScheduler::new_from_seed(seed, depth + 1, pct)),
+            );
+        }
+        seed = seed.wrapping_add(1);
+        round *= 2;
+    }
+    let longest = run.longest.load(Ordering::Relaxed);
+    eprintln!("{name}: {schedules} schedules, the longest took {longest} ms on its clock");
+}
+
+struct Explored<F> {
+    name: &'static str,
+    pace: Pace,
+    test: Arc<F>,
+    begun: Arc<AtomicU64>,
+    /// How long a schedule lasted on its own clock at most, in milliseconds.
+    longest: Arc<AtomicU64>,
+}
+
+impl<F, T> Explored<F>
+where
+    F: Fn(World) -> T + Send + Sync + 'static,
+    T: Future<Output = ()> + 'static,
+{
+    fn new(name: &'static str, pace: Pace, test: F) -> Self {
+        Explored {
+            name,
+            pace,
+            test: Arc::new(test),
+            begun: Arc::default(),
+            longest: Arc::default(),
+        }
+    }
+
+    fn with(&self, kind: &str, scheduler: impl Scheduler + 'static) {
+        let (test, begun, longest) = (self.test.clone(), self.begun.clone(), self.longest.clone());
+        let runner = Runner::new(scheduler, config(self.name));
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            runner.run(move || {
+                begun.fetch_add(1, Ordering::Relaxed);
+                let world = World::begin();
+                shuttle::future::block_on(test(world.clone()));
+                longest.fetch_max(world.millis(), Ordering::Relaxed);
+                world.end();
+            });
+        }));
+        if let Err(panic) = outcome {
+            let (name, number) = (self.name, self.begun.load(Ordering::Relaxed));
+            let pace = self.pace;
+            eprintln!("{name} failed in schedule {number}, {kind}, clock {pace:?}");
+            eprintln!("run it again: tests/threads.sh --replay FILE {name}");
+            resume_unwind(panic);
+        }
+    }
+}
+
+fn config(name: &str) -> Config {
+    let mut config = Config::new();
+    config.stack_size = 0x4_0000;
+    config.silence_warnings = true;
+    // A run has thousands of steps. One with a million spins.
+    config.max_steps = MaxSteps::FailAfter(1_000_000);
+    config
+        .ungraceful_shutdown_config
+        .immediately_return_on_panic = true;
+    config.failure_persistence = match std::env::var_os("QUORLOCK_FAILURES") {
+        Some(folder) => {
+            let folder = PathBuf::from(folder).join(name);
+            std::fs::create_dir_all(&folder).expect("a folder for schedules that fail");
+            FailurePersistence::File(Some(folder))
+        }
+        None => FailurePersistence::Print,
+    };
+    config
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().expect("a number in the environment"))
+}
+
+fn usize_of(number: u64) -> usize {
+    usize::try_from(number).expect("so many schedules")
+}

@@ -1,0 +1,24 @@
+//! The locks under a scheduler that chooses how their threads interleave: `tests/threads.sh`.
+//!
+//! Compiled with `--cfg shuttle` the product's mutexes and atomics are those of `shuttle`: each use is a step, after which
+//! any thread may have the next one. [`explore`] runs a test under many schedules; the same schedule gives the same run.
+#![cfg(shuttle)]
+#![allow(
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "this is a test's own ground: it reports to the terminal and fails by panicking"
+)]
+
+mod beliefs;
+mod explore;
+mod mailbox;
+mod pace;
+mod remote;
+mod world;
+
+pub use beliefs::{Beliefs, Holding};
+pub use explore::explore;
+pub use pace::Pace;
+pub use remote::{Remote, Way};
+pub use world::World;

@@ -1,0 +1,37 @@
+//! One value on its way from one task to another.
+
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+
+/// One value on its way. Its mutex is never held over a step.
+pub(crate) struct Mailbox<T>(Mutex<(Option<T>, Option<Waker>)>);
+
+impl<T> Mailbox<T> {
+    pub(crate) fn new() -> Self {
+        Mailbox(Mutex::new((None, None)))
+    }
+
+    pub(crate) fn put(&self, value: T) {
+        let waker = {
+            let mut inside = self.0.lock().unwrap();
+            inside.0 = Some(value);
+            inside.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn poll_take(&self, cx: &Context<'_>) -> Poll<T> {
+        let waker = Some(cx.waker().clone());
+        let mut inside = self.0.lock().unwrap();
+        if let Some(value) = inside.0.take() {
+            return Poll::Ready(value);
+        }
+        let before = std::mem::replace(&mut inside.1, waker);
+        drop(inside);
+        // It may be the last that keeps something of the product.
+        drop(before);
+        Poll::Pending
+    }
+}

@@ -1,0 +1,75 @@
+//! When the clock has its turn.
+
+use shuttle::rand::RngCore;
+use shuttle::scheduler::{DataSource, RandomDataSource, Schedule, Scheduler, Task, TaskId};
+
+use crate::world::CLOCK;
+
+/// How time goes on. A scheduler that let the clock run like any other task would end every lease before its holder has
+/// done a thing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// Time stands still while any thread can go on: nothing is late, and what a waiter waits for beyond that is lost.
+    Idle,
+    /// Time goes on at one of so many steps as well: threads are stopped where they stand, and leases end.
+    OneIn(u64),
+}
+
+/// A scheduler that lets the clock have its turn at a pace.
+#[derive(Debug)]
+pub(crate) struct Paced<S> {
+    pace: Pace,
+    inner: S,
+    draws: RandomDataSource,
+}
+
+impl<S: Scheduler> Paced<S> {
+    pub(crate) fn new(pace: Pace, inner: S) -> Self {
+        Paced {
+            pace,
+            inner,
+            draws: RandomDataSource::initialize(0),
+        }
+    }
+}
+
+impl<S: Scheduler> Scheduler for Paced<S> {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        let schedule = self.inner.new_execution()?;
+        // The turns of the clock follow from the schedule's seed, too.
+        self.draws = RandomDataSource::initialize(schedule.seed);
+        Some(schedule)
+    }
+
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        is_yielding: bool,
+    ) -> Option<TaskId> {
+        let is_clock = |task: &Task| usize::from(task.id()) == CLOCK;
+        let others: Vec<&Task> = runnable
+            .iter()
+            .copied()
+            .filter(|task| !is_clock(task))
+            .collect();
+        if others.is_empty() || others.len() == runnable.len() {
+            return self.inner.next_task(runnable, current, is_yielding);
+        }
+        match self.pace {
+            Pace::OneIn(steps) if self.draws.next_u64().is_multiple_of(steps) => {
+                Some(TaskId::from(CLOCK))
+            }
+            Pace::Idle | Pace::OneIn(_) => self.inner.next_task(&others, current, is_yielding),
+        }
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.inner.next_u64()
+    }
+}
+
+/// Draws from the schedule.
+pub(crate) fn draw() -> u64 {
+    shuttle::rand::thread_rng().next_u64()
+}

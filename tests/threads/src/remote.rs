@@ -1,0 +1,109 @@
+//! A node at the other end of a network, and what it was told.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
+
+use quorlock::transport::{Call, Channel, Keep, Listener, Request, Subscription, Transport};
+use quorlock::{EmbeddedNode, Name, OwnerId, Runtime};
+
+use crate::mailbox::Mailbox;
+use crate::world::World;
+
+/// How requests come to a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Within the poll of the caller.
+    Near,
+    /// In a task of their own, each when the schedule says so: one that was sent later may arrive earlier.
+    Far,
+}
+
+/// An embedded node, the way to it, and a check of what it is told: of two requests for one claim, the one with the larger
+/// number states no shorter lease.
+#[derive(Clone)]
+pub struct Remote {
+    /// The node itself, to be looked at.
+    pub node: EmbeddedNode,
+    world: World,
+    way: Way,
+    stated: Arc<Mutex<Stated>>,
+}
+
+/// Leases in milliseconds by number, for each claim.
+type Stated = BTreeMap<(Name, OwnerId), BTreeMap<u64, u64>>;
+
+impl Remote {
+    /// An empty node.
+    pub fn new(world: &World, way: Way) -> Self {
+        Remote {
+            node: EmbeddedNode::with_runtime(world.runtime()),
+            world: world.clone(),
+            way,
+            stated: Arc::default(),
+        }
+    }
+
+    fn hear(&self, request: &Request) {
+        match request {
+            Request::Acquire(ask) => self.state(&ask.name, ask.owner, ask.keep, ask.lease.millis()),
+            Request::Renew(ask) => {
+                for claim in &ask.claims {
+                    self.state(&claim.name, claim.owner, claim.keep, claim.lease.millis());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn state(&self, name: &Name, owner: OwnerId, keep: Option<Keep>, lease: u64) {
+        let Some(Keep { number, .. }) = keep else {
+            return;
+        };
+        let mut stated = self.stated.lock().unwrap();
+        let of_claim = stated.entry((name.clone(), owner)).or_default();
+        of_claim.insert(number, lease);
+        let before = of_claim.range(..number).next_back();
+        let after = of_claim.range(number + 1..).next();
+        let is_ordered = before.is_none_or(|(_, before)| *before <= lease)
+            && after.is_none_or(|(_, after)| lease <= *after);
+        let shown = format!("{of_claim:?}");
+        drop(stated);
+        assert!(
+            is_ordered,
+            "a larger number with a shorter lease, for {name}: {shown}"
+        );
+    }
+}
+
+impl Transport for Remote {
+    fn call(&self, request: Request) -> Call {
+        self.hear(&request);
+        if self.way == Way::Near {
+            return self.node.call(request);
+        }
+        let (node, world) = (self.node.clone(), self.world.clone());
+        Box::pin(async move {
+            let answer = Arc::new(Mailbox::new());
+            let answered = answer.clone();
+            world.spawn(Box::pin(async move {
+                answered.put(node.call(request).await);
+            }));
+            poll_fn(|cx| answer.poll_take(cx)).await
+        })
+    }
+
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        self.node.subscribe(channel, listener)
+    }
+
+    fn address(&self) -> &str {
+        self.node.address()
+    }
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.node.fmt(f)
+    }
+}

@@ -1,0 +1,253 @@
+//! The clock, the timers, the tasks and the randomness of one schedule.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use quorlock::{Runtime, Task, Time, Timer, WallMillis};
+use shuttle::future::JoinHandle;
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+
+use crate::pace::draw;
+
+/// The number of the clock's task: the one that is spawned first.
+pub(crate) const CLOCK: usize = 1;
+
+/// No test lasts as long on its own clock. One that does has lost a wake-up, or left a task behind.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// The clock, the timers, the tasks and the randomness of one schedule. Clones are the same world.
+///
+/// Time is a number that one task moves, the clock: on to the next timer, and no further. The schedule says when it has
+/// its turn.
+#[derive(Clone)]
+pub struct World(Arc<Shared>);
+
+struct Shared {
+    /// Nanoseconds. Each reading is a step: time may go on between two of them.
+    now: AtomicU64,
+    /// Never held over a step.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    timers: BTreeMap<(Time, u64), Waker>,
+    last_timer: u64,
+    /// Tasks of the product that have not ended.
+    tasks: usize,
+    /// The clock's task, while there is no timer.
+    clock: Option<Waker>,
+    /// Who waits for the end of all tasks.
+    quiet: Option<Waker>,
+    has_ended: bool,
+}
+
+impl World {
+    pub(crate) fn begin() -> Self {
+        let shared = Arc::new(Shared {
+            // Not zero: no reading may be taken for none.
+            now: AtomicU64::new(1_000_000_000),
+            state: Mutex::default(),
+        });
+        let clock = shared.clone();
+        drop(shuttle::future::spawn(poll_fn(move |cx| clock.tick(cx))));
+        World(shared)
+    }
+
+    pub(crate) fn end(&self) {
+        let mut state = self.0.state.lock().unwrap();
+        state.has_ended = true;
+        let clock = state.clock.take();
+        drop(state);
+        if let Some(clock) = clock {
+            clock.wake();
+        }
+    }
+
+    /// How long the schedule has lasted, on its own clock.
+    pub fn millis(&self) -> u64 {
+        self.0.now.load(Ordering::SeqCst) / 1_000_000 - 1_000
+    }
+
+    /// The runtime that locks and nodes are made with.
+    pub fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::new(self.clone())
+    }
+
+    /// Runs part of a test on a thread of its own.
+    pub fn thread(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        shuttle::future::spawn(task)
+    }
+
+    /// Waits.
+    pub async fn sleep(&self, span: Duration) {
+        let at = self.now() + span;
+        let mut timer = self.timer();
+        poll_fn(|cx| timer.poll_until(cx, at)).await;
+    }
+
+    /// Waits until every task of the product has ended. To be called when nothing of it is left.
+    pub async fn quiet(&self) {
+        poll_fn(|cx| {
+            let mut state = self.0.state.lock().unwrap();
+            if state.tasks == 0 {
+                return Poll::Ready(());
+            }
+            state.quiet = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Shared {
+    /// Moves time, once per turn.
+    fn tick(&self, cx: &Context<'_>) -> Poll<()> {
+        let next = {
+            let mut state = self.state.lock().unwrap();
+            if state.has_ended {
+                return Poll::Ready(());
+            }
+            let next = state.timers.keys().next().map(|(at, _)| *at);
+            if next.is_none() {
+                state.clock = Some(cx.waker().clone());
+            }
+            next
+        };
+        let Some(next) = next else {
+            return Poll::Pending;
+        };
+        let next = next.as_nanos();
+        let now = self.now.load(Ordering::SeqCst);
+        if now < next {
+            // Sometimes only a part of the way: what ends between two timers ends at another time than they do.
+            let to = match draw() {
+                part if part % 4 == 0 => now + part / 4 % (next - now),
+                _ => next,
+            };
+            self.now.store(to, Ordering::SeqCst);
+            let limit = u64::try_from(LONGEST.as_nanos()).unwrap();
+            assert!(
+                to < limit,
+                "no end after {LONGEST:?}: a wake-up is lost, or a task was left behind"
+            );
+        }
+        let now = Time::from_nanos(self.now.load(Ordering::SeqCst));
+        let due: Vec<Waker> = {
+            let mut state = self.state.lock().unwrap();
+            let later = state.timers.split_off(&(now, u64::MAX));
+            let due = std::mem::replace(&mut state.timers, later);
+            due.into_values().collect()
+        };
+        due.into_iter().for_each(Waker::wake);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn ended(&self) {
+        let waker = {
+            let mut state = self.state.lock().unwrap();
+            state.tasks -= 1;
+            if state.tasks == 0 {
+                state.quiet.take()
+            } else {
+                None
+            }
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Runtime for World {
+    fn now(&self) -> Time {
+        Time::from_nanos(self.0.now.load(Ordering::SeqCst))
+    }
+
+    fn wall_clock(&self) -> WallMillis {
+        WallMillis(1_700_000_000_000 + self.0.now.load(Ordering::SeqCst) / 1_000_000)
+    }
+
+    fn timer(&self) -> Box<dyn Timer> {
+        Box::new(WorldTimer {
+            shared: self.0.clone(),
+            set: None,
+        })
+    }
+
+    fn spawn(&self, task: Task) {
+        self.0.state.lock().unwrap().tasks += 1;
+        let counted = Counted(self.0.clone());
+        drop(shuttle::future::spawn(async move {
+            task.await;
+            drop(counted);
+        }));
+    }
+
+    fn random(&self) -> u64 {
+        draw()
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("World")
+    }
+}
+
+/// A task that has not ended.
+struct Counted(Arc<Shared>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.ended();
+    }
+}
+
+struct WorldTimer {
+    shared: Arc<Shared>,
+    set: Option<(Time, u64)>,
+}
+
+impl Timer for WorldTimer {
+    fn poll_until(&mut self, cx: &mut Context<'_>, at: Time) -> Poll<()> {
+        let now = Time::from_nanos(self.shared.now.load(Ordering::SeqCst));
+        let mut state = self.shared.state.lock().unwrap();
+        let before = self.set.take().and_then(|set| state.timers.remove(&set));
+        if at <= now || at == Time::NEVER {
+            drop(state);
+            drop(before);
+            return if at <= now {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            };
+        }
+        state.last_timer += 1;
+        let set = (at, state.last_timer);
+        state.timers.insert(set, cx.waker().clone());
+        self.set = Some(set);
+        let clock = state.clock.take();
+        drop(state);
+        drop(before);
+        if let Some(clock) = clock {
+            clock.wake();
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for WorldTimer {
+    fn drop(&mut self) {
+        // A waker may be the last that keeps something of the product: it is dropped outside of the mutex.
+        if let Some(set) = self.set.take() {
+            let waker = self.shared.state.lock().unwrap().timers.remove(&set);
+            drop(waker);
+        }
+    }
+}
