@@ -6,7 +6,7 @@
 #   --replay FILE   runs TEST once, by the schedule that a failure has left in FILE
 #   TEST            a part of the names of the tests to run
 #
-# A failure leaves its schedule in target/shuttle/failures/TEST/. A random schedule that failed prints its seed as well:
+# A failure leaves its schedule in target/shuttle/failures/, and says in which file. A random schedule that failed prints its seed as well:
 # SHUTTLE_SEED=N tests/threads.sh TEST runs it again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

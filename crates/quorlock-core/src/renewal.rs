@@ -332,6 +332,12 @@ impl Renewal {
         }
     }
 
+    /// Whether it was given back while it was held.
+    #[must_use]
+    pub fn is_releasing(&self) -> bool {
+        self.status == Status::Releasing
+    }
+
     /// Whether it is known to be lost. The clock is not looked at.
     #[must_use]
     pub fn is_over(&self) -> bool {

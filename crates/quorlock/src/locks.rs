@@ -197,13 +197,16 @@ impl Locks {
         let patience = client.now() + patience;
         let mut timer = client.runtime.timer();
         poll_fn(|cx| {
-            let is_idle = client.keeper.is_idle(cx.waker());
+            // The keepers are asked last. Were they asked first, A's would be idle; then B, on another thread, ends its
+            // attempt, leaves what it was granted to the keeper and counts itself out; and A would find no attempt either,
+            // and say that nothing is left.
             let is_over =
                 !client.party.has_attempts(cx.waker()) || timer.poll_until(cx, patience).is_ready();
             // All of them are asked, so that each wakes this task.
             let left = drivers.iter();
             let left = left.filter(|driver| !driver.has_closed_others(cx.waker()));
-            if left.count() == 0 && is_idle && is_over {
+            let (left, is_idle) = (left.count(), client.keeper.is_idle(cx.waker()));
+            if left == 0 && is_idle && is_over {
                 Poll::Ready(())
             } else {
                 Poll::Pending

@@ -41,12 +41,14 @@ impl Beliefs {
         self.0.lock().unwrap().token
     }
 
-    /// A lock was won that was asked for when the largest token was this one.
+    /// A lock was won that was asked for when the largest token was this one. One that was entered once more has the token
+    /// that it had.
     pub fn won<'a>(&'a self, asked: Token, guard: &'a Guard) -> Holding<'a> {
         let (owner, token) = (guard.owner_id(), guard.fencing_token());
         let mut line = self.0.lock().unwrap();
         line.now += 1;
         let (index, now) = (line.spans.len(), line.now);
+        let is_new = !line.spans.iter().any(|span| span.owner == owner);
         line.spans.push(Span {
             owner,
             from: now,
@@ -55,7 +57,7 @@ impl Beliefs {
         line.token = line.token.max(token);
         drop(line);
         assert!(
-            asked < token,
+            asked < token || !is_new,
             "{token:?} was won after {asked:?} had been seen"
         );
         let holding = Holding {

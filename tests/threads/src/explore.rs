@@ -95,7 +95,7 @@ where
 
     fn with(&self, kind: &str, scheduler: impl Scheduler + 'static) {
         let (test, begun, longest) = (self.test.clone(), self.begun.clone(), self.longest.clone());
-        let runner = Runner::new(scheduler, config(self.name));
+        let runner = Runner::new(scheduler, config());
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             runner.run(move || {
                 begun.fetch_add(1, Ordering::Relaxed);
@@ -115,7 +115,7 @@ where
     }
 }
 
-fn config(name: &str) -> Config {
+fn config() -> Config {
     let mut config = Config::new();
     config.stack_size = 0x4_0000;
     config.silence_warnings = true;
@@ -126,7 +126,7 @@ fn config(name: &str) -> Config {
         .immediately_return_on_panic = true;
     config.failure_persistence = match std::env::var_os("QUORLOCK_FAILURES") {
         Some(folder) => {
-            let folder = PathBuf::from(folder).join(name);
+            let folder = PathBuf::from(folder);
             std::fs::create_dir_all(&folder).expect("a folder for schedules that fail");
             FailurePersistence::File(Some(folder))
         }

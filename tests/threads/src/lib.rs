@@ -10,6 +10,7 @@
     reason = "this is a test's own ground: it reports to the terminal and fails by panicking"
 )]
 
+mod abandon;
 mod beliefs;
 mod explore;
 mod mailbox;
@@ -17,6 +18,7 @@ mod pace;
 mod remote;
 mod world;
 
+pub use abandon::abandon;
 pub use beliefs::{Beliefs, Holding};
 pub use explore::explore;
 pub use pace::Pace;

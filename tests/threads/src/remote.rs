@@ -87,7 +87,14 @@ impl Transport for Remote {
             let answer = Arc::new(Mailbox::new());
             let answered = answer.clone();
             world.spawn(Box::pin(async move {
-                answered.put(node.call(request).await);
+                if is_traced() {
+                    eprintln!("{}: {request:?}", node.address());
+                }
+                let answer = node.call(request).await;
+                if is_traced() {
+                    eprintln!("{}: {answer:?}", node.address());
+                }
+                answered.put(answer);
             }));
             poll_fn(|cx| answer.poll_take(cx)).await
         })
@@ -106,4 +113,9 @@ impl std::fmt::Debug for Remote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.node.fmt(f)
     }
+}
+
+/// Whether requests and answers are printed: for one schedule that is replayed.
+fn is_traced() -> bool {
+    std::env::var_os("QUORLOCK_TRACE").is_some()
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock::{Runtime, Task, Time, Timer, WallMillis};
-use shuttle::future::JoinHandle;
+use shuttle::future::{AbortHandle, JoinHandle};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 use crate::pace::draw;
@@ -39,6 +39,8 @@ struct State {
     last_timer: u64,
     /// Tasks of the product that have not ended.
     tasks: usize,
+    /// What ends them before their time.
+    ends: Vec<AbortHandle>,
     /// The clock's task, while there is no timer.
     clock: Option<Waker>,
     /// Who waits for the end of all tasks.
@@ -88,6 +90,22 @@ impl World {
         let at = self.now() + span;
         let mut timer = self.timer();
         poll_fn(|cx| timer.poll_until(cx, at)).await;
+    }
+
+    /// Ends all tasks of the product that there are now, as a runtime does that is shut down.
+    pub fn shut_down(&self) {
+        let ends = std::mem::take(&mut self.0.state.lock().unwrap().ends);
+        ends.iter().for_each(AbortHandle::abort);
+    }
+
+    /// Goes on at once, when other threads had their turns.
+    pub async fn step(&self) {
+        shuttle::future::yield_now().await;
+    }
+
+    /// A draw below a bound.
+    pub fn draw(&self, below: u64) -> u64 {
+        draw() % below
     }
 
     /// Waits until every task of the product has ended. To be called when nothing of it is left.
@@ -183,10 +201,11 @@ impl Runtime for World {
     fn spawn(&self, task: Task) {
         self.0.state.lock().unwrap().tasks += 1;
         let counted = Counted(self.0.clone());
-        drop(shuttle::future::spawn(async move {
+        let task = shuttle::future::spawn(async move {
             task.await;
             drop(counted);
-        }));
+        });
+        self.0.state.lock().unwrap().ends.push(task.abort_handle());
     }
 
     fn random(&self) -> u64 {

@@ -351,6 +351,11 @@ impl Hold {
         state.next_statement()
     }
 
+    /// Whether its last guard was given back while it was held.
+    pub(crate) fn was_released(&self) -> bool {
+        self.state.lock().renewal.is_releasing()
+    }
+
     /// One guard fewer: what is left of the count, and what the hold was worth. With the last one the release begins.
     pub(crate) fn leave(&self, now: Time) -> (u32, Status) {
         self.change(now, |state| {

@@ -159,10 +159,12 @@ impl Keeper {
     pub(crate) fn unreserve(&self, ended: Option<&Hold>) {
         self.with(|inner| {
             inner.guards = inner.guards.saturating_sub(1);
-            if let Some(hold) = ended {
-                inner.forget(hold.owner.number);
-            }
-            false
+            let Some(hold) = ended else {
+                return false;
+            };
+            inner.forget(hold.owner.number);
+            // It may be the last that those waited for who close a client.
+            !inner.waiting_for_idle.is_empty() || !inner.waiting_for_others.is_empty()
         });
     }
 

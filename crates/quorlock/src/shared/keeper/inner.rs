@@ -109,6 +109,9 @@ impl Inner {
         now: Time,
         mail: &mut Vec<Message>,
     ) -> Option<Vec<Arc<Hold>>> {
+        // Until the task says what is under way: what it takes from here is in its hands, and no list shows it. Another
+        // thread that closes the client meanwhile would find nothing left.
+        self.is_idle = false;
         if self.inbox_due <= now {
             self.inbox_due = Time::NEVER;
             // It becomes the inbox, in which each guard has its place.

@@ -246,7 +246,10 @@ impl KeeperTask {
                     self.keeper.reschedule(&hold);
                 }
                 Status::Lost(_) => self.give_back(&hold, now),
-                Status::Releasing => self.keeper.forget(&hold),
+                // The one that gave up the last guard forgets it, when its release is known here or sent. A drops the
+                // guard and is stopped in the middle, B closes the client: were the hold forgotten at once, nothing would be
+                // left to B, and the claim would still stand.
+                Status::Releasing => self.keeper.reschedule(&hold),
             }
         };
         self.renew_all(batches);

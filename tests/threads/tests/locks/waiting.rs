@@ -1,0 +1,193 @@
+//! Those who wait for a lock.
+
+use quorlock::{Guard, Lock};
+use quorlock_threads::{Beliefs, Pace, Way, World, abandon, explore};
+
+use super::{MS, assert_nothing_left, assert_took, builder, client, join, nodes};
+
+/// Wins, asks itself a few times whether it holds, and releases.
+async fn work(beliefs: &Beliefs, lock: &Lock) {
+    let asked = beliefs.asked();
+    let guard = lock.acquire().await.unwrap();
+    let holding = beliefs.won(asked, &guard);
+    for _ in 0..3 {
+        assert!(holding.ask());
+    }
+    guard.release().await.unwrap();
+}
+
+async fn turns(world: World, way: Way, many: usize) {
+    let nodes = nodes(&world, way, many);
+    let (one, other) = (client(&world, &nodes), client(&world, &nodes));
+    let beliefs = Beliefs::default();
+    let mut threads = Vec::new();
+    for lock in [one.lock("a"), one.lock("a"), other.lock("a")] {
+        let beliefs = beliefs.clone();
+        threads.push(world.thread(async move { work(&beliefs, &lock).await }));
+    }
+    join(threads).await;
+    assert_took(&world, 60);
+    drop((one, other));
+    assert_nothing_left(&world, &nodes).await;
+}
+
+/// Two tasks of one client and one of another want one lock: each has it, one after another, in no time.
+#[test]
+fn waiters_of_a_majority_take_turns() {
+    explore("waiters_of_a_majority_take_turns", Pace::Idle, |world| {
+        turns(world, Way::Far, 3)
+    });
+}
+
+#[test]
+fn waiters_of_a_near_node_take_turns() {
+    explore("waiters_of_a_near_node_take_turns", Pace::Idle, |world| {
+        turns(world, Way::Near, 1)
+    });
+}
+
+/// Four waiters of one client stand behind one leader, and some give up somewhere on the way: the rest goes on at once, with
+/// what is in flight.
+#[test]
+fn waiters_that_give_up_leave_their_turn_to_the_next() {
+    explore(
+        "waiters_that_give_up_leave_their_turn_to_the_next",
+        Pace::Idle,
+        async |world| {
+            let nodes = nodes(&world, Way::Far, 1);
+            let locks = client(&world, &nodes);
+            let beliefs = Beliefs::default();
+            let mut threads = Vec::new();
+            for number in 0..4 {
+                let (lock, beliefs, own) = (locks.lock("a"), beliefs.clone(), world.clone());
+                threads.push(world.thread(async move {
+                    if number % 2 == 0 {
+                        return work(&beliefs, &lock).await;
+                    }
+                    let acquiring = Box::pin(async move { lock.acquire().await });
+                    let polls = own.draw(12);
+                    if let Some(guard) = abandon(acquiring, polls).await {
+                        drop::<Guard>(guard.unwrap());
+                    }
+                }));
+            }
+            join(threads).await;
+            assert_took(&world, 60);
+            drop(locks);
+            assert_nothing_left(&world, &nodes).await;
+        },
+    );
+}
+
+/// The leader of a queue is polled no more, and not dropped: it is passed over, and wins when it comes back.
+#[test]
+fn a_leader_that_does_not_come_is_passed_over() {
+    explore(
+        "a_leader_that_does_not_come_is_passed_over",
+        Pace::Idle,
+        async |world| {
+            let nodes = nodes(&world, Way::Far, 1);
+            let locks = client(&world, &nodes);
+            let held = locks.lock("a").acquire().await.unwrap();
+            let mut threads = Vec::new();
+            for polls in [2, 40] {
+                let (lock, own) = (locks.lock("a"), world.clone());
+                threads.push(world.thread(async move {
+                    let mut acquiring = Box::pin(lock.acquire());
+                    let guard = super::absent(&own, acquiring.as_mut(), polls, MS(700)).await;
+                    guard.unwrap().release().await.unwrap();
+                }));
+            }
+            let (lock, own) = (locks.lock("a"), world.clone());
+            threads.push(world.thread(async move {
+                own.sleep(MS(50)).await;
+                held.release().await.unwrap();
+                let guard = lock.acquire().await.unwrap();
+                assert!(own.millis() < 600, "it waited for those that do not come");
+                guard.release().await.unwrap();
+            }));
+            join(threads).await;
+            assert_took(&world, 900);
+            drop(locks);
+            assert_nothing_left(&world, &nodes).await;
+        },
+    );
+}
+
+/// Readers come in together, writers alone.
+#[test]
+fn readers_and_writers_take_turns() {
+    explore(
+        "readers_and_writers_take_turns",
+        Pace::Idle,
+        async |world| {
+            let nodes = nodes(&world, Way::Far, 1);
+            let locks = client(&world, &nodes);
+            let mut threads = Vec::new();
+            for lock in [
+                locks.read("a"),
+                locks.write("a"),
+                locks.read("a"),
+                locks.read("a"),
+            ] {
+                threads.push(world.thread(async move {
+                    let guard = lock.acquire().await.unwrap();
+                    assert!(guard.is_held());
+                    guard.release().await.unwrap();
+                }));
+            }
+            join(threads).await;
+            assert_took(&world, 150);
+            drop(locks);
+            assert_nothing_left(&world, &nodes).await;
+        },
+    );
+}
+
+/// Time goes on between any two steps: leases end, calls are late, and all of it may fail. Two never hold at once, tokens
+/// grow, and in the end nothing is left.
+#[test]
+fn exclusion_holds_where_threads_are_stopped_anywhere() {
+    explore(
+        "exclusion_holds_where_threads_are_stopped_anywhere",
+        Pace::OneIn(60),
+        async |world| {
+            let nodes = nodes(&world, Way::Far, 3);
+            let beliefs = Beliefs::default();
+            let mut threads = Vec::new();
+            for _ in 0..3 {
+                let locks = builder(&world)
+                    .watchdog_lease(MS(300))
+                    .on_nodes(nodes.clone())
+                    .unwrap();
+                let (beliefs, own) = (beliefs.clone(), world.clone());
+                threads.push(world.thread(async move {
+                    for _ in 0..2 {
+                        let asked = beliefs.asked();
+                        let lock = locks.lock("a").wait(MS(1_000));
+                        let Ok(guard) = lock.acquire().await else {
+                            continue;
+                        };
+                        let holding = beliefs.won(asked, &guard);
+                        for _ in 0..own.draw(6) {
+                            holding.ask();
+                        }
+                        match own.draw(4) {
+                            0 => drop(guard),
+                            1 => guard.leak(),
+                            2 => {
+                                let _ = guard.extend(MS(600)).await;
+                                holding.ask();
+                            }
+                            _ => drop(guard.release().await),
+                        }
+                    }
+                }));
+            }
+            join(threads).await;
+            world.quiet().await;
+            world.sleep(MS(120_000)).await;
+            super::assert_nothing_stands(&nodes);
+        },
+    );
+}
