@@ -119,7 +119,8 @@ fn the_core_depends_on_nothing_at_all() {
 fn the_adapter_knows_only_the_core() {
     assert_eq!(
         ours(&workspace(), "quorlock-redis", &ANY_KIND),
-        BTreeSet::from(["quorlock-core"])
+        // The schedules of its threads, for tests alone.
+        BTreeSet::from(["quorlock-core", "quorlock-explore"])
     );
 }
 
@@ -128,7 +129,7 @@ fn the_product_knows_the_core_and_by_its_default_feature_the_adapter() {
     let workspace = workspace();
     assert_eq!(
         ours(&workspace, "quorlock", &ANY_KIND),
-        BTreeSet::from(["quorlock-core", "quorlock-redis"])
+        BTreeSet::from(["quorlock-core", "quorlock-explore", "quorlock-redis"])
     );
     let product = &workspace["quorlock"];
     for dependency in &product.dependencies {
@@ -163,6 +164,7 @@ fn nothing_that_runs_in_production_knows_the_simulator_or_its_tools() {
         for tool in [
             "turmoil",
             "proptest",
+            "quorlock-explore",
             "redis-sim",
             "quorlock-sim",
             "quorlock-tests",

@@ -12,15 +12,12 @@
 
 mod abandon;
 mod beliefs;
-mod explore;
 mod mailbox;
-mod pace;
 mod remote;
 mod world;
 
 pub use abandon::abandon;
 pub use beliefs::{Beliefs, Holding};
-pub use explore::explore;
-pub use pace::Pace;
+pub use quorlock_explore::Pace;
 pub use remote::{Remote, Way};
-pub use world::World;
+pub use world::{World, explore};

@@ -11,13 +11,29 @@ use quorlock::{Runtime, Task, Time, Timer, WallMillis};
 use shuttle::future::{AbortHandle, JoinHandle};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
-use crate::pace::draw;
-
-/// The number of the clock's task: the one that is spawned first.
-pub(crate) const CLOCK: usize = 1;
+use quorlock_explore::{Pace, draw};
 
 /// No test lasts as long on its own clock. One that does has lost a wake-up, or left a task behind.
 const LONGEST: Duration = Duration::from_secs(600);
+
+/// Runs a test under many schedules, each in a world of its own.
+///
+/// # Panics
+/// As the test does, in the schedule in which it fails.
+pub fn explore<F, T>(name: &'static str, pace: Pace, test: F)
+where
+    F: Fn(World) -> T + Send + Sync + 'static,
+    T: Future<Output = ()> + 'static,
+{
+    quorlock_explore::explore(name, pace, move || {
+        let world = World::begin();
+        let body = test(world.clone());
+        async move {
+            body.await;
+            world.end();
+        }
+    });
+}
 
 /// The clock, the timers, the tasks and the randomness of one schedule. Clones are the same world.
 ///

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
+use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 use crate::pace::{Pace, Paced};
-use crate::world::World;
 
 /// How many schedules a test has when nothing else is said.
 const SCHEDULES: u64 = 400;
@@ -27,15 +26,16 @@ const FIRST_ROUND: u64 = 50;
 /// which finds what needs few pre-emptions in a long run. `QUORLOCK_SCHEDULES` says how many, `QUORLOCK_SEED` from which
 /// seed on. `QUORLOCK_REPLAY`, the file that a failure has left, runs that schedule alone, and `SHUTTLE_SEED`, which a
 /// failure of a random one has printed, too.
+///
+/// # Panics
+/// As the test does, in the schedule in which it fails.
 pub fn explore<F, T>(name: &'static str, pace: Pace, test: F)
 where
-    F: Fn(World) -> T + Send + Sync + 'static,
+    F: Fn() -> T + Send + Sync + 'static,
     T: Future<Output = ()> + 'static,
 {
     let run = Explored::new(name, pace, test);
-    if let Some(file) = std::env::var_os("QUORLOCK_REPLAY") {
-        let replay = ReplayScheduler::new_from_file(PathBuf::from(file));
-        run.with("replayed", replay.expect("a file that a failure has left"));
+    if run.replays() {
         return;
     }
     if let Some(seed) = number("SHUTTLE_SEED") {
@@ -65,8 +65,30 @@ where
         seed = seed.wrapping_add(1);
         round *= 2;
     }
-    let longest = run.longest.load(Ordering::Relaxed);
-    eprintln!("{name}: {schedules} schedules, the longest took {longest} ms on its clock");
+    eprintln!("{name}: {schedules} schedules");
+}
+
+/// Runs a small test under every schedule that there is, or so many of them.
+///
+/// # Panics
+/// As the test does, in the schedule in which it fails.
+pub fn explore_all<F, T>(name: &'static str, most: usize, test: F)
+where
+    F: Fn() -> T + Send + Sync + 'static,
+    T: Future<Output = ()> + 'static,
+{
+    let run = Explored::new(name, Pace::Idle, test);
+    if run.replays() {
+        return;
+    }
+    run.with("depth first", DfsScheduler::new(Some(most), false));
+    let begun = run.begun.load(Ordering::Relaxed);
+    let all = if begun < most as u64 {
+        "all"
+    } else {
+        "the first"
+    };
+    eprintln!("{name}: {all} {begun} schedules");
 }
 
 struct Explored<F> {
@@ -74,13 +96,11 @@ struct Explored<F> {
     pace: Pace,
     test: Arc<F>,
     begun: Arc<AtomicU64>,
-    /// How long a schedule lasted on its own clock at most, in milliseconds.
-    longest: Arc<AtomicU64>,
 }
 
 impl<F, T> Explored<F>
 where
-    F: Fn(World) -> T + Send + Sync + 'static,
+    F: Fn() -> T + Send + Sync + 'static,
     T: Future<Output = ()> + 'static,
 {
     fn new(name: &'static str, pace: Pace, test: F) -> Self {
@@ -89,20 +109,26 @@ where
             pace,
             test: Arc::new(test),
             begun: Arc::default(),
-            longest: Arc::default(),
         }
     }
 
+    /// Runs the one schedule of a file, if that is what is asked for.
+    fn replays(&self) -> bool {
+        let Some(file) = std::env::var_os("QUORLOCK_REPLAY") else {
+            return false;
+        };
+        let replay = ReplayScheduler::new_from_file(PathBuf::from(file));
+        self.with("replayed", replay.expect("a file that a failure has left"));
+        true
+    }
+
     fn with(&self, kind: &str, scheduler: impl Scheduler + 'static) {
-        let (test, begun, longest) = (self.test.clone(), self.begun.clone(), self.longest.clone());
+        let (test, begun) = (self.test.clone(), self.begun.clone());
         let runner = Runner::new(scheduler, config());
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             runner.run(move || {
                 begun.fetch_add(1, Ordering::Relaxed);
-                let world = World::begin();
-                shuttle::future::block_on(test(world.clone()));
-                longest.fetch_max(world.millis(), Ordering::Relaxed);
-                world.end();
+                shuttle::future::block_on(test());
             });
         }));
         if let Err(panic) = outcome {

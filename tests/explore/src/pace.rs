@@ -3,7 +3,8 @@
 use shuttle::rand::RngCore;
 use shuttle::scheduler::{DataSource, RandomDataSource, Schedule, Scheduler, Task, TaskId};
 
-use crate::world::CLOCK;
+/// The number of the task that moves time: it is spawned first.
+pub const CLOCK: usize = 1;
 
 /// How time goes on. A scheduler that let the clock run like any other task would end every lease before its holder has
 /// done a thing.
@@ -70,6 +71,6 @@ impl<S: Scheduler> Scheduler for Paced<S> {
 }
 
 /// Draws from the schedule.
-pub(crate) fn draw() -> u64 {
+pub fn draw() -> u64 {
     shuttle::rand::thread_rng().next_u64()
 }
