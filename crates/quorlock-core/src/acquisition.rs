@@ -11,10 +11,12 @@ use crate::time::Time;
 
 mod contention;
 mod retry;
+mod returns;
 mod wake_ups;
 
 use contention::{Contention, Vote};
 pub use retry::{Limit, RetryPolicy};
+use returns::Returns;
 use wake_ups::{Published, WakeUps};
 
 /// Whether a refusal is waited out.
@@ -36,7 +38,7 @@ pub enum Step {
     /// Do nothing until this time or a wake-up.
     Sleep(Time),
     /// Do nothing until this time. Wake-ups do not end it: every lost round's clean-up would wake everyone, and
-    /// nobody would ever win.
+    /// nobody would ever win. Where rounds fail, a member that can be reached again brings its end nearer.
     BackOff(Time),
     /// Give up.
     GiveUp(GiveUp),
@@ -88,6 +90,7 @@ pub struct Acquisition {
     /// How often a place in a queue was given up together with what another group had granted.
     lost_places: u32,
     wake_ups: WakeUps,
+    returns: Returns,
     /// How long the last round took.
     last_round: Duration,
 }
@@ -120,6 +123,7 @@ impl Acquisition {
             queue: None,
             lost_places: 0,
             wake_ups: WakeUps::default(),
+            returns: Returns::new(&policy),
             last_round: Duration::ZERO,
         }
     }
@@ -203,7 +207,10 @@ impl Acquisition {
         self.step = match loss {
             Loss::OtherMode(_) | Loss::Denied => Step::GiveUp(give_up(&loss)),
             _ if self.patience == Patience::Try => Step::GiveUp(give_up(&loss)),
-            Loss::NoQuorum | Loss::TooSlow => Step::BackOff(pause(&mut self.backoff)),
+            Loss::NoQuorum | Loss::TooSlow => {
+                let at = pause(&mut self.backoff);
+                Step::BackOff(at.min(self.returns.end_of_pause(now, random)))
+            }
             Loss::Quarantined { until } => {
                 self.wake_ups.wait_for(Vec::new());
                 match until.filter(|until| now < *until) {
@@ -252,7 +259,10 @@ impl Acquisition {
             self.last_loss = Some(give_up(loss));
             self.failing_since = match loss {
                 Loss::NoQuorum | Loss::TooSlow => self.failing_since.or(Some(began)),
-                _ => None,
+                _ => {
+                    self.returns.reset();
+                    None
+                }
             };
         }
         self.lost_rounds = self.lost_rounds.saturating_add(1);
@@ -317,6 +327,7 @@ impl Acquisition {
 
     fn ask(&mut self, because: Because) -> Step {
         self.wake_ups.begin_round();
+        self.returns.begin_round();
         self.last_because = because;
         let order = if 1 < self.members.groups().count() {
             match self.queue {
@@ -354,6 +365,19 @@ impl Acquisition {
             Step::Sleep(at) => {
                 self.wake_ups.handle_wake(member);
                 self.step = self.sleep(now, at);
+            }
+            _ => {}
+        }
+    }
+
+    /// A member that could not be reached can be reached again. `random` is any 64 random bits.
+    pub fn handle_return(&mut self, now: Time, random: u64) {
+        match self.step {
+            // A's connection comes back while B is waited for: the round that fails because of both is out of date.
+            Step::Ask(_) => self.returns.handle_return(),
+            Step::BackOff(at) if self.failing_since.is_some() => {
+                self.returns.handle_return();
+                self.step = Step::BackOff(at.min(self.returns.end_of_pause(now, random)));
             }
             _ => {}
         }

@@ -28,6 +28,17 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     /// Returns at once. [`Listener::live`] is called when messages flow, and again after every gap.
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription;
 
+    /// Tells `witness` when the node can be reached again after it could not, until the subscription is dropped.
+    ///
+    /// Returns at once. [`Witness::reachable`] is called at once too, when the node can be reached now: a node that came back
+    /// a moment before is not missed. While there is a witness, the transport tries to reach the node by itself.
+    ///
+    /// By default nothing is told, and waiters ask again when their pauses are over.
+    fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
+        drop(witness);
+        Subscription::new(())
+    }
+
     /// Which server this is, without secrets: for the canonical order, errors and logs.
     fn address(&self) -> &str;
 }
@@ -41,7 +52,13 @@ pub trait Listener: Send + Sync + 'static {
     fn wake(&self, message: Wake);
 }
 
-/// Keeps a [`Listener`] listening; dropping it ends that.
+/// Waits for a node that cannot be reached. Its method may not block.
+pub trait Witness: Send + Sync + 'static {
+    /// The node can be reached: a call has a chance of an answer.
+    fn reachable(&self);
+}
+
+/// Keeps a [`Listener`] listening or a [`Witness`] waiting; dropping it ends that.
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription(#[expect(dead_code, reason = "held for its drop")] Box<dyn Send + Sync>);
 

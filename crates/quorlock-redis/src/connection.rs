@@ -1,13 +1,18 @@
 //! The command connection to a server: which one is current, and who makes the next.
 
-use std::pin::pin;
-use std::sync::{Arc, OnceLock, PoisonError};
+mod attendance;
 
-use quorlock_core::transport::TransportError;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+
+use quorlock_core::transport::{TransportError, Witness};
 use tokio::sync::Notify;
 
+pub(crate) use self::attendance::Attendance;
+use self::attendance::Witnesses;
+
 use crate::error;
-use crate::link::{Health, LEAST, Link, Probes, Usage};
+use crate::link::{Ended, Health, LEAST, Link, Probes, Usage};
 use crate::source::Wrong;
 use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
@@ -21,6 +26,8 @@ type Outcome = Result<Arc<Link>, TransportError>;
 /// All callers that find none share one attempt, which runs in a task of its own: whoever started it may be dropped.
 /// They go on in the order in which they came, so that their requests leave in it. After a failed attempt calls fail at
 /// once for a while that grows with every further failure.
+///
+/// While there are witnesses, there is always one that is good, one being made, or a rest after which one is made.
 #[derive(Debug)]
 pub(crate) struct Connection {
     target: Arc<Target>,
@@ -32,6 +39,8 @@ struct State {
     phase: Phase,
     /// Attempts that failed since the last one that did not.
     failures: u32,
+    /// Told when there is a connection again.
+    witnesses: Witnesses,
 }
 
 #[derive(Debug)]
@@ -90,6 +99,7 @@ impl Connection {
             state: Mutex::new(State {
                 phase: Phase::Down,
                 failures: 0,
+                witnesses: Witnesses::default(),
             }),
         })
     }
@@ -112,29 +122,88 @@ impl Connection {
             Join::Ready(link) => return Ok(link),
             Join::Failed(error) => return Err(error),
             Join::Wait(attempt) => attempt,
+            Join::Begin(attempt) => {
+                self.begin(Arc::clone(&attempt));
+                attempt
+            }
         };
         let outcome = timer::by(deadline, attempt.outcome()).await;
         outcome.unwrap_or_else(|| Err(error::not_sent()))
     }
 
     /// The server on this connection is the wrong one, as it says by refusing a call: asks the source anew.
-    pub(crate) fn refuse(&self, link: &Arc<Link>) {
+    pub(crate) fn refuse(self: &Arc<Self>, link: &Arc<Link>) {
         self.retire(link);
         self.target.source().was_wrong(link.whence(), Wrong::Call);
     }
 
     /// Uses this connection no more: its replies could be late, or somebody else's. Calls that wait on it may end.
-    pub(crate) fn retire(&self, link: &Arc<Link>) {
+    pub(crate) fn retire(self: &Arc<Self>, link: &Arc<Link>) {
         let mut state = self.lock();
         if let Phase::Up(current) = &state.phase
             && Arc::ptr_eq(current, link)
         {
             state.phase = Phase::Down;
+            self.connect_if_awaited(state);
+        }
+    }
+
+    /// Tells the witness when there is a connection again, and now if there is one.
+    ///
+    /// A waiter's call fails, the connection is made again, and only then the waiter gets here: it is told of what it has
+    /// missed. A connection on which a reply is owed says nothing of its server, and what becomes of it will be told.
+    pub(crate) fn attend(self: &Arc<Self>, witness: Arc<dyn Witness>) -> Attendance {
+        let now = timer::now();
+        let mut state = self.lock();
+        let is_first = state.witnesses.is_empty();
+        let number = state.witnesses.add(Arc::clone(&witness));
+        let (is_reachable, is_resting) = match &state.phase {
+            Phase::Up(link) => (self.is_good(link, now) && link.owes_nothing(), false),
+            Phase::Resting(..) => (false, true),
+            Phase::Down | Phase::Connecting(_) => (false, false),
+        };
+        if is_first || !is_resting {
+            self.connect_if_awaited(state);
+        } else {
+            // The end of the rest is waited for already.
+            drop(state);
+        }
+        if is_reachable {
+            witness.reachable();
+        }
+        Attendance::new(Arc::clone(self), number)
+    }
+
+    /// Ends an attendance.
+    fn leave(&self, number: u64) {
+        let left = self.lock().witnesses.remove(number);
+        // Outside of the lock, because dropping it may run code of the witness's.
+        drop(left);
+    }
+
+    /// Sees to it that there will be a connection, if there is a witness. What is under way already is left alone.
+    fn connect_if_awaited(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if state.witnesses.is_empty() {
+            return;
+        }
+        let now = timer::now();
+        if let Phase::Resting(until, _) = &state.phase
+            && now < *until
+        {
+            let until = *until;
+            drop(state);
+            timer::spawn(connect_after(Arc::downgrade(self), until));
+        } else if let Join::Begin(attempt) = self.join_in(&mut state, now) {
+            drop(state);
+            self.begin(attempt);
         }
     }
 
     fn join(self: &Arc<Self>, now: Instant) -> Join {
-        let mut state = self.lock();
+        self.join_in(&mut self.lock(), now)
+    }
+
+    fn join_in(&self, state: &mut State, now: Instant) -> Join {
         match &state.phase {
             Phase::Up(link) if self.is_good(link, now) => return Join::Ready(Arc::clone(link)),
             Phase::Resting(until, error) if now < *until => return Join::Failed(error.clone()),
@@ -146,10 +215,12 @@ impl Connection {
         }
         let attempt = Arc::<Attempt>::default();
         state.phase = Phase::Connecting(Arc::clone(&attempt));
-        drop(state);
-        let reporter = Reporter(Arc::clone(&attempt));
+        Join::Begin(attempt)
+    }
+
+    fn begin(self: &Arc<Self>, attempt: Arc<Attempt>) {
+        let reporter = Reporter(attempt);
         timer::spawn(Arc::clone(self).attempt(reporter));
-        Join::Wait(attempt)
     }
 
     async fn attempt(self: Arc<Self>, reporter: Reporter) {
@@ -170,8 +241,13 @@ impl Connection {
                 state.phase = Phase::Resting(until, error.clone());
             }
         }
-        drop(state);
+        let is_up = outcome.is_ok();
+        let witnesses = state.witnesses.all();
+        self.connect_if_awaited(state);
         reporter.0.end(outcome);
+        if is_up {
+            witnesses.iter().for_each(|witness| witness.reachable());
+        }
     }
 
     /// A connection whose server has answered, and knows the scripts.
@@ -181,7 +257,10 @@ impl Connection {
         deadline: Instant,
     ) -> Result<Link, TransportError> {
         let open = |lead| async {
-            let usage = Usage::Calls(self.probes(hesitation));
+            let usage = Usage::Calls {
+                probes: self.probes(hesitation),
+                ended: self.ended(),
+            };
             let link = Link::open(&self.target, lead, usage, deadline).await?;
             link.greet(&self.target).await?;
             link.serves();
@@ -198,6 +277,16 @@ impl Connection {
             Some(Box::pin(connection.probe(silent, hesitation)) as _)
         };
         Probes::new(begin, hesitation)
+    }
+
+    /// What happens when a connection has ended by itself.
+    fn ended(self: &Arc<Self>) -> Ended {
+        let connection = Arc::downgrade(self);
+        Box::new(move || {
+            if let Some(connection) = connection.upgrade() {
+                connection.connect_if_awaited(connection.lock());
+            }
+        })
     }
 
     /// Connects, and replaces the silent connection when the server has answered on the new one alone.
@@ -225,10 +314,12 @@ impl Connection {
             Phase::Up(current) if current.has(silent) => std::mem::replace(current, by),
             _ => return,
         };
+        let witnesses = state.witnesses.all();
         drop(state);
         replaced.close(&error::closed(
             "the server was silent on it and answered on another one",
         ));
+        witnesses.iter().for_each(|witness| witness.reachable());
     }
 
     fn is_good(&self, link: &Link, now: Instant) -> bool {
@@ -246,6 +337,21 @@ enum Join {
     Ready(Arc<Link>),
     Failed(TransportError),
     Wait(Arc<Attempt>),
+    /// None is under way, and this one has to be begun.
+    Begin(Arc<Attempt>),
+}
+
+/// Connects after a rest, if there is a witness then and nothing has come between.
+async fn connect_after(connection: Weak<Connection>, until: Instant) {
+    timer::sleep_until(until).await;
+    let Some(connection) = connection.upgrade() else {
+        return;
+    };
+    let state = connection.lock();
+    // A witness that came meanwhile has set a time of its own for a later rest.
+    if matches!(&state.phase, Phase::Resting(at, _) if *at == until) {
+        connection.connect_if_awaited(state);
+    }
 }
 
 #[cfg(test)]

@@ -33,11 +33,18 @@ use crate::{error, script};
 pub(crate) enum Usage {
     /// A few commands, one after another.
     Questions,
-    /// Calls. When it is silent for too long, another one is tried.
-    Calls(Probes),
+    /// Calls.
+    Calls {
+        /// When it is silent for too long, another one is tried.
+        probes: Probes,
+        ended: Ended,
+    },
     /// Wake-ups: what the server publishes goes to the registry.
     WakeUps(Arc<Registry>),
 }
+
+/// Called when a connection has ended by itself: its server closed it, or is the wrong one.
+pub(crate) type Ended = Box<dyn Fn() + Send + Sync>;
 
 /// A connection that many calls share. Calls that still wait for a reply keep it alive, and nothing else does once it
 /// is replaced.
@@ -96,15 +103,16 @@ impl Link {
         let stream = target.stream(&lead.whence.endpoint, deadline).await?;
         let wire = Wire::new();
         let stream = Box::new(Watched::new(stream, Arc::clone(&wire.health)));
-        let (registry, probes) = match usage {
-            Usage::Questions => (None, None),
-            Usage::Calls(probes) => (None, Some(probes)),
-            Usage::WakeUps(registry) => (Some(registry), None),
+        let (registry, probes, ended) = match usage {
+            Usage::Questions => (None, None, None),
+            Usage::Calls { probes, ended } => (None, Some(probes), Some(ended)),
+            Usage::WakeUps(registry) => (Some(registry), None, None),
         };
         let driver = timer::spawn(Carrier {
             driver: Driver::new(stream, Arc::clone(&wire.multiplexer), registry.clone()),
             wire: wire.clone(),
             probes,
+            ended,
             recall: lead.recall,
             _end: End {
                 health: Arc::clone(&wire.health),
@@ -184,6 +192,11 @@ impl Link {
         self.wire.health.is_closed()
     }
 
+    /// Whether every request on it has had its answer.
+    pub(crate) fn owes_nothing(&self) -> bool {
+        self.wire.health.asked() == 0
+    }
+
     /// Whether a call may be sent over it: it is open, and has not been silent for as long as a call may take.
     ///
     /// A caller that gives up early drops its call, so that no call ever times out on a connection that a network
@@ -208,6 +221,7 @@ struct Carrier {
     driver: Driver,
     wire: Wire,
     probes: Option<Probes>,
+    ended: Option<Ended>,
     /// Ends it, when the server is the wrong one by now.
     recall: Option<Recall>,
     /// Says so when the driver has ended, or was dropped together with its runtime.
@@ -224,10 +238,10 @@ impl Future for Carrier {
         {
             // Calls that wait on it end now: a renewal is not sent again before it has come to its end.
             carrier.wire.multiplexer.close(&why);
-            return Poll::Ready(());
+            return carrier.end();
         }
         if Pin::new(&mut carrier.driver).poll(cx).is_ready() {
-            return Poll::Ready(());
+            return carrier.end();
         }
         if let Some(probes) = &mut carrier.probes {
             // A reply has come, and the request behind it may be swallowed: nobody else would notice.
@@ -241,6 +255,18 @@ impl Future for Carrier {
             probes.poll(cx, health);
         }
         Poll::Pending
+    }
+}
+
+impl Carrier {
+    /// It has come to its end by itself. (Where it is dropped, the connection is used no more, or the runtime is shut down.)
+    fn end(&mut self) -> Poll<()> {
+        // What hears of the end finds it closed.
+        self.wire.health.close();
+        if let Some(ended) = self.ended.take() {
+            ended();
+        }
+        Poll::Ready(())
     }
 }
 

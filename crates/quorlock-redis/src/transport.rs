@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorlock_core::message::{Channel, Reply, Request};
 use quorlock_core::transport::{
-    Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
+    Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
 };
 use redis::{Cmd, ConnectionAddr, ServerErrorKind, Value};
 
@@ -238,6 +238,10 @@ impl Transport for RedisTransport {
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
         let channel = key::channel_of(channel);
         Subscription::new(self.inner.wakes.subscribe(channel, listener))
+    }
+
+    fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
+        Subscription::new(self.inner.connection.attend(witness))
     }
 
     fn address(&self) -> &str {

@@ -106,7 +106,7 @@ pub mod transport {
     };
     pub use quorlock_core::node::{Applied, Held, Node, ReadWrite};
     pub use quorlock_core::transport::{
-        Call, Cause, Execution, Listener, Subscription, Transport, TransportError,
+        Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
     };
     #[cfg(feature = "redis")]
     pub use quorlock_redis::{

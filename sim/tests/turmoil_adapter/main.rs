@@ -6,6 +6,7 @@
 )]
 
 mod office;
+mod returns;
 mod sentinels;
 mod town;
 

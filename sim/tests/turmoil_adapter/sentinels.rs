@@ -8,20 +8,12 @@ use quorlock::transport::{
 };
 
 use crate::office::{Heard, acquire, acquire_for, name, pass, release, until};
-use crate::town::{ADDRESS, Hall, SENTINELS, Town, config, transport};
+use crate::town::{ADDRESS, SENTINELS, Town, config, fail_over, transport};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn is_granted(reply: &AcquireReply) -> bool {
     matches!(reply, AcquireReply::Granted { .. })
-}
-
-/// The second server becomes the primary, and all sentinels say so.
-fn fail_over(hall: &Hall) {
-    hall.promote("b");
-    for sentinel in SENTINELS {
-        hall.tell(sentinel, "b", 2);
-    }
 }
 
 async fn passes(span: u64) {

@@ -44,6 +44,8 @@ struct Host {
     is_stopped: bool,
     /// It stops when it is sent this word, before it has read it.
     stops_at: Option<&'static str>,
+    /// It ends each connection on which it is sent this word.
+    hangs_up_at: Option<&'static str>,
     /// Connections that are to end.
     closing: Vec<SessionId>,
     /// Answers to `WAIT`: the replica has everything at once.
@@ -118,6 +120,14 @@ pub(crate) fn transport() -> RedisTransport {
     RedisTransport::open(ADDRESS, config()).expect("an address")
 }
 
+/// The second server becomes the primary, and all sentinels say so.
+pub(crate) fn fail_over(hall: &Hall) {
+    hall.promote("b");
+    for sentinel in SENTINELS {
+        hall.tell(sentinel, "b", 2);
+    }
+}
+
 impl Host {
     fn new(server: Server) -> Self {
         Host {
@@ -125,6 +135,7 @@ impl Host {
             accepted: 0,
             is_stopped: false,
             stops_at: None,
+            hangs_up_at: None,
             closing: Vec::new(),
             confirmed: Vec::new(),
             sessions: Vec::new(),
@@ -166,6 +177,11 @@ impl Hall {
     /// Stops a host when it is sent this word.
     pub(crate) fn stop_at(&self, host: &str, word: &'static str) {
         self.with(host, |host| host.stops_at = Some(word));
+    }
+
+    /// Ends each connection on which a host is sent this word.
+    pub(crate) fn hangs_up_at(&self, host: &str, word: &'static str) {
+        self.with(host, |host| host.hangs_up_at = Some(word));
     }
 
     pub(crate) fn resume(&self, host: &str) {
@@ -288,6 +304,9 @@ impl Shared {
         if host.stops_at.is_some_and(is_at) {
             host.stops_at = None;
             host.is_stopped = true;
+        }
+        if host.hangs_up_at.is_some_and(is_at) {
+            host.closing.push(session);
         }
         let closing = host.closing.len();
         host.closing.retain(|other| *other != session);

@@ -2,6 +2,7 @@ use super::*;
 use crate::quorum::{Members, Threshold};
 
 mod contention;
+mod returns;
 
 fn ms(millis: u64) -> Time {
     Time::from_millis(millis)

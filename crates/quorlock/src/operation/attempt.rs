@@ -149,6 +149,9 @@ impl Attempt {
                 if ears.listen(cx, |member| machine.handle_wake(client.now(), member)) {
                     machine.handle_live();
                 }
+                if ears.take_return() {
+                    machine.handle_return(client.now(), client.runtime.random());
+                }
             }
             let at = match *self.machine.step() {
                 Step::Ask(order) => match self.poll_round(cx, order) {
@@ -211,6 +214,7 @@ impl Attempt {
     fn win(&mut self) -> Option<Arc<Hold>> {
         let mut running = self.running.take()?;
         self.has_place = false;
+        self.stop_attending();
         self.begin_as_another();
         let Client { runtime, .. } = &*self.client;
         // What has come meanwhile counts, and what comes later is not to wake this task.
@@ -257,6 +261,22 @@ impl Attempt {
         }
         let random = self.client.runtime.random();
         self.machine.handle_loss(now, began, loss, random);
+        if self.machine.failing_since().is_none() {
+            self.stop_attending();
+        } else if matches!(self.machine.step(), Step::BackOff(_)) {
+            // A primary dies, and another one is there while the waiter sleeps: nothing would be asked of it until the pause
+            // is over.
+            let layout = &self.wanted.layout;
+            self.ears
+                .get_or_insert_with(|| Ears::new(layout))
+                .attend(layout);
+        }
+    }
+
+    fn stop_attending(&mut self) {
+        if let Some(ears) = &mut self.ears {
+            ears.leave();
+        }
     }
 
     /// Stops where it is.

@@ -14,7 +14,7 @@ use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
 use quorlock_core::time::{Time, millis_of};
-use quorlock_core::transport::{Call, Listener, Subscription, Transport, TransportError};
+use quorlock_core::transport::{Call, Listener, Subscription, Transport, TransportError, Witness};
 use quorlock_core::trust::{Counts, Trust};
 
 pub(crate) use self::observe::answer;
@@ -138,6 +138,10 @@ impl Peer {
 
     pub(crate) fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
         self.transport.subscribe(channel, listener)
+    }
+
+    pub(crate) fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
+        self.transport.attend(witness)
     }
 
     pub(crate) fn address(&self) -> &str {

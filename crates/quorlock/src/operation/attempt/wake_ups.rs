@@ -1,5 +1,6 @@
 //! Wake-ups for one acquisition, from all members of its lock.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -7,7 +8,7 @@ use std::task::{Context, Waker};
 use quorlock_core::message::{Channel, Wake};
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::{MemberId, Members};
-use quorlock_core::transport::{Listener, Subscription};
+use quorlock_core::transport::{Listener, Subscription, Witness};
 
 use crate::mutex::Mutex;
 use crate::shared::layout::Layout;
@@ -16,6 +17,8 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 /// Subscriptions to every member, and what they brought.
 pub(crate) struct Ears {
     heard: Arc<Heard>,
+    /// While rounds fail: who says that a node can be reached again.
+    attendances: Vec<Subscription>,
     /// The waker that was registered last.
     waker: Waker,
     is_live: bool,
@@ -26,6 +29,8 @@ struct Heard {
     members: Arc<Members>,
     /// Whether the state has changed since it was last looked at, which mostly it has not.
     has_changed: AtomicBool,
+    /// Whether a node can be reached again.
+    has_returned: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -60,10 +65,12 @@ impl Ears {
         let heard = Heard {
             members: layout.members.clone(),
             has_changed: AtomicBool::new(false),
+            has_returned: AtomicBool::new(false),
             state: Mutex::new(state),
         };
         Ears {
             heard: Arc::new(heard),
+            attendances: Vec::new(),
             waker: Waker::noop().clone(),
             is_live: false,
             subscriptions: (0..len).map(|_| None).collect(),
@@ -91,6 +98,31 @@ impl Ears {
             *place = Some(at.node.subscribe(&channel, Arc::new(ear)));
         }
         is_news
+    }
+
+    /// Waits for nodes that cannot be reached.
+    pub(crate) fn attend(&mut self, layout: &Layout) {
+        if !self.attendances.is_empty() {
+            return;
+        }
+        self.heard.has_returned.store(false, Ordering::Relaxed);
+        let mut nodes = BTreeSet::new();
+        for (_, place) in layout.all() {
+            // Of 10,000 names on one node.
+            if nodes.insert(Arc::as_ptr(&place.node)) {
+                self.attendances.push(place.node.attend(self.heard.clone()));
+            }
+        }
+    }
+
+    /// Waits for them no longer.
+    pub(crate) fn leave(&mut self) {
+        self.attendances.clear();
+    }
+
+    /// Whether a node can be reached again since the last call. The task is woken when one can.
+    pub(crate) fn take_return(&mut self) -> bool {
+        !self.attendances.is_empty() && self.heard.has_returned.swap(false, Ordering::Acquire)
     }
 
     /// Listens to these members no longer.
@@ -172,6 +204,14 @@ impl Listener for Ear {
 
     fn wake(&self, _: Wake) {
         self.hear(|state| self.woken(state));
+    }
+}
+
+impl Witness for Heard {
+    fn reachable(&self) {
+        self.has_returned.store(true, Ordering::Release);
+        let waker = self.state.lock().waker.clone();
+        waker.wake();
     }
 }
 

@@ -1,0 +1,60 @@
+//! Who waits for a connection without a call.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use quorlock_core::transport::Witness;
+
+use super::Connection;
+
+/// Witnesses, in the order in which they came.
+#[derive(Default)]
+pub(super) struct Witnesses {
+    present: BTreeMap<u64, Arc<dyn Witness>>,
+    last_number: u64,
+}
+
+impl Witnesses {
+    pub(super) fn add(&mut self, witness: Arc<dyn Witness>) -> u64 {
+        self.last_number += 1;
+        self.present.insert(self.last_number, witness);
+        self.last_number
+    }
+
+    pub(super) fn remove(&mut self, number: u64) -> Option<Arc<dyn Witness>> {
+        self.present.remove(&number)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.present.is_empty()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<dyn Witness>> {
+        self.present.values().cloned().collect()
+    }
+}
+
+impl fmt::Debug for Witnesses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.present.keys()).finish()
+    }
+}
+
+/// Keeps a witness until it is dropped.
+pub(crate) struct Attendance {
+    connection: Arc<Connection>,
+    number: u64,
+}
+
+impl Attendance {
+    pub(super) fn new(connection: Arc<Connection>, number: u64) -> Self {
+        Attendance { connection, number }
+    }
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        self.connection.leave(self.number);
+    }
+}

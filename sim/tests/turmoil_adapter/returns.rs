@@ -1,0 +1,167 @@
+//! A waiter in its pause, while no server answers: it asks soon after one does, whatever is left of the pause.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quorlock::transport::Transport;
+use quorlock::{Guard, Locks, RetryPolicy, Runtime, Task, Time, Timer, TokioRuntime, WallMillis};
+use tokio::task::JoinHandle;
+
+use crate::office::{Office, pass};
+use crate::town::{Town, fail_over, transport};
+
+/// The clocks and tasks of tokio, and draws that make each pause as long as it can be.
+#[derive(Debug, Default)]
+struct Longest {
+    inner: TokioRuntime,
+    drawn: AtomicU64,
+}
+
+impl Runtime for Longest {
+    fn now(&self) -> Time {
+        self.inner.now()
+    }
+
+    fn wall_clock(&self) -> WallMillis {
+        self.inner.wall_clock()
+    }
+
+    fn timer(&self) -> Box<dyn Timer> {
+        self.inner.timer()
+    }
+
+    fn spawn(&self, task: Task) {
+        self.inner.spawn(task);
+    }
+
+    fn random(&self) -> u64 {
+        u64::MAX - self.drawn.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// A client whose pauses double without a bound.
+fn client(transport: impl Transport) -> Locks {
+    let hour = Duration::from_secs(3600);
+    let connected = Locks::builder()
+        .runtime(Arc::<Longest>::default())
+        .member_timeout(Duration::from_millis(100))
+        .retry(
+            RetryPolicy::default()
+                .backoff_cap(hour)
+                .without_quorum(hour),
+        )
+        .on_node(transport);
+    connected.expect("a configuration that can be used")
+}
+
+/// Waits for a name, and says when it got it.
+fn wait_for(locks: &Locks, name: &str) -> JoinHandle<(Guard, Duration)> {
+    let lock = locks.lock(name);
+    tokio::task::spawn_local(async move {
+        let guard = lock.acquire().await.expect("it is waited for");
+        (guard, turmoil::elapsed())
+    })
+}
+
+/// After a round that timed out the pauses are at most 0.2, 0.4, 0.8, 1.6 and 3.2 s.
+const OUTAGE: Duration = Duration::from_millis(4_500);
+
+/// So soon a waiter is served: a rest of 200 ms between attempts to connect, a spread of 100 ms, and the round trips.
+const SOON: Duration = Duration::from_millis(400);
+
+/// The waiter begins before or after the primary stopped, which hangs up or does not.
+#[test]
+fn a_waiter_is_served_soon_after_a_failover() {
+    for (has_used, hangs_up) in [(true, true), (true, false), (false, true), (false, false)] {
+        let town = Town::open();
+        let hall = town.hall();
+        town.run(async move {
+            let locks = client(transport());
+            if has_used {
+                let used = locks.lock("used").acquire().await.unwrap();
+                used.release().await.unwrap();
+            }
+            hall.stop("a");
+            if hangs_up {
+                hall.hang_up("a");
+            }
+            let waiter = wait_for(&locks, "x");
+            pass(OUTAGE).await;
+            assert!(!waiter.is_finished());
+            fail_over(&hall);
+            let promoted = turmoil::elapsed();
+            let (guard, served) = waiter.await.unwrap();
+            let took = served - promoted;
+            assert!(took < SOON, "{has_used} {hangs_up}: {took:?}");
+            assert!(hall.has("b", "x"));
+            guard.release().await.unwrap();
+        });
+    }
+}
+
+/// A thousand milliseconds is the longest rest between attempts to connect to one server.
+#[test]
+fn a_waiter_is_served_soon_after_its_server_was_restarted() {
+    let office = Office::open();
+    let (transport, server) = (office.transport(), office.server());
+    office.run(async move {
+        let locks = client(transport);
+        let used = locks.lock("used").acquire().await.unwrap();
+        used.release().await.unwrap();
+        server.crash();
+        let waiter = wait_for(&locks, "x");
+        // Rounds fail at once, and the pauses are at most 10, 20, .. and at that time 5,120 ms.
+        pass(Duration::from_millis(5_400)).await;
+        assert!(!waiter.is_finished());
+        server.restart();
+        let restarted = turmoil::elapsed();
+        let (guard, served) = waiter.await.unwrap();
+        let took = served - restarted;
+        assert!(took < SOON + Duration::from_secs(1), "{took:?}");
+        guard.release().await.unwrap();
+    });
+}
+
+/// Twenty waiters for as many names: each asks for its own, and not all in the same moment.
+#[test]
+fn waiters_do_not_rush_to_a_new_primary() {
+    let town = Town::open();
+    let hall = town.hall();
+    town.run(async move {
+        let locks = client(transport());
+        hall.stop("a");
+        let waiters: Vec<_> = (0..20)
+            .map(|number| wait_for(&locks, &format!("x{number}")))
+            .collect();
+        pass(OUTAGE).await;
+        let before = hall.accepted("b");
+        fail_over(&hall);
+        let promoted = turmoil::elapsed();
+        for waiter in waiters {
+            let (guard, served) = waiter.await.unwrap();
+            assert!(served - promoted < SOON);
+            guard.release().await.unwrap();
+        }
+        // The calls share one connection.
+        assert_eq!(hall.accepted("b") - before, 1);
+    });
+}
+
+/// It takes connections, and ends them when it is asked for a lock: that is no reason to ask it more often.
+#[test]
+fn a_server_that_hangs_up_at_each_request_is_asked_less_and_less() {
+    let town = Town::open();
+    let hall = town.hall();
+    town.run(async move {
+        let locks = client(transport());
+        // A request of twelve words is one for a lock; what gives back what it may have got has fewer.
+        hall.hangs_up_at("a", "*12\r\n$7\r\nEVALSHA");
+        let waiter = wait_for(&locks, "x");
+        pass(Duration::from_secs(9)).await;
+        // Pauses of 0.01, 0.02, .. 5.12 s are ended by a connection after 0.1, 0.2, .. 3.2 s at most.
+        let tries = hall.accepted("a");
+        assert!((5..=15).contains(&tries), "{tries}");
+        waiter.abort();
+    });
+}
