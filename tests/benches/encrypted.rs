@@ -1,11 +1,10 @@
 //! What an acquisition costs under TLS, beside the same without: one caller, one server on loopback, by turns.
 //!
 //! `cargo bench -p quorlock-tests --bench encrypted`. The plain client takes part twice, so that the noise of the machine can be
-//! seen. Two bare clients, blocking sockets without an event loop or any code of ours, send a script with as many bytes to and
-//! fro: what TLS costs them is the server and the cryptography, and no client can do without.
+//! seen. Two bare clients have the same libraries (tokio, `tokio-rustls`), and no code of ours: one task that sends a script with as
+//! many bytes as an acquisition and reads as many back. What TLS costs them is the server, the cryptography and the kernel, and no
+//! client can do without.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,10 @@ use quorlock::Locks;
 use quorlock::transport::{RedisConfig, Tls};
 use quorlock_tests::certificates::{Authority, Validity, rustls_config};
 use quorlock_tests::server::Server;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
 /// How many acquisitions a client makes before it is the next one's turn.
 const TURN: usize = 200;
@@ -37,13 +38,13 @@ enum Client {
     Bare(Box<dyn Stream>),
 }
 
-trait Stream: Read + Write {}
+trait Stream: AsyncRead + AsyncWrite + Unpin {}
 
-impl<S: Read + Write> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
 impl Client {
     /// One turn: how long each acquisition took.
-    async fn turn(&mut self) -> Vec<Duration> {
+    async fn turn(&mut self, request: &[u8]) -> Vec<Duration> {
         let mut spans = Vec::new();
         for _ in 0..TURN {
             let began = Instant::now();
@@ -55,7 +56,7 @@ impl Client {
                     guard.release().await.expect("it is held");
                 }
                 Client::Bare(stream) => {
-                    exchange(stream);
+                    exchange(stream, request).await;
                     spans.push(began.elapsed());
                 }
             }
@@ -64,36 +65,41 @@ impl Client {
     }
 }
 
-/// Sends a request of the size of an acquisition, and takes its answer.
-fn exchange(stream: &mut dyn Stream) {
+/// A request of the size of an acquisition.
+fn request() -> Vec<u8> {
     let head = format!(
         "*4\r\n$4\r\nEVAL\r\n${}\r\n{SCRIPT}\r\n$1\r\n0\r\n",
         SCRIPT.len()
     );
     let padding = REQUEST - head.len() - "$999\r\n\r\n".len();
-    let request = format!("{head}${padding}\r\n{}\r\n", "x".repeat(padding));
-    stream.write_all(request.as_bytes()).expect("it is sent");
-    stream.flush().expect("it is sent");
+    format!("{head}${padding}\r\n{}\r\n", "x".repeat(padding)).into_bytes()
+}
+
+async fn exchange(stream: &mut dyn Stream, request: &[u8]) {
+    stream.write_all(request).await.expect("it is sent");
+    stream.flush().await.expect("it is sent");
     let mut answer = [0; 64];
-    let read = stream.read(&mut answer).expect("an answer");
+    let read = stream.read(&mut answer).await.expect("an answer");
     assert_eq!(&answer[..read], b":1795401294012\r\n");
 }
 
-fn socket(port: u16) -> TcpStream {
-    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+async fn socket(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).await;
+    let stream = stream.expect("the server listens");
     stream.set_nodelay(true).expect("a socket");
     stream
 }
 
-/// How much processor time a process has used, in clock ticks.
-fn ticks(pid: u32) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
-    let (_, fields) = stat.rsplit_once(')').expect("a command in parentheses");
-    // User and system time are the 14th and 15th field of all.
-    let times = fields.split_whitespace().skip(11).take(2);
-    times
-        .map(|ticks| ticks.parse::<u64>().expect("ticks"))
-        .sum()
+/// How long the first thread of a process, which serves the clients, has been on a processor.
+fn used_by(pid: u32) -> Duration {
+    let path = format!("/proc/{pid}/task/{pid}/schedstat");
+    let stat = std::fs::read_to_string(path).expect("a process on Linux");
+    let nanos = stat.split_whitespace().next().expect("its first field");
+    Duration::from_nanos(nanos.parse().expect("nanoseconds"))
+}
+
+fn micros(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e6
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -102,15 +108,15 @@ async fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |path: &Path| path.display().to_string();
     let ca = path(&authority.write(folder.path()));
-    let server = authority.sign(&["localhost"], Validity::Now);
-    let server = server.write(folder.path(), "server");
+    let certificate = authority.sign(&["localhost"], Validity::Now);
+    let files = certificate.write(folder.path(), "server");
     let server = Server::start_encrypted(&[
         "--tls-ca-cert-file",
         &ca,
         "--tls-cert-file",
-        &path(&server.certificate),
+        &path(&files.certificate),
         "--tls-key-file",
-        &path(&server.key),
+        &path(&files.key),
         "--tls-auth-clients",
         "no",
     ]);
@@ -122,50 +128,49 @@ async fn main() {
     let address = format!("rediss://localhost:{}/", server.tls_port());
     let encrypted = Locks::builder().redis(tls).connect(address).await;
     let name = ServerName::try_from("localhost").expect("a name");
-    let session = ClientConnection::new(rustls_config(&authority), name).expect("a session");
+    let connector = TlsConnector::from(rustls_config(&authority));
+    let bare = connector.connect(name, socket(server.tls_port()).await);
     let mut clients = [
         ("plain", plain().await),
         ("plain again", plain().await),
         ("TLS", Client::Ours(encrypted.expect("a client"))),
-        ("bare", Client::Bare(Box::new(socket(server.port())))),
+        ("bare", Client::Bare(Box::new(socket(server.port()).await))),
         (
             "bare, TLS",
-            Client::Bare(Box::new(StreamOwned::new(
-                session,
-                socket(server.tls_port()),
-            ))),
+            Client::Bare(Box::new(bare.await.expect("a handshake"))),
         ),
     ];
+    let request = request();
     let mut spans: [Vec<Duration>; 5] = Default::default();
-    let mut used = [0; 5];
+    let mut used = [Duration::ZERO; 5];
     for turn in 0..TURNS {
         for (((_, client), spans), used) in clients.iter_mut().zip(&mut spans).zip(&mut used) {
-            let before = ticks(server.pid());
-            let took = client.turn().await;
+            let before = used_by(server.pid());
+            let took = client.turn(&request).await;
             if 0 < turn {
-                *used += ticks(server.pid()) - before;
+                *used += used_by(server.pid()) - before;
                 spans.extend(took);
             }
         }
     }
     let medians = spans.map(|mut spans| {
         spans.sort_unstable();
-        spans[spans.len() / 2].as_secs_f64() * 1e6
+        micros(spans[spans.len() / 2])
     });
+    println!("             a median of   on the server's processor, a request");
     for (((name, client), median), used) in clients.iter().zip(medians).zip(used) {
         // An acquisition of ours is followed by its release.
         let requests = match client {
             Client::Ours(_) => 2,
             Client::Bare(_) => 1,
         };
-        let requests = requests * TURN * (TURNS - 1);
-        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
-        let own = used as f64 * 1e4 / requests as f64;
-        println!("{name:12} {median:7.1} us; the server's own time for a request {own:5.1} us");
+        let requests = u32::try_from(requests * TURN * (TURNS - 1)).expect("a few thousand");
+        let used = micros(used / requests);
+        println!("{name:12} {median:8.1} us   {used:8.1} us");
     }
     let [plain, again, encrypted, bare, bare_encrypted] = medians;
-    println!("plain again / plain {:.3}", again / plain);
-    println!("TLS / plain         {:.3} (bar: {BAR})", encrypted / plain);
-    println!("TLS - plain         {:5.1} us", encrypted - plain);
-    println!("bare TLS - bare     {:5.1} us", bare_encrypted - bare);
+    println!("plain again / plain {:6.3}", again / plain);
+    println!("TLS / plain         {:6.3} (bar: {BAR})", encrypted / plain);
+    println!("TLS - plain         {:6.1} us", encrypted - plain);
+    println!("bare TLS - bare     {:6.1} us", bare_encrypted - bare);
 }

@@ -50,6 +50,7 @@ const ADAPTER: Floors = &[
     // Connections: which is current, the wake-ups of one.
     &[
         "connection.rs",
+        "connection/",
         "subscription.rs",
         "subscription/session.rs",
     ],

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use quorlock::transport::RedisConfig;
-use quorlock::{Locks, LocksBuilder};
+use quorlock::{Locks, LocksBuilder, RetryPolicy};
 use quorlock_tests::sentinels::SentinelGroup;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -32,8 +32,11 @@ pub(crate) fn settings() -> LocksBuilder {
         .member_timeout(member_timeout)
 }
 
-/// A client of the group.
+/// A client of the group. Its pauses double without a bound: it is a server's return that ends them.
 pub(crate) async fn client(group: &SentinelGroup) -> Locks {
-    let connected = settings().connect(group.address()).await;
+    let hour = Duration::from_secs(3600);
+    let retry = RetryPolicy::default().backoff_cap(hour);
+    let settings = settings().retry(retry.without_quorum(hour));
+    let connected = settings.connect(group.address()).await;
     connected.expect("the group can be used")
 }

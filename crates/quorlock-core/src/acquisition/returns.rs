@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::RetryPolicy;
+use super::retry::RetryPolicy;
 use crate::backoff::Backoff;
 use crate::time::Time;
 
