@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::plan::generator::{Faults, Swarm};
+use crate::plan::generator::{Deployment, Faults, Swarm};
 use crate::plan::time::Span;
 use crate::plan::variant::Variant;
 use crate::plan::{self, LockKind, Plan, WorkloadKind};
@@ -90,6 +90,9 @@ struct Drawn {
     /// Which lock.
     #[arg(long, value_enum, default_value_t = Lock::Redlock)]
     lock: Lock,
+    /// What a node is: servers; or sentinels, for groups with elections, in the lane turmoil.
+    #[arg(long, value_enum, default_value_t = Nodes::Servers)]
+    deployment: Nodes,
     /// Whose lock: the product's, or one of the simulator's own that is wrong on purpose.
     #[arg(long, default_value_t = Variant::Product)]
     variant: Variant,
@@ -148,6 +151,10 @@ impl Drawn {
         Swarm {
             faults: self.faults.clone(),
             lane: lane.lane.map(Lane::of_plan).unwrap_or_default(),
+            deployment: match self.deployment {
+                Nodes::Servers => Deployment::Servers,
+                Nodes::Sentinels => Deployment::Groups,
+            },
             lock: match self.lock {
                 Lock::Single => LockKind::Single,
                 Lock::Multi => LockKind::Multi,
@@ -160,6 +167,12 @@ impl Drawn {
             duration: self.duration,
         }
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Nodes {
+    Servers,
+    Sentinels,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -17,7 +17,7 @@ use crate::engine::clients::executor::{self, run_ready};
 use crate::engine::clients::{timers, writes};
 use crate::engine::faults::Aftermath;
 use crate::engine::network::{calls, connections, deadlines, subscriptions};
-use crate::engine::nodes::{arrivals, failover, replicas, wait};
+use crate::engine::nodes::{arrivals, elections, failover, replicas, wait};
 use crate::history::History;
 use crate::plan::Plan;
 use crate::plan::time::Span;
@@ -174,6 +174,7 @@ fn happen(world: &mut World, what: What) -> Option<Next> {
             Aftermath::Drop(tasks) => return Some(Next::Drop(tasks)),
         },
         What::Ends(fault) => faults::end(world, fault),
+        What::Watch(seat) => elections::watch(world, seat),
         What::Replicated(waiting) => wait::end(world, waiting),
         What::Write(write) => writes::arrive(world, write),
         What::Written(write) => writes::finish(world, write),

@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::plan::fault::Fault;
 pub use crate::plan::lacks::Lacks;
 use crate::plan::property::Property;
-pub use crate::plan::servers::{MinReplicas, Network, Nodes, Persistence, Wait};
+pub use crate::plan::servers::{
+    Connections, MinReplicas, Network, Nodes, Persistence, Sentinels, Wait,
+};
 use crate::plan::time::Span;
 use crate::plan::variant::Variant;
 pub use crate::plan::workload::{Watchdog, Workload, WorkloadKind};
@@ -207,6 +209,11 @@ impl Plan {
             }
             false => Span::ZERO,
         }
+    }
+
+    /// For which replicas the clients wait before a grant or renewal counts, if they do.
+    pub(crate) fn awaited(&self) -> Option<&Wait> {
+        self.nodes.wait.as_ref()
     }
 
     /// A node as people call it: the replicas come after all primaries.

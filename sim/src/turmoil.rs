@@ -23,13 +23,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use quorlock::transport::Transport;
+use redis_sim::{Place, Watch};
 
 pub use crate::plan::Lacks;
 
 use crate::plan::Plan;
 use crate::world::World;
 use crate::world::by_id::ById;
-use crate::world::id::{ClientId, NodeId, Seat, Who};
+use crate::world::id::{ClientId, Id, NodeId, Seat, Who, first};
 use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::slab::Slab;
@@ -69,6 +70,21 @@ fn step_of(at: u64) -> u64 {
 
 fn node_host(node: NodeId) -> String {
     format!("node-{node}")
+}
+
+/// The name of a node of the plan, whichever server answers for it now.
+fn seat_host(seat: Seat) -> String {
+    format!("seat-{seat}")
+}
+
+/// What sentinels call the group that a node of the plan is.
+fn group_name(seat: Seat) -> String {
+    format!("group-{seat}")
+}
+
+/// Where a node listens, as sentinels announce it.
+fn place(node: NodeId) -> Place {
+    (node_host(node), PORT)
 }
 
 fn client_host(client: ClientId) -> String {
@@ -113,10 +129,13 @@ enum Order {
 impl Sockets {
     /// For the clients of a plan and so many nodes.
     fn new(plan: &Plan, nodes: usize) -> Self {
-        let stations = (0..nodes).map(|node| Station::new(plan.seed, node));
+        let servers = usize::from(plan.nodes.count + plan.nodes.count * plan.nodes.replicas);
+        let stations = (0..servers.min(nodes)).map(|node| Station::new(plan.seed, node));
+        let watches = watches(plan).into_iter().zip(servers..);
+        let sentinels = watches.map(|(watch, node)| Station::sentinel(plan.seed, node, watch));
         Sockets {
             desks: (0..plan.clients).map(|_| Desk::default()).collect(),
-            stations: stations.collect(),
+            stations: stations.chain(sentinels).collect(),
             ..Sockets::default()
         }
     }
@@ -128,6 +147,29 @@ impl Sockets {
     fn station(&mut self, node: NodeId) -> &mut Station {
         self.stations.get_mut(node).expect("BUG: no such node")
     }
+}
+
+/// What each sentinel watches at the beginning, in the order of their nodes.
+fn watches(plan: &Plan) -> Vec<Watch> {
+    let many = plan.nodes.sentinels.as_ref().map_or(0, |s| s.count);
+    let servers = plan.nodes.count + plan.nodes.count * plan.nodes.replicas;
+    let mut watches = Vec::new();
+    for seat in first::<Seat>(plan.nodes.count) {
+        let begin = servers + seat.get() * many;
+        let all: Vec<Place> = (begin..begin + many)
+            .map(|n| place(NodeId::new(n)))
+            .collect();
+        watches.extend((0..all.len()).map(|own| {
+            let others = all.iter().enumerate().filter(|(at, _)| *at != own);
+            Watch {
+                name: group_name(seat),
+                primary: place(seat.first_node()),
+                epoch: 1,
+                sentinels: others.map(|(_, other)| other.clone()).collect(),
+            }
+        }));
+    }
+    watches
 }
 
 fn sockets(world: &mut World) -> &mut Sockets {

@@ -12,6 +12,7 @@ pub(crate) mod specification;
 
 pub(crate) mod client;
 pub(crate) mod fault;
+pub(crate) mod group;
 pub(crate) mod link;
 pub(crate) mod links;
 pub(crate) mod node;
@@ -45,6 +46,7 @@ use crate::world::call::{Call, Replied};
 use crate::world::client::ClientState;
 use crate::world::event::{Events, What};
 use crate::world::fault::{Failovers, Faults};
+use crate::world::group::Group;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, Who};
 use crate::world::link::{Link, Passage};
 use crate::world::links::Links;
@@ -86,7 +88,9 @@ pub(crate) struct World {
     pub(crate) writes: Slab<Write>,
     pub(crate) waiting: Slab<Waiting>,
     pub(crate) clients: ById<ClientId, ClientState>,
-    /// The primaries of the plan, then their replicas.
+    /// The nodes of the plan that are groups: all or none.
+    pub(crate) groups: ById<Seat, Group>,
+    /// The primaries of the plan, then their replicas, then the sentinels of groups.
     pub(crate) nodes: ById<NodeId, NodeState>,
     pub(crate) links: Links,
     pub(crate) faults: Faults,

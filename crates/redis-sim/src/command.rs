@@ -12,3 +12,4 @@ pub(crate) mod sets;
 pub(crate) mod sorted_sets;
 pub(crate) mod strings;
 pub(crate) mod transactions;
+pub(crate) mod wait;

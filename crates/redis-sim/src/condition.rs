@@ -12,4 +12,6 @@ pub enum Condition {
     OutOfMemory,
     /// `BUSY`: a script does not end.
     Busy,
+    /// `NOREPLICAS`: fewer replicas follow the server than `min-replicas-to-write` demands.
+    FewReplicas,
 }

@@ -8,7 +8,7 @@ use crate::condition::Condition;
 use crate::keyspace::{Entry, Keyspace};
 use crate::refusal::Refusal;
 use crate::value::{Collection, Value};
-use crate::watch::Watch;
+use crate::watch::{Place, Watch};
 
 /// A reading of a node's wall clock: microseconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -102,6 +102,8 @@ pub(crate) struct Data {
     pub(crate) started: Option<WallMicros>,
     /// What it watches, if it is a sentinel.
     pub(crate) watch: Option<Watch>,
+    /// The primary before, while a sentinel that names another one has not published `+switch-master` yet.
+    pub(crate) former_primary: Option<Place>,
 }
 
 impl Data {
@@ -120,6 +122,7 @@ impl Data {
             clients: 0,
             started: None,
             watch: None,
+            former_primary: None,
         }
     }
 

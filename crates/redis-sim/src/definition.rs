@@ -5,7 +5,7 @@ use crate::node::Node;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::Words;
-use crate::session::SessionId;
+use crate::session::{Awaited, SessionId};
 
 /// One command.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(crate) enum Next {
     Reply(Reply),
     /// Writes nothing: the command has written its replies itself.
     Nothing,
+    /// Writes nothing until replicas have confirmed.
+    Waits(Awaited),
     /// Executes these commands, and writes all their replies as one.
     ExecuteAll(Vec<Words>),
 }

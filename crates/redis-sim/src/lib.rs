@@ -57,5 +57,5 @@ mod watch;
 pub use condition::Condition;
 pub use data::{Dataset, Effect, WallMicros};
 pub use server::Server;
-pub use session::SessionId;
+pub use session::{Awaited, SessionId};
 pub use watch::{Place, Watch};

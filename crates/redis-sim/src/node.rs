@@ -7,10 +7,11 @@ use std::rc::Rc;
 
 use crate::call::Lookup;
 use crate::data::{Data, Dataset};
+use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::Trust;
 use crate::script::Scripts;
-use crate::session::{Session, SessionId};
+use crate::session::{Awaited, Session, SessionId};
 
 /// What a node has and is.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Node {
     sessions: BTreeMap<SessionId, Session>,
     last_session: u64,
     password: Option<Password>,
+    /// Connections that have begun to wait for replicas since this was asked last.
+    pub(crate) awaited: Vec<Awaited>,
 }
 
 /// A password, which `Debug` does not show.
@@ -40,6 +43,7 @@ impl Node {
             sessions: BTreeMap::new(),
             last_session: 0,
             password: None,
+            awaited: Vec::new(),
         }
     }
 
@@ -66,6 +70,7 @@ impl Node {
     /// Another process begins, with these keys and no connections or scripts.
     pub(crate) fn restart(&mut self, keys: Dataset) {
         self.sessions.clear();
+        self.awaited.clear();
         self.scripts.forget();
         self.data.borrow_mut().restart(keys);
     }
@@ -96,6 +101,17 @@ impl Node {
 
     pub(crate) fn sessions(&self) -> Vec<SessionId> {
         self.sessions.keys().copied().collect()
+    }
+
+    /// Connections that wait for replicas wait in vain: their server has become a replica, and ends them.
+    pub(crate) fn end_waits(&mut self) {
+        self.awaited.clear();
+        let refusal = Reply::from(Refusal::UNBLOCKED);
+        for state in self.sessions.values_mut().filter(|state| state.is_blocked) {
+            state.is_blocked = false;
+            state.is_closing = true;
+            state.write(&refusal);
+        }
     }
 
     /// Writes to a connection, now.

@@ -18,6 +18,11 @@ impl Refusal {
         Refusal::of("READONLY You can't write against a read only replica.");
     pub(crate) const OUT_OF_MEMORY: Refusal =
         Refusal::of("OOM command not allowed when used memory > 'maxmemory'.");
+    pub(crate) const FEW_REPLICAS: Refusal =
+        Refusal::of("NOREPLICAS Not enough good replicas to write.");
+    pub(crate) const UNBLOCKED: Refusal = Refusal::of(
+        "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+    );
     pub(crate) const SYNTAX: Refusal = Refusal::of("ERR syntax error");
 
     pub(crate) const fn of(text: &'static str) -> Self {

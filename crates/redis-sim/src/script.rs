@@ -274,6 +274,9 @@ impl Running {
         if data.role == Role::Replica || data.condition == Some(Condition::ReadOnly) {
             return Err(Refusal::READ_ONLY);
         }
+        if data.condition == Some(Condition::FewReplicas) {
+            return Err(Refusal::FEW_REPLICAS);
+        }
         let is_full = data.condition == Some(Condition::OutOfMemory);
         if is_full && grows && !self.has_written.get() {
             return Err(Refusal::OUT_OF_MEMORY);

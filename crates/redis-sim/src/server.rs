@@ -1,5 +1,7 @@
 //! One node and its connections.
 
+mod sentinel;
+
 use crate::call::{Call, Flag, OnData};
 use crate::condition::Condition;
 use crate::data::{Data, Dataset, Effect, Role, WallMicros};
@@ -8,9 +10,8 @@ use crate::node::Node;
 use crate::refusal::Refusal;
 use crate::reply::{Protocol, Reply};
 use crate::request::{self, Parsed, Trust, Words};
-use crate::session::SessionId;
+use crate::session::{Awaited, SessionId};
 use crate::table;
-use crate::watch::{Place, Watch};
 
 /// A Redis server without sockets and clocks.
 ///
@@ -43,28 +44,6 @@ impl Server {
         self
     }
 
-    /// The same as a sentinel: it has the commands that clients ask sentinels, and no keys.
-    #[must_use]
-    pub fn watching(self, watch: Watch) -> Self {
-        self.0.data().watch = Some(watch);
-        self
-    }
-
-    /// A sentinel names another primary from now on, and publishes `+switch-master`. A server that is no sentinel does nothing.
-    pub fn switch(&mut self, primary: Place, epoch: u64) {
-        let mut data = self.0.data();
-        let Some(watch) = &mut data.watch else {
-            return;
-        };
-        let (host, port) = std::mem::replace(&mut watch.primary, primary);
-        watch.epoch = epoch;
-        let (to, to_port) = &watch.primary;
-        let news = format!("{} {host} {port} {to} {to_port}", watch.name);
-        data.channels.publish(b"+switch-master", news.as_bytes());
-        drop(data);
-        self.deliver();
-    }
-
     /// A client connects.
     pub fn open_session(&mut self) -> SessionId {
         self.0.open_session()
@@ -89,7 +68,7 @@ impl Server {
         while let Some(state) = self
             .0
             .find_session_mut(session)
-            .filter(|state| !state.is_closing)
+            .filter(|state| !state.is_closing && !state.is_blocked)
         {
             match request::parse(input.get(at..).unwrap_or_default(), state.trust) {
                 Parsed::Incomplete => break,
@@ -211,6 +190,7 @@ impl Server {
     /// Becomes a replica that has all that the primary has now. It refuses writes, and expires nothing by itself.
     pub fn follow(&mut self, primary: &Server) {
         self.0.data().follow(&primary.0.data());
+        self.0.end_waits();
     }
 
     /// Does what its primary did, if it is a replica.
@@ -224,6 +204,30 @@ impl Server {
     /// Becomes a primary, with a history of its own; from now on its own clock says when keys expire.
     pub fn promote(&mut self) {
         self.0.data().promote();
+    }
+
+    /// Connections that have begun to wait for replicas (`WAIT`) since this was asked last. Only a server whose writes are
+    /// [taken down](Self::replicate) lets them wait; any other one answers at once that no replica has confirmed.
+    pub fn take_awaited(&mut self) -> Vec<Awaited> {
+        std::mem::take(&mut self.0.awaited)
+    }
+
+    /// So many replicas have what a connection waited for, or it has waited long enough: that is its answer, and what came on
+    /// it meanwhile is executed. Does nothing for a connection that does not wait.
+    pub fn confirm(&mut self, session: SessionId, now: WallMicros, replicas: usize) {
+        let state = self.0.find_session_mut(session);
+        let Some(state) = state.filter(|state| state.is_blocked) else {
+            return;
+        };
+        state.is_blocked = false;
+        state.write(&Reply::Int(i64::try_from(replicas).unwrap_or(i64::MAX)));
+        self.receive(session, now, b"");
+    }
+
+    /// How much it has ever written, or been told by its primary: of two replicas, the one with more is more recent.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.0.data().offset
     }
 
     /// The identity of the process, as `INFO` says it.
@@ -286,6 +290,9 @@ impl Server {
         if is_read_only && command.shape.is(Flag::Write) {
             return Err(Refusal::READ_ONLY);
         }
+        if data.condition == Some(Condition::FewReplicas) && command.shape.is(Flag::Write) {
+            return Err(Refusal::FEW_REPLICAS);
+        }
         let is_old = state.is_some_and(|state| state.protocol == Protocol::Resp2);
         if is_old && 0 < data.channels.count(session) && !command.shape.is(Flag::WhileSubscribed) {
             let name = command.shape.name;
@@ -314,9 +321,19 @@ impl Server {
         let answer = answer.map(|next| match next {
             Next::Reply(reply) => Some(reply),
             Next::Nothing => None,
+            Next::Waits(awaited) => {
+                self.0.session(session).is_blocked = true;
+                self.0.awaited.push(awaited);
+                None
+            }
             Next::ExecuteAll(commands) => {
                 let replies = commands.iter().filter_map(|words| self.run(session, words));
-                Some(Reply::Array(replies.collect()))
+                let replies = replies.collect();
+                // A transaction does not wait.
+                if std::mem::take(&mut self.0.session(session).is_blocked) {
+                    self.0.awaited.retain(|awaited| awaited.session != session);
+                }
+                Some(Reply::Array(replies))
             }
         });
         self.deliver();
@@ -388,3 +405,5 @@ const ENDS_TRANSACTION: [&str; 5] = ["discard", "exec", "multi", "quit", "reset"
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waits;

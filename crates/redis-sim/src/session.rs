@@ -1,11 +1,25 @@
 //! One connection, seen from the server.
 
+use std::time::Duration;
+
 use crate::reply::{Protocol, Reply};
 use crate::request::{Trust, Words};
 
 /// A connection to a server. No two of one server are the same, also after a restart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SessionId(pub(crate) u64);
+
+/// A connection that waits for replicas (`WAIT`): it is answered when the server is [told](crate::Server::confirm) how many
+/// have confirmed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Awaited {
+    /// The connection.
+    pub session: SessionId,
+    /// It waits until so many replicas have what was written so far.
+    pub replicas: usize,
+    /// It waits no longer than this; without, for ever.
+    pub within: Option<Duration>,
+}
 
 /// What a server knows about a connection.
 #[derive(Debug)]
@@ -18,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) queued: Option<Queued>,
     /// The output is the last; then the server closes the connection.
     pub(crate) is_closing: bool,
+    /// It waits for replicas: what comes on it waits, too.
+    pub(crate) is_blocked: bool,
     pub(crate) input: Vec<u8>,
     pub(crate) output: Vec<u8>,
 }
@@ -39,6 +55,7 @@ impl Session {
             name: Vec::new(),
             queued: None,
             is_closing: false,
+            is_blocked: false,
             input: Vec::new(),
             output: Vec::new(),
         }

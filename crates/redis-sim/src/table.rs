@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use crate::call::ScriptCommand;
 use crate::command::{
     admin, client, hashes, keys, lists, pubsub, scripting, sentinel, sets, sorted_sets, strings,
-    transactions,
+    transactions, wait,
 };
 use crate::definition::{Command, Run};
 
@@ -24,6 +24,7 @@ static TABLE: LazyLock<BTreeMap<&'static str, &'static Command>> = LazyLock::new
         sorted_sets::COMMANDS,
         strings::COMMANDS,
         transactions::COMMANDS,
+        wait::COMMANDS,
     ];
     let all = all.into_iter().flatten();
     all.map(|command| (command.shape.name, command)).collect()

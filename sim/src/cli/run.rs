@@ -15,7 +15,7 @@ use crate::simulation::{Run, Verdict, run};
 #[derive(Debug, Args)]
 pub(super) struct RunOne {
     /// A plan or scenario in TOML, a failure, or the id of a scenario.
-    #[arg(value_name = "FILE|ID", conflicts_with_all = ["lock", "variant", "nodes", "clients", "faults", "workload", "duration"])]
+    #[arg(value_name = "FILE|ID", conflicts_with_all = ["lock", "deployment", "variant", "nodes", "clients", "faults", "workload", "duration"])]
     file: Option<PathBuf>,
     /// Which case of a scenario; the first without.
     #[arg(long, requires = "file")]

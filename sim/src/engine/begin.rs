@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::engine::nodes::elections;
 use crate::engine::{faults, nodes};
 use crate::plan::Plan;
 use crate::plan::fault::{Fault, Kind};
@@ -10,6 +11,7 @@ use crate::world::World;
 use crate::world::by_id::ById;
 use crate::world::client::ClientState;
 use crate::world::event::What;
+use crate::world::group::Group;
 use crate::world::id::{Seat, first};
 use crate::world::links::Links;
 use crate::world::medium::Medium;
@@ -53,6 +55,7 @@ fn build_nodes(world: &mut World, plan: &Plan) {
     let are_replicas_seen = world.recording.is_some()
         || plan.nodes.wait.is_some()
         || plan.nodes.min_replicas.is_some()
+        || plan.nodes.sentinels.is_some()
         || plan.faults.iter().any(is_failover);
     for primary in seats.map(Seat::first_node) {
         for _ in 0..plan.nodes.replicas {
@@ -62,4 +65,21 @@ fn build_nodes(world: &mut World, plan: &Plan) {
             }
         }
     }
+    build_groups(world, plan);
+}
+
+/// The sentinels of each node, if nodes are groups.
+fn build_groups(world: &mut World, plan: &Plan) {
+    world.groups = ById::default();
+    let Some(rules) = &plan.nodes.sentinels else {
+        return;
+    };
+    for seat in first::<Seat>(plan.nodes.count) {
+        let replicas = world.replicas_of(seat);
+        let servers = std::iter::once(seat.first_node()).chain(replicas).collect();
+        let sentinels = (0..rules.count).map(|_| world.nodes.push(NodeState::new(Role::Sentinel)));
+        let sentinels = sentinels.collect();
+        world.groups.push(Group::new(rules, servers, sentinels));
+    }
+    elections::begin(world);
 }

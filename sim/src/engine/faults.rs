@@ -1,12 +1,13 @@
 //! Faults as they take effect.
 
 mod clocks;
+mod groups;
 mod links;
 
 use std::rc::Rc;
 
 use crate::engine::nodes::failover::{self, Promotion};
-use crate::engine::nodes::replicas;
+use crate::engine::nodes::{elections, replicas};
 use crate::engine::{clients, nodes};
 use crate::plan::fault::{ClientFault, FaultKind, NodeFault};
 use crate::world::World;
@@ -99,11 +100,16 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
     let node = world.failovers.primary(seat);
     let now = world.now();
     match fault {
-        NodeFault::Pause => nodes::pause(world, node, until),
+        NodeFault::Pause => {
+            elections::strike(world, seat, id, node);
+            nodes::pause(world, node, until);
+        }
         NodeFault::Crash => {
             if !nodes::crash(world, node) {
                 return;
             }
+            elections::strike(world, seat, id, node);
+            elections::primary_ended(world, seat, node);
             world.push(until, What::RestartNode(node));
         }
         NodeFault::Flush | NodeFault::Evict { .. } => {
@@ -118,6 +124,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
         }
         // These are to blame when a request meets them.
         NodeFault::Error { error } => {
+            elections::strike(world, seat, id, node);
             world.node(node).begin_error(*error, id);
             nodes::strike(world, node, fault);
             world.push(until, What::Ends(id));
@@ -134,6 +141,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
         NodeFault::Step { by } if now == 0 => clocks::set_nodes(world, seat, by.as_nanos()),
         NodeFault::Step { by } => world.node(node).clock_mut().step(now, by.as_nanos()),
         NodeFault::SlowReplication { by, replica } => {
+            elections::strike(world, seat, id, node);
             let slow = slow_end(world, seat, node, *replica);
             world.node(slow).begin_replication_delay(by.as_nanos());
             world.push(until, What::Ends(id));
@@ -151,6 +159,14 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             };
             failover::promote(world, promotion);
             world.push(until, What::Ends(id));
+        }
+        NodeFault::IsolatePrimary { .. }
+        | NodeFault::SentinelFailover
+        | NodeFault::CrashSentinel { .. }
+        | NodeFault::PauseSentinel { .. }
+        | NodeFault::StaleSentinel { .. } => {
+            groups::begin(world, seat, fault, id, until);
+            return;
         }
     }
     world.blame(id);
@@ -174,7 +190,7 @@ pub(crate) fn end(world: &mut World, id: FaultId) {
 }
 
 fn end_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId) {
-    let node = world.failovers.primary(seat);
+    let node = elections::struck(world, seat, id);
     match fault {
         NodeFault::Error { .. } => {
             let was_its_own = world.node(node).end_error(id);
@@ -187,6 +203,9 @@ fn end_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId) {
             world.node(slow).end_replication_delay(by.as_nanos());
         }
         NodeFault::Failover { .. } => failover::rejoin(world, id),
+        NodeFault::IsolatePrimary { .. } | NodeFault::StaleSentinel { .. } => {
+            groups::end(world, seat, id);
+        }
         _ => {}
     }
 }

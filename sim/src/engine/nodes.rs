@@ -1,6 +1,7 @@
 //! What becomes of nodes: they stand still, end, and begin again.
 
 pub(crate) mod arrivals;
+pub(crate) mod elections;
 mod execution;
 pub(crate) mod failover;
 pub(crate) mod replicas;
@@ -93,9 +94,13 @@ pub(crate) fn ripen(world: &mut World) {
     for id in world.nodes.ids() {
         let now = world.micros(id);
         let node = world.node(id);
-        if let Role::ReplicaOf(primary) = node.role() {
-            replicas::follow(world, id, primary);
-            continue;
+        match node.role() {
+            Role::Primary => {}
+            Role::ReplicaOf(primary) => {
+                replicas::follow(world, id, primary);
+                continue;
+            }
+            Role::Sentinel => continue,
         }
         let replicas = node.replicas().len();
         let server = world.servers.server(id);

@@ -39,7 +39,7 @@ fn nodes(world: &World, recording: &mut Recording) {
             _ if !node.is_up() => Some(Status::Down),
             _ if now < node.paused_until() => Some(Status::Paused),
             Role::ReplicaOf(_) => Some(Status::Replica),
-            Role::Primary => None,
+            Role::Primary | Role::Sentinel => None,
         };
         recording.state(Place::Node(id.get()), status, now);
         recording.clock(Clock::Node(id.get()), now, right, node.clock().read(now));

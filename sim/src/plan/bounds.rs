@@ -50,6 +50,17 @@ impl Plan {
             .plus(patience)
             .plus(self.place())
             .plus(self.clock_slack())
+            .plus(self.election())
+    }
+
+    /// How long after the last fault a group may be without a primary that clients find, or with two.
+    fn election(&self) -> Span {
+        self.nodes.sentinels.as_ref().map_or(Span::ZERO, |group| {
+            // An election that has begun before may end in a server that is gone since, and another one follows.
+            let network = &self.network;
+            let found = network.connect_timeout.plus(network.connect_timeout);
+            group.settling().plus(group.settling()).plus(found)
+        })
     }
 
     /// By how much clocks that are set, or run slowly, may delay the end of a claim or what a client waits for.
@@ -94,7 +105,8 @@ impl Plan {
             .plus(waits)
             .plus(self.quarantine())
             .plus(self.place())
-            .plus(self.clock_slack());
+            .plus(self.clock_slack())
+            .plus(self.election());
         self.progress_within.unwrap_or(bound)
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Purpose {
     Matrix = 8,
     /// What turmoil draws, in the lane of sockets.
     Sockets = 9,
+    /// Groups and their sentinels.
+    Groups = 10,
 }
 
 /// A stream of random numbers that is the same on every platform.

@@ -190,6 +190,32 @@ pub enum NodeFault {
         /// Clients that do not notice.
         left_behind: Vec<u16>,
     },
+    /// The primary of a group is cut off from its replicas, its sentinels and all clients, but for those that are cut off
+    /// with it.
+    IsolatePrimary {
+        /// Clients on the side of the primary.
+        clients: Vec<u16>,
+        /// Sentinels on the side of the primary.
+        sentinels: Vec<u16>,
+    },
+    /// A sentinel is told to promote a replica though nothing is wrong (`SENTINEL FAILOVER`).
+    SentinelFailover,
+    /// A sentinel of a group ends, and is started again.
+    CrashSentinel {
+        /// Which one.
+        sentinel: u16,
+    },
+    /// A sentinel of a group stands still: its connections stay, and it answers nothing.
+    PauseSentinel {
+        /// Which one.
+        sentinel: u16,
+    },
+    /// A sentinel of a group hears nothing of servers and other sentinels, and goes on naming the primary that it knows.
+    /// Clients reach it.
+    StaleSentinel {
+        /// Which one.
+        sentinel: u16,
+    },
 }
 
 /// Which messages of a link.
@@ -284,16 +310,36 @@ impl Fault {
         self.at.plus(self.lasts)
     }
 
-    /// Clients that it names: those of its links, its one client, those that a failover leaves behind.
+    /// Clients that it names: those of its links, its one client, those that a failover leaves behind or that are cut off with
+    /// a primary.
     pub(crate) fn clients(&self) -> &[u16] {
         match &self.what {
             FaultKind::Link { clients, .. } => clients,
             FaultKind::Client { client, .. } => std::slice::from_ref(client),
             FaultKind::Node {
-                fault: NodeFault::Failover { left_behind, .. },
+                fault:
+                    NodeFault::Failover {
+                        left_behind: clients,
+                        ..
+                    }
+                    | NodeFault::IsolatePrimary { clients, .. },
                 ..
-            } => left_behind,
+            } => clients,
             FaultKind::Node { .. } | FaultKind::Backup { .. } => &[],
+        }
+    }
+
+    /// Sentinels that it names.
+    pub(crate) fn sentinels(&self) -> &[u16] {
+        match &self.what {
+            FaultKind::Node { fault, .. } => match fault {
+                NodeFault::IsolatePrimary { sentinels, .. } => sentinels,
+                NodeFault::CrashSentinel { sentinel }
+                | NodeFault::PauseSentinel { sentinel }
+                | NodeFault::StaleSentinel { sentinel } => std::slice::from_ref(sentinel),
+                _ => &[],
+            },
+            _ => &[],
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault, RATES_PPM};
+use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, LinkFault, NodeFault, RATES_PPM};
 use crate::plan::time::Span;
 use crate::plan::{Lacks, LockKind, Plan, WorkloadKind};
 
@@ -118,6 +118,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if let Some(demanded) = &plan.nodes.min_replicas {
         between("nodes.min_replicas.count", demanded.count, 1, replicas)?;
     }
+    check_sentinels(plan)?;
     between("workload.names", plan.workload.names, 1, 60)?;
     let ordered = |place: &str, least: Span, most: Span| {
         if least <= most {
@@ -199,6 +200,50 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// The longest that anything about an election takes.
+const LONGEST_ELECTION: Span = Span::secs(600);
+
+fn check_sentinels(plan: &Plan) -> Result<(), PlanError> {
+    let Some(sentinels) = &plan.nodes.sentinels else {
+        return Ok(());
+    };
+    let place = |field: &str| format!("nodes.sentinels.{field}");
+    if plan.nodes.replicas == 0 {
+        let why = "sentinels have no replica to promote: say nodes.replicas = 1 or more";
+        return Err(wrong("nodes.sentinels", why));
+    }
+    let count = sentinels.count;
+    if !(1..=7).contains(&count) {
+        return Err(wrong(
+            place("count"),
+            format!("{count} is not between 1 and 7"),
+        ));
+    }
+    let quorum = sentinels.quorum();
+    if !(1..=count).contains(&quorum) {
+        let why = format!("{quorum} is not between 1 and {count}, the number of sentinels");
+        return Err(wrong(place("quorum"), why));
+    }
+    let spans = [
+        ("down_after", sentinels.down_after),
+        ("election", sentinels.election),
+        ("gossip", sentinels.gossip),
+        ("demotion", sentinels.demotion),
+    ];
+    if let Some((field, span)) = spans.into_iter().find(|(_, span)| LONGEST_ELECTION < *span) {
+        let why = format!("{span} is too long: say at most {LONGEST_ELECTION}");
+        return Err(wrong(place(field), why));
+    }
+    // They look every few milliseconds.
+    let least = Span::millis(10);
+    if sentinels.down_after < least {
+        let after = sentinels.down_after;
+        let why = format!("{after} is too short: say at least {least}");
+        return Err(wrong(place("down_after"), why));
+    }
+    Ok(())
+}
+
 type Wrong = (&'static str, String);
 
 fn check_fault(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
@@ -229,11 +274,37 @@ fn check_fault(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     }
     fault.clients().iter().copied().try_for_each(client)?;
     fault.nodes().iter().copied().try_for_each(node)?;
+    check_group(plan, fault)?;
     match &fault.what {
         FaultKind::Link { fault, .. } => check_link(*fault),
         FaultKind::Client { fault, .. } => check_client(*fault),
         FaultKind::Node { fault, .. } => check_node(plan, fault),
         FaultKind::Backup { .. } => Ok(()),
+    }
+}
+
+/// Whether a fault of groups strikes a group, and one of nodes without sentinels no group.
+fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
+    let kind = fault.kind();
+    let Some(sentinels) = &plan.nodes.sentinels else {
+        if Kind::OF_GROUPS.contains(&kind) {
+            let why = "there are no sentinels: say [nodes.sentinels]".to_owned();
+            return Err(("kind", why));
+        }
+        return Ok(());
+    };
+    if kind == Kind::Failover {
+        let why = "sentinels decide who is promoted: say sentinel-failover, isolate-primary, crash-node or pause-node";
+        return Err(("kind", why.to_owned()));
+    }
+    let count = sentinels.count;
+    let named = fault.sentinels().iter();
+    match named.copied().find(|sentinel| count <= *sentinel) {
+        Some(sentinel) => {
+            let why = format!("there is no sentinel {sentinel}, only {count}");
+            Err(("sentinel", why))
+        }
+        None => Ok(()),
     }
 }
 

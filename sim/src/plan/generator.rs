@@ -4,6 +4,7 @@
 //! than runs that know all. Then the faults are written down one by one, and only that list is run.
 
 mod dice;
+mod groups;
 
 use std::fmt;
 use std::str::FromStr;
@@ -85,7 +86,10 @@ impl Faults {
     /// Whether faults of a kind may be drawn for a plan.
     fn allows(&self, kind: Kind, plan: &Plan) -> bool {
         let is_possible = match kind {
-            Kind::SlowReplication | Kind::Failover => 0 < plan.nodes.replicas,
+            Kind::SlowReplication => 0 < plan.nodes.replicas,
+            // Where there are sentinels, they decide.
+            Kind::Failover => 0 < plan.nodes.replicas && plan.nodes.sentinels.is_none(),
+            _ if Kind::OF_GROUPS.contains(&kind) => plan.nodes.sentinels.is_some(),
             Kind::Backup => plan.nodes.replicas == 0,
             _ => true,
         };
@@ -103,11 +107,26 @@ impl Faults {
 /// watched, by being restarted; no node's clock is stepped by more than its margin, no machine is suspended behind the
 /// back of its clock.
 fn is_inside(kind: Kind, plan: &Plan) -> bool {
+    let is_group = plan.nodes.sentinels.is_some();
     match kind {
+        // A claim counts when all replicas have it, so no election loses one, whatever leads to it. A promoted replica lets it
+        // expire by its own clock, so the clocks of a group must agree.
+        Kind::SlowReplication if is_group => true,
+        Kind::NodeRate | Kind::NodeStep if is_group => false,
         Kind::NodeStep => Span::ZERO < plan.clock_margin(),
         Kind::Flush | Kind::Evict | Kind::Failover | Kind::SlowReplication => false,
         _ => true,
     }
+}
+
+/// What a node of a plan is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Deployment {
+    /// A server, at times with replicas.
+    #[default]
+    Servers,
+    /// A Sentinel group: what leads to elections is drawn, too.
+    Groups,
 }
 
 /// What a user fixes; the rest is drawn.
@@ -117,6 +136,8 @@ pub struct Swarm {
     pub faults: Faults,
     /// What carries messages. Faults that it lacks are drawn only if they are asked for by name.
     pub lane: Lane,
+    /// What a node is.
+    pub deployment: Deployment,
     /// Which lock.
     pub lock: LockKind,
     /// Whose lock.
@@ -136,6 +157,7 @@ impl Default for Swarm {
         Swarm {
             faults: Faults::Inside,
             lane: Lane::default(),
+            deployment: Deployment::default(),
             lock: LockKind::Redlock,
             variant: Variant::Product,
             nodes: None,
@@ -147,11 +169,14 @@ impl Default for Swarm {
 }
 
 impl Swarm {
-    /// Whether its lane has the faults that were asked for by name.
+    /// Whether its lane has the faults that were asked for by name, and the deployment.
     ///
     /// # Errors
-    /// [`Lacks::Kind`].
+    /// [`Lacks::Kind`], [`Lacks::Sentinels`].
     pub fn check(&self) -> Result<(), Lacks> {
+        if self.deployment == Deployment::Groups && self.lane == Lane::Fast {
+            return Err(Lacks::Sentinels);
+        }
         let Faults::Only(kinds) = &self.faults else {
             return Ok(());
         };
@@ -175,6 +200,9 @@ impl Swarm {
         self.people(&mut plan, &mut draw);
         self.work(&mut plan, &mut draw);
         self.clocks(&mut plan, seed);
+        if self.deployment == Deployment::Groups {
+            groups::add(&mut plan, &self.faults);
+        }
         for kind in Kind::ALL {
             // Each kind has a stream of its own, so that one kind more changes nothing about the others.
             let mut draw = Draw::new(seed, Purpose::Plan, 1 + kind as u64);

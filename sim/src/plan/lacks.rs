@@ -1,10 +1,10 @@
-//! What the lane over simulated TCP cannot do.
+//! What a lane cannot do.
 
 use crate::plan::fault::Kind;
 use crate::plan::variant::Variant;
 use crate::plan::{Lane, Plan};
 
-/// What somebody asked for and the lane of sockets has not.
+/// What was asked for and the lane of the plan has not.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Lacks {
     /// A kind of fault.
@@ -21,14 +21,11 @@ pub enum Lacks {
         /// Of which kind it is.
         kind: Kind,
     },
-    /// Replicas that are waited for.
+    /// Sentinels.
     #[error(
-        "nodes.{field}: the servers of the lane turmoil do not wait for replicas; use the lane fast"
+        "nodes.sentinels: the lane fast has no sentinels, which the adapter of the product asks; use the lane turmoil"
     )]
-    Waiting {
-        /// What the plan says.
-        field: &'static str,
-    },
+    Sentinels,
     /// A variant whose nodes are wrong.
     #[error(
         "variant: the lane turmoil has no nodes for {0}: its servers run the product's own scripts; use the lane fast"
@@ -51,18 +48,13 @@ impl Lacks {
     /// [`Lacks`], which names what is in the way.
     pub fn check(plan: &Plan) -> Result<(), Lacks> {
         if plan.lane == Lane::Fast {
-            return Ok(());
+            return match plan.nodes.sentinels {
+                Some(_) => Err(Lacks::Sentinels),
+                None => Ok(()),
+            };
         }
         if plan.variant.flaws().iter().any(|flaw| flaw.is_of_nodes()) {
             return Err(Lacks::Variant(plan.variant));
-        }
-        let nodes = &plan.nodes;
-        let waits = [
-            ("wait", nodes.wait.is_some()),
-            ("min_replicas", nodes.min_replicas.is_some()),
-        ];
-        if let Some((field, _)) = waits.into_iter().find(|(_, is_said)| *is_said) {
-            return Err(Lacks::Waiting { field });
         }
         let mut faults = plan.faults.iter().map(|fault| fault.kind()).enumerate();
         match faults.find(|(_, kind)| !plan.lane.has(*kind)) {

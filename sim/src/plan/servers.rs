@@ -20,6 +20,9 @@ pub struct Nodes {
     pub wait: Option<Wait>,
     /// Without how many replicas it takes no writes (`min-replicas-to-write`); without, it always does.
     pub min_replicas: Option<MinReplicas>,
+    /// The sentinels of each, which make it a group: they elect another primary when its primary is gone, and clients ask
+    /// them which server that is. Without, a node has one address.
+    pub sentinels: Option<Sentinels>,
 }
 
 /// How many replicas must have a claim before a grant or a renewal counts.
@@ -42,6 +45,73 @@ pub struct MinReplicas {
     pub max_lag: Span,
 }
 
+/// The sentinels of a group, and what an election takes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sentinels {
+    /// How many there are.
+    pub count: u16,
+    /// How many of them must take the primary for down; without, a majority.
+    pub quorum: Option<u16>,
+    /// A sentinel takes a server for down when it has heard nothing of it for so long (`down-after-milliseconds`).
+    pub down_after: Span,
+    /// From when enough of them take the primary for down until a replica is promoted: the vote, and `REPLICAOF NO ONE`.
+    pub election: Span,
+    /// After the promotion it takes so long until the other sentinels know of it.
+    pub gossip: Span,
+    /// A server that goes on as a primary, though another one is named, is made a replica when that has been seen for so long.
+    pub demotion: Span,
+    /// What becomes of the connections of a server whose role they change.
+    pub connections: Connections,
+}
+
+/// What sentinels do with the connections of a server whose role they change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connections {
+    /// They are ended (`CLIENT KILL`).
+    #[default]
+    Ended,
+    /// They stay, as under sentinels that may not end them, or when an operator changes the roles: a client hears
+    /// `READONLY`.
+    Kept,
+}
+
+impl Default for Sentinels {
+    /// Three, which do within tenths of a second what takes seconds by the defaults of Redis.
+    fn default() -> Self {
+        Sentinels {
+            count: 3,
+            quorum: None,
+            down_after: Span::millis(100),
+            election: Span::millis(20),
+            gossip: Span::millis(20),
+            demotion: Span::millis(100),
+            connections: Connections::Ended,
+        }
+    }
+}
+
+impl Sentinels {
+    /// Without so many of them there is no election.
+    pub(crate) fn majority(&self) -> u16 {
+        self.count / 2 + 1
+    }
+
+    /// How many of them must take the primary for down.
+    pub(crate) fn quorum(&self) -> u16 {
+        self.quorum.unwrap_or(self.majority())
+    }
+
+    /// From the loss of a primary, or from the end of what was in the way of an election, until clients can find the new
+    /// one and the old one is a replica.
+    pub(crate) fn settling(&self) -> Span {
+        let looks = Span::millis(100);
+        let parts = [self.down_after, self.election, self.gossip, self.demotion];
+        parts.into_iter().fold(looks, Span::plus)
+    }
+}
+
 impl Default for Nodes {
     fn default() -> Self {
         Nodes {
@@ -51,6 +121,7 @@ impl Default for Nodes {
             replication_lag: Span::millis(1),
             wait: None,
             min_replicas: None,
+            sentinels: None,
         }
     }
 }

@@ -24,19 +24,12 @@ pub(super) struct Cables {
 impl Connect for Cables {
     fn connect(&self, to: &Endpoint) -> Connecting {
         let client = self.client;
-        let seat = match to {
-            Endpoint::Tcp { host, .. } => host
-                .strip_prefix("node-")
-                .and_then(|n| n.parse().ok())
-                .map(Seat::new),
-            // The simulated network has no other addresses.
-            _ => None,
-        };
+        let destination = Destination::of(to);
         Box::pin(async move {
-            let seat = seat.ok_or(io::ErrorKind::AddrNotAvailable)?;
+            let destination = destination.ok_or(io::ErrorKind::AddrNotAvailable)?;
             // What a paused process does, it does later.
             poll_fn(|cx| with(|world| poll_running(world, client, cx))).await;
-            let node = with(|world| world.links.route(client, seat));
+            let node = with(|world| destination.node(world, client));
             let connected = TcpStream::connect((node_host(node), PORT)).await;
             come_back(client, node).await;
             let key = with(|world| plug_in(world, client, node));
@@ -46,6 +39,38 @@ impl Connect for Cables {
                 stream: connected?,
             }) as Box<dyn ByteStream>)
         })
+    }
+}
+
+/// Where a connection is to lead.
+#[derive(Clone, Copy, Debug)]
+enum Destination {
+    /// To whichever server answers for a node of the plan.
+    Seat(Seat),
+    /// To this server or sentinel, which others have named.
+    Node(NodeId),
+}
+
+impl Destination {
+    /// The simulated network has no other addresses.
+    fn of(endpoint: &Endpoint) -> Option<Self> {
+        let Endpoint::Tcp { host, .. } = endpoint else {
+            return None;
+        };
+        let (kind, number) = host.split_once('-')?;
+        let number = number.parse().ok()?;
+        match kind {
+            "seat" => Some(Destination::Seat(Seat::new(number))),
+            "node" => Some(Destination::Node(NodeId::new(number))),
+            _ => None,
+        }
+    }
+
+    fn node(self, world: &World, client: ClientId) -> NodeId {
+        match self {
+            Destination::Seat(seat) => world.links.route(client, seat),
+            Destination::Node(node) => node,
+        }
     }
 }
 

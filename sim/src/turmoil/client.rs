@@ -4,14 +4,14 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quorlock::transport::{RedisConfig, RedisTransport, Request, Subscription, Transport};
+use quorlock::transport::{RedisConfig, RedisTransport, Request, Subscription, Transport, Wait};
 
 use super::cable::Cables;
 use super::desk::{Errand, Listening, Posted};
-use super::sockets;
 use super::transport::{hand_in, is_given_up};
+use super::{group_name, place, seat_host, sockets};
 use crate::plan::Plan;
-use crate::world::id::{ClientId, Id};
+use crate::world::id::{ClientId, Id, Seat, first};
 use crate::world::slab::Key;
 use crate::world::{World, with};
 
@@ -24,9 +24,9 @@ pub(super) async fn run(client: ClientId) -> turmoil::Result {
         let restarts = world.client(client).restarts();
         (world.plan.clone(), restarts == 0)
     });
-    let transports: Vec<RedisTransport> = (0..plan.nodes.count)
+    let transports: Vec<RedisTransport> = first(plan.nodes.count)
         .map(|seat| {
-            let address = format!("redis://node-{seat}/");
+            let address = with(|world| address(world, seat));
             RedisTransport::open(&address, config(&plan, client)).expect("BUG: no address")
         })
         .collect();
@@ -61,8 +61,33 @@ pub(super) async fn run(client: ClientId) -> turmoil::Result {
     }
 }
 
+/// The address of a node of the plan: of its server, or of its sentinels.
+fn address(world: &World, seat: Seat) -> String {
+    let Some(group) = world.groups.get(seat) else {
+        return format!("redis://{}/", seat_host(seat));
+    };
+    let sentinels = group.sentinels().map(|id| {
+        let (host, port) = place(id);
+        format!("{host}:{port}")
+    });
+    let sentinels: Vec<String> = sentinels.collect();
+    format!(
+        "redis+sentinel://{}/{}",
+        sentinels.join(","),
+        group_name(seat)
+    )
+}
+
 fn config(plan: &Plan, client: ClientId) -> RedisConfig {
-    RedisConfig::default()
+    let config = RedisConfig::default();
+    let config = match plan.awaited() {
+        Some(wait) => config.wait(Wait::replicas(
+            wait.replicas.into(),
+            wait.within.as_duration(),
+        )),
+        None => config,
+    };
+    config
         .network(Cables { client })
         .call_timeout(plan.network.call_timeout.as_duration())
         .connect_timeout(plan.network.connect_timeout.as_duration())

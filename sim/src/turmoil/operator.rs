@@ -1,10 +1,11 @@
 //! What the plan and the checkers do on a server, over a connection of their own.
 
 use super::{contains, sockets};
-use crate::engine::nodes::replicas;
+use crate::engine::nodes::{replicas, wait};
 use crate::history::{Process, Theft};
 use crate::world::World;
 use crate::world::id::{Id, NodeId, first};
+use crate::world::server::{Replicas, Server as _};
 use redis_sim::SessionId;
 
 /// The field of a read-write lock that is no claim.
@@ -43,6 +44,7 @@ pub(super) fn receive(world: &mut World, node: NodeId, session: SessionId, bytes
     let now = world.micros(node);
     let asked = requests(bytes);
     let before = claims(world, node, bytes);
+    mind_replicas(world, node);
     let station = sockets(world).station(node);
     station.redis.process.receive(session, now, bytes);
     station.pass_on();
@@ -52,6 +54,22 @@ pub(super) fn receive(world: &mut World, node: NodeId, session: SessionId, bytes
         check_owners(world, node, session, bytes, &before);
         replicas::keep(world, node);
     }
+    wait::block(world, node);
+}
+
+/// A server that has noticed that it lacks replicas takes no writes.
+fn mind_replicas(world: &mut World, node: NodeId) {
+    let Some(demands) = world.plan.nodes.min_replicas.clone() else {
+        return;
+    };
+    let now = world.now();
+    let lacks = world.node(node).lacks_replicas(now, Some(&demands));
+    let replicas = if lacks {
+        Replicas::Few
+    } else {
+        Replicas::Enough
+    };
+    sockets(world).station(node).redis.mind_replicas(replicas);
 }
 
 /// Blames the faults by which a server did not execute something.

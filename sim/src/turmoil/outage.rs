@@ -1,10 +1,12 @@
 //! What goes wrong with the servers and the connections of this lane.
 
+use redis_sim::{Awaited, SessionId, WallMicros};
+
 use super::cable::Plug;
-use super::{Order, Sockets};
+use super::{Order, Sockets, place};
 use crate::plan::fault::InFlight;
 use crate::world::id::{ClientId, NodeId, Seat, Who};
-use crate::world::server::{Server, Servers};
+use crate::world::server::{News, Server, Servers};
 
 impl Servers for Sockets {
     fn server(&mut self, node: NodeId) -> &mut dyn Server {
@@ -75,6 +77,26 @@ impl Servers for Sockets {
             self.orders.push(Order::Lose(client, node));
         }
         is_under_way
+    }
+
+    fn name_primary(&mut self, sentinel: NodeId, primary: NodeId, epoch: u64, news: News) {
+        let station = self.station(sentinel);
+        let server = &mut station.redis.process;
+        match news {
+            News::Promoted => server.promoted(place(primary), epoch),
+            News::Switched => server.switch(place(primary), epoch),
+        }
+        station.pass_on();
+    }
+
+    fn take_awaited(&mut self, node: NodeId) -> Vec<Awaited> {
+        self.station(node).redis.process.take_awaited()
+    }
+
+    fn confirm(&mut self, node: NodeId, session: SessionId, now: WallMicros, replicas: usize) {
+        let station = self.station(node);
+        station.redis.process.confirm(session, now, replicas);
+        station.pass_on();
     }
 
     fn is_quiet(&self) -> bool {

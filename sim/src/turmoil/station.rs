@@ -15,7 +15,7 @@ use crate::plan::draw::{Draw, Purpose, stream};
 use crate::world::id::{ClientId, NodeId};
 use crate::world::redis::RedisServer;
 use crate::world::{World, with};
-use redis_sim::{Server, SessionId};
+use redis_sim::{Server, SessionId, Watch};
 
 /// A server and who is connected to it.
 #[derive(Debug)]
@@ -41,6 +41,17 @@ impl Station {
         let process = Server::new(stream(seed, Purpose::ServerIds, 0));
         Station {
             redis: RedisServer::of_run(process),
+            callers: BTreeMap::new(),
+            acceptor: None,
+        }
+    }
+
+    /// A sentinel. The run looks at no keys of it.
+    pub(super) fn sentinel(seed: u64, node: usize, watch: Watch) -> Self {
+        let seed = Draw::new(seed, Purpose::Sockets, 1 + node as u64).bits();
+        let process = Server::new(stream(seed, Purpose::ServerIds, 0));
+        Station {
+            redis: RedisServer::new(process.watching(watch)),
             callers: BTreeMap::new(),
             acceptor: None,
         }

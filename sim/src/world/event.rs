@@ -70,6 +70,8 @@ pub(crate) enum What {
     Bury,
     /// A step of everything that has to do with sockets.
     Step,
+    /// The sentinels of a group look around.
+    Watch(Seat),
     /// The clients stop working.
     Stop,
     /// The run is over.
@@ -108,6 +110,7 @@ impl What {
             What::Step => (28, 0, 0),
             What::GoesOn => (29, 0, 0),
             What::Bury => (30, 0, 0),
+            What::Watch(seat) => (31, seat.get(), 0),
             What::Stop => (24, 0, 0),
             What::End => (25, 0, 0),
         };

@@ -53,7 +53,8 @@ pub(crate) struct Failover {
     pub(crate) from: NodeId,
     /// The primary since.
     pub(crate) to: NodeId,
-    pub(crate) by: FaultId,
+    /// What is to blame.
+    pub(crate) by: Option<FaultId>,
 }
 
 /// The failovers so far, the last at the end.
@@ -73,6 +74,7 @@ impl Failovers {
 
     /// What a fault has done.
     pub(crate) fn by(&self, fault: FaultId) -> Option<Failover> {
-        self.0.iter().find(|failover| failover.by == fault).copied()
+        let mut all = self.0.iter();
+        all.find(|failover| failover.by == Some(fault)).copied()
     }
 }

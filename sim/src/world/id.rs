@@ -54,7 +54,7 @@ id! {
     ClientId
 }
 id! {
-    /// A node of the run: the primaries of the plan, then their replicas.
+    /// A node of the run: the primaries of the plan, then their replicas, then the sentinels of groups.
     NodeId
 }
 id! {

@@ -44,6 +44,8 @@ pub(crate) enum Role {
     Primary,
     /// Follows this node and refuses clients.
     ReplicaOf(NodeId),
+    /// Says which server is the primary of its group.
+    Sentinel,
 }
 
 impl NodeState {
@@ -232,17 +234,20 @@ impl NodeState {
         self.replication_delay = self.replication_delay.saturating_sub(by);
     }
 
+    /// Whether it has noticed that fewer replicas follow it than it demands for a write.
+    pub(crate) fn lacks_replicas(&self, now: u64, demands: Option<&MinReplicas>) -> bool {
+        demands.is_some_and(|demands| {
+            self.replicas.len() < usize::from(demands.count)
+                && self.replicas_since + demands.max_lag.as_nanos() <= now
+        })
+    }
+
     /// Why it refuses everything now, whatever its server would say.
     pub(crate) fn refusal(&self, now: u64, demands: Option<&MinReplicas>) -> Option<Cause> {
         if self.role != Role::Primary {
             return Some(Cause::ReadOnly);
         }
-        let lacks_replicas = |demands: &MinReplicas| {
-            self.replicas.len() < usize::from(demands.count)
-                && self.replicas_since + demands.max_lag.as_nanos() <= now
-        };
-        demands
-            .is_some_and(lacks_replicas)
+        self.lacks_replicas(now, demands)
             .then_some(Cause::NoReplicas)
     }
 }

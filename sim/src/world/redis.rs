@@ -1,13 +1,13 @@
 //! A simulated Redis under faults: what the lane over sockets and `serve` have.
 
 use quorlock_core::marker::Nonce;
-use redis_sim::{Dataset, Effect, Server as Process, SessionId, WallMicros};
+use redis_sim::{Condition, Dataset, Effect, Server as Process, SessionId, WallMicros};
 
 use crate::plan::Persistence;
 use crate::plan::fault::ServerError;
 use crate::world::id::NodeId;
 use crate::world::node::MARKED_MILLIS;
-use crate::world::server::Server;
+use crate::world::server::{Replicas, Server};
 
 /// A simulated Redis, its disk, and what comes to it from its primary.
 #[derive(Debug)]
@@ -23,6 +23,9 @@ pub(crate) struct RedisServer {
     written: Vec<Effect>,
     /// What is on its way to it from its primary.
     replicated: Vec<Replicated>,
+    /// With what it refuses everything, by the plan.
+    error: Option<ServerError>,
+    replicas: Replicas,
 }
 
 /// Changes on their way to a replica.
@@ -53,6 +56,8 @@ impl RedisServer {
             operator: None,
             written: Vec::new(),
             replicated: Vec::new(),
+            error: None,
+            replicas: Replicas::Enough,
         }
     }
 
@@ -83,6 +88,8 @@ impl RedisServer {
     /// Begins with all that its primary has.
     pub(crate) fn follow(&mut self, primary: &RedisServer) {
         self.process.follow(&primary.process);
+        // What was on its way is older than that.
+        self.replicated.clear();
     }
 
     /// What it has written since this was asked last.
@@ -97,6 +104,14 @@ impl RedisServer {
             arrives,
             effects,
         });
+    }
+}
+
+impl RedisServer {
+    fn refuse_what_it_must(&mut self) {
+        let few = (self.replicas == Replicas::Few).then_some(Condition::FewReplicas);
+        let condition = self.error.map(Into::into).or(few);
+        self.process.set_condition(condition);
     }
 }
 
@@ -148,7 +163,8 @@ impl Server for RedisServer {
     }
 
     fn refuse(&mut self, error: Option<ServerError>) {
-        self.process.set_condition(error.map(Into::into));
+        self.error = error;
+        self.refuse_what_it_must();
     }
 
     fn forget_scripts(&mut self) {
@@ -189,6 +205,21 @@ impl Server for RedisServer {
                     self.process.apply(effect);
                 }
             }
+        }
+    }
+
+    fn offset(&self) -> u64 {
+        self.process.offset()
+    }
+
+    fn lose_stream(&mut self) {
+        self.replicated.clear();
+    }
+
+    fn mind_replicas(&mut self, replicas: Replicas) {
+        if self.replicas != replicas {
+            self.replicas = replicas;
+            self.refuse_what_it_must();
         }
     }
 

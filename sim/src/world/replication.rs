@@ -1,31 +1,35 @@
 //! An answer that waits until replicas have what was written.
 
+use redis_sim::SessionId;
+
 use crate::world::call::{Answer, Call};
 use crate::world::id::NodeId;
 use crate::world::slab::Key;
 
+/// What waits.
+#[derive(Debug)]
+pub(crate) enum Waiter {
+    /// The answer of a call.
+    Call(Key<Call>, Answer),
+    /// A connection, which `WAIT` blocks.
+    Connection(SessionId),
+}
+
 /// An answer that waits for replicas.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    call: Key<Call>,
+    waiter: Waiter,
     node: NodeId,
-    answer: Answer,
     /// Each replica with the time at which its primary hears that it has the write, the first at the beginning.
     confirmed: Vec<(NodeId, u64)>,
 }
 
 impl Waiting {
-    pub(crate) fn new(
-        call: Key<Call>,
-        node: NodeId,
-        answer: Answer,
-        mut confirmed: Vec<(NodeId, u64)>,
-    ) -> Self {
+    pub(crate) fn new(waiter: Waiter, node: NodeId, mut confirmed: Vec<(NodeId, u64)>) -> Self {
         confirmed.sort_by_key(|(_, at)| *at);
         Waiting {
-            call,
+            waiter,
             node,
-            answer,
             confirmed,
         }
     }
@@ -48,7 +52,11 @@ impl Waiting {
             .map(|(id, _)| *id)
     }
 
-    pub(crate) fn into_answer(self) -> (Key<Call>, Answer) {
-        (self.call, self.answer)
+    pub(crate) fn is_of_connection(&self) -> bool {
+        matches!(self.waiter, Waiter::Connection(_))
+    }
+
+    pub(crate) fn into_waiter(self) -> Waiter {
+        self.waiter
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use quorlock::transport::Ttl;
 use quorlock::{Name, OwnerId};
 use quorlock_core::marker::Nonce;
-use redis_sim::WallMicros;
+use redis_sim::{Awaited, SessionId, WallMicros};
 
 use crate::plan::Persistence;
 use crate::plan::fault::{InFlight, NodeFault, ServerError};
@@ -54,8 +54,36 @@ pub(crate) trait Server: Debug {
     /// Takes over what has come from its primary by this time. Without a primary, what has come is dropped.
     fn catch_up(&mut self, now: u64, primary: Option<NodeId>);
 
+    /// How much it has ever written or been told: of two replicas, the one with more is more recent. Where nobody elects,
+    /// nobody asks.
+    fn offset(&self) -> u64 {
+        0
+    }
+
+    /// What its primary has not got to it yet never comes.
+    fn lose_stream(&mut self) {}
+
+    /// It takes no writes for lack of replicas, or it does again.
+    fn mind_replicas(&mut self, _replicas: Replicas) {}
+
     /// Whether it has written something that is not on its way to its replicas yet.
     fn has_written(&mut self) -> bool;
+}
+
+/// Whether a server has the replicas that it demands for a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Replicas {
+    Enough,
+    Few,
+}
+
+/// What a sentinel is told of another primary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum News {
+    /// It has promoted it itself.
+    Promoted,
+    /// The switch is made, and to be published.
+    Switched,
 }
 
 /// The servers of a run, and what is between them and its clients.
@@ -102,6 +130,17 @@ pub(crate) trait Servers: Any + Debug {
         false
     }
 
+    /// A sentinel names this server as the primary from now on.
+    fn name_primary(&mut self, _sentinel: NodeId, _primary: NodeId, _epoch: u64, _news: News) {}
+
+    /// Connections of a server that have begun to wait for replicas.
+    fn take_awaited(&mut self, _node: NodeId) -> Vec<Awaited> {
+        Vec::new()
+    }
+
+    /// A connection has waited: so many replicas have what it waited for.
+    fn confirm(&mut self, _node: NodeId, _session: SessionId, _now: WallMicros, _replicas: usize) {}
+
     /// Whether nothing is under way.
     fn is_quiet(&self) -> bool {
         true
@@ -134,7 +173,12 @@ pub(crate) fn strike(server: &mut dyn Server, fault: &NodeFault, site: &Site<'_>
         | NodeFault::Rate { .. }
         | NodeFault::Step { .. }
         | NodeFault::SlowReplication { .. }
-        | NodeFault::Failover { .. } => return false,
+        | NodeFault::Failover { .. }
+        | NodeFault::IsolatePrimary { .. }
+        | NodeFault::SentinelFailover
+        | NodeFault::CrashSentinel { .. }
+        | NodeFault::PauseSentinel { .. }
+        | NodeFault::StaleSentinel { .. } => return false,
     }
     true
 }

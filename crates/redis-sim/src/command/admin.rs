@@ -27,7 +27,6 @@ pub(crate) const COMMANDS: &[Command] = &[
     on_data("role", 1, &[Flag::NotInScripts, Flag::WhileLoading], role),
     on_data("slaveof", 3, &[Flag::NotInScripts], follow),
     on_data("time", 1, &[Flag::WhileLoading], time),
-    on_data("wait", 3, &[Flag::NotInScripts], wait),
 ];
 
 fn ping(call: &mut Call<'_>) -> Answer {
@@ -79,21 +78,6 @@ fn follow(call: &mut Call<'_>) -> Answer {
     }
     call.data.promote();
     Ok(Reply::OK)
-}
-
-/// How many replicas have confirmed is not kept: none ever has.
-fn wait(call: &mut Call<'_>) -> Answer {
-    if call.data.role == Role::Replica {
-        return Err(Refusal::of(
-            "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.",
-        ));
-    }
-    call.int(1)?;
-    let bad = Refusal::of("ERR timeout is not an integer or out of range");
-    if call.int(2).map_err(|_| bad)? < 0 {
-        return Err(Refusal::of("ERR timeout is negative"));
-    }
-    Ok(Reply::Int(0))
 }
 
 /// Clients that ask for the table of commands do without it.

@@ -1,6 +1,7 @@
 //! What does not need a real server to be compared with: time, replicas, restarts.
 
 use super::*;
+use crate::watch::{Place, Watch};
 
 const START: WallMicros = WallMicros::from_secs(1_700_000_000);
 
@@ -350,4 +351,25 @@ fn a_sentinel_publishes_that_another_server_is_the_primary() {
         sentinel.take_output(asking),
         b"*2\r\n$1\r\nb\r\n$4\r\n6379\r\n"
     );
+}
+
+#[test]
+fn the_sentinel_of_a_promotion_names_the_new_primary_before_it_publishes_the_switch() {
+    let mut sentinel = watching();
+    let session = sentinel.open_session();
+    sentinel.receive(
+        session,
+        WallMicros::default(),
+        b"SUBSCRIBE +switch-master +promoted-slave\r\n",
+    );
+    sentinel.take_output(session);
+    sentinel.promoted(place("b"), 4);
+    let said = String::from_utf8(sentinel.take_output(session)).unwrap();
+    assert!(
+        said.ends_with("slave b:6379 b 6379 @ m a 6379\r\n"),
+        "{said}"
+    );
+    sentinel.switch(place("b"), 4);
+    let said = String::from_utf8(sentinel.take_output(session)).unwrap();
+    assert!(said.ends_with("m a 6379 b 6379\r\n"), "{said}");
 }

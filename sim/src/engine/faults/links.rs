@@ -4,7 +4,7 @@ use crate::engine::network::{connections, subscriptions};
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault};
 use crate::world::World;
 use crate::world::event::What;
-use crate::world::id::{ClientId, FaultId, Id, Seat};
+use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
 use crate::world::link::Trouble;
 
 pub(super) fn begin(world: &mut World, fault: &Fault, id: FaultId, until: u64) {
@@ -16,8 +16,11 @@ pub(super) fn begin(world: &mut World, fault: &Fault, id: FaultId, until: u64) {
     } = &fault.what
     {
         for (client, seat) in pairs(clients, nodes) {
-            let node = world.links.route(client, seat);
-            if connections::reset(world, client, node, *in_flight) {
+            let mut is_under_way = false;
+            for node in ends(world, client, seat) {
+                is_under_way |= connections::reset(world, client, node, *in_flight);
+            }
+            if is_under_way {
                 world.blame(id);
             }
         }
@@ -39,8 +42,20 @@ fn set_troubles(world: &mut World, changed: &Fault) {
         return;
     };
     for (client, seat) in pairs(clients, nodes) {
-        let (to_node, to_client) = troubles(world, client, seat);
-        let node = world.links.route(client, seat);
+        set(world, client, seat);
+    }
+}
+
+/// Sets what is wrong with the links of all clients to a node of the plan.
+pub(super) fn set_all(world: &mut World, seat: Seat) {
+    for client in first(world.plan.clients) {
+        set(world, client, seat);
+    }
+}
+
+fn set(world: &mut World, client: ClientId, seat: Seat) {
+    for node in ends(world, client, seat) {
+        let (to_node, to_client) = troubles(world, client, seat, node);
         // What was published meanwhile may be missing.
         if world.link(client, node).set_troubles(to_node, to_client) {
             subscriptions::lose(world, client, node);
@@ -48,8 +63,21 @@ fn set_troubles(world: &mut World, changed: &Fault) {
     }
 }
 
+/// Where the links of a client to a node of the plan end: at the server that answers for it, or at every member of a group.
+fn ends(world: &World, client: ClientId, seat: Seat) -> Vec<NodeId> {
+    match world.groups.get(seat) {
+        Some(group) => group.members().collect(),
+        None => vec![world.links.route(client, seat)],
+    }
+}
+
 /// What is wrong with the link of a client to a node of the plan now: on the way there, and on the way back.
-fn troubles(world: &World, client: ClientId, seat: Seat) -> (Option<Trouble>, Option<Trouble>) {
+fn troubles(
+    world: &World,
+    client: ClientId,
+    seat: Seat,
+    node: NodeId,
+) -> (Option<Trouble>, Option<Trouble>) {
     let mut to_node = None;
     let mut to_client = None;
     for id in world.faults.active() {
@@ -78,6 +106,13 @@ fn troubles(world: &World, client: ClientId, seat: Seat) -> (Option<Trouble>, Op
             to_client
                 .get_or_insert_with(Trouble::default)
                 .add(*what, ends, id);
+        }
+    }
+    let group = world.groups.get(seat);
+    for id in group.into_iter().flat_map(|group| group.cuts(client, node)) {
+        for trouble in [&mut to_node, &mut to_client] {
+            let trouble = trouble.get_or_insert_with(Trouble::default);
+            trouble.add(LinkFault::Cut, 0, id);
         }
     }
     (to_node, to_client)

@@ -30,6 +30,31 @@ pub(crate) fn promote(world: &mut World, promotion: Promotion<'_>) {
     let Some(new) = new.filter(|new| *new != old) else {
         return;
     };
+    replace(
+        world,
+        Failover {
+            seat,
+            from: old,
+            to: new,
+            by: Some(by),
+        },
+    );
+    for client in first::<ClientId>(world.plan.clients) {
+        let at = if promotion.left_behind.contains(&client.get()) {
+            promotion.rejoins
+        } else {
+            now
+        };
+        world.push(at, What::Reroute(client, seat));
+    }
+}
+
+/// A replica becomes the primary, and the others that follow the old one follow it. The old one goes on.
+pub(crate) fn replace(world: &mut World, failover: Failover) {
+    let now = world.now();
+    let Failover {
+        from: old, to: new, ..
+    } = failover;
     replicas::catch_up(world, new);
     let node = world.node(new);
     node.set_role(Role::Primary);
@@ -41,29 +66,16 @@ pub(crate) fn promote(world: &mut World, promotion: Promotion<'_>) {
             follow(world, other, new);
         }
     }
-    for client in first::<ClientId>(world.plan.clients) {
-        let at = if promotion.left_behind.contains(&client.get()) {
-            promotion.rejoins
-        } else {
-            now
-        };
-        world.push(at, What::Reroute(client, seat));
-    }
     for node in [old, new] {
         let replicas = world.node(node).replicas().len();
         world.servers.server(node).set_replicas(replicas);
         world.node(node).count_replicas_from(now);
     }
-    world.failovers.push(Failover {
-        seat,
-        from: old,
-        to: new,
-        by,
-    });
+    world.failovers.push(failover);
 }
 
 /// A node becomes a replica of another one, and begins with all that it has.
-fn follow(world: &mut World, node: NodeId, primary: NodeId) {
+pub(crate) fn follow(world: &mut World, node: NodeId, primary: NodeId) {
     let now = world.now();
     world.node(node).set_role(Role::ReplicaOf(primary));
     replicas::follow(world, node, primary);

@@ -34,11 +34,16 @@ pub enum Kind {
     SlowReplication,
     Failover,
     Backup,
+    IsolatePrimary,
+    SentinelFailover,
+    CrashSentinel,
+    PauseSentinel,
+    StaleSentinel,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 25] = [
+    pub const ALL: [Kind; 30] = [
         Kind::Cut,
         Kind::Loss,
         Kind::Delay,
@@ -64,6 +69,20 @@ impl Kind {
         Kind::SlowReplication,
         Kind::Failover,
         Kind::Backup,
+        Kind::IsolatePrimary,
+        Kind::SentinelFailover,
+        Kind::CrashSentinel,
+        Kind::PauseSentinel,
+        Kind::StaleSentinel,
+    ];
+
+    /// Those of groups, which have sentinels.
+    pub(crate) const OF_GROUPS: [Kind; 5] = [
+        Kind::IsolatePrimary,
+        Kind::SentinelFailover,
+        Kind::CrashSentinel,
+        Kind::PauseSentinel,
+        Kind::StaleSentinel,
     ];
 
     /// Every kind but these, in the same order.
@@ -122,6 +141,11 @@ impl Kind {
             Kind::SlowReplication => "slow-replication",
             Kind::Failover => "failover",
             Kind::Backup => "backup",
+            Kind::IsolatePrimary => "isolate-primary",
+            Kind::SentinelFailover => "sentinel-failover",
+            Kind::CrashSentinel => "crash-sentinel",
+            Kind::PauseSentinel => "pause-sentinel",
+            Kind::StaleSentinel => "stale-sentinel",
         }
     }
 }
@@ -180,6 +204,11 @@ impl NodeFault {
             NodeFault::Step { .. } => Kind::NodeStep,
             NodeFault::SlowReplication { .. } => Kind::SlowReplication,
             NodeFault::Failover { .. } => Kind::Failover,
+            NodeFault::IsolatePrimary { .. } => Kind::IsolatePrimary,
+            NodeFault::SentinelFailover => Kind::SentinelFailover,
+            NodeFault::CrashSentinel { .. } => Kind::CrashSentinel,
+            NodeFault::PauseSentinel { .. } => Kind::PauseSentinel,
+            NodeFault::StaleSentinel { .. } => Kind::StaleSentinel,
         }
     }
 }

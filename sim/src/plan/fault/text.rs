@@ -55,6 +55,8 @@ fields! {
     // Slow replication to all replicas is written as JSON's null.
     replica: Option<u16>,
     left_behind: Vec<u16>,
+    sentinel: u16,
+    sentinels: Vec<u16>,
     restart_after: Span,
     rejoin_after: Span,
 }
@@ -90,8 +92,9 @@ impl Length {
             | Kind::ForgetScripts
             | Kind::NodeRate
             | Kind::NodeStep
-            | Kind::Backup => Length::None,
-            Kind::CrashClient | Kind::CrashNode => Length::RestartAfter,
+            | Kind::Backup
+            | Kind::SentinelFailover => Length::None,
+            Kind::CrashClient | Kind::CrashNode | Kind::CrashSentinel => Length::RestartAfter,
             Kind::Failover => Length::RejoinAfter,
             _ => Length::Lasts,
         }
@@ -196,7 +199,12 @@ impl FaultText {
             | Kind::NodeRate
             | Kind::NodeStep
             | Kind::SlowReplication
-            | Kind::Failover => FaultKind::Node {
+            | Kind::Failover
+            | Kind::IsolatePrimary
+            | Kind::SentinelFailover
+            | Kind::CrashSentinel
+            | Kind::PauseSentinel
+            | Kind::StaleSentinel => FaultKind::Node {
                 node: need!(text.node),
                 fault: text.node_fault()?,
             },
@@ -229,6 +237,20 @@ impl FaultText {
             Kind::Failover => NodeFault::Failover {
                 replica: need!(text.replica).ok_or_else(|| text.needs("replica"))?,
                 left_behind: text.left_behind.take().unwrap_or_default(),
+            },
+            Kind::IsolatePrimary => NodeFault::IsolatePrimary {
+                clients: need!(text.clients),
+                sentinels: need!(text.sentinels),
+            },
+            Kind::SentinelFailover => NodeFault::SentinelFailover,
+            Kind::CrashSentinel => NodeFault::CrashSentinel {
+                sentinel: need!(text.sentinel),
+            },
+            Kind::PauseSentinel => NodeFault::PauseSentinel {
+                sentinel: need!(text.sentinel),
+            },
+            Kind::StaleSentinel => NodeFault::StaleSentinel {
+                sentinel: need!(text.sentinel),
             },
             kind => return Err(format!("`{}` is no fault of a node", kind.name())),
         })
@@ -266,7 +288,7 @@ mod tests {
     }
 
     /// One fault of every kind, with every field that its kind has.
-    const COMPLETE: [&str; 25] = [
+    const COMPLETE: [&str; 30] = [
         "kind = 'cut'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
         "kind = 'loss'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-node'\nof_million = 3",
         "kind = 'delay'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-client'\nleast = '3ms'\nmost = '4ms'",
@@ -292,6 +314,11 @@ mod tests {
         "kind = 'slow-replication'\nat = '1s'\nlasts = '2s'\nnode = 1\nby = '3s'\nreplica = 0",
         "kind = 'failover'\nat = '1s'\nnode = 1\nreplica = 0\nleft_behind = [2]\nrejoin_after = '2s'",
         "kind = 'backup'\nat = '1s'\nnodes = [1, 2]",
+        "kind = 'isolate-primary'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnode = 1\nsentinels = [2]",
+        "kind = 'sentinel-failover'\nat = '1s'\nnode = 1",
+        "kind = 'crash-sentinel'\nat = '1s'\nnode = 1\nsentinel = 2\nrestart_after = '2s'",
+        "kind = 'pause-sentinel'\nat = '1s'\nlasts = '2s'\nnode = 1\nsentinel = 2",
+        "kind = 'stale-sentinel'\nat = '1s'\nlasts = '2s'\nnode = 1\nsentinel = 2",
     ];
 
     fn name_of(line: &str) -> &str {

@@ -143,6 +143,34 @@ impl NodeFault {
                 }
                 Ok(())
             }
+            NodeFault::IsolatePrimary { clients, sentinels } => {
+                write!(f, "the primary of node {node} is cut off")?;
+                match (clients.as_slice(), sentinels.as_slice()) {
+                    ([], []) => {}
+                    (clients, []) => write!(f, ", with {},", List("client", clients))?,
+                    ([], sentinels) => write!(f, ", with {},", List("sentinel", sentinels))?,
+                    (clients, sentinels) => {
+                        let (clients, sentinels) =
+                            (List("client", clients), List("sentinel", sentinels));
+                        write!(f, ", with {clients} and {sentinels},")?;
+                    }
+                }
+                write!(f, " for {lasts}")
+            }
+            NodeFault::SentinelFailover => {
+                write!(f, "a sentinel of node {node} is told to promote a replica")
+            }
+            NodeFault::CrashSentinel { sentinel } => write!(
+                f,
+                "sentinel {sentinel} of node {node} crashes and is started again after {lasts}"
+            ),
+            NodeFault::PauseSentinel { sentinel } => {
+                write!(f, "sentinel {sentinel} of node {node} pauses for {lasts}")
+            }
+            NodeFault::StaleSentinel { sentinel } => write!(
+                f,
+                "sentinel {sentinel} of node {node} hears nothing of the others for {lasts}"
+            ),
         }
     }
 }

@@ -245,7 +245,37 @@ impl Dice<'_> {
                 )
                 .lasting(lasts)
             }
+            kind if Kind::OF_GROUPS.contains(&kind) => {
+                Fault::of_node(at, node, self.group_fault(kind)).lasting(match kind {
+                    Kind::SentinelFailover => Span::ZERO,
+                    _ => lasts,
+                })
+            }
             _ => Fault::of_node(at, node, NodeFault::Pause).lasting(lasts),
+        }
+    }
+
+    fn group_fault(&mut self, kind: Kind) -> NodeFault {
+        let sentinels = self.plan.nodes.sentinels.as_ref();
+        let sentinels = sentinels.map_or(1, |sentinels| sentinels.count);
+        let sentinel = self.draw.index(sentinels.into()) as u16;
+        match kind {
+            Kind::IsolatePrimary => NodeFault::IsolatePrimary {
+                clients: match self.draw.chance(700_000) {
+                    true => self.clients(),
+                    false => Vec::new(),
+                },
+                // Mostly a minority: then there is an election on the other side.
+                sentinels: match self.draw.between(0, 9) {
+                    0..=3 => Vec::new(),
+                    4..=7 => vec![sentinel],
+                    _ => self.some(sentinels),
+                },
+            },
+            Kind::CrashSentinel => NodeFault::CrashSentinel { sentinel },
+            Kind::PauseSentinel => NodeFault::PauseSentinel { sentinel },
+            Kind::StaleSentinel => NodeFault::StaleSentinel { sentinel },
+            _ => NodeFault::SentinelFailover,
         }
     }
 }

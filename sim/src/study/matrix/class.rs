@@ -55,7 +55,16 @@ const QUIET: Class = Class {
 const EVERYTHING: Class = Class {
     id: "everything",
     title: "all of it at once, but for flush and failover; nodes come back with all their data",
-    kinds: &Kind::all_but::<22>(&[Kind::Flush, Kind::SlowReplication, Kind::Failover]),
+    kinds: &Kind::all_but::<22>(&[
+        Kind::Flush,
+        Kind::SlowReplication,
+        Kind::Failover,
+        Kind::IsolatePrimary,
+        Kind::SentinelFailover,
+        Kind::CrashSentinel,
+        Kind::PauseSentinel,
+        Kind::StaleSentinel,
+    ]),
     bounds: Bounds::Beyond,
     persistence: Persistence::EveryWrite,
     assumes: Assumes::Counters,

@@ -1,7 +1,7 @@
 //! The locks that are compared.
 
 use super::class::{Assumes, Class};
-use crate::plan::generator::{Faults, Swarm};
+use crate::plan::generator::{Deployment, Faults, Swarm};
 use crate::plan::time::Span;
 use crate::plan::variant::Variant;
 use crate::plan::{Lane, LockKind, Plan, Remedies, Wait, WorkloadKind};
@@ -143,6 +143,7 @@ impl Contender {
         let workload = workloads.get((seed / 2 % 3) as usize);
         let mut plan = Swarm {
             lane: Lane::Fast,
+            deployment: Deployment::Servers,
             faults: Faults::None,
             lock: self.lock,
             variant: self.variant,

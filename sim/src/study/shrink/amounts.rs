@@ -6,7 +6,7 @@
 
 use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault};
 use crate::plan::time::{Span, Step};
-use crate::plan::{MinReplicas, Network, Nodes, Plan, Remedies, Wait, Workload};
+use crate::plan::{MinReplicas, Network, Nodes, Plan, Remedies, Sentinels, Wait, Workload};
 
 /// One amount, where it stands in its plan.
 #[derive(Debug)]
@@ -111,6 +111,7 @@ fn of_nodes(nodes: &mut Nodes) -> Vec<Amount<'_>> {
         min_replicas,
         replicas,
         replication_lag,
+        sentinels,
         wait,
         count: _,
         persistence: _,
@@ -120,6 +121,18 @@ fn of_nodes(nodes: &mut Nodes) -> Vec<Amount<'_>> {
         all.push(Amount::Span(max_lag));
     }
     all.extend([Amount::Small(replicas), Amount::Span(replication_lag)]);
+    if let Some(Sentinels {
+        down_after,
+        election,
+        gossip,
+        demotion,
+        count: _,
+        quorum: _,
+        connections: _,
+    }) = sentinels
+    {
+        all.extend([demotion, down_after, election, gossip].map(Amount::Span));
+    }
     if let Some(Wait { replicas, within }) = wait {
         all.extend([Amount::Small(replicas), Amount::Span(within)]);
     }
@@ -184,7 +197,12 @@ fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
             | NodeFault::Flush
             | NodeFault::Evict { name: _ }
             | NodeFault::Error { error: _ }
-            | NodeFault::ForgetScripts => all.push(lasts),
+            | NodeFault::ForgetScripts
+            | NodeFault::IsolatePrimary { .. }
+            | NodeFault::SentinelFailover
+            | NodeFault::CrashSentinel { sentinel: _ }
+            | NodeFault::PauseSentinel { sentinel: _ }
+            | NodeFault::StaleSentinel { sentinel: _ } => all.push(lasts),
         },
         FaultKind::Backup { nodes: _ } => all.push(lasts),
     }

@@ -52,7 +52,13 @@ pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
         push(&|plan: &mut Plan| plan.workload.names -= 1);
     }
     for index in 0..plan.faults.len() {
-        for list in [List::Clients, List::Nodes, List::LeftBehind] {
+        let lists = [
+            List::Clients,
+            List::Nodes,
+            List::LeftBehind,
+            List::Sentinels,
+        ];
+        for list in lists {
             for place in 0..usize::from(plan.clients.max(plan.nodes.count)) {
                 push(&|plan: &mut Plan| shorten(plan, index, list, place));
             }
@@ -67,6 +73,7 @@ enum List {
     Clients,
     Nodes,
     LeftBehind,
+    Sentinels,
 }
 
 /// Takes one entry out of a list of a fault; the last one of a link stays.
@@ -77,14 +84,27 @@ fn shorten(plan: &mut Plan, index: usize, list: List, place: usize) {
         (Some(FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes }), List::Nodes) => nodes,
         (
             Some(FaultKind::Node {
-                fault: NodeFault::Failover { left_behind, .. },
+                fault:
+                    NodeFault::Failover {
+                        left_behind: clients,
+                        ..
+                    }
+                    | NodeFault::IsolatePrimary { clients, .. },
                 ..
             }),
             List::LeftBehind,
-        ) => left_behind,
+        ) => clients,
+        (
+            Some(FaultKind::Node {
+                fault: NodeFault::IsolatePrimary { sentinels, .. },
+                ..
+            }),
+            List::Sentinels,
+        ) => sentinels,
         _ => return,
     };
-    if (1 < numbers.len() || list == List::LeftBehind) && place < numbers.len() {
+    let may_be_empty = matches!(list, List::LeftBehind | List::Sentinels);
+    if (1 < numbers.len() || may_be_empty) && place < numbers.len() {
         numbers.remove(place);
     }
 }
@@ -107,11 +127,16 @@ fn leave_out_client(fault: &mut Fault, gone: u16) -> Left {
         FaultKind::Link { clients, .. } => leave_out_of(clients, gone),
         FaultKind::Client { client, .. } => leave_out_one(client, gone),
         FaultKind::Node {
-            fault: NodeFault::Failover { left_behind, .. },
+            fault:
+                NodeFault::Failover {
+                    left_behind: clients,
+                    ..
+                }
+                | NodeFault::IsolatePrimary { clients, .. },
             ..
         } => {
             // A failover that every client notices is still one.
-            leave_out_of(left_behind, gone);
+            leave_out_of(clients, gone);
             Left::Something
         }
         FaultKind::Node { .. } | FaultKind::Backup { .. } => Left::Something,

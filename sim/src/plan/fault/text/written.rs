@@ -72,7 +72,11 @@ impl FaultText {
 
     fn say_node(&mut self, fault: NodeFault) {
         match fault {
-            NodeFault::Pause | NodeFault::Crash | NodeFault::Flush | NodeFault::ForgetScripts => {}
+            NodeFault::Pause
+            | NodeFault::Crash
+            | NodeFault::Flush
+            | NodeFault::ForgetScripts
+            | NodeFault::SentinelFailover => {}
             NodeFault::Evict { name } => self.name = Some(name),
             NodeFault::Error { error } => self.error = Some(error),
             NodeFault::Rate { rate_ppm } => self.rate_ppm = Some(rate_ppm),
@@ -88,6 +92,13 @@ impl FaultText {
                 self.replica = Some(Some(replica));
                 self.left_behind = Some(left_behind);
             }
+            NodeFault::IsolatePrimary { clients, sentinels } => {
+                self.clients = Some(clients);
+                self.sentinels = Some(sentinels);
+            }
+            NodeFault::CrashSentinel { sentinel }
+            | NodeFault::PauseSentinel { sentinel }
+            | NodeFault::StaleSentinel { sentinel } => self.sentinel = Some(sentinel),
         }
     }
 }

@@ -1,0 +1,50 @@
+//! What faults do to groups: primaries that are cut off, and sentinels.
+
+use super::links;
+use crate::engine::nodes::{self, elections};
+use crate::plan::fault::NodeFault;
+use crate::world::World;
+use crate::world::event::What;
+use crate::world::id::{FaultId, Seat};
+
+/// A fault of a group begins. It is to blame from when it does something.
+pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, until: u64) {
+    match fault {
+        NodeFault::IsolatePrimary { clients, sentinels } => {
+            elections::isolate(world, seat, id, clients, sentinels);
+            links::set_all(world, seat);
+            world.push(until, What::Ends(id));
+        }
+        NodeFault::StaleSentinel { sentinel } => {
+            elections::make_stale(world, seat, id, *sentinel);
+            world.push(until, What::Ends(id));
+        }
+        NodeFault::CrashSentinel { sentinel } => {
+            let Some(node) = elections::sentinel(world, seat, *sentinel) else {
+                return;
+            };
+            if !nodes::crash(world, node) {
+                return;
+            }
+            world.push(until, What::RestartNode(node));
+        }
+        NodeFault::PauseSentinel { sentinel } => {
+            if let Some(node) = elections::sentinel(world, seat, *sentinel) {
+                nodes::pause(world, node, until);
+            }
+        }
+        NodeFault::SentinelFailover => {
+            // It is to blame if a failover begins.
+            elections::order(world, seat, id);
+            return;
+        }
+        _ => return,
+    }
+    world.blame(id);
+}
+
+/// The members of a group hear each other again.
+pub(super) fn end(world: &mut World, seat: Seat, id: FaultId) {
+    elections::unite(world, seat, id);
+    links::set_all(world, seat);
+}

@@ -1,0 +1,260 @@
+//! What the sentinels of a group do to its servers.
+
+use crate::engine::nodes::{failover, replicas};
+use crate::plan::Connections;
+use crate::world::World;
+use crate::world::by_id::ById;
+use crate::world::event::What;
+use crate::world::fault::Failover;
+use crate::world::group::{Apart, Deed, Group, Sight};
+use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
+use crate::world::node::{NodeState, Role};
+use crate::world::server::News;
+
+/// How often sentinels look at servers and tell each other what they know, in nanoseconds.
+const LOOKS: u64 = 5_000_000;
+
+/// The nodes as the members of a group are seen.
+struct Seen<'a> {
+    nodes: &'a ById<NodeId, NodeState>,
+    now: u64,
+}
+
+impl Sight for Seen<'_> {
+    fn is_awake(&self, member: NodeId) -> bool {
+        let node = self.nodes.get(member);
+        node.is_some_and(|node| node.is_up() && node.paused_until() <= self.now)
+    }
+
+    fn role(&self, server: NodeId) -> Role {
+        let node = self.nodes.get(server);
+        node.map_or(Role::Sentinel, NodeState::role)
+    }
+
+    fn flows(&self, primary: NodeId, replica: NodeId) -> bool {
+        let node = self.nodes.get(primary);
+        let mut replicas = node.into_iter().flat_map(NodeState::replicas);
+        replicas.any(|(known, _)| *known == replica)
+    }
+}
+
+/// Lets the members of a group look around, if it is one.
+fn with_group<R>(
+    world: &mut World,
+    seat: Seat,
+    act: impl FnOnce(&mut Group, u64, &Seen<'_>) -> R,
+) -> Option<R> {
+    let now = world.now();
+    let seen = Seen {
+        nodes: &world.nodes,
+        now,
+    };
+    world
+        .groups
+        .get_mut(seat)
+        .map(|group| act(group, now, &seen))
+}
+
+/// The sentinels of every group begin to watch.
+pub(crate) fn begin(world: &mut World) {
+    for seat in world.groups.ids() {
+        world.push(LOOKS, What::Watch(seat));
+    }
+}
+
+/// The sentinels of a group look around, and do what is to be done.
+pub(crate) fn watch(world: &mut World, seat: Seat) {
+    world.push(world.now() + LOOKS, What::Watch(seat));
+    let deeds = with_group(world, seat, |group, now, seen| group.look(now, seen));
+    for deed in deeds.into_iter().flatten() {
+        match deed {
+            Deed::Name {
+                sentinel,
+                primary,
+                epoch,
+            } => world
+                .servers
+                .name_primary(sentinel, primary, epoch, News::Switched),
+            Deed::Resync { replica, primary } => follow(world, replica, primary),
+            Deed::Demote { server, primary } => demote(world, seat, server, primary),
+            Deed::Promote { leader, primary } => promote(world, seat, leader, primary),
+        }
+    }
+}
+
+/// A sentinel is told to promote a replica.
+pub(crate) fn order(world: &mut World, seat: Seat, by: FaultId) {
+    let primary = world.failovers.primary(seat);
+    let begins = with_group(world, seat, |group, now, seen| {
+        let begins = group.order(now, seen);
+        if begins {
+            group.strike(by, primary);
+        }
+        begins
+    });
+    if begins == Some(true) {
+        world.blame(by);
+    }
+}
+
+/// The most recent replica that a sentinel reaches takes the place of the primary. Without any the sentinels go on as before.
+fn promote(world: &mut World, seat: Seat, leader: NodeId, old: NodeId) {
+    let candidates = with_group(world, seat, |group, _, seen| {
+        (group.candidates(leader, old, seen), group.cause())
+    });
+    let Some((candidates, by)) = candidates else {
+        return;
+    };
+    let mut most_recent = None;
+    for server in candidates {
+        replicas::catch_up(world, server);
+        let offset = world.servers.server(server).offset();
+        if most_recent.is_none_or(|(most, _)| most < offset) {
+            most_recent = Some((offset, server));
+        }
+    }
+    let Some((_, new)) = most_recent else {
+        return;
+    };
+    end_connections(world, seat, new);
+    failover::replace(
+        world,
+        Failover {
+            seat,
+            from: old,
+            to: new,
+            by,
+        },
+    );
+    let epoch = with_group(world, seat, |group, now, _| {
+        group.promoted(leader, new, now)
+    });
+    let epoch = epoch.unwrap_or_default();
+    world
+        .servers
+        .name_primary(leader, new, epoch, News::Promoted);
+}
+
+/// A server that goes on as a primary, or follows a wrong one, follows this one from now on, and loses what only it has.
+fn demote(world: &mut World, seat: Seat, server: NodeId, primary: NodeId) {
+    replicas::catch_up(world, server);
+    end_connections(world, seat, server);
+    cut_streams(world, server, |_| true);
+    for other in world.nodes.ids() {
+        let mut left = world.node(other).take_replicas();
+        left.retain(|(replica, _)| *replica != server);
+        world.node(other).set_replicas(left);
+    }
+    follow(world, server, primary);
+}
+
+fn follow(world: &mut World, replica: NodeId, primary: NodeId) {
+    replicas::catch_up(world, replica);
+    let many = world.node(primary).replicas().len();
+    // The first replica begins a history, which it then has.
+    world.servers.server(primary).set_replicas(many + 1);
+    failover::follow(world, replica, primary);
+}
+
+/// Sentinels end the connections of a server whose role they change, if they may.
+fn end_connections(world: &mut World, seat: Seat, server: NodeId) {
+    let group = world.groups.get(seat);
+    if group.is_some_and(|group| group.rules().connections == Connections::Ended) {
+        world.servers.hang_up(server);
+    }
+}
+
+/// A fault strikes the primary of a node, if that is a group.
+pub(crate) fn strike(world: &mut World, seat: Seat, by: FaultId, server: NodeId) {
+    if let Some(group) = world.groups.get_mut(seat) {
+        group.strike(by, server);
+    }
+}
+
+/// The server that a fault has struck: the one that it found as the primary, whatever that is now.
+pub(crate) fn struck(world: &World, seat: Seat, by: FaultId) -> NodeId {
+    let group = world.groups.get(seat);
+    let struck = group.and_then(|group| group.struck_by(by));
+    struck.unwrap_or(world.failovers.primary(seat))
+}
+
+/// The process of a primary has ended: what its replicas did not have yet never comes.
+pub(crate) fn primary_ended(world: &mut World, seat: Seat, primary: NodeId) {
+    let servers = world.groups.get(seat).map(|group| group.servers().to_vec());
+    for server in servers.into_iter().flatten() {
+        if world.node(server).follows() == Some(primary) {
+            replicas::catch_up(world, server);
+            world.servers.server(server).lose_stream();
+        }
+    }
+    if world.groups.get(seat).is_some() {
+        cut_streams(world, primary, |_| true);
+    }
+}
+
+/// What a server writes goes to these replicas no more.
+fn cut_streams(world: &mut World, primary: NodeId, is_cut: impl Fn(NodeId) -> bool) {
+    let now = world.now();
+    let node = world.node(primary);
+    let mut replicas = node.take_replicas();
+    let before = replicas.len();
+    replicas.retain(|(replica, _)| !is_cut(*replica));
+    let many = replicas.len();
+    node.set_replicas(replicas);
+    if many < before {
+        node.count_replicas_from(now);
+        world.servers.server(primary).set_replicas(many);
+    }
+}
+
+/// The primary of a group is cut off, with these clients and sentinels.
+pub(crate) fn isolate(
+    world: &mut World,
+    seat: Seat,
+    by: FaultId,
+    clients: &[u16],
+    sentinels: &[u16],
+) {
+    let primary = world.failovers.primary(seat);
+    let Some(group) = world.groups.get_mut(seat) else {
+        return;
+    };
+    let mut members = vec![primary];
+    members.extend(
+        sentinels
+            .iter()
+            .filter_map(|number| group.sentinel(*number)),
+    );
+    group.strike(by, primary);
+    group.separate(Apart {
+        by,
+        members,
+        clients: Some(clients.iter().copied().map(ClientId::new).collect()),
+    });
+    cut_streams(world, primary, |_| true);
+}
+
+/// A sentinel hears nothing of the others.
+pub(crate) fn make_stale(world: &mut World, seat: Seat, by: FaultId, sentinel: u16) {
+    if let Some(group) = world.groups.get_mut(seat)
+        && let Some(id) = group.sentinel(sentinel)
+    {
+        group.separate(Apart {
+            by,
+            members: vec![id],
+            clients: None,
+        });
+    }
+}
+
+/// The members of a group that did not hear each other by a fault do again.
+pub(crate) fn unite(world: &mut World, seat: Seat, by: FaultId) {
+    if let Some(group) = world.groups.get_mut(seat) {
+        group.unite(by);
+    }
+}
+
+/// A sentinel of a group, by its number.
+pub(crate) fn sentinel(world: &World, seat: Seat, number: u16) -> Option<NodeId> {
+    world.groups.get(seat)?.sentinel(number)
+}

@@ -1,0 +1,433 @@
+//! A node of the plan as a group: servers that follow one of them, and the sentinels that say which one.
+//!
+//! The sentinels are a value that is asked every few milliseconds what is to be done by what they see. A promotion, and
+//! what it does to claims, is the engine's.
+
+use crate::plan::Sentinels;
+use crate::world::id::{ClientId, FaultId, NodeId};
+use crate::world::node::Role;
+
+/// One group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    rules: Sentinels,
+    servers: Vec<NodeId>,
+    sentinels: Vec<Sentinel>,
+    stage: Stage,
+    /// Members that others do not hear.
+    apart: Vec<Apart>,
+    /// Servers that are not what the sentinels want them to be, and since when that is seen.
+    wrong: Vec<(NodeId, u64)>,
+    /// The last promotion.
+    news: Option<News>,
+    /// The fault that has last struck a primary.
+    cause: Option<FaultId>,
+    /// Which server a fault has struck.
+    struck: Vec<(FaultId, NodeId)>,
+}
+
+/// What one sentinel knows.
+#[derive(Debug)]
+struct Sentinel {
+    id: NodeId,
+    /// The server that it names as the primary.
+    names: NodeId,
+    /// Of that configuration: it grows with each failover.
+    epoch: u64,
+    /// When it has last heard each server, in the order of the servers.
+    heard: Vec<u64>,
+}
+
+/// How far a failover has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Calm,
+    Electing {
+        leader: NodeId,
+        primary: NodeId,
+        mandate: Mandate,
+        ends: u64,
+    },
+}
+
+/// By what a sentinel leads a failover.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mandate {
+    /// A majority has voted for it.
+    Vote,
+    /// It was told to (`SENTINEL FAILOVER`).
+    Order,
+}
+
+/// A promotion that not every sentinel knows of.
+#[derive(Clone, Copy, Debug)]
+struct News {
+    /// When the others begin to know.
+    spreads: u64,
+    /// The sentinel that has not published the switch, though it has made it.
+    untold: Option<NodeId>,
+}
+
+/// Some members that the others do not hear.
+#[derive(Debug)]
+pub(crate) struct Apart {
+    pub(crate) by: FaultId,
+    pub(crate) members: Vec<NodeId>,
+    /// The clients on their side; without, clients reach both.
+    pub(crate) clients: Option<Vec<ClientId>>,
+}
+
+/// What the members of a group are now.
+pub(crate) trait Sight {
+    /// Whether it is up and does not stand still.
+    fn is_awake(&self, member: NodeId) -> bool;
+
+    fn role(&self, server: NodeId) -> Role;
+
+    /// Whether what one writes goes to the other.
+    fn flows(&self, primary: NodeId, replica: NodeId) -> bool;
+}
+
+/// What sentinels, or servers by themselves, do next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Deed {
+    /// A sentinel names another primary, and publishes the switch.
+    Name {
+        sentinel: NodeId,
+        primary: NodeId,
+        epoch: u64,
+    },
+    /// A replica begins anew with all that its primary has.
+    Resync { replica: NodeId, primary: NodeId },
+    /// A server is made a replica of another one.
+    Demote { server: NodeId, primary: NodeId },
+    /// A sentinel promotes a replica.
+    Promote { leader: NodeId, primary: NodeId },
+}
+
+impl Group {
+    /// The first server is the primary.
+    pub(crate) fn new(rules: &Sentinels, servers: Vec<NodeId>, sentinels: Vec<NodeId>) -> Self {
+        let primary = *servers.first().expect("BUG: a group without servers");
+        let sentinel = |id| Sentinel {
+            id,
+            names: primary,
+            epoch: 1,
+            heard: vec![0; servers.len()],
+        };
+        Group {
+            rules: rules.clone(),
+            sentinels: sentinels.into_iter().map(sentinel).collect(),
+            servers,
+            stage: Stage::Calm,
+            apart: Vec::new(),
+            wrong: Vec::new(),
+            news: None,
+            cause: None,
+            struck: Vec::new(),
+        }
+    }
+
+    pub(crate) fn rules(&self) -> &Sentinels {
+        &self.rules
+    }
+
+    pub(crate) fn servers(&self) -> &[NodeId] {
+        &self.servers
+    }
+
+    /// A sentinel, by its number.
+    pub(crate) fn sentinel(&self, number: u16) -> Option<NodeId> {
+        let found = self.sentinels.get(usize::from(number));
+        found.map(|sentinel| sentinel.id)
+    }
+
+    pub(crate) fn sentinels(&self) -> impl Iterator<Item = NodeId> {
+        self.sentinels.iter().map(|sentinel| sentinel.id)
+    }
+
+    pub(crate) fn members(&self) -> impl Iterator<Item = NodeId> {
+        self.servers.iter().copied().chain(self.sentinels())
+    }
+
+    /// The fault by which there is an election, if there is one.
+    pub(crate) fn cause(&self) -> Option<FaultId> {
+        self.cause
+    }
+
+    /// A fault strikes a server.
+    pub(crate) fn strike(&mut self, by: FaultId, server: NodeId) {
+        self.cause = Some(by);
+        self.struck.push((by, server));
+    }
+
+    /// The server that a fault has struck.
+    pub(crate) fn struck_by(&self, fault: FaultId) -> Option<NodeId> {
+        let mut struck = self.struck.iter();
+        struck
+            .find(|(by, _)| *by == fault)
+            .map(|(_, server)| *server)
+    }
+
+    pub(crate) fn separate(&mut self, apart: Apart) {
+        self.apart.push(apart);
+    }
+
+    pub(crate) fn unite(&mut self, fault: FaultId) {
+        self.apart.retain(|apart| apart.by != fault);
+    }
+
+    /// Whether two members do not hear each other.
+    pub(crate) fn is_apart(&self, a: NodeId, b: NodeId) -> bool {
+        let mut apart = self.apart.iter();
+        apart.any(|apart| apart.members.contains(&a) != apart.members.contains(&b))
+    }
+
+    /// The faults by which a client does not reach a member.
+    pub(crate) fn cuts(&self, client: ClientId, member: NodeId) -> impl Iterator<Item = FaultId> {
+        let cut = self.apart.iter().filter(move |apart| {
+            let clients = apart.clients.as_ref();
+            clients
+                .is_some_and(|clients| clients.contains(&client) != apart.members.contains(&member))
+        });
+        cut.map(|apart| apart.by)
+    }
+
+    /// A sentinel is told to promote a replica. Returns whether one could begin with that.
+    pub(crate) fn order(&mut self, now: u64, sight: &impl Sight) -> bool {
+        if self.stage != Stage::Calm {
+            return false;
+        }
+        let can_lead = |sentinel: &&Sentinel| {
+            sight.is_awake(sentinel.id) && !self.is_apart(sentinel.id, sentinel.names)
+        };
+        let Some(leader) = self
+            .sentinels
+            .iter()
+            .filter(can_lead)
+            .max_by_key(|s| s.epoch)
+        else {
+            return false;
+        };
+        self.stage = Stage::Electing {
+            leader: leader.id,
+            primary: leader.names,
+            mandate: Mandate::Order,
+            ends: now + self.rules.election.as_nanos(),
+        };
+        true
+    }
+
+    /// The sentinels and servers look around. What they do is to be done in this order.
+    pub(crate) fn look(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
+        self.hear(now, sight);
+        let mut deeds = self.spread(now, sight);
+        deeds.extend(self.resyncs(sight));
+        deeds.extend(self.put_right(now, sight));
+        deeds.extend(self.elect(now, sight));
+        deeds
+    }
+
+    fn hear(&mut self, now: u64, sight: &impl Sight) {
+        let apart = &self.apart;
+        let hears = |a: NodeId, b: NodeId| {
+            apart
+                .iter()
+                .all(|apart| apart.members.contains(&a) == apart.members.contains(&b))
+        };
+        for sentinel in &mut self.sentinels {
+            // One that stood still gives every server its time again when it goes on.
+            let is_awake = sight.is_awake(sentinel.id);
+            for (server, heard) in self.servers.iter().zip(&mut sentinel.heard) {
+                if !is_awake || (sight.is_awake(*server) && hears(sentinel.id, *server)) {
+                    *heard = now;
+                }
+            }
+        }
+    }
+
+    /// Sentinels tell each other of the newest configuration.
+    fn spread(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
+        let Some(news) = self.news.filter(|news| news.spreads <= now) else {
+            return Vec::new();
+        };
+        let mut deeds = Vec::new();
+        for at in 0..self.sentinels.len() {
+            let Some(own) = self.sentinels.get(at).filter(|own| sight.is_awake(own.id)) else {
+                continue;
+            };
+            let (id, epoch, names) = (own.id, own.epoch, own.names);
+            let others = self.sentinels.iter().filter(|other| {
+                epoch < other.epoch && sight.is_awake(other.id) && !self.is_apart(id, other.id)
+            });
+            let newest = others.max_by_key(|other| other.epoch);
+            let newest = newest.map(|other| (other.names, other.epoch));
+            let (names, epoch) = match newest {
+                Some(newest) => newest,
+                None if news.untold == Some(id) => (names, epoch),
+                None => continue,
+            };
+            if let Some(own) = self.sentinels.get_mut(at) {
+                (own.names, own.epoch) = (names, epoch);
+            }
+            if let Some(news) = &mut self.news {
+                news.untold = news.untold.filter(|untold| *untold != id);
+            }
+            deeds.push(Deed::Name {
+                sentinel: id,
+                primary: names,
+                epoch,
+            });
+        }
+        deeds
+    }
+
+    /// Replicas that had lost their primary, and reach it again.
+    fn resyncs(&self, sight: &impl Sight) -> Vec<Deed> {
+        let servers = self.servers.iter().copied();
+        let resync = |replica| match sight.role(replica) {
+            Role::ReplicaOf(primary) => {
+                let is_cut = sight.is_awake(replica)
+                    && sight.is_awake(primary)
+                    && !self.is_apart(replica, primary)
+                    && !sight.flows(primary, replica);
+                is_cut.then_some(Deed::Resync { replica, primary })
+            }
+            Role::Primary | Role::Sentinel => None,
+        };
+        servers.filter_map(resync).collect()
+    }
+
+    /// Servers that have been seen for long enough not to follow the primary that a sentinel names.
+    fn put_right(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
+        let mut deeds = Vec::new();
+        for server in self.servers.clone() {
+            let is_wrong = |sentinel: &&Sentinel| {
+                let is_right = sentinel.names == server
+                    || sight.role(server) == Role::ReplicaOf(sentinel.names);
+                !is_right
+                    && sight.is_awake(sentinel.id)
+                    && sight.is_awake(server)
+                    && !self.is_apart(sentinel.id, server)
+                    // The primary must be in its place before others are told to follow it.
+                    && sight.is_awake(sentinel.names)
+                    && sight.role(sentinel.names) == Role::Primary
+                    && !self.is_apart(sentinel.id, sentinel.names)
+            };
+            let newest = self.sentinels.iter().map(|s| s.epoch).max();
+            let by = self.sentinels.iter().filter(is_wrong);
+            let by = by
+                .filter(|sentinel| Some(sentinel.epoch) == newest)
+                .map(|s| s.names);
+            let Some(primary) = by.min() else {
+                self.wrong.retain(|(wrong, _)| *wrong != server);
+                continue;
+            };
+            let since = self.wrong.iter().find(|(wrong, _)| *wrong == server);
+            match since.map(|(_, since)| *since) {
+                None => self.wrong.push((server, now)),
+                Some(since) if since + self.rules.demotion.as_nanos() <= now => {
+                    self.wrong.retain(|(wrong, _)| *wrong != server);
+                    deeds.push(Deed::Demote { server, primary });
+                }
+                Some(_) => {}
+            }
+        }
+        deeds
+    }
+
+    fn elect(&mut self, now: u64, sight: &impl Sight) -> Option<Deed> {
+        match self.stage {
+            Stage::Calm => {
+                let (leader, primary) = self.candidate(now, sight)?;
+                self.stage = Stage::Electing {
+                    leader,
+                    primary,
+                    mandate: Mandate::Vote,
+                    ends: now + self.rules.election.as_nanos(),
+                };
+                None
+            }
+            Stage::Electing { ends, .. } if now < ends => None,
+            Stage::Electing {
+                leader,
+                primary,
+                mandate,
+                ..
+            } => {
+                self.stage = Stage::Calm;
+                let voters = self.voters(leader, sight);
+                let has_majority = usize::from(self.rules.majority()) <= voters;
+                let may = sight.is_awake(leader) && (has_majority || mandate == Mandate::Order);
+                may.then_some(Deed::Promote { leader, primary })
+            }
+        }
+    }
+
+    /// How many sentinels hear this one, itself among them.
+    fn voters(&self, leader: NodeId, sight: &impl Sight) -> usize {
+        let hear = |sentinel: &&Sentinel| {
+            sight.is_awake(sentinel.id) && !self.is_apart(leader, sentinel.id)
+        };
+        self.sentinels.iter().filter(hear).count()
+    }
+
+    /// The sentinel that a majority would vote for, and the primary that a quorum takes for down.
+    fn candidate(&self, now: u64, sight: &impl Sight) -> Option<(NodeId, NodeId)> {
+        let awake = self.sentinels.iter().filter(|s| sight.is_awake(s.id));
+        awake.into_iter().find_map(|leader| {
+            let agrees = |other: &&Sentinel| {
+                other.names == leader.names
+                    && sight.is_awake(other.id)
+                    && !self.is_apart(leader.id, other.id)
+                    && self.takes_for_down(other, leader.names, now)
+            };
+            let agree = self.sentinels.iter().filter(agrees).count();
+            let is_elected = self.takes_for_down(leader, leader.names, now)
+                && usize::from(self.rules.quorum()) <= agree
+                && usize::from(self.rules.majority()) <= self.voters(leader.id, sight);
+            is_elected.then_some((leader.id, leader.names))
+        })
+    }
+
+    fn takes_for_down(&self, sentinel: &Sentinel, server: NodeId, now: u64) -> bool {
+        let mut heard = self.servers.iter().zip(&sentinel.heard);
+        let heard = heard.find(|(known, _)| **known == server);
+        heard.is_some_and(|(_, heard)| heard + self.rules.down_after.as_nanos() <= now)
+    }
+
+    /// The servers that a sentinel could promote in the place of the primary.
+    pub(crate) fn candidates(
+        &self,
+        leader: NodeId,
+        primary: NodeId,
+        sight: &impl Sight,
+    ) -> Vec<NodeId> {
+        let servers = self.servers.iter().copied();
+        let is_one = |server: &NodeId| {
+            *server != primary
+                && sight.is_awake(*server)
+                && matches!(sight.role(*server), Role::ReplicaOf(_))
+                && !self.is_apart(leader, *server)
+        };
+        servers.filter(is_one).collect()
+    }
+
+    /// A sentinel has promoted a server. Returns the epoch of that configuration.
+    pub(crate) fn promoted(&mut self, leader: NodeId, primary: NodeId, now: u64) -> u64 {
+        let last = self.sentinels.iter().map(|sentinel| sentinel.epoch).max();
+        let epoch = last.unwrap_or(0) + 1;
+        for sentinel in self.sentinels.iter_mut().filter(|s| s.id == leader) {
+            (sentinel.names, sentinel.epoch) = (primary, epoch);
+            sentinel.heard.fill(now);
+        }
+        self.news = Some(News {
+            spreads: now + self.rules.gossip.as_nanos(),
+            untold: Some(leader),
+        });
+        epoch
+    }
+}
+
+#[cfg(test)]
+mod tests;
