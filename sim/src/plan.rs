@@ -22,7 +22,7 @@ pub use crate::plan::servers::{
     Connections, MinReplicas, Network, Nodes, Persistence, Sentinels, Wait,
 };
 use crate::plan::time::Span;
-use crate::plan::variant::Variant;
+use crate::plan::variant::{Flaw, Variant};
 pub use crate::plan::workload::{Watchdog, Workload, WorkloadKind};
 
 /// One run: with its seed, all there is to know.
@@ -213,7 +213,8 @@ impl Plan {
 
     /// For which replicas the clients wait before a grant or renewal counts, if they do.
     pub(crate) fn awaited(&self) -> Option<&Wait> {
-        self.nodes.wait.as_ref()
+        let wait = self.nodes.wait.as_ref();
+        wait.filter(|_| !self.variant.has(Flaw::ReplicasNotAwaited))
     }
 
     /// A node as people call it: the replicas come after all primaries.

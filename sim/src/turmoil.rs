@@ -14,6 +14,7 @@ mod network;
 mod operator;
 mod outage;
 mod station;
+mod swaps;
 mod transport;
 
 use std::any::Any;

@@ -113,6 +113,8 @@ pub struct Counters {
     pub commands: u64,
     /// Acquires that found the claim of another owner.
     pub refused: u64,
+    /// Replicas that sentinels promoted.
+    pub promotions: u64,
     /// Events that happened.
     pub events: u64,
 }

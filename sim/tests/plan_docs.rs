@@ -7,7 +7,7 @@ use quorlock_sim::fault::Kind;
 use quorlock_sim::plan::WorkloadKind;
 use quorlock_sim::plan::{
     AssertedRestarts, Lane, LockKind, MinReplicas, Network, Nodes, Persistence, Plan, Remedies,
-    Wait, Watchdog, Workload,
+    Sentinels, Wait, Watchdog, Workload,
 };
 use quorlock_sim::plan_file;
 use quorlock_sim::span::Span;
@@ -71,6 +71,10 @@ fn every_field() -> Plan {
             min_replicas: Some(MinReplicas {
                 count: 1,
                 max_lag: Span::ZERO,
+            }),
+            sentinels: Some(Sentinels {
+                quorum: Some(1),
+                ..Sentinels::default()
             }),
         },
         network: Network {

@@ -205,6 +205,11 @@ const LONGEST_ELECTION: Span = Span::secs(600);
 
 fn check_sentinels(plan: &Plan) -> Result<(), PlanError> {
     let Some(sentinels) = &plan.nodes.sentinels else {
+        if plan.variant.flaws().iter().any(|flaw| flaw.is_of_groups()) {
+            let variant = plan.variant;
+            let why = format!("{variant} is wrong about groups: say [nodes.sentinels]");
+            return Err(wrong("variant", why));
+        }
         return Ok(());
     };
     let place = |field: &str| format!("nodes.sentinels.{field}");

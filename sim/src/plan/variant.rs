@@ -142,6 +142,12 @@ variants! {
     CountedTerms = "counted-terms", [TermCountsElections];
     /// The product's clients, used by leaders whose term is the time of their election by their wall clock.
     ClockTerms = "clock-terms", [TermIsClock];
+    /// The product's clients of a group, whose claims count before any replica has them, whatever the plan says.
+    Unawaited = "unawaited", [ReplicasNotAwaited];
+    /// The product's clients of a group, which hear nothing of what sentinels publish.
+    UnheardSwitch = "unheard-switch", [SwitchUnheard];
+    /// The same, and they do not leave a server that says `READONLY`.
+    DeafClients = "deaf-clients", [SwitchUnheard, ReadOnlyStays];
 }
 
 impl Variant {

@@ -9,6 +9,7 @@ use quorlock::transport::{ByteStream, Connect, Connecting, Endpoint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::TcpStream;
 
+use super::swaps::Swaps;
 use super::{PORT, find_sockets, node_host, poll_running, poll_time, sockets, step_of};
 use crate::world::id::{ClientId, Id, NodeId, Seat};
 use crate::world::link::Passage;
@@ -19,11 +20,13 @@ use crate::world::{World, with};
 #[derive(Debug)]
 pub(super) struct Cables {
     pub(super) client: ClientId,
+    pub(super) swaps: Swaps,
 }
 
 impl Connect for Cables {
     fn connect(&self, to: &Endpoint) -> Connecting {
         let client = self.client;
+        let swaps = self.swaps.clone();
         let destination = Destination::of(to);
         Box::pin(async move {
             let destination = destination.ok_or(io::ErrorKind::AddrNotAvailable)?;
@@ -37,6 +40,7 @@ impl Connect for Cables {
                 client,
                 key,
                 stream: connected?,
+                swaps,
             }) as Box<dyn ByteStream>)
         })
     }
@@ -96,6 +100,7 @@ struct Cable {
     client: ClientId,
     key: Key<Plug>,
     stream: TcpStream,
+    swaps: Swaps,
 }
 
 /// What the world knows of it.
@@ -125,7 +130,11 @@ impl AsyncRead for Cable {
         if with(|world| is_reset(world, self.key, cx)) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        let read = buf.filled_mut().get_mut(before..);
+        self.swaps.incoming(read.unwrap_or_default());
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -136,7 +145,10 @@ impl AsyncWrite for Cable {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(with(|world| poll_running(world, self.client, cx)));
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        match self.swaps.outgoing(buf) {
+            Some(swapped) => Pin::new(&mut self.stream).poll_write(cx, &swapped),
+            None => Pin::new(&mut self.stream).poll_write(cx, buf),
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

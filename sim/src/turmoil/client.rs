@@ -8,6 +8,7 @@ use quorlock::transport::{RedisConfig, RedisTransport, Request, Subscription, Tr
 
 use super::cable::Cables;
 use super::desk::{Errand, Listening, Posted};
+use super::swaps::Swaps;
 use super::transport::{hand_in, is_given_up};
 use super::{group_name, place, seat_host, sockets};
 use crate::plan::Plan;
@@ -88,7 +89,10 @@ fn config(plan: &Plan, client: ClientId) -> RedisConfig {
         None => config,
     };
     config
-        .network(Cables { client })
+        .network(Cables {
+            client,
+            swaps: Swaps::of(plan.variant),
+        })
         .call_timeout(plan.network.call_timeout.as_duration())
         .connect_timeout(plan.network.connect_timeout.as_duration())
         .ping_interval(PING)

@@ -126,6 +126,7 @@ fn promote(world: &mut World, seat: Seat, leader: NodeId, old: NodeId) {
             by,
         },
     );
+    world.counters.promotions += 1;
     let epoch = with_group(world, seat, |group, now, _| {
         group.promoted(leader, new, now)
     });

@@ -85,10 +85,17 @@ pub enum Flaw {
     TermCountsElections,
     /// The term of a leader is the wall clock of its process.
     TermIsClock,
+    /// A claim counts before any replica has it.
+    ReplicasNotAwaited,
+    /// What sentinels publish is not heard.
+    SwitchUnheard,
+    /// A connection on which the server said `READONLY` is used on.
+    ReadOnlyStays,
 }
 
 impl Flaw {
-    /// Whether it is about queues, readers or leaders: then what clients do otherwise is what the product does.
+    /// Whether it is about queues, readers, leaders or the way to a group: then what clients do otherwise is what the product
+    /// does.
     pub(crate) const fn is_of_modes(self) -> bool {
         matches!(
             self,
@@ -102,6 +109,14 @@ impl Flaw {
                 | Flaw::LeaderWaitsForWord
                 | Flaw::TermCountsElections
                 | Flaw::TermIsClock
+        ) || self.is_of_groups()
+    }
+
+    /// Whether it is about the way of clients to the primary of a group.
+    pub(crate) const fn is_of_groups(self) -> bool {
+        matches!(
+            self,
+            Flaw::ReplicasNotAwaited | Flaw::SwitchUnheard | Flaw::ReadOnlyStays
         )
     }
 
@@ -114,7 +129,7 @@ impl Flaw {
                 | Flaw::LeaderWaitsForWord
                 | Flaw::TermCountsElections
                 | Flaw::TermIsClock
-        );
+        ) || self.is_of_groups();
         of_plain || (self.is_of_modes() && !of_users)
     }
 }

@@ -52,6 +52,13 @@ const QUIET: Class = Class {
     assumes: Assumes::Nothing,
 };
 
+/// What makes sentinels promote a replica while servers go on, and what clients then hear of it.
+const ELECTIONS: [Kind; 3] = [
+    Kind::IsolatePrimary,
+    Kind::SentinelFailover,
+    Kind::StaleSentinel,
+];
+
 const EVERYTHING: Class = Class {
     id: "everything",
     title: "all of it at once, but for flush and failover; nodes come back with all their data",
@@ -206,15 +213,31 @@ impl Class {
         self.kinds.contains(&Kind::Failover)
     }
 
+    /// Whether sentinels may promote a replica because of it.
+    pub(super) fn leads_to_elections(&self) -> bool {
+        let kinds = [Kind::PauseNode, Kind::CrashNode, Kind::Failover];
+        kinds.iter().any(|kind| self.kinds.contains(kind))
+    }
+
+    /// The kinds of its faults that there are for a plan. Where sentinels decide on failovers, it is what leads them to.
+    fn kinds_for(&self, plan: &Plan) -> Vec<Kind> {
+        let kinds = self.kinds.iter().flat_map(|kind| match kind {
+            Kind::Failover if plan.nodes.sentinels.is_some() => &ELECTIONS[..],
+            kind => std::slice::from_ref(kind),
+        });
+        kinds.copied().filter(|kind| plan.lane.has(*kind)).collect()
+    }
+
     /// Adds its faults to a plan: one to four, or up to a dozen of many kinds.
     pub(super) fn add_to(&self, plan: &mut Plan) {
         if self.kinds.is_empty() {
             return;
         }
         let mut draw = Draw::new(plan.seed, Purpose::Matrix, 0);
+        let kinds = self.kinds_for(plan);
         let most = if 10 < self.kinds.len() { 12 } else { 4 };
         for _ in 0..draw.between(1, most) {
-            let kind = self.kinds.get(draw.index(self.kinds.len()));
+            let kind = kinds.get(draw.index(kinds.len()));
             let kind = kind.copied().unwrap_or(Kind::Cut);
             let fault = self.fault(kind, plan, &mut draw);
             plan.faults.push(fault);

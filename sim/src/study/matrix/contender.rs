@@ -4,7 +4,7 @@ use super::class::{Assumes, Class};
 use crate::plan::generator::{Deployment, Faults, Swarm};
 use crate::plan::time::Span;
 use crate::plan::variant::Variant;
-use crate::plan::{Lane, LockKind, Plan, Remedies, Wait, WorkloadKind};
+use crate::plan::{Lane, LockKind, Plan, Remedies, Sentinels, Wait, WorkloadKind};
 
 /// One lock.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,7 @@ pub struct Contender {
     trust: Trust,
     margin: Margin,
     replicas: Replicas,
+    deployment: Deployment,
 }
 
 /// Whether a node that was restarted is watched before its vote counts.
@@ -50,6 +51,7 @@ const OURS_SINGLE: Contender = Contender {
     trust: Trust::Off,
     margin: Margin::Off,
     replicas: Replicas::NotAwaited,
+    deployment: Deployment::Servers,
 };
 
 /// Ours on a majority.
@@ -87,6 +89,12 @@ pub const CONTENDERS: &[Contender] = &[
         id: "ours, WAIT 1",
         title: "the same with one replica, which must have a claim before it counts",
         replicas: Replicas::Awaited,
+        ..OURS_SINGLE
+    },
+    Contender {
+        id: "ours, a Sentinel group",
+        title: "the same on a Sentinel group (a primary, two replicas, three sentinels) without `WAIT`, through the real client: elections follow the faults",
+        deployment: Deployment::Groups,
         ..OURS_SINGLE
     },
     Contender {
@@ -142,7 +150,11 @@ impl Contender {
         ];
         let workload = workloads.get((seed / 2 % 3) as usize);
         let mut plan = Swarm {
-            lane: Lane::Fast,
+            lane: match self.deployment {
+                Deployment::Servers => Lane::Fast,
+                // Only there the client finds the primary by itself.
+                Deployment::Groups => Lane::Turmoil,
+            },
             deployment: Deployment::Servers,
             faults: Faults::None,
             lock: self.lock,
@@ -171,8 +183,19 @@ impl Contender {
             replicas: 1,
             within: Span::millis(20),
         });
+        if self.deployment == Deployment::Groups {
+            plan.nodes.replicas = 2;
+            plan.nodes.sentinels = Some(Sentinels::default());
+            // The sentinels have their turns within it.
+            plan.network.connect_timeout = Span::millis(600);
+        }
         class.add_to(&mut plan);
         plan
+    }
+
+    /// Whether a replica may be promoted that has not all claims and counters.
+    fn may_fail_over(&self, class: &Class) -> bool {
+        self.deployment == Deployment::Groups && class.leads_to_elections()
     }
 
     fn is_ours(&self) -> bool {
@@ -183,6 +206,7 @@ impl Contender {
     #[must_use]
     pub fn keeps_exclusion(&self, class: &Class) -> bool {
         self.is_ours()
+            && !self.may_fail_over(class)
             && match class.assumes {
                 Assumes::Nothing => true,
                 Assumes::Trust => self.trust == Trust::On,
@@ -195,6 +219,7 @@ impl Contender {
     #[must_use]
     pub fn keeps_order(&self, class: &Class) -> bool {
         self.is_ours()
+            && !self.may_fail_over(class)
             && match class.assumes {
                 Assumes::Nothing | Assumes::Margin | Assumes::Counters => true,
                 // Of a token that a bare majority took, the loss of one counter leaves only the clocks of the nodes,

@@ -1,0 +1,123 @@
+//! Clients of Sentinel groups that are wrong: their adapter is the product's, and what it is set up with or hears is not.
+
+use std::rc::Rc;
+
+use quorlock_sim::checker::Property;
+use quorlock_sim::plan::{Connections, Lane, LockKind, Plan, WorkloadKind};
+use quorlock_sim::plan_file;
+use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::span::Span;
+use quorlock_sim::swarm::{Deployment, Swarm};
+use quorlock_sim::variant::Variant;
+
+/// Those that are planted here.
+pub(super) const PLANTED: [Variant; 3] = [
+    Variant::Unawaited,
+    Variant::UnheardSwitch,
+    Variant::DeafClients,
+];
+
+/// What breaks where a variant runs drawn plans, and where the product does.
+fn compare(
+    variant: Variant,
+    faults: &str,
+    shape: fn(&mut Plan),
+    breaks: Property,
+    seeds: std::ops::Range<u64>,
+) {
+    let broken = |seed: u64, variant: Variant| {
+        let swarm = Swarm {
+            faults: faults.parse().expect("kinds of fault"),
+            lane: Lane::Turmoil,
+            deployment: Deployment::Groups,
+            lock: LockKind::Single,
+            workload: Some(WorkloadKind::MutualExclusion),
+            variant,
+            ..Swarm::default()
+        };
+        let mut plan = swarm.plan(seed);
+        shape(&mut plan);
+        plan_file::check(&plan).expect("a plan that can be run");
+        match run(&Rc::new(plan)).verdict {
+            Verdict::Violated(violation) => Some(violation.property),
+            _ => None,
+        }
+    };
+    let found = seeds
+        .clone()
+        .find(|seed| broken(*seed, variant) == Some(breaks));
+    let found = found.unwrap_or_else(|| panic!("{variant}: {breaks} was not broken in {seeds:?}"));
+    // The product in the plans up to there.
+    for seed in seeds.start..=found {
+        let broken = broken(seed, Variant::Product);
+        assert_eq!(
+            broken, None,
+            "{variant}, but with nothing wrong: seed {seed}"
+        );
+    }
+}
+
+/// Much happens under one name, and replication is slow.
+fn slow_replicas(plan: &mut Plan) {
+    plan.workload.names = 1;
+    plan.workload.hold_most = Span::millis(100);
+    plan.nodes.replication_lag = Span::millis(8);
+}
+
+/// Sentinels are quick to replace a primary, and slow to put the old one right; no replica is waited for.
+fn quick_to_elect(plan: &mut Plan) {
+    plan.workload.names = 1;
+    plan.workload.lease = Span::millis(400);
+    plan.workload.hold_most = Span::millis(200);
+    plan.nodes.wait = None;
+    plan.nodes.min_replicas = None;
+    plan.nodes.replication_lag = Span::micros(200);
+    if let Some(sentinels) = &mut plan.nodes.sentinels {
+        sentinels.down_after = Span::millis(20);
+        sentinels.election = Span::millis(5);
+        sentinels.gossip = Span::millis(5);
+        sentinels.demotion = Span::millis(500);
+    }
+}
+
+/// Servers change their roles, and connections stay.
+fn kept_connections(plan: &mut Plan) {
+    plan.workload.names = 1;
+    plan.nodes.min_replicas = None;
+    if let Some(sentinels) = &mut plan.nodes.sentinels {
+        sentinels.demotion = Span::ZERO;
+        sentinels.connections = Connections::Kept;
+    }
+}
+
+#[test]
+fn replicas_are_not_waited_for() {
+    let breaks = Property::Exclusion;
+    compare(Variant::Unawaited, "inside", slow_replicas, breaks, 0..40);
+}
+
+#[test]
+fn what_sentinels_publish_is_not_heard() {
+    let breaks = Property::Exclusion;
+    let faults = "pause-node";
+    compare(
+        Variant::UnheardSwitch,
+        faults,
+        quick_to_elect,
+        breaks,
+        0..60,
+    );
+}
+
+#[test]
+fn neither_sentinels_nor_readonly_are_heard() {
+    let breaks = Property::Progress;
+    let faults = "sentinel-failover";
+    compare(
+        Variant::DeafClients,
+        faults,
+        kept_connections,
+        breaks,
+        0..30,
+    );
+}
