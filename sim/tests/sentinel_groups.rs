@@ -115,17 +115,24 @@ fn plans_without_groups_are_drawn_as_before() {
         );
         assert_eq!(servers.nodes.sentinels, None);
         assert_eq!(servers.workload, groups.workload);
-        // What both have is the same, fault for fault, but for what the clocks of a group forbid.
-        let common = groups
-            .faults
-            .iter()
-            .filter(|fault| servers.faults.contains(fault));
-        let lacking = servers.faults.len() - common.count();
-        let clocks = servers
-            .faults
-            .iter()
-            .filter(|fault| fault.kind().name() == "node-rate");
-        assert_eq!(lacking, clocks.count(), "{seed}");
+        // What both have is the same, fault for fault: what a group adds, or forbids, has dice of its own.
+        let lacks = |some: &Plan, other: &Plan| {
+            let lacking = some
+                .faults
+                .iter()
+                .filter(|fault| !other.faults.contains(fault));
+            let mut names: Vec<&str> = lacking.map(|fault| fault.kind().name()).collect();
+            names.dedup();
+            names
+        };
+        let forbidden = ["node-rate", "backup"];
+        for name in lacks(&servers, &groups) {
+            assert!(forbidden.contains(&name), "{seed}: {name}");
+        }
+        for name in lacks(&groups, &servers) {
+            let is_of_groups = name.contains("sentinel") || name == "isolate-primary";
+            assert!(is_of_groups || name == "slow-replication", "{seed}: {name}");
+        }
     }
 }
 

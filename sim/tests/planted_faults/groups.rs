@@ -62,6 +62,9 @@ fn slow_replicas(plan: &mut Plan) {
     plan.workload.names = 1;
     plan.workload.hold_most = Span::millis(100);
     plan.nodes.replication_lag = Span::millis(8);
+    if let Some(wait) = &mut plan.nodes.wait {
+        wait.within = Span::millis(60);
+    }
 }
 
 /// Sentinels are quick to replace a primary, and slow to put the old one right; no replica is waited for.
