@@ -80,7 +80,7 @@ const ADAPTER: Floors = &[
 
 const SIMULATED_REDIS: Floors = &[
     &["lib.rs"],
-    &["server.rs"],
+    &["server.rs", "server/"],
     // Commands, a table of them.
     &["table.rs"],
     &["command.rs", "command/"],
