@@ -307,6 +307,15 @@ pub struct Leftover {
     pub name: NameId,
 }
 
+/// How long a lock may stand idle while it is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Idle {
+    /// For how long.
+    pub bound: u64,
+    /// What comes later is not looked at.
+    pub until: u64,
+}
+
 /// What happened in one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct History {
@@ -339,6 +348,9 @@ pub struct History {
     pub progress_due: u64,
     /// Whether the run lasts as long, so that it must have been.
     pub demands_progress: bool,
+    /// While a client waits, the lock is acquired at least as often as this, until clients begin no more work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_within: Option<Idle>,
     /// How many holds were won.
     pub holds: u32,
 }

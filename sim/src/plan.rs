@@ -68,6 +68,10 @@ pub struct Plan {
     /// How long after that the lock must have been acquired: by default a few leases.
     #[serde(default)]
     pub progress_within: Option<Span>,
+    /// While a client waits for a lock, it is acquired at least as often as this. Without, that is not demanded: faults may
+    /// keep it from being so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_within: Option<Span>,
     /// What is not demanded of this run, because its faults go beyond what is promised of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_demanded: Vec<Property>,
@@ -168,6 +172,7 @@ impl Default for Plan {
             faults: Vec::new(),
             healed_at: None,
             progress_within: None,
+            idle_within: None,
             not_demanded: Vec::new(),
         }
     }

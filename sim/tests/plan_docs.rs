@@ -104,6 +104,7 @@ fn every_field() -> Plan {
         faults: Vec::new(),
         healed_at: Some(Span::ZERO),
         progress_within: Some(Span::ZERO),
+        idle_within: Some(Span::ZERO),
         not_demanded: vec![Property::Fencing],
     }
 }

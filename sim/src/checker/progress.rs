@@ -1,10 +1,14 @@
 //! Once everything works again the lock is acquired within a bound.
 
 use super::{Property, Violation, moment};
-use crate::history::{Action, History, Outcome};
+use crate::history::{Action, History, Operation, Outcome};
 use crate::plan::time::Span;
 
 pub(super) fn check(history: &History) -> Option<Violation> {
+    after_faults(history).or_else(|| while_waited_for(history))
+}
+
+fn after_faults(history: &History) -> Option<Violation> {
     let (from, to) = (history.healed, history.progress_due);
     let asked = |action| matches!(action, Action::Acquire | Action::Try);
     let in_time = |at: u64| from <= at && at <= to;
@@ -32,10 +36,59 @@ pub(super) fn check(history: &History) -> Option<Violation> {
     })
 }
 
+/// A lock is free or held for a bounded time: while a client waits for it, another acquisition of one of its names ends
+/// again and again.
+fn while_waited_for(history: &History) -> Option<Violation> {
+    let idle = history.idle_within?;
+    let is_won = |op: &&Operation| {
+        matches!(op.action, Action::Acquire | Action::Try) && op.outcome == Outcome::Ok
+    };
+    let mut won: Vec<(u64, u64)> = history
+        .operations
+        .iter()
+        .filter(is_won)
+        .map(|op| (op.completed, op.names))
+        .collect();
+    won.sort_unstable();
+    let waits = history.operations.iter();
+    let waits = waits.filter(|op| op.action == Action::Acquire);
+    let (from, to, waiter) = waits
+        .filter_map(|op| {
+            let until = op.completed.min(idle.until);
+            let of_these = won.iter().filter(|(_, names)| names & op.names != 0);
+            let meanwhile = of_these
+                .map(|(at, _)| *at)
+                .filter(|at| op.invoked < *at && *at < until);
+            let mut from = op.invoked;
+            for at in meanwhile.chain([until]) {
+                if from + idle.bound < at {
+                    return Some((from, from + idle.bound, op));
+                }
+                from = at;
+            }
+            None
+        })
+        .min_by_key(|(_, to, _)| *to)?;
+    let story = format!(
+        "{} waited, and nobody acquired what it waits for between {} and {}",
+        waiter.process,
+        moment(from),
+        moment(to)
+    );
+    Some(Violation {
+        property: Property::Progress,
+        at: Span::nanos(to),
+        processes: vec![waiter.process],
+        name: None,
+        story,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::checker::samples::{acquired, history};
+    use crate::history::Idle;
 
     #[test]
     fn one_acquisition_in_time_is_enough() {
@@ -59,6 +112,34 @@ mod tests {
             history.operations = vec![acquired(0, 50, Outcome::Ok), operation];
             assert_eq!(check(&history).unwrap().property, Property::Progress);
         }
+    }
+
+    #[test]
+    fn a_lock_that_stands_idle_while_it_is_waited_for_is_found() {
+        let mut history = history(Vec::new());
+        let bound = Idle {
+            bound: 100,
+            until: 1_000,
+        };
+        history.operations = vec![
+            acquired(0, 10, Outcome::Ok),
+            acquired(10, 200, Outcome::Ok),
+            acquired(20, 90, Outcome::Ok),
+        ];
+        assert_eq!(check(&history), None, "it is not demanded");
+        history.idle_within = Some(bound);
+        assert_eq!(check(&history).unwrap().at.as_nanos(), 190);
+        history.operations.push(acquired(95, 170, Outcome::Ok));
+        assert_eq!(check(&history), None);
+        history
+            .operations
+            .push(acquired(890, u64::MAX, Outcome::Indeterminate));
+        assert!(check(&history).is_some());
+        history.idle_within = Some(Idle {
+            until: 990,
+            ..bound
+        });
+        assert_eq!(check(&history), None, "it is over");
     }
 
     #[test]

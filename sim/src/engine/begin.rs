@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::engine::nodes::elections;
 use crate::engine::{faults, nodes};
+use crate::history::Idle;
 use crate::plan::Plan;
 use crate::plan::fault::{Fault, Kind};
 use crate::plan::time::Span;
@@ -30,6 +31,10 @@ pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
     world.links = Links::new(plan, world.nodes.len());
     world.history.healed = plan.heals_at().as_nanos();
     world.history.progress_due = plan.heals_at().plus(plan.progress_bound()).as_nanos();
+    world.history.idle_within = plan.idle_within.map(|bound| Idle {
+        bound: bound.as_nanos(),
+        until: plan.duration.as_nanos(),
+    });
     faults::schedule(world);
     let stop = if plan.faults.is_empty() {
         plan.duration

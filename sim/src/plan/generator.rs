@@ -5,6 +5,7 @@
 
 mod dice;
 mod groups;
+mod law;
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,6 +19,7 @@ use crate::plan::time::{Span, Step};
 use crate::plan::variant::Variant;
 use crate::plan::{Lacks, Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 pub(crate) use dice::Dice;
+use law::Law;
 
 /// From which kinds of fault a plan is drawn.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -203,7 +205,15 @@ impl Swarm {
         if self.deployment == Deployment::Groups {
             groups::add(&mut plan, &self.faults);
         }
-        for kind in Kind::ALL {
+        let mut draw = Law::stream(seed);
+        let law = match self.faults {
+            Faults::Inside | Faults::All => Law::draw(&mut draw),
+            // What is asked for by name is what is drawn.
+            Faults::None | Faults::Only(_) => Law::Mixed,
+        };
+        law.apply(&mut plan, self.workload, &mut draw);
+        let kinds = Kind::ALL.into_iter().filter(|_| law.has_faults());
+        for kind in kinds {
             // Each kind has a stream of its own, so that one kind more changes nothing about the others.
             let mut draw = Draw::new(seed, Purpose::Plan, 1 + kind as u64);
             if self.faults.allows(kind, &plan) && draw.chance(400_000) {

@@ -1,0 +1,184 @@
+//! Figures that go together, and bring out what others hide.
+//!
+//! Where leases of 100 ms meet latencies of milliseconds, the drift of clocks has no room to matter; where a waiter looks
+//! again after 200 ms, a wake-up that is lost is missed by none. Each law gives one of them its chance.
+
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::fault::{ClientFault, Fault, NodeFault};
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
+
+/// By what a plan is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Law {
+    /// Everything small and mixed.
+    Mixed,
+    /// Work that is seldom drawn.
+    OtherWork,
+    /// Holds of about a lease, which nothing renews: they end at their deadline.
+    WholeLeases,
+    /// Long leases, quick messages, and clocks at the bounds of the drift that is allowed for.
+    Clocks,
+    /// Nothing goes wrong, and waiters look again too late to help themselves.
+    WakeUps,
+}
+
+/// Where nothing goes wrong, a lock that is waited for is acquired at least as often as this. A hold takes some 20 ms of
+/// it; pauses after split votes take most.
+const IDLE: Span = Span::millis(1_500);
+
+impl Law {
+    /// The law of a seed.
+    pub(super) fn draw(draw: &mut Draw) -> Self {
+        let laws = [
+            Law::Mixed,
+            Law::Mixed,
+            Law::Mixed,
+            Law::OtherWork,
+            Law::OtherWork,
+            Law::WholeLeases,
+            Law::WholeLeases,
+            Law::Clocks,
+            Law::WakeUps,
+        ];
+        laws.get(draw.index(laws.len()))
+            .copied()
+            .unwrap_or(Law::Mixed)
+    }
+
+    /// A stream of its own, so that what is drawn by no law stays as it was.
+    pub(super) fn stream(seed: u64) -> Draw {
+        Draw::new(seed, Purpose::Plan, 2_000)
+    }
+
+    /// Changes a plan to what the law says; what is fixed stays.
+    pub(super) fn apply(self, plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+        match self {
+            Law::Mixed => {}
+            Law::OtherWork => {
+                if fixed.is_none() {
+                    plan.workload.kind = other_work(plan.lock, draw);
+                }
+            }
+            Law::WholeLeases => whole_leases(plan, fixed, draw),
+            Law::Clocks => clocks(plan, fixed, draw),
+            Law::WakeUps => wake_ups(plan, fixed, draw),
+        }
+    }
+
+    /// Whether anything goes wrong under it.
+    pub(super) fn has_faults(self) -> bool {
+        self != Law::WakeUps
+    }
+}
+
+fn other_work(lock: LockKind, draw: &mut Draw) -> WorkloadKind {
+    let work: &[WorkloadKind] = match lock {
+        LockKind::Single => &[
+            WorkloadKind::Fair,
+            WorkloadKind::ReadWrite,
+            WorkloadKind::Extending,
+            WorkloadKind::RaisedUpdates,
+            WorkloadKind::Leading,
+        ],
+        LockKind::Multi => &[
+            WorkloadKind::Fair,
+            WorkloadKind::ReadWrite,
+            WorkloadKind::Extending,
+            WorkloadKind::RaisedUpdates,
+        ],
+        LockKind::Redlock => &[
+            WorkloadKind::ReadWrite,
+            WorkloadKind::Extending,
+            WorkloadKind::RaisedUpdates,
+            WorkloadKind::Leading,
+        ],
+    };
+    work.get(draw.index(work.len()))
+        .copied()
+        .unwrap_or_default()
+}
+
+/// The margin of a majority: its own, none, or a part of a lease.
+fn margin(plan: &mut Plan, draw: &mut Draw) {
+    if plan.lock == LockKind::Redlock {
+        plan.remedies.margin = match draw.between(0, 3) {
+            0 => Some(Span::ZERO),
+            1 => Some(Span::nanos(plan.workload.lease.as_nanos() / 4)),
+            _ => None,
+        };
+    }
+}
+
+fn whole_leases(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    if fixed.is_none() {
+        plan.workload.kind = match draw.between(0, 3) {
+            0 => WorkloadKind::FencedWrites,
+            _ => WorkloadKind::MutualExclusion,
+        };
+    }
+    let workload = &mut plan.workload;
+    let lease = workload.lease.as_nanos();
+    workload.names = 1;
+    workload.watchdog = Watchdog::Off;
+    workload.hold_least = Span::nanos(lease / 2);
+    workload.hold_most = Span::nanos(lease / 5 * 6);
+    workload.think_least = Span::ZERO;
+    workload.think_most = Span::millis(draw.between(1, 20));
+    workload.looks = draw.between(4, 12) as u16;
+    margin(plan, draw);
+}
+
+fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    plan.workload.lease = Span::millis(draw.between(800, 4_000));
+    whole_leases(plan, fixed, draw);
+    plan.workload.hold_least = Span::nanos(plan.workload.lease.as_nanos() / 10 * 9);
+    plan.workload.think_most = Span::millis(1);
+    // A look each few milliseconds around the deadline.
+    plan.workload.looks = 400;
+    plan.workload.poll_cap = Span::millis(draw.between(1, 4));
+    plan.workload.backoff_cap = Span::millis(draw.between(1, 4));
+    plan.duration = plan
+        .duration
+        .max(Span::nanos(plan.workload.lease.as_nanos() * 3));
+    plan.network.least = Span::micros(draw.between(20, 100));
+    plan.network.most = plan.network.least.plus(Span::micros(draw.between(0, 100)));
+    // Within the drift allowance two clocks may differ by 1 %, so each may be off by half of that.
+    let (clients, nodes) = match draw.between(0, 3) {
+        0 => (4_900, -4_900),
+        _ => (-4_900, 4_900),
+    };
+    let slow = draw.index(usize::from(plan.clients)) as u16;
+    for client in 0..plan.clients {
+        let rate_ppm = if client == slow { clients } else { -clients };
+        plan.faults.push(Fault::of_client(
+            Span::ZERO,
+            client,
+            ClientFault::Rate { rate_ppm },
+        ));
+    }
+    for node in 0..plan.nodes.count {
+        let rate = NodeFault::Rate { rate_ppm: nodes };
+        plan.faults.push(Fault::of_node(Span::ZERO, node, rate));
+    }
+}
+
+fn wake_ups(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    if fixed.is_none() {
+        plan.workload.kind = match (draw.between(0, 3), plan.lock) {
+            (0, _) => WorkloadKind::ReadWrite,
+            (1, LockKind::Single | LockKind::Multi) => WorkloadKind::Fair,
+            _ => WorkloadKind::MutualExclusion,
+        };
+    }
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(draw.between(4_000, 10_000));
+    workload.hold_most = workload.hold_least;
+    workload.poll_cap = Span::secs(20);
+    workload.backoff_cap = Span::millis(draw.between(20, 200));
+    let is_brief = matches!(
+        workload.kind,
+        WorkloadKind::MutualExclusion | WorkloadKind::Fair | WorkloadKind::ReadWrite
+    );
+    plan.idle_within = is_brief.then_some(IDLE);
+}
