@@ -74,6 +74,16 @@ impl Section {
         self.each(|section, now| section.believed = Some(now));
     }
 
+    /// The moment, as far as this client's poll has come.
+    pub(crate) fn moment(&self) -> u64 {
+        with(|world| world.moment(self.who))
+    }
+
+    /// Notes that the lock was held until then.
+    pub(crate) fn believe_until(&self, at: u64) {
+        self.each(|section, _| section.believed = section.believed.max(Some(at)));
+    }
+
     fn each(&self, change: impl Fn(&mut history::Section, u64)) {
         with(|world| {
             if world.run() != self.who.run {

@@ -1,5 +1,6 @@
 //! Work for longer than a lease, under the watchdog, which is cancelled when the lock is lost.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::time::Duration;
@@ -35,12 +36,23 @@ pub(super) async fn client(ctx: Context) {
 async fn work(ctx: &Context, held: Held, span: Duration) {
     let section = ctx.section(&held);
     let steps = u32::from(ctx.plan().workload.looks).max(4);
-    let body = believing(&section, async {
-        for _ in 0..steps {
-            ctx.sleep(span / steps).await;
-        }
-    });
-    let _ = ctx.cancellable(held.guard.while_held(body)).await;
+    let ended = Cell::new(None);
+    let body = async {
+        let sleeps = async {
+            for _ in 0..steps {
+                ctx.sleep(span / steps).await;
+            }
+        };
+        believing(&section, sleeps).await;
+        ended.set(Some(section.moment()));
+    };
+    if let (Ok(Some(())), Some(ended)) = (
+        ctx.cancellable(held.guard.while_held(body)).await,
+        ended.get(),
+    ) {
+        // The result is said to be of a time when the lock was held, also if the last poll took long.
+        section.believe_until(ended);
+    }
 }
 
 /// It is polled only while the lock is held: each poll says so, before it does anything else.
