@@ -18,6 +18,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::plan::generator::{Deployment, Faults, Swarm};
@@ -106,8 +107,8 @@ struct Drawn {
     #[arg(long, default_value_t = Faults::Inside)]
     faults: Faults,
     /// Which work; drawn from the seed without.
-    #[arg(long, value_enum)]
-    workload: Option<Work>,
+    #[arg(long, value_parser = work())]
+    workload: Option<WorkloadKind>,
     /// For how long clients work, for example 2s.
     #[arg(long)]
     duration: Option<Span>,
@@ -163,7 +164,7 @@ impl Drawn {
             variant: self.variant,
             nodes: self.nodes,
             clients: self.clients,
-            workload: self.workload.map(Work::kind),
+            workload: self.workload,
             duration: self.duration,
         }
     }
@@ -182,42 +183,13 @@ enum Lock {
     Redlock,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-#[expect(clippy::enum_variant_names, reason = "the names on the command line")]
-enum Work {
-    MutualExclusion,
-    Reentrant,
-    Overlapping,
-    UnfencedWrites,
-    FencedWrites,
-    LongWork,
-    TryStorm,
-    Fair,
-    ReadWrite,
-    Extending,
-    FencedUpdates,
-    RaisedUpdates,
-    Leading,
-}
-
-impl Work {
-    fn kind(self) -> WorkloadKind {
-        match self {
-            Work::MutualExclusion => WorkloadKind::MutualExclusion,
-            Work::Reentrant => WorkloadKind::Reentrant,
-            Work::Overlapping => WorkloadKind::Overlapping,
-            Work::UnfencedWrites => WorkloadKind::UnfencedWrites,
-            Work::FencedWrites => WorkloadKind::FencedWrites,
-            Work::LongWork => WorkloadKind::LongWork,
-            Work::TryStorm => WorkloadKind::TryStorm,
-            Work::Fair => WorkloadKind::Fair,
-            Work::ReadWrite => WorkloadKind::ReadWrite,
-            Work::Extending => WorkloadKind::Extending,
-            Work::FencedUpdates => WorkloadKind::FencedUpdates,
-            Work::RaisedUpdates => WorkloadKind::RaisedUpdates,
-            Work::Leading => WorkloadKind::Leading,
-        }
-    }
+/// The kinds of work by their names in plans.
+fn work() -> impl TypedValueParser<Value = WorkloadKind> {
+    let names = PossibleValuesParser::new(WorkloadKind::ALL.map(WorkloadKind::name));
+    names.map(|name| {
+        let mut kinds = WorkloadKind::ALL.into_iter();
+        kinds.find(|kind| kind.name() == name).unwrap_or_default()
+    })
 }
 
 /// How the answer is printed.

@@ -1,5 +1,6 @@
 //! What the simulator's own clients do.
 
+mod crowd;
 mod exclusion;
 mod extending;
 mod fair;
@@ -17,7 +18,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::client::context::{Context, Fencing};
+use crate::client::context::{Context, Fencing, Held};
 use crate::client::subject::Subject;
 use crate::history::NameId;
 use crate::plan::{Watchdog, WorkloadKind};
@@ -40,6 +41,7 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
         WorkloadKind::ReadWrite => Box::pin(read_write::client(ctx)),
         WorkloadKind::Extending => Box::pin(extending::client(ctx)),
         WorkloadKind::FencedUpdates => Box::pin(updates::client(ctx, Fencing::Off)),
+        WorkloadKind::Crowd => Box::pin(crowd::client(ctx)),
         WorkloadKind::Leading => Box::pin(leading::client(ctx)),
         WorkloadKind::RaisedUpdates => Box::pin(updates::client(ctx, Fencing::On)),
     }
@@ -132,4 +134,21 @@ async fn think(ctx: &Context) {
 fn hold_span(ctx: &Context) -> Duration {
     let workload = &ctx.plan().workload;
     ctx.random_span(workload.hold_least, workload.hold_most)
+}
+
+/// Acquires; at times it gives up early, or does not wait.
+async fn patiently(ctx: &Context, target: &Target) -> Option<Held> {
+    match ctx.random(0, 9) {
+        0 => ctx
+            .try_acquire(&target.lock, &target.names)
+            .await
+            .ok()
+            .flatten(),
+        1 | 2 => {
+            let patience = hold_span(ctx) * u32::try_from(ctx.random(1, 4)).unwrap_or(1);
+            let lock = target.lock.clone().wait(patience);
+            ctx.acquire(&lock, &target.names).await.ok()
+        }
+        _ => ctx.acquire(&target.lock, &target.names).await.ok(),
+    }
 }

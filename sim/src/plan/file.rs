@@ -179,16 +179,16 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         let why = "a leader holds one name: say lock = \"single\" or \"redlock\"";
         return Err(wrong("workload.kind", why));
     }
-    let is_of_modes = matches!(
+    let is_of_the_product = matches!(
         plan.workload.kind,
-        WorkloadKind::Fair | WorkloadKind::ReadWrite
+        WorkloadKind::Fair | WorkloadKind::ReadWrite | WorkloadKind::Crowd
     );
     if plan.workload.kind == WorkloadKind::Fair && plan.lock == LockKind::Redlock {
         let why = "queues on several nodes have no common order: a fair lock needs lock = \"single\" or \"multi\"";
         return Err(wrong("workload.kind", why));
     }
-    if is_of_modes && !plan.variant.has_product_clients() {
-        let why = "the simulator's own lock has neither queues nor readers: this work needs variant = \"product\", \
+    if is_of_the_product && !plan.variant.has_product_clients() {
+        let why = "the simulator's own lock has neither queues nor readers nor owners: this work needs variant = \"product\", \
                    or one that is wrong about them";
         return Err(wrong("workload.kind", why));
     }

@@ -206,10 +206,10 @@ impl Swarm {
             groups::add(&mut plan, &self.faults);
         }
         let mut draw = Law::stream(seed);
-        let law = match self.faults {
-            Faults::Inside | Faults::All => Law::draw(&mut draw),
+        let law = match (self.variant, &self.faults) {
+            (Variant::Product, Faults::Inside | Faults::All) => Law::draw(&mut draw),
             // What is asked for by name is what is drawn.
-            Faults::None | Faults::Only(_) => Law::Mixed,
+            _ => Law::Mixed,
         };
         law.apply(&mut plan, self.workload, &mut draw);
         let kinds = Kind::ALL.into_iter().filter(|_| law.has_faults());

@@ -92,11 +92,13 @@ pub enum WorkloadKind {
     RaisedUpdates,
     /// Be a candidate, lead for some time, step down, resign or lose, and be a candidate again.
     Leading,
+    /// Several tasks of one process want the same, some of them as one owner: they wait, give up, try, and drop guards.
+    Crowd,
 }
 
 impl WorkloadKind {
     /// Every kind. **Append only**.
-    pub const ALL: [WorkloadKind; 13] = [
+    pub const ALL: [WorkloadKind; 14] = [
         WorkloadKind::MutualExclusion,
         WorkloadKind::Reentrant,
         WorkloadKind::Overlapping,
@@ -110,6 +112,7 @@ impl WorkloadKind {
         WorkloadKind::FencedUpdates,
         WorkloadKind::RaisedUpdates,
         WorkloadKind::Leading,
+        WorkloadKind::Crowd,
     ];
 
     /// Its name on the command line.
@@ -129,6 +132,7 @@ impl WorkloadKind {
             WorkloadKind::FencedUpdates => "fenced-updates",
             WorkloadKind::RaisedUpdates => "raised-updates",
             WorkloadKind::Leading => "leading",
+            WorkloadKind::Crowd => "crowd",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Wait for one's turn, give up at times, and try without waiting.
 
-use super::{Target, any, exclusion, hold_span, leased, names_of, think, two};
-use crate::client::context::{Context, Held};
+use super::{Target, any, exclusion, leased, names_of, patiently, think, two};
+use crate::client::context::Context;
 use crate::client::subject::Subject;
 
 pub(super) async fn client(ctx: Context) {
@@ -23,7 +23,7 @@ async fn work(ctx: &Context) {
         let Some(target) = any(ctx, &targets) else {
             return;
         };
-        if let Some(held) = turn(ctx, target).await {
+        if let Some(held) = patiently(ctx, target).await {
             exclusion::stay(ctx, &held).await;
             if ctx.random(0, 7) == 0
                 && let Ok(again) = ctx.reenter(&held).await
@@ -33,22 +33,5 @@ async fn work(ctx: &Context) {
             }
             let _ = ctx.release(held).await;
         }
-    }
-}
-
-/// Mostly patient.
-async fn turn(ctx: &Context, target: &Target) -> Option<Held> {
-    match ctx.random(0, 9) {
-        0 => ctx
-            .try_acquire(&target.lock, &target.names)
-            .await
-            .ok()
-            .flatten(),
-        1 | 2 => {
-            let patience = hold_span(ctx) * u32::try_from(ctx.random(1, 4)).unwrap_or(1);
-            let lock = target.lock.clone().wait(patience);
-            ctx.acquire(&lock, &target.names).await.ok()
-        }
-        _ => ctx.acquire(&target.lock, &target.names).await.ok(),
     }
 }

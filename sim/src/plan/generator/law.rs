@@ -79,6 +79,7 @@ fn other_work(lock: LockKind, draw: &mut Draw) -> WorkloadKind {
             WorkloadKind::ReadWrite,
             WorkloadKind::Extending,
             WorkloadKind::RaisedUpdates,
+            WorkloadKind::Crowd,
             WorkloadKind::Leading,
         ],
         LockKind::Multi => &[
@@ -86,11 +87,13 @@ fn other_work(lock: LockKind, draw: &mut Draw) -> WorkloadKind {
             WorkloadKind::ReadWrite,
             WorkloadKind::Extending,
             WorkloadKind::RaisedUpdates,
+            WorkloadKind::Crowd,
         ],
         LockKind::Redlock => &[
             WorkloadKind::ReadWrite,
             WorkloadKind::Extending,
             WorkloadKind::RaisedUpdates,
+            WorkloadKind::Crowd,
             WorkloadKind::Leading,
         ],
     };
@@ -167,6 +170,7 @@ fn wake_ups(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     if fixed.is_none() {
         plan.workload.kind = match (draw.between(0, 3), plan.lock) {
             (0, _) => WorkloadKind::ReadWrite,
+            (2, _) => WorkloadKind::Crowd,
             (1, LockKind::Single | LockKind::Multi) => WorkloadKind::Fair,
             _ => WorkloadKind::MutualExclusion,
         };
@@ -178,7 +182,10 @@ fn wake_ups(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     workload.backoff_cap = Span::millis(draw.between(20, 200));
     let is_brief = matches!(
         workload.kind,
-        WorkloadKind::MutualExclusion | WorkloadKind::Fair | WorkloadKind::ReadWrite
+        WorkloadKind::MutualExclusion
+            | WorkloadKind::Crowd
+            | WorkloadKind::Fair
+            | WorkloadKind::ReadWrite
     );
     plan.idle_within = is_brief.then_some(IDLE);
 }

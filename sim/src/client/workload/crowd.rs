@@ -1,0 +1,49 @@
+//! Several tasks of one process that want the same, some of them as one owner.
+
+use super::{Target, any, exclusion, leased, patiently, think, two};
+use crate::client::context::Context;
+use crate::client::subject::Subject;
+use crate::plan::LockKind;
+
+pub(super) async fn client(ctx: Context) {
+    let alone = Target::each(&ctx);
+    let owned = owned(&ctx);
+    // One leads, the second follows, and the third is there when the second takes over. Two of one owner take turns.
+    let first = two(work(&ctx, &alone), work(&ctx, &alone));
+    let second = two(work(&ctx, &owned), work(&ctx, &owned));
+    two(work(&ctx, &alone), two(first, second)).await;
+}
+
+/// The same locks for one owner of this process. A lock that takes one name from each node has none.
+fn owned(ctx: &Context) -> Vec<Target> {
+    if ctx.plan().lock == LockKind::Multi {
+        return Target::each(ctx);
+    }
+    let owner = ctx.locks().owner();
+    let names = 0..ctx.plan().workload.names.max(1);
+    names
+        .map(|index| Target {
+            lock: leased(ctx, Subject::Product(owner.lock(super::name(index)))),
+            names: vec![ctx.name(&super::name(index))],
+        })
+        .collect()
+}
+
+async fn work(ctx: &Context, targets: &[Target]) {
+    loop {
+        think(ctx).await;
+        let Some(target) = any(ctx, targets) else {
+            return;
+        };
+        let Some(held) = patiently(ctx, target).await else {
+            continue;
+        };
+        exclusion::stay(ctx, &held).await;
+        match ctx.random(0, 3) {
+            0 => drop(held),
+            _ => {
+                let _ = ctx.release(held).await;
+            }
+        }
+    }
+}
