@@ -3,7 +3,6 @@
 //! The command runs under the term of a leader as it does under a lock in [`run`](crate::run), with the same guardian. The
 //! candidacy is not polled meanwhile: the term is renewed in the background, and the guardian is told until when it lasts.
 
-use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +11,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::connect::{Patience, connect};
 use crate::failure::{Code, Failure};
-use crate::run::guardian::OnLoss;
+use crate::run::guarded::{self, Guarded};
 use crate::run::held::{self, GroupThen, HoldThen, Work};
 use crate::run::notify::Notify;
 use crate::run::signals::{ENDING, Signals};
@@ -49,27 +48,10 @@ pub(crate) struct Leader {
     /// End when the command has ended by itself, with its code. After a loss it runs again.
     #[arg(long)]
     once: bool,
-    /// What becomes of the command when the leadership is lost.
-    #[arg(long, value_enum, default_value_t = OnLoss::Kill)]
-    on_loss: OnLoss,
-    /// From TERM to the end of the validity, at most half of the lease [default: a third of the lease, at most 10s].
-    #[arg(long, value_name = "SPAN")]
-    grace: Option<Span>,
-    /// What must be left of the validity before the grace for the command to start [default: a third of the lease, at most
-    /// 10s].
-    #[arg(long, value_name = "SPAN")]
-    min_validity: Option<Span>,
-    /// Say nothing.
-    #[arg(short, long, conflicts_with = "json")]
-    quiet: bool,
-    /// Say what happens as lines of JSON, on stderr.
-    #[arg(long)]
-    json: bool,
     /// What to lead.
     name: String,
-    /// The command and its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    guarded: Guarded,
 }
 
 /// How long servers are tried before it is said that they do not answer.
@@ -86,15 +68,8 @@ enum Then {
 
 impl Leader {
     pub(crate) fn run(&self) -> Code {
-        let voice = Voice::of(self.quiet, self.json);
-        // The thread that starts the guardian must live as long as this process: this one, so no others are made.
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let ended = match runtime {
-            Ok(runtime) => runtime.block_on(self.stand(voice)),
-            Err(error) => Err(Failure::system("no runtime", error)),
-        };
+        let voice = self.guarded.voice();
+        let ended = guarded::block_on(self.stand(voice));
         ended.unwrap_or_else(|failure| {
             voice.failure(&failure);
             failure.code
@@ -103,10 +78,7 @@ impl Leader {
 
     async fn stand(&self, voice: Voice) -> Result<Code, Failure> {
         let mut settings = self.reach.settings()?;
-        let lease = self.lease.or(settings.lease);
-        let lease = lease.map_or(Timing::LEASE, |lease| lease.0);
-        let timing = Timing::new(lease, self.grace, self.min_validity)?;
-        settings.builder = settings.builder.watchdog_lease(lease);
+        let timing = self.guarded.timing(self.lease, &mut settings)?;
         let mut signals = Signals::catch(&ENDING)
             .map_err(|error| Failure::system("signals cannot be caught", error))?;
         let notify = Notify::of_environment();
@@ -236,10 +208,10 @@ impl Terms<'_> {
         voice.event("elected", &fields);
         self.notify.tell(&format!("STATUS=leads {name}"));
         let work = Work {
-            command: &leader.command,
+            command: &leader.guarded.command,
             variables: leader.variables(leadership),
             timing: self.timing,
-            on_loss: leader.on_loss,
+            on_loss: leader.guarded.on_loss,
             voice,
         };
         let end = match held::run(&work, leadership, signals).await {

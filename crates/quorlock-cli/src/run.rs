@@ -5,6 +5,7 @@
 //! is stopped (A holds; A's machine swaps for a minute; the server gives the lock to B, and A's command must not work on) or
 //! killed. The guardian starts the **command**, by way of `launch`, which ties it to the guardian's life and becomes it.
 
+pub(crate) mod guarded;
 pub(crate) mod guardian;
 pub(crate) mod launch;
 
@@ -18,7 +19,6 @@ mod clock;
 mod link;
 mod terminal;
 
-use std::ffi::OsString;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
@@ -28,7 +28,7 @@ use clap::Args;
 use quorlock::{Guard, Lock, Locks, ReleaseError, RetryPolicy};
 use rustix::process::Signal;
 
-use self::guardian::OnLoss;
+use self::guarded::Guarded;
 use self::held::{End, GroupThen, HoldThen, Work};
 use self::notify::Notify;
 use self::signals::{ENDING, Signals};
@@ -76,16 +76,6 @@ pub(crate) struct Run {
     /// Take this name too: all of them or none.
     #[arg(long, value_name = "NAME")]
     also: Vec<String>,
-    /// What becomes of the command when the lock is lost.
-    #[arg(long, value_enum, default_value_t = OnLoss::Kill)]
-    on_loss: OnLoss,
-    /// From TERM to the end of the validity, at most half of the lease [default: a third of the lease, at most 10s].
-    #[arg(long, value_name = "SPAN")]
-    grace: Option<Span>,
-    /// What must be left of the validity before the grace for the command to start [default: a third of the lease, at most
-    /// 10s].
-    #[arg(long, value_name = "SPAN")]
-    min_validity: Option<Span>,
     /// Do not release the lock after a command that ended with 0: it ends with its lease. Others that wake up a little later
     /// for the same job find it done.
     #[arg(long)]
@@ -93,17 +83,10 @@ pub(crate) struct Run {
     /// End with this code instead of 75 when others hold the lock.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = 75)]
     conflict_exit_code: u8,
-    /// Say nothing.
-    #[arg(short, long, conflicts_with = "json")]
-    quiet: bool,
-    /// Say what happens as lines of JSON, on stderr.
-    #[arg(long)]
-    json: bool,
     /// What to lock.
     name: String,
-    /// The command and its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    guarded: Guarded,
 }
 
 /// How long giving back may take in the background, where servers do not answer.
@@ -111,15 +94,8 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 impl Run {
     pub(crate) fn run(&self) -> Code {
-        let voice = Voice::of(self.quiet, self.json);
-        // The thread that starts the guardian must live as long as this process: this one, so no others are made.
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let ended = match runtime {
-            Ok(runtime) => runtime.block_on(self.hold(voice)),
-            Err(error) => Err(Failure::system("no runtime", error)),
-        };
+        let voice = self.guarded.voice();
+        let ended = guarded::block_on(self.hold(voice));
         match ended {
             Ok(code) => code,
             Err(failure) => {
@@ -134,10 +110,7 @@ impl Run {
 
     async fn hold(&self, voice: Voice) -> Result<Code, Failure> {
         let mut settings = self.reach.settings()?;
-        let lease = self.lease.or(settings.lease);
-        let lease = lease.map_or(Timing::LEASE, |lease| lease.0);
-        let timing = Timing::new(lease, self.grace, self.min_validity)?;
-        settings.builder = settings.builder.watchdog_lease(lease);
+        let timing = self.guarded.timing(self.lease, &mut settings)?;
         if let Some(max) = self.max_hold {
             settings.builder = settings.builder.max_hold(max.0);
         }
@@ -225,10 +198,10 @@ impl Run {
         let notify = Notify::of_environment();
         notify.tell(&format!("READY=1\nSTATUS=holds the lock {}", self.name));
         let work = Work {
-            command: &self.command,
+            command: &self.guarded.command,
             variables: self.variables(guard),
             timing: *timing,
-            on_loss: self.on_loss,
+            on_loss: self.guarded.on_loss,
             voice,
         };
         let ended = held::run(&work, guard, signals).await;
