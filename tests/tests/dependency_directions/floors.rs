@@ -168,7 +168,7 @@ const COMMAND: Floors = &[
         "operate.rs",
         "operate/",
     ],
-    &["run/held.rs"],
+    &["run/guarded.rs", "run/held.rs"],
     // The other processes of a run.
     &["run/guardian.rs", "run/launch.rs"],
     &[
