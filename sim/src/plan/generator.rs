@@ -206,8 +206,9 @@ impl Swarm {
             groups::add(&mut plan, &self.faults);
         }
         let mut draw = Law::stream(seed);
-        let law = match (self.variant, &self.faults) {
-            (Variant::Product, Faults::Inside | Faults::All) => Law::draw(&mut draw),
+        let is_plain = self.variant == Variant::Product && self.deployment != Deployment::Groups;
+        let law = match self.faults {
+            Faults::Inside | Faults::All if is_plain => Law::draw(&mut draw),
             // What is asked for by name is what is drawn.
             _ => Law::Mixed,
         };
