@@ -12,9 +12,79 @@ pub const NAME: &str = "mymaster";
 /// How many sentinels must find the primary dead, and elect one of them.
 const QUORUM: usize = 2;
 
+/// Which ports the members of a group name to each other, and to clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Door {
+    /// Those that speak Redis.
+    #[default]
+    Plain,
+    /// Those that speak TLS.
+    Tls,
+}
+
+/// How the members of a group are reached.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// Where they all are.
+    pub host: &'static str,
+    /// Which of their ports.
+    pub door: Door,
+    /// Options of the servers.
+    pub servers: Vec<String>,
+    /// Options of the sentinels.
+    pub sentinels: Vec<String>,
+    /// The first lines of the configuration of a sentinel.
+    pub lines: Vec<String>,
+}
+
+impl Default for Reach {
+    /// 127.0.0.1, without TLS.
+    fn default() -> Self {
+        Reach {
+            host: "127.0.0.1",
+            door: Door::Plain,
+            servers: Vec::new(),
+            sentinels: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+}
+
+impl Reach {
+    fn start_server(&self, options: &[&str]) -> Server {
+        let own = self.servers.iter().map(String::as_str);
+        let options: Vec<&str> = SERVER
+            .into_iter()
+            .chain(own)
+            .chain(options.iter().copied())
+            .collect();
+        match self.door {
+            Door::Plain => Server::start_with(&options),
+            Door::Tls => Server::start_encrypted(&options),
+        }
+    }
+
+    fn start_sentinel(&self, port: u16, quorum: usize) -> Server {
+        let lines = [self.lines.clone(), configuration(self.host, port, quorum)].concat();
+        let options: Vec<&str> = self.sentinels.iter().map(String::as_str).collect();
+        match self.door {
+            Door::Plain => Server::start_sentinel(&lines, &options),
+            Door::Tls => Server::start_encrypted_sentinel(&lines, &options),
+        }
+    }
+
+    fn port(&self, member: &Server) -> u16 {
+        match self.door {
+            Door::Plain => member.port(),
+            Door::Tls => member.tls_port(),
+        }
+    }
+}
+
 /// A group whose sentinels find out in half a second that the primary is gone.
 #[derive(Debug)]
 pub struct SentinelGroup {
+    reach: Reach,
     servers: Vec<Server>,
     sentinels: Vec<Server>,
 }
@@ -35,20 +105,31 @@ impl SentinelGroup {
     /// When it does not come up.
     #[must_use]
     pub fn start_of(servers: usize, sentinels: usize) -> SentinelGroup {
-        let primary = Server::start_with(&SERVER);
-        let port = primary.port();
+        SentinelGroup::start_by(Reach::default(), servers, sentinels)
+    }
+
+    /// A group of so many servers and sentinels, which are reached in another way.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    #[must_use]
+    pub fn start_by(reach: Reach, servers: usize, sentinels: usize) -> SentinelGroup {
+        let primary = reach.start_server(&[]);
+        let port = reach.port(&primary);
         let mut group = SentinelGroup {
+            reach,
             servers: vec![primary],
             sentinels: Vec::new(),
         };
+        let reach = &group.reach;
         for _ in 1..servers {
             let port = port.to_string();
-            let options = [&SERVER[..], &["--replicaof", "127.0.0.1", &port]].concat();
-            group.servers.push(Server::start_with(&options));
+            let replica = reach.start_server(&["--replicaof", reach.host, &port]);
+            group.servers.push(replica);
         }
-        let lines = configuration(port, QUORUM.min(sentinels));
         for _ in 0..sentinels {
-            group.sentinels.push(Server::start_sentinel(&lines));
+            let sentinel = reach.start_sentinel(port, QUORUM.min(sentinels));
+            group.sentinels.push(sentinel);
         }
         for sentinel in &group.sentinels {
             hasten(sentinel);
@@ -82,10 +163,17 @@ impl SentinelGroup {
     /// The address of the group by these of its sentinels.
     #[must_use]
     pub fn address_by(&self, sentinels: &[&Server]) -> String {
-        let mut address = String::from("redis+sentinel://");
+        let host = match self.reach.host {
+            host if host.contains(':') => format!("[{host}]"),
+            host => host.to_owned(),
+        };
+        let mut address = String::from(match self.reach.door {
+            Door::Plain => "redis+sentinel://",
+            Door::Tls => "rediss+sentinel://",
+        });
         for (number, sentinel) in sentinels.iter().enumerate() {
             let comma = if number == 0 { "" } else { "," };
-            let _ = write!(address, "{comma}127.0.0.1:{}", sentinel.port());
+            let _ = write!(address, "{comma}{host}:{}", self.reach.port(sentinel));
         }
         address + "/" + NAME
     }
@@ -128,7 +216,8 @@ impl SentinelGroup {
         if named.any(|other| other != port) {
             return None;
         }
-        let index = self.servers.iter().position(|s| s.port() == port)?;
+        let mut servers = self.servers.iter();
+        let index = servers.position(|server| self.reach.port(server) == port)?;
         let server = self.servers.get(index)?;
         (role(server).as_deref() == Some("master")).then_some(index)
     }
@@ -258,9 +347,9 @@ const SERVER: [&str; 6] = [
 
 /// The configuration of a sentinel.
 #[must_use]
-pub fn configuration(port: u16, quorum: usize) -> Vec<String> {
+pub fn configuration(host: &str, port: u16, quorum: usize) -> Vec<String> {
     vec![
-        format!("sentinel monitor {NAME} 127.0.0.1 {port} {quorum}"),
+        format!("sentinel monitor {NAME} {host} {port} {quorum}"),
         format!("sentinel down-after-milliseconds {NAME} 500"),
         format!("sentinel failover-timeout {NAME} 1500"),
         format!("sentinel parallel-syncs {NAME} 2"),

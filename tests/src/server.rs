@@ -1,83 +1,19 @@
 //! Real `redis-server` processes.
 
-use std::io::ErrorKind;
+mod port;
+mod version;
+
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use redis::{FromRedisValue, RedisResult};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use self::port::free_port;
+pub use self::version::{Product, Version, is_installed, programs, version};
 use crate::guardian::{Guardian, state_of};
 use crate::wait::{BOUND, wait_for, wait_until};
-
-/// The programs of servers to test with: the `redis-server` on the PATH, and those that the variable `QUORLOCK_SERVERS`
-/// names besides (paths of other versions of Redis, or of Valkey, with a `:` between them).
-#[must_use]
-pub fn programs() -> Vec<String> {
-    let others = std::env::var("QUORLOCK_SERVERS").unwrap_or_default();
-    let others = others.split(':').filter(|path| !path.is_empty());
-    std::iter::once("redis-server")
-        .chain(others)
-        .map(String::from)
-        .collect()
-}
-
-/// Whether there is a `redis-server` on the PATH.
-#[must_use]
-pub fn is_installed() -> bool {
-    Command::new("redis-server")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-}
-
-/// Who makes a server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Product {
-    /// Redis.
-    Redis,
-    /// Valkey, which begins with version 7.2 of Redis.
-    Valkey,
-}
-
-/// The version of a server, without its last number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Version {
-    /// The first number.
-    pub major: u32,
-    /// The second one.
-    pub minor: u32,
-}
-
-/// What the `redis-server` on the PATH is, if there is one.
-#[must_use]
-pub fn version() -> Option<(Product, Version)> {
-    static KNOWN: OnceLock<Option<(Product, Version)>> = OnceLock::new();
-    *KNOWN.get_or_init(|| {
-        let output = Command::new("redis-server").arg("--version").output();
-        parse_version(&String::from_utf8_lossy(&output.ok()?.stdout))
-    })
-}
-
-/// `Redis server v=7.0.15 sha=00000000:0 ..`
-fn parse_version(line: &str) -> Option<(Product, Version)> {
-    let product = match line.split(' ').next()? {
-        "Valkey" => Product::Valkey,
-        _ => Product::Redis,
-    };
-    let (_, numbers) = line.split_once(" v=")?;
-    let mut numbers = numbers.split('.').map(str::parse);
-    let version = Version {
-        major: numbers.next()?.ok()?,
-        minor: numbers.next()?.ok()?,
-    };
-    Some((product, version))
-}
 
 /// A `redis-server` of this test alone, on a free port of the loopback interface.
 ///
@@ -146,9 +82,27 @@ impl Server {
     /// # Panics
     /// When it does not come up, with what it wrote.
     #[must_use]
-    pub fn start_sentinel(lines: &[String]) -> Server {
+    pub fn start_sentinel(lines: &[String], options: &[&str]) -> Server {
+        Server::start_watching(lines, options, || None)
+    }
+
+    /// A sentinel that speaks TLS on a port of its own, with the certificates of these options.
+    ///
+    /// # Panics
+    /// When it does not come up, with what it wrote.
+    #[must_use]
+    pub fn start_encrypted_sentinel(lines: &[String], options: &[&str]) -> Server {
+        Server::start_watching(lines, options, || Some(free_port()))
+    }
+
+    fn start_watching(
+        lines: &[String],
+        options: &[&str],
+        tls_port: impl Fn() -> Option<u16>,
+    ) -> Server {
         let lines = lines.join("\n") + "\n";
-        Server::start_on("redis-server", Some(lines), &["--sentinel"], || None)
+        let options = [&["--sentinel"], options].concat();
+        Server::start_on("redis-server", Some(lines), &options, tls_port)
     }
 
     fn start_on(
@@ -432,25 +386,6 @@ enum Up {
     Answers,
     PortTaken,
     Ended,
-}
-
-/// A port that was free a moment ago, and that this process has not taken before.
-///
-/// It is below those that the system lends to outgoing connections, so that it is still free after a restart.
-fn free_port() -> u16 {
-    const FIRST: u16 = 12_000;
-    const MANY: u16 = 20_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let of_this_process = u16::try_from(std::process::id() % u32::from(MANY)).unwrap_or(0);
-    wait_for("a free port", || {
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = FIRST + (of_this_process.wrapping_mul(61).wrapping_add(next)) % MANY;
-        match std::net::TcpListener::bind(("127.0.0.1", port)) {
-            Ok(_) => Some(port),
-            Err(error) if error.kind() == ErrorKind::AddrInUse => None,
-            Err(error) => panic!("no port of 127.0.0.1 can be had: {error}"),
-        }
-    })
 }
 
 /// Waits until a process is gone, or a corpse.

@@ -5,6 +5,7 @@ mod sentinels {
     pub(crate) mod example;
     pub(crate) mod failover;
     pub(crate) mod majority;
+    pub(crate) mod reached;
     pub(crate) mod stage;
     pub(crate) mod steady;
 }
@@ -15,6 +16,7 @@ fn main() {
         sentinels::example::trials(),
         sentinels::failover::trials(),
         sentinels::majority::trials(),
+        sentinels::reached::trials(),
         sentinels::steady::trials(),
     ];
     quorlock_tests::trials::run(trials.into_iter().flatten().collect())

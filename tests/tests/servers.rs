@@ -15,6 +15,7 @@ mod servers {
     pub(crate) mod leading;
     pub(crate) mod logins;
     pub(crate) mod networks;
+    pub(crate) mod proxies;
     pub(crate) mod quick_start;
     pub(crate) mod redlock;
     pub(crate) mod refusals;
@@ -44,11 +45,13 @@ fn main() {
         servers::doubts::trials(),
         servers::durable::trials(),
         servers::encrypted::trials(),
+        servers::encrypted::replaced::trials(),
         servers::errors::trials(),
         servers::harness::trials(),
         servers::leading::trials(),
         servers::logins::trials(),
         servers::networks::trials(),
+        servers::proxies::trials(),
         servers::quick_start::trials(),
         servers::redlock::trials(),
         servers::refusals::trials(),

@@ -1,11 +1,11 @@
 //! Whether a server will do.
 
-use std::fmt;
+mod connect_error;
 
 use quorlock_core::transport::{Cause, Execution, Transport as _, TransportError};
 use redis::Value;
 
-use crate::address::AddressError;
+pub use self::connect_error::ConnectError;
 use crate::config::RedisConfig;
 use crate::doubt::{self, Doubt};
 use crate::info::Info;
@@ -20,6 +20,9 @@ const OLDEST_WITH_DISK_WAIT: (u32, u32) = (7, 2);
 
 /// The oldest major version whose scripts may write after they have read the time.
 const OLDEST_MAJOR: u32 = 5;
+
+/// What Envoy says of a command that it does not lead on, in the place of an error code.
+const WORD_OF_ENVOY: &str = "unsupported command";
 
 impl RedisTransport {
     /// Takes the address of a server, connects, and checks that it will do (see [`check`](Self::check)).
@@ -49,7 +52,7 @@ impl RedisTransport {
                 Ok(text) if info.add(&text) => {}
                 Ok(_) => return Err(self.not_redis("INFO was answered with no text".into())),
                 Err(error) if error.cause == Cause::NoPermission => return Ok(Checked::default()),
-                Err(error) => return Err(self.refused(error)),
+                Err(error) => return Err(self.explained(error).await),
             }
         }
         self.judge(&info)
@@ -140,6 +143,33 @@ impl RedisTransport {
         }
     }
 
+    /// What is behind an error of the first question.
+    async fn explained(&self, error: TransportError) -> ConnectError {
+        let address = self.address().to_owned();
+        // A proxy for many servers has no INFO of one of them.
+        if error.cause == Cause::Unsupported || error.detail.starts_with(WORD_OF_ENVOY) {
+            let detail = error.detail;
+            return ConnectError::Proxy { address, detail };
+        }
+        // Twemproxy ends a connection at a command that it does not know, as SCRIPT, and answers PING.
+        if error.cause == Cause::Unreachable && self.answers_ping().await {
+            let detail = "it answers PING, and ends the connection at SCRIPT LOAD".into();
+            return ConnectError::Proxy { address, detail };
+        }
+        self.refused(error)
+    }
+
+    /// Whether PING is answered on a new connection, on which nothing else was asked.
+    async fn answers_ping(&self) -> bool {
+        let deadline = timer::now() + self.target().config().connect_timeout;
+        let asked = async {
+            let link = Link::trial(self.target(), deadline).await.ok()?;
+            link.ask(self.target(), &redis::cmd("PING")).await.ok()
+        };
+        let answer = timer::by(deadline, asked).await.flatten();
+        matches!(answer, Some(Value::SimpleString(word)) if word == "PONG")
+    }
+
     fn refused(&self, error: TransportError) -> ConnectError {
         let address = self.address().to_owned();
         let detail = error.detail.clone();
@@ -148,8 +178,7 @@ impl RedisTransport {
             (Cause::TimedOut, _) => ConnectError::TimedOut { address, detail },
             (Cause::NoAuth, _) => ConnectError::BadCredentials { address, detail },
             (Cause::Tls, _) => ConnectError::Tls { address, detail },
-            (Cause::Protocol | Cause::Unsupported, _)
-            | (Cause::Server, Execution::Indeterminate) => {
+            (Cause::Protocol, _) | (Cause::Server, Execution::Indeterminate) => {
                 ConnectError::NotRedis { address, detail }
             }
             _ => ConnectError::Refused { address, error },
@@ -194,157 +223,6 @@ pub enum Backlog {
 /// Which process a server is: a random id that it draws when it starts. Two addresses with one id are one server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunId(String);
-
-/// Why a server cannot be used. Holds no secrets.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The address cannot be used.
-    Address(AddressError),
-    /// No connection could be made.
-    Unreachable {
-        /// Of the server.
-        address: String,
-        /// The words of the operating system.
-        detail: String,
-    },
-    /// The server does not answer.
-    TimedOut {
-        /// Of the server.
-        address: String,
-        /// Which time-out ran out.
-        detail: String,
-    },
-    /// The server wants other credentials.
-    BadCredentials {
-        /// Of the server.
-        address: String,
-        /// The words of the server.
-        detail: String,
-    },
-    /// The connection cannot be encrypted: certificates, names, versions.
-    Tls {
-        /// Of the server.
-        address: String,
-        /// What is wrong, and what to do.
-        detail: String,
-    },
-    /// Whatever answers does not speak Redis.
-    NotRedis {
-        /// Of the server.
-        address: String,
-        /// What it said.
-        detail: String,
-    },
-    /// The server is older than version 5.
-    TooOld {
-        /// Of the server.
-        address: String,
-        /// Its version.
-        version: String,
-    },
-    /// Grants are to wait for the disk, and the server does not know how to.
-    NoDiskWait {
-        /// Of the server.
-        address: String,
-        /// Its version.
-        version: String,
-        /// What is missing.
-        lack: &'static str,
-    },
-    /// The server is a replica.
-    Replica {
-        /// Of the server.
-        address: String,
-    },
-    /// The server is a Sentinel, which knows where a primary is, and holds no locks.
-    Sentinel {
-        /// Of the Sentinel.
-        address: String,
-    },
-    /// The server is a node of a Redis Cluster.
-    ClusterNode {
-        /// Of the node.
-        address: String,
-    },
-    /// The server is an active replica of KeyDB, which merges what was written on both sides: each side grants the same lock.
-    ActiveReplica {
-        /// Of the server.
-        address: String,
-    },
-    /// The server answered with another error.
-    Refused {
-        /// Of the server.
-        address: String,
-        /// The error.
-        error: TransportError,
-    },
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (address, cause, detail) = match self {
-            ConnectError::Address(error) => return fmt::Display::fmt(error, f),
-            ConnectError::Unreachable { address, detail } => (address, Cause::Unreachable, detail),
-            ConnectError::TimedOut { address, detail } => (address, Cause::TimedOut, detail),
-            ConnectError::BadCredentials { address, detail } => (address, Cause::NoAuth, detail),
-            ConnectError::Tls { address, detail } => (address, Cause::Tls, detail),
-            ConnectError::NotRedis { address, detail } => (address, Cause::Protocol, detail),
-            ConnectError::TooOld { address, version } => {
-                return write!(
-                    f,
-                    "{address} runs version {version}: locks need Redis {OLDEST_MAJOR} or newer, or Valkey"
-                );
-            }
-            ConnectError::NoDiskWait {
-                address,
-                version,
-                lack,
-            } => {
-                return write!(
-                    f,
-                    "{address} runs version {version}, and Wait::on_disk was set: {lack}"
-                );
-            }
-            ConnectError::Replica { address } => {
-                return write!(f, "{address} is a replica: give the address of its primary");
-            }
-            ConnectError::Sentinel { address } => {
-                return write!(
-                    f,
-                    "{address} is a Sentinel: write redis+sentinel://host:port/NAME with the name of the primary that it watches, \
-                     or give the address of that primary"
-                );
-            }
-            ConnectError::ClusterNode { address } => {
-                return write!(
-                    f,
-                    "{address} is a node of a Redis Cluster, which redis:// does not lead to: its keys are moved between nodes, and \
-                     clusters are not supported yet. Give the address of a server that is in none"
-                );
-            }
-            ConnectError::ActiveReplica { address } => {
-                return write!(
-                    f,
-                    "{address} is an active replica of KeyDB, which merges the writes of both sides, so that each grants the same lock: \
-                     set active-replica no"
-                );
-            }
-            ConnectError::Refused { address, error } => return write!(f, "{address}: {error}"),
-        };
-        write!(f, "{address}: {}: {detail}", cause.advice())
-    }
-}
-
-impl std::error::Error for ConnectError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ConnectError::Address(error) => Some(error),
-            ConnectError::Refused { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

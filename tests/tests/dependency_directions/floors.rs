@@ -40,7 +40,7 @@ const CORE: Floors = &[
 
 const ADAPTER: Floors = &[
     &["lib.rs"],
-    &["check.rs"],
+    &["check.rs", "check/"],
     &["doubt.rs"],
     // A call from its request to its reply.
     &["transport.rs"],
@@ -56,7 +56,11 @@ const ADAPTER: Floors = &[
     ],
     &["link.rs", "link/"],
     &["multiplexer.rs", "multiplexer/"],
-    &["subscription/registry.rs", "target.rs"],
+    &[
+        "subscription/registry.rs",
+        "subscription/registry/",
+        "target.rs",
+    ],
     // What a user says, and what goes over the wire.
     &["config.rs", "script.rs", "script/"],
     &["source/"],

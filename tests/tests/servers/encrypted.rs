@@ -1,127 +1,33 @@
 //! Servers that are spoken to under TLS.
 
+mod bench;
+pub(crate) mod replaced;
+
 use std::path::Path;
 use std::time::Duration;
 
+use quorlock::Locks;
 use quorlock::transport::{NodeConnectError, RedisConfig, RedisTransport, Tls};
-use quorlock::{ConnectError, Locks, LocksBuilder};
-use quorlock_tests::certificates::{Authority, Files, Validity};
+use quorlock_tests::certificates::{Authority, Validity};
 use quorlock_tests::clients::{is_claimed_by, settings, until_renewed};
 use quorlock_tests::page::block;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::until;
-use tempfile::TempDir;
+
+use self::bench::{Bench, Clients, SECRET, redis, take_and_release, with};
 
 server_tests![
     locks_are_held_renewed_and_handed_over_under_tls,
     locks_are_held_renewed_and_handed_over_under_mutual_tls,
     a_majority_is_spoken_to_under_tls,
     what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_secrets,
-    certificates_are_read_again_and_a_half_written_one_is_not_used,
-    the_authority_is_read_again,
     a_tls_client_of_the_redis_crate_is_taken_as_far_as_it_can_be_read,
     a_whole_configuration_of_rustls_is_used_as_it_is,
     a_server_that_accepts_and_never_answers_is_told_in_time,
     the_page_shows_this_program,
     the_program_of_the_page_locks,
 ];
-
-/// In the addresses, and in no error.
-const SECRET: &str = "hunter2-s3cret";
-
-/// Whom the server lets in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Clients {
-    /// All.
-    Any,
-    /// Those with a certificate of its authority.
-    Certified,
-}
-
-/// A server with a certificate.
-struct Bench {
-    authority: Authority,
-    folder: TempDir,
-    server: Server,
-}
-
-impl Bench {
-    fn start(clients: Clients) -> Bench {
-        Bench::with(clients, &["localhost", "127.0.0.1"], Validity::Now)
-    }
-
-    fn with(clients: Clients, names: &[&str], validity: Validity) -> Bench {
-        let authority = Authority::new();
-        let folder = tempfile::tempdir().unwrap();
-        let ca = authority.write(folder.path());
-        let files = authority
-            .sign(names, validity)
-            .write(folder.path(), "server");
-        let server = serve(&ca, &files, clients);
-        Bench {
-            authority,
-            folder,
-            server,
-        }
-    }
-
-    /// Its address, under TLS.
-    fn address(&self, host: &str) -> String {
-        format!("rediss://:{SECRET}@{host}:{}/", self.server.tls_port())
-    }
-
-    fn roots(&self) -> Tls {
-        Tls::new().roots_file(self.folder.path().join("ca.pem"))
-    }
-
-    fn client_files(&self, validity: Validity) -> Files {
-        let certificate = self.authority.sign(&["client"], validity);
-        certificate.write(self.folder.path(), "client")
-    }
-
-    async fn locks(&self, tls: Tls) -> Locks {
-        let connected = with(tls).connect(self.address("localhost")).await;
-        connected.expect("the server can be used")
-    }
-}
-
-fn serve(ca: &Path, files: &Files, clients: Clients) -> Server {
-    let path = |path: &Path| path.display().to_string();
-    let asks = match clients {
-        Clients::Any => "no",
-        Clients::Certified => "yes",
-    };
-    let server = Server::start_encrypted(&[
-        "--tls-ca-cert-file",
-        &path(ca),
-        "--tls-cert-file",
-        &path(&files.certificate),
-        "--tls-key-file",
-        &path(&files.key),
-        "--tls-auth-clients",
-        asks,
-    ]);
-    // The connection of the test's own is logged in as it is.
-    server.command::<()>(&["CONFIG", "SET", "requirepass", SECRET]);
-    server
-}
-
-fn redis() -> RedisConfig {
-    RedisConfig::default()
-        .connect_timeout(Duration::from_secs(2))
-        .call_timeout(Duration::from_secs(2))
-        .ping_interval(Duration::from_millis(200))
-}
-
-fn with(tls: Tls) -> LocksBuilder {
-    settings().redis(redis().tls(tls))
-}
-
-async fn take_and_release(locks: &Locks) {
-    let guard = locks.lock("a").acquire().await.unwrap();
-    guard.release().await.unwrap();
-}
 
 /// One lock is held beyond its lease, and another client waits for it and is woken.
 async fn assert_works(locks: &Locks, other: &Locks, server: &Server) {
@@ -313,71 +219,6 @@ async fn what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_sec
         },
     );
     futures_util::future::join_all(checks).await;
-}
-
-async fn certificates_are_read_again_and_a_half_written_one_is_not_used() {
-    let bench = Bench::start(Clients::Certified);
-    let files = bench.client_files(Validity::Now);
-    let tls = bench
-        .roots()
-        .client_certificate_files(&files.certificate, &files.key);
-    let locks = bench.locks(tls).await;
-    let guard = locks.lock("a").acquire().await.unwrap();
-    let cut = || {
-        bench
-            .server
-            .command::<u32>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
-    };
-    // The certificate has been replaced, its key not yet.
-    let new = bench.authority.sign(&["client"], Validity::Now);
-    std::fs::write(&files.certificate, &new.certificate).unwrap();
-    cut();
-    until_extended(&guard).await;
-    // And now neither belongs to the authority.
-    let strange = Authority::new().sign(&["client"], Validity::Now);
-    let _ = strange.write(bench.folder.path(), "client");
-    cut();
-    // The first of them may still be under way on the connection that ends.
-    let start = std::time::Instant::now();
-    loop {
-        let error = locks.lock("b").try_acquire().await.unwrap_err();
-        if error.to_string().contains("does not believe") {
-            break;
-        }
-        assert!(start.elapsed() < quorlock_tests::wait::BOUND, "{error}");
-    }
-    let _ = new.write(bench.folder.path(), "client");
-    until_extended(&guard).await;
-    guard.release().await.unwrap();
-}
-
-/// Waits until the server confirms the hold on a connection that may have to be made first.
-async fn until_extended(guard: &quorlock::Guard) {
-    let start = std::time::Instant::now();
-    while let Err(error) = guard.extend(Duration::from_secs(30)).await {
-        assert!(
-            guard.is_held() && start.elapsed() < quorlock_tests::wait::BOUND,
-            "{error}"
-        );
-    }
-}
-
-async fn the_authority_is_read_again() {
-    let bench = Bench::start(Clients::Any);
-    let ca = bench.folder.path().join("ca.pem");
-    std::fs::write(&ca, Authority::new().pem()).unwrap();
-    let tls = bench.roots();
-    let error = with(tls.clone()).connect(bench.address("localhost")).await;
-    let ConnectError::Nodes { problems, .. } = error.unwrap_err() else {
-        panic!("the node is to blame")
-    };
-    assert!(
-        matches!(problems[..], [NodeConnectError::Tls { .. }]),
-        "{problems:?}"
-    );
-    std::fs::write(&ca, bench.authority.pem()).unwrap();
-    let locks = bench.locks(tls).await;
-    take_and_release(&locks).await;
 }
 
 async fn a_tls_client_of_the_redis_crate_is_taken_as_far_as_it_can_be_read() {

@@ -1,24 +1,26 @@
 //! Logins that change while connections live.
 
-use std::io;
-use std::path::{Path, PathBuf};
+mod bench;
+mod forgetful;
+
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
+use quorlock::Guard;
 use quorlock::transport::{
-    ByteStream, Cause, Changing, Connect, Connecting, Credentials, Endpoint, LoggingIn, Login,
-    Network, PasswordFile, RedisConfig, RedisCredentialsProvider, StreamedCredentials,
+    Cause, Changing, Connect, Credentials, LoggingIn, Login, PasswordFile,
+    RedisCredentialsProvider, StreamedCredentials,
 };
-use quorlock::{Guard, Locks, LocksBuilder};
 use quorlock_tests::clients::{acquire_at_last, is_claimed_by, settings, until_renewed};
-use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, watch};
+
+use self::bench::{Bench, redis};
+use self::forgetful::Forgetful;
 
 server_tests![
     a_password_is_rotated_under_load_and_no_hold_is_lost,
@@ -30,102 +32,6 @@ server_tests![
     where_there_are_no_credentials_the_error_says_so_and_shows_nothing,
     a_password_in_the_address_goes_before,
 ];
-
-/// What the test changes: a user of a server whose password is in a file.
-struct Bench {
-    server: Server,
-    path: PathBuf,
-}
-
-impl Bench {
-    fn start(password: &str) -> Bench {
-        let server = Server::start();
-        let path = server.dir().join("password");
-        let bench = Bench { server, path };
-        bench.acl(&["on", "~*", "&*", "+@all", &format!(">{password}")]);
-        bench.write(password);
-        bench
-    }
-
-    fn acl(&self, rules: &[&str]) {
-        let user = ["ACL", "SETUSER", "jobs"];
-        self.server.command::<()>(&[&user[..], rules].concat());
-    }
-
-    /// As those do it who read while it is written.
-    fn write(&self, password: &str) {
-        let beside = self.path.with_extension("new");
-        std::fs::write(&beside, format!("{password}\n")).unwrap();
-        std::fs::rename(&beside, &self.path).unwrap();
-    }
-
-    fn file(&self) -> PasswordFile {
-        PasswordFile::new(&self.path).look_every(Duration::from_millis(20))
-    }
-
-    fn address(&self) -> String {
-        format!("redis://jobs@127.0.0.1:{}/", self.server.port())
-    }
-
-    fn settings(&self, credentials: impl Credentials) -> LocksBuilder {
-        let builder = settings().watchdog_lease(Duration::from_secs(3));
-        builder.redis(redis().credentials(credentials))
-    }
-
-    async fn locks(&self, credentials: impl Credentials) -> Locks {
-        let connected = self.settings(credentials).connect(self.address()).await;
-        connected.expect("the server lets it in")
-    }
-
-    /// How many logins were accepted since the last [`Bench::forget_logins`].
-    fn logins(&self) -> usize {
-        let stats: String = self.server.command(&["INFO", "commandstats"]);
-        let auth = stats
-            .lines()
-            .find_map(|line| line.strip_prefix("cmdstat_auth:"));
-        let count = |name: &str| {
-            let field = auth?
-                .split(',')
-                .find_map(|field| field.strip_prefix(name))?;
-            field.trim().parse::<usize>().ok()
-        };
-        count("calls=").unwrap_or(0) - count("failed_calls=").unwrap_or(0)
-    }
-
-    fn refusals(&self) -> usize {
-        let stats: String = self.server.command(&["INFO", "errorstats"]);
-        let count = stats
-            .lines()
-            .find_map(|line| line.strip_prefix("errorstat_WRONGPASS:count="));
-        count.map_or(0, |count| count.trim().parse().unwrap())
-    }
-
-    fn forget_logins(&self) {
-        self.server.command::<()>(&["CONFIG", "RESETSTAT"]);
-    }
-
-    /// Ends the connections of the user.
-    fn cut(&self) {
-        self.server
-            .command::<u32>(&["CLIENT", "KILL", "USER", "jobs"]);
-    }
-
-    /// The ids of the user's connections that carry requests.
-    fn connections(&self) -> Vec<String> {
-        let list: String = self.server.command(&["CLIENT", "LIST", "TYPE", "normal"]);
-        let lines = list.lines().filter(|line| line.contains(" user=jobs "));
-        lines
-            .filter_map(|line| line.split(' ').next().map(String::from))
-            .collect()
-    }
-}
-
-fn redis() -> RedisConfig {
-    RedisConfig::default()
-        .connect_timeout(Duration::from_secs(1))
-        .call_timeout(Duration::from_secs(1))
-        .ping_interval(Duration::from_millis(200))
-}
 
 async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {
     let bench = Bench::start("secret-0");
@@ -320,58 +226,6 @@ async fn credentials_of_the_redis_crate_reach_the_connections_that_live() {
     bench.cut();
     until_renewed(&guard).await;
     guard.release().await.unwrap();
-}
-
-/// Puts a refusal in the place of one reply when it is told to.
-#[derive(Clone, Debug, Default)]
-struct Forgetful(Arc<AtomicBool>);
-
-struct Forgetting {
-    stream: Box<dyn ByteStream>,
-    forgets: Arc<AtomicBool>,
-}
-
-impl Connect for Forgetful {
-    fn connect(&self, to: &Endpoint) -> Connecting {
-        let (connecting, forgets) = (Network.connect(to), self.0.clone());
-        Box::pin(async move {
-            let stream = connecting.await?;
-            Ok(Box::new(Forgetting { stream, forgets }) as Box<dyn ByteStream>)
-        })
-    }
-}
-
-impl AsyncRead for Forgetting {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        room: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.stream).poll_read(cx, room);
-        if read.is_ready() && self.forgets.swap(false, Ordering::SeqCst) {
-            room.clear();
-            room.put_slice(b"-NOAUTH Authentication required.\r\n");
-        }
-        read
-    }
-}
-
-impl AsyncWrite for Forgetting {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
 }
 
 async fn a_server_that_has_forgotten_the_login_is_logged_in_to_again() {

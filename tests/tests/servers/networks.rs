@@ -1,6 +1,7 @@
 //! Streams of bytes that the user makes.
 
 use std::io;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,23 +16,29 @@ use quorlock_tests::wait::until;
 
 server_tests![
     a_network_of_one_s_own_carries_requests_and_wake_ups,
+    a_host_name_that_leads_elsewhere_is_followed_at_the_next_connect,
     what_a_network_of_one_s_own_says_is_reported,
     a_short_hold_outlives_a_connection_that_swallows_everything,
 ];
 
-/// Leads to one server whatever the address says, by the operating system's sockets, and notes who asks.
+/// Leads to one server at a time whatever the address says, by the operating system's sockets, and notes who asks.
 #[derive(Clone, Debug)]
 struct Tunnel {
-    port: u16,
+    port: Arc<AtomicU16>,
     asked: Arc<Mutex<Vec<Endpoint>>>,
 }
 
 impl Tunnel {
     fn to(server: &Server) -> Self {
         Tunnel {
-            port: server.port(),
+            port: Arc::new(AtomicU16::new(server.port())),
             asked: Arc::default(),
         }
+    }
+
+    /// From now on it leads to this server.
+    fn turn_to(&self, server: &Server) {
+        self.port.store(server.port(), Ordering::Relaxed);
     }
 
     fn asked(&self) -> Vec<Endpoint> {
@@ -46,7 +53,7 @@ impl Connect for Tunnel {
         asked.push(to.clone());
         Network.connect(&Endpoint::Tcp {
             host: "127.0.0.1".to_owned(),
-            port: self.port,
+            port: self.port.load(Ordering::Relaxed),
         })
     }
 }
@@ -75,6 +82,35 @@ async fn a_network_of_one_s_own_carries_requests_and_wake_ups() {
         tunnel.asked(),
         [far.clone(), far],
         "requests, then wake-ups"
+    );
+}
+
+/// As a name of a managed service does after a failover: what it stood for when the client was made is of no importance.
+async fn a_host_name_that_leads_elsewhere_is_followed_at_the_next_connect() {
+    let (mut before, after) = (Server::start(), Server::start());
+    let names = Tunnel::to(&before);
+    let builder = Locks::builder().redis(RedisConfig::default().network(names.clone()));
+    let locks = builder.connect("redis://db.example/").await.unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    assert_eq!(before.command::<u32>(&["EXISTS", "a"]), 1);
+    guard.release().await.unwrap();
+    names.turn_to(&after);
+    // What is connected stays: nothing says that the name has changed.
+    let guard = locks.lock("b").acquire().await.unwrap();
+    assert_eq!(before.command::<u32>(&["EXISTS", "b"]), 1);
+    guard.release().await.unwrap();
+    before.kill();
+    let guard = locks.lock("c").acquire().await.unwrap();
+    assert_eq!(after.command::<u32>(&["EXISTS", "c"]), 1);
+    guard.release().await.unwrap();
+    let asked = names.asked();
+    let name = Endpoint::Tcp {
+        host: "db.example".to_owned(),
+        port: 6379,
+    };
+    assert!(
+        2 <= asked.len() && asked.iter().all(|to| *to == name),
+        "{asked:?}"
     );
 }
 

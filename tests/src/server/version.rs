@@ -1,0 +1,70 @@
+//! Which server is there to test with.
+
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The programs of servers to test with: the `redis-server` on the PATH, and those that the variable `QUORLOCK_SERVERS`
+/// names besides (paths of other versions of Redis, or of Valkey, with a `:` between them).
+#[must_use]
+pub fn programs() -> Vec<String> {
+    let others = std::env::var("QUORLOCK_SERVERS").unwrap_or_default();
+    let others = others.split(':').filter(|path| !path.is_empty());
+    std::iter::once("redis-server")
+        .chain(others)
+        .map(String::from)
+        .collect()
+}
+
+/// Whether there is a `redis-server` on the PATH.
+#[must_use]
+pub fn is_installed() -> bool {
+    Command::new("redis-server")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Who makes a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Product {
+    /// Redis.
+    Redis,
+    /// Valkey, which begins with version 7.2 of Redis.
+    Valkey,
+}
+
+/// The version of a server, without its last number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Version {
+    /// The first number.
+    pub major: u32,
+    /// The second one.
+    pub minor: u32,
+}
+
+/// What the `redis-server` on the PATH is, if there is one.
+#[must_use]
+pub fn version() -> Option<(Product, Version)> {
+    static KNOWN: OnceLock<Option<(Product, Version)>> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        let output = Command::new("redis-server").arg("--version").output();
+        parse_version(&String::from_utf8_lossy(&output.ok()?.stdout))
+    })
+}
+
+/// `Redis server v=7.0.15 sha=00000000:0 ..`
+fn parse_version(line: &str) -> Option<(Product, Version)> {
+    let product = match line.split(' ').next()? {
+        "Valkey" => Product::Valkey,
+        _ => Product::Redis,
+    };
+    let (_, numbers) = line.split_once(" v=")?;
+    let mut numbers = numbers.split('.').map(str::parse);
+    let version = Version {
+        major: numbers.next()?.ok()?,
+        minor: numbers.next()?.ok()?,
+    };
+    Some((product, version))
+}
