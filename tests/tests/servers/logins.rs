@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use quorlock::Guard;
 use quorlock::transport::{
-    Cause, Changing, Connect, Credentials, LoggingIn, Login, PasswordFile,
-    RedisCredentialsProvider, StreamedCredentials,
+    Cause, Changing, Credentials, LoggingIn, Login, PasswordFile, RedisCredentialsProvider,
+    StreamedCredentials,
 };
 use quorlock_tests::clients::{acquire_at_last, is_claimed_by, settings, until_renewed};
 use quorlock_tests::server_tests;
