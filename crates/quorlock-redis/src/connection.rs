@@ -39,6 +39,8 @@ struct State {
     phase: Phase,
     /// Attempts that failed since the last one that did not.
     failures: u32,
+    /// Connections that ended before a call was answered on them, since one on which one was.
+    unserved: u32,
     /// Told when there is a connection again.
     witnesses: Witnesses,
 }
@@ -99,6 +101,7 @@ impl Connection {
             state: Mutex::new(State {
                 phase: Phase::Down,
                 failures: 0,
+                unserved: 0,
                 witnesses: Witnesses::default(),
             }),
         })
@@ -199,6 +202,27 @@ impl Connection {
         }
     }
 
+    /// Sees to it that there will be another connection if the current one has ended, and there is a witness.
+    ///
+    /// A server that takes connections and ends them by itself would be connected to all the time: each that ended before a call
+    /// was answered on it makes the next one wait longer.
+    fn replace_ended(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if let Phase::Up(link) = &state.phase
+            && link.is_closed()
+            && !state.witnesses.is_empty()
+        {
+            if link.has_served() {
+                state.unserved = 0;
+            } else {
+                state.unserved = state.unserved.saturating_add(1);
+                let until = timer::now() + self.target.source().rest(state.unserved);
+                let why = error::unreachable("the server ended the connection before a call");
+                state.phase = Phase::Resting(until, why);
+            }
+        }
+        self.connect_if_awaited(state);
+    }
+
     fn join(self: &Arc<Self>, now: Instant) -> Join {
         self.join_in(&mut self.lock(), now)
     }
@@ -243,7 +267,8 @@ impl Connection {
         }
         let is_up = outcome.is_ok();
         let witnesses = state.witnesses.all();
-        self.connect_if_awaited(state);
+        // It may have ended already.
+        self.replace_ended(state);
         reporter.0.end(outcome);
         if is_up {
             witnesses.iter().for_each(|witness| witness.reachable());
@@ -284,7 +309,7 @@ impl Connection {
         let connection = Arc::downgrade(self);
         Box::new(move || {
             if let Some(connection) = connection.upgrade() {
-                connection.connect_if_awaited(connection.lock());
+                connection.replace_ended(connection.lock());
             }
         })
     }
@@ -355,62 +380,4 @@ async fn connect_after(connection: Weak<Connection>, until: Instant) {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-
-    use super::*;
-    use crate::address::Address;
-    use crate::config::RedisConfig;
-    use crate::connect::{ByteStream, Connect, Connecting, Endpoint};
-
-    /// Leads to a server of the test's own, once.
-    #[derive(Debug)]
-    struct Once(Mutex<Option<DuplexStream>>);
-
-    impl Connect for Once {
-        fn connect(&self, _: &Endpoint) -> Connecting {
-            let stream = self.0.lock().unwrap().take();
-            let stream = stream.map(|stream| Box::new(stream) as Box<dyn ByteStream>);
-            Box::pin(async { stream.ok_or_else(|| std::io::ErrorKind::ConnectionRefused.into()) })
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_waited_for_a_connection_sends_in_the_order_in_which_they_came() {
-        let (client, mut server) = duplex(1 << 16);
-        let config = RedisConfig::default().network(Once(Mutex::new(Some(client))));
-        let address = Address::parse("redis://a/").unwrap();
-        let connection = Connection::new(Arc::new(Target::new(address, config)));
-        let callers: Vec<_> = (0..20)
-            .map(|number| {
-                let connection = Arc::clone(&connection);
-                timer::spawn(async move {
-                    let (now, deadline) = (timer::now(), timer::now() + timer::delay(9));
-                    let link = connection.next(now, deadline).await.unwrap();
-                    let cmd = redis::cmd(&format!("CALLER{number}."));
-                    let patience = timer::delay(9);
-                    let _ = link.send(now, &cmd, deadline, patience).unwrap().await;
-                })
-            })
-            .collect();
-        let mut heard = String::new();
-        let mut greeted = false;
-        while !heard.contains("CALLER19.") {
-            let mut bytes = [0; 4096];
-            let count = server.read(&mut bytes).await.unwrap();
-            heard += &String::from_utf8_lossy(&bytes[..count]);
-            if !greeted && heard.matches("LOAD").count() == 3 {
-                greeted = true;
-                server.write_all(b"+OK\r\n+OK\r\n+OK\r\n").await.unwrap();
-            }
-            if heard.matches("CALLER").count() == 20 {
-                break;
-            }
-        }
-        let sent: Vec<usize> = (0..20)
-            .map(|number| heard.find(&format!("CALLER{number}.")).unwrap())
-            .collect();
-        assert!(sent.is_sorted(), "{heard}");
-        callers.iter().for_each(|caller| caller.abort());
-    }
-}
+mod tests;

@@ -187,6 +187,11 @@ impl Link {
         self.wire.health.serves();
     }
 
+    /// Whether a call has had a reply on it.
+    pub(crate) fn has_served(&self) -> bool {
+        self.wire.health.has_served()
+    }
+
     /// Whether it has come to its end.
     pub(crate) fn is_closed(&self) -> bool {
         self.wire.health.is_closed()

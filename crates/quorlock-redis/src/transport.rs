@@ -30,8 +30,8 @@ use crate::{error, key};
 /// Both are made when they are first needed, and made again when they fail; a request is never sent again.
 ///
 /// # Runtime
-/// It spawns tasks on the tokio runtime in whose scope it is used, with I/O and time enabled; calls and
-/// [`Transport::subscribe`] panic outside of one. Dropping a subscription works anywhere.
+/// It spawns tasks on the tokio runtime in whose scope it is used, with I/O and time enabled; calls, [`Transport::subscribe`]
+/// and [`Transport::attend`] panic outside of one. Dropping a subscription works anywhere.
 #[derive(Clone)]
 pub struct RedisTransport {
     inner: Arc<Inner>,
