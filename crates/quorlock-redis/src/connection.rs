@@ -381,3 +381,6 @@ async fn connect_after(connection: Weak<Connection>, until: Instant) {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(all(test, shuttle))]
+mod threads;

@@ -307,3 +307,6 @@ impl Drop for Answer {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(all(test, shuttle))]
+mod threads;

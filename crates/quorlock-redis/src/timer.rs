@@ -65,6 +65,17 @@ pub(crate) fn delay(failures: u32) -> Duration {
     Duration::from_millis(50 << doublings).min(Duration::from_secs(1))
 }
 
+/// Timers of tokio need its context. Its time stands still under `shuttle`.
+#[cfg(all(test, shuttle))]
+pub(crate) fn with_timers(test: impl FnOnce()) {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let tokio = builder.enable_time().start_paused(true).build();
+    // Never dropped: it would wake tasks of a schedule that has failed.
+    let tokio = Box::leak(Box::new(tokio.expect("a runtime")));
+    let _entered = tokio.enter();
+    test();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -77,7 +77,7 @@ where
     F: Fn() -> T + Send + Sync + 'static,
     T: Future<Output = ()> + 'static,
 {
-    let run = Explored::new(name, Pace::Idle, test);
+    let run = Explored::new(name, Pace::Untimed, test);
     if run.replays() {
         return;
     }

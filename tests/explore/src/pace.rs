@@ -10,6 +10,8 @@ pub const CLOCK: usize = 1;
 /// done a thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
+    /// The test has no clock.
+    Untimed,
     /// Time stands still while any thread can go on: nothing is late, and what a waiter waits for beyond that is lost.
     Idle,
     /// Time goes on at one of so many steps as well: threads are stopped where they stand, and leases end.
@@ -58,6 +60,7 @@ impl<S: Scheduler> Scheduler for Paced<S> {
             return self.inner.next_task(runnable, current, is_yielding);
         }
         match self.pace {
+            Pace::Untimed => self.inner.next_task(runnable, current, is_yielding),
             Pace::OneIn(steps) if self.draws.next_u64().is_multiple_of(steps) => {
                 Some(TaskId::from(CLOCK))
             }

@@ -115,3 +115,22 @@ impl Future for Waiting {
         }
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod threads {
+    use super::*;
+
+    #[test]
+    fn an_outcome_reaches_the_caller_whenever_it_looks() {
+        let name = "an_outcome_reaches_the_caller_whenever_it_looks";
+        quorlock_explore::explore_all(name, 10_000, async || {
+            let slot = Arc::<Slot>::default();
+            let filled = slot.clone();
+            drop(shuttle::future::spawn(async move {
+                filled.fill(Err(TransportError::definite(Cause::Closed, "a test")));
+            }));
+            let outcome = poll_fn(|cx| slot.poll(cx)).await;
+            assert!(outcome.is_err());
+        });
+    }
+}

@@ -395,3 +395,6 @@ fn forget(queues: &mut BTreeMap<Key, Arc<Queue>>, queue: &Arc<Queue>) {
         queues.remove(&queue.key);
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod threads;

@@ -73,3 +73,35 @@ impl fmt::Debug for Alarm {
         f.debug_tuple("Alarm").field(&self.due()).finish()
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod threads {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+    use std::task::Poll;
+
+    use super::*;
+
+    #[test]
+    fn no_alarm_is_missed_by_the_task_that_goes_to_sleep() {
+        let name = "no_alarm_is_missed_by_the_task_that_goes_to_sleep";
+        quorlock_explore::explore_all(name, 10_000, async || {
+            let alarm = Arc::new(Alarm::default());
+            for due in [3, 2] {
+                let alarm = alarm.clone();
+                drop(shuttle::future::spawn(async move {
+                    alarm.set(Time::from_nanos(due));
+                }));
+            }
+            // Sleeps until both have been set.
+            let sleeping = poll_fn(|cx| {
+                let until = alarm.sleep(cx.waker(), |due| due);
+                match until == Time::from_nanos(2) {
+                    true => Poll::Ready(()),
+                    false => Poll::Pending,
+                }
+            });
+            sleeping.await;
+        });
+    }
+}

@@ -115,3 +115,39 @@ impl Party {
         }
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod threads {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use super::*;
+
+    #[test]
+    fn who_closes_a_client_hears_of_the_end_of_its_last_attempt() {
+        let name = "who_closes_a_client_hears_of_the_end_of_its_last_attempt";
+        quorlock_explore::explore_all(name, 10_000, async || {
+            let party = Arc::new(Party {
+                number: 1,
+                longest_lease: Duration::from_secs(60),
+                max_hold: None,
+                retention: Retention::Forever,
+                is_closed: AtomicBool::new(false),
+                drivers: Mutex::default(),
+                attempts: AtomicUsize::new(0),
+                waiting: Mutex::default(),
+            });
+            for _ in 0..2 {
+                party.begin_attempt();
+                let party = party.clone();
+                drop(shuttle::future::spawn(async move { party.end_attempt() }));
+            }
+            party.close();
+            let waiting = poll_fn(|cx| match party.has_attempts(cx.waker()) {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            });
+            waiting.await;
+        });
+    }
+}

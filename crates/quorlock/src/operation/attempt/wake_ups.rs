@@ -220,3 +220,58 @@ impl fmt::Debug for Ears {
         f.write_str("Ears")
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod threads {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use quorlock_core::quorum::Threshold;
+
+    use super::*;
+
+    #[test]
+    fn no_wake_up_is_missed_by_the_one_that_listens() {
+        let name = "no_wake_up_is_missed_by_the_one_that_listens";
+        quorlock_explore::explore_all(name, 20_000, async || {
+            let members = Arc::new(Members::new([Threshold::majority(1)]));
+            let state = State {
+                live: vec![false],
+                present: vec![0],
+                is_live: false,
+                woken: Vec::new(),
+                waker: Waker::noop().clone(),
+            };
+            let heard = Arc::new(Heard {
+                members: members.clone(),
+                has_changed: AtomicBool::new(false),
+                state: Mutex::new(state),
+            });
+            let member = members.at(0).unwrap();
+            let ear = Ear {
+                heard: heard.clone(),
+                member,
+                number: 0,
+            };
+            drop(shuttle::future::spawn(async move {
+                ear.live();
+                ear.wake(Wake::Unlocked);
+            }));
+            let mut ears = Ears {
+                heard,
+                waker: Waker::noop().clone(),
+                is_live: false,
+                subscriptions: vec![None],
+            };
+            let mut woken = false;
+            let listening = poll_fn(|cx| {
+                let is_live = ears.listen(cx, |_| woken = true);
+                match is_live && woken {
+                    true => Poll::Ready(()),
+                    false => Poll::Pending,
+                }
+            });
+            listening.await;
+        });
+    }
+}
