@@ -85,6 +85,11 @@ RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-feature
 step "cargo test"
 cargo test --workspace --all-features --no-fail-fast
 
+# About a minute beside the build, which has a folder of its own.
+step "threads: schedules, and races that can be planted"
+tests/threads.sh
+tests/threads/planted.sh --check
+
 # The benchmark speaks the scripts' arguments by hand: one short case shows that it still can.
 step "cargo bench, one case"
 cargo test --quiet --workspace --all-features --bench locks -- --quick uncontended

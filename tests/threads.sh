@@ -4,7 +4,7 @@
 #   --schedules N   schedules of each test (default 400)
 #   --seed N        the first seed (a fixed one by default: the same schedules every time)
 #   --replay FILE   runs TEST once, by the schedule that a failure has left in FILE
-#   TEST            a part of the names of the tests to run
+#   TEST            how the names of the tests begin that are to run
 #
 # A failure leaves its schedule in target/shuttle/failures/, and says in which file. A random schedule that failed prints its seed as well:
 # SHUTTLE_SEED=N tests/threads.sh TEST runs it again.
@@ -29,4 +29,6 @@ export RUSTFLAGS="--cfg shuttle"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target/shuttle}
 export QUORLOCK_FAILURES=${QUORLOCK_FAILURES:-$CARGO_TARGET_DIR/failures}
 
-cargo test --quiet --package quorlock-threads -- --nocapture --test-threads 1 ${test:+"$test"}
+cargo test --quiet --package quorlock-threads --test locks -- --nocapture --test-threads 1 ${test:+"$test"}
+cargo test --quiet --package quorlock --package quorlock-redis --no-default-features --lib -- \
+  --nocapture --test-threads 1 "threads::$test"

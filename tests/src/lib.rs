@@ -47,6 +47,6 @@ mod documentation {
 
     pages! {
         architecture breaks campaigns command connections deployments exhaustive fencing guide leader matrix migration performance plans
-        recipes redis redisson safety scenarios simulator
+        recipes redis redisson safety scenarios simulator threads
     }
 }

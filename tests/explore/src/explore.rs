@@ -38,37 +38,11 @@ where
     if run.replays() {
         return;
     }
-    if let Some(seed) = number("SHUTTLE_SEED") {
-        let random = RandomScheduler::new_from_seed(seed, 1);
-        run.with("random", Paced::new(pace, random));
-        return;
-    }
-    let schedules = number("QUORLOCK_SCHEDULES").unwrap_or(SCHEDULES);
-    let mut seed = number("QUORLOCK_SEED").unwrap_or(SEED);
-    let (mut left, mut round, mut depth) = (schedules, FIRST_ROUND, 1);
-    while 0 < left {
-        let random = usize_of(round.min(left));
-        left -= round.min(left);
-        run.with(
-            "random",
-            Paced::new(pace, RandomScheduler::new_from_seed(seed, random)),
-        );
-        let pct = usize_of(round.min(left));
-        left -= round.min(left);
-        if 0 < pct {
-            depth = depth % 4 + 1;
-            run.with(
-                "PCT",
-                Paced::new(pace, PctScheduler::new_from_seed(seed, depth + 1, pct)),
-            );
-        }
-        seed = seed.wrapping_add(1);
-        round *= 2;
-    }
+    let schedules = run.draws();
     eprintln!("{name}: {schedules} schedules");
 }
 
-/// Runs a small test under every schedule that there is, or so many of them.
+/// Runs a small test under schedules that are drawn, and then under every one that there is, or so many of them.
 ///
 /// # Panics
 /// As the test does, in the schedule in which it fails.
@@ -81,14 +55,11 @@ where
     if run.replays() {
         return;
     }
+    let drawn = run.draws();
     run.with("depth first", DfsScheduler::new(Some(most), false));
-    let begun = run.begun.load(Ordering::Relaxed);
-    let all = if begun < most as u64 {
-        "all"
-    } else {
-        "the first"
-    };
-    eprintln!("{name}: {all} {begun} schedules");
+    let tried = usize_of(run.begun.load(Ordering::Relaxed) - drawn);
+    let all = if tried < most { "all" } else { "the first" };
+    eprintln!("{name}: {drawn} schedules, and {all} {tried}");
 }
 
 struct Explored<F> {
@@ -120,6 +91,34 @@ where
         let replay = ReplayScheduler::new_from_file(PathBuf::from(file));
         self.with("replayed", replay.expect("a file that a failure has left"));
         true
+    }
+
+    /// Random and PCT schedules by turns; returns how many.
+    fn draws(&self) -> u64 {
+        if let Some(seed) = number("SHUTTLE_SEED") {
+            let random = RandomScheduler::new_from_seed(seed, 1);
+            self.with("random", Paced::new(self.pace, random));
+            return 1;
+        }
+        let schedules = number("QUORLOCK_SCHEDULES").unwrap_or(SCHEDULES);
+        let mut seed = number("QUORLOCK_SEED").unwrap_or(SEED);
+        let (mut left, mut round, mut depth) = (schedules, FIRST_ROUND, 1);
+        while 0 < left {
+            let random = round.min(left);
+            let scheduler = RandomScheduler::new_from_seed(seed, usize_of(random));
+            self.with("random", Paced::new(self.pace, scheduler));
+            left -= random;
+            let pct = round.min(left);
+            if 0 < pct {
+                depth = depth % 4 + 1;
+                let scheduler = PctScheduler::new_from_seed(seed, depth + 1, usize_of(pct));
+                self.with("PCT", Paced::new(self.pace, scheduler));
+            }
+            left -= pct;
+            seed = seed.wrapping_add(1);
+            round *= 2;
+        }
+        schedules
     }
 
     fn with(&self, kind: &str, scheduler: impl Scheduler + 'static) {

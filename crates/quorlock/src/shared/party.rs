@@ -137,11 +137,9 @@ mod threads {
                 attempts: AtomicUsize::new(0),
                 waiting: Mutex::default(),
             });
-            for _ in 0..2 {
-                party.begin_attempt();
-                let party = party.clone();
-                drop(shuttle::future::spawn(async move { party.end_attempt() }));
-            }
+            party.begin_attempt();
+            let ending = party.clone();
+            drop(shuttle::future::spawn(async move { ending.end_attempt() }));
             party.close();
             let waiting = poll_fn(|cx| match party.has_attempts(cx.waker()) {
                 true => Poll::Pending,

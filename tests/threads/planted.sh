@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Plants known races, one after another, and says which test notices each after how many schedules.
+#
+#   tests/threads/planted.sh [NAME..]    plants each race of tests/threads/races (or these) in a copy of the sources
+#   tests/threads/planted.sh --check     only sees whether each patch can be applied
+#
+# A race that is not noticed within 10,000 schedules is a failure: of the tests, or of the race.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+races=tests/threads/races
+most=10000
+
+field() { sed -n "s/^$1: //p" "$2"; }
+
+check() {
+  local patch bad=0 count=0
+  for patch in "$races"/*.patch; do
+    count=$((count + 1))
+    if [ -z "$(field Plants "$patch")" ] || [ -z "$(field 'Noticed by' "$patch")" ]; then
+      echo "$patch does not say what it plants, and what notices it" >&2; bad=1
+    fi
+    if ! patch --dry-run --silent --force --fuzz=0 -p1 <"$patch" >/dev/null; then
+      echo "$patch cannot be applied: the code has changed, plant it anew" >&2; bad=1
+    fi
+  done
+  [ "$bad" = 0 ] || exit 1
+  echo "$count races can be planted"
+}
+
+names=()
+case ${1:-} in
+  --check) check; exit ;;
+  -*) sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  '') for patch in "$races"/*.patch; do names+=("$(basename "$patch" .patch)"); done ;;
+  *) names=("$@") ;;
+esac
+
+target=${CARGO_TARGET_DIR:-$PWD/target/shuttle}
+copy=$target/planted
+rm -rf "$copy"
+mkdir -p "$copy"
+trap 'rm -rf "$copy"' EXIT
+# Files keep their times: what has not changed is not compiled again.
+git ls-files -z | tar --create --null --files-from - | tar --extract --directory "$copy"
+top=$PWD
+export RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$target RUST_BACKTRACE=0
+export QUORLOCK_SCHEDULES=$most QUORLOCK_FAILURES=$target/failures/planted
+rm -rf "$QUORLOCK_FAILURES"
+
+missed=0
+printf '%-42s %-62s %s\n' race 'noticed by' 'in schedule'
+for name in "${names[@]}"; do
+  patch=$top/$races/$name.patch
+  read -r suite test < <(field 'Noticed by' "$patch")
+  case $suite in
+    locks) build=(--package quorlock-threads --test locks) ;;
+    *) build=(--package quorlock --package quorlock-redis --no-default-features --lib) ;;
+  esac
+  (cd "$copy" && patch --silent --fuzz=0 -p1 <"$patch")
+  log=$target/planted-$name.log
+  if ! (cd "$copy" && cargo test --quiet "${build[@]}" --no-run) >"$log" 2>&1; then
+    echo "$name does not compile: $log" >&2; exit 1
+  fi
+  if (cd "$copy" && cargo test --quiet "${build[@]}" --no-fail-fast -- --nocapture --test-threads 1 "$test") >"$log" 2>&1; then
+    printf '%-42s %-62s %s\n' "$name" "$test" "NOT NOTICED in $most"
+    missed=1
+  else
+    schedule=$(sed -n "s/.*failed in schedule \([0-9]*\),.*/\1/p" "$log" | head -1)
+    printf '%-42s %-62s %s\n' "$name" "$test" "${schedule:-? (see $log)}"
+  fi
+  (cd "$copy" && patch --silent --reverse --fuzz=0 -p1 <"$patch")
+done
+exit "$missed"
