@@ -1,5 +1,6 @@
 //! Tasks that share one owner.
 
+use quorlock::AcquireError;
 use quorlock_threads::{Beliefs, Pace, Way, abandon, explore};
 
 use super::{assert_nothing_left, assert_took, client, join, nodes};
@@ -76,4 +77,41 @@ fn acquisitions_of_one_owner_take_turns() {
             assert_nothing_left(&world, &nodes).await;
         },
     );
+}
+
+/// An owner enters what it holds, whatever other locks of it look at the name meanwhile.
+#[test]
+fn what_an_owner_holds_it_enters() {
+    explore("what_an_owner_holds_it_enters", Pace::Idle, async |world| {
+        let nodes = nodes(&world, Way::Near, 1);
+        let locks = client(&world, &nodes);
+        let owner = locks.owner();
+        let mut threads = Vec::new();
+        for _ in 0..2 {
+            let both = owner.all(["a", "b"]).unwrap();
+            threads.push(world.thread(async move {
+                match both.acquire().await {
+                    Ok(guard) => guard.release().await.unwrap(),
+                    Err(AcquireError::Overlap { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }));
+            let one = owner.lock("a");
+            threads.push(world.thread(async move {
+                match one.acquire().await {
+                    Ok(guard) => {
+                        let again = one.try_acquire().await.unwrap();
+                        assert!(again.is_some(), "an owner waits for itself");
+                        drop(guard);
+                    }
+                    Err(AcquireError::Overlap { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }));
+        }
+        join(threads).await;
+        assert_took(&world, 100);
+        drop((owner, locks));
+        assert_nothing_left(&world, &nodes).await;
+    });
 }

@@ -90,11 +90,13 @@ fn a_leader_that_does_not_come_is_passed_over() {
             let locks = client(&world, &nodes);
             let held = locks.lock("a").acquire().await.unwrap();
             let mut threads = Vec::new();
-            for polls in [2, 40] {
+            // One comes back at just the time at which it may be passed over, or a little later, and one much later.
+            let back = 150 + 100 * world.draw(3);
+            for (polls, span) in [(2, 700), (40, back)] {
                 let (lock, own) = (locks.lock("a"), world.clone());
                 threads.push(world.thread(async move {
                     let mut acquiring = Box::pin(lock.acquire());
-                    let guard = super::absent(&own, acquiring.as_mut(), polls, MS(700)).await;
+                    let guard = super::absent(&own, acquiring.as_mut(), polls, MS(span)).await;
                     guard.unwrap().release().await.unwrap();
                 }));
             }
