@@ -3,7 +3,9 @@
 use quorlock::{AcquireError, Lock};
 use quorlock_threads::{Pace, Way, explore};
 
-use super::{assert_nothing_left, assert_nothing_stands, assert_took, client, join, nodes};
+use super::{
+    MS, assert_nothing_left, assert_nothing_stands, assert_took, builder, client, join, nodes,
+};
 
 /// A client is closed while its tasks ask, wait, hold and enter: when `close` is over, nothing of it stands on the nodes, and
 /// no guard says that it is held.
@@ -111,6 +113,37 @@ fn nothing_is_left_on_the_node_of_a_closed_party() {
             drop((lock, driver, party));
             assert_nothing_left(&world, &near).await;
             assert_nothing_stands(&far);
+        },
+    );
+}
+
+/// A guard is dropped at the time at which its hold is due for a renewal, while its client is closed: `close` waits until it
+/// is released.
+#[test]
+fn a_guard_that_is_dropped_at_close_leaves_nothing() {
+    explore(
+        "a_guard_that_is_dropped_at_close_leaves_nothing",
+        Pace::Idle,
+        async |world| {
+            let nodes = nodes(&world, Way::Far, 1);
+            let builder = builder(&world).watchdog_lease(MS(900));
+            let locks = builder.on_nodes(nodes.clone()).unwrap();
+            let guard = locks.lock("a").acquire().await.unwrap();
+            let own = world.clone();
+            let dropping = world.thread(async move {
+                own.sleep(MS(300)).await;
+                drop(guard);
+            });
+            let (closing, own, then) = (locks.clone(), world.clone(), nodes.clone());
+            let closing = world.thread(async move {
+                own.sleep(MS(300)).await;
+                closing.close().await;
+                assert_nothing_stands(&then);
+            });
+            join(vec![dropping, closing]).await;
+            assert_took(&world, 300);
+            drop(locks);
+            assert_nothing_left(&world, &nodes).await;
         },
     );
 }
