@@ -6,8 +6,8 @@
 #   --replay FILE   runs TEST once, by the schedule that a failure has left in FILE
 #   TEST            how the names of the tests begin that are to run
 #
-# A failure leaves its schedule in target/shuttle/failures/, and says in which file. A random schedule that failed prints its seed as well:
-# SHUTTLE_SEED=N tests/threads.sh TEST runs it again.
+# A failure leaves its schedule in target/shuttle/failures/, and says in which file. A random schedule that failed prints
+# its seed as well: SHUTTLE_SEED=N tests/threads.sh TEST runs it again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -26,7 +26,7 @@ done
 [ -z "${QUORLOCK_REPLAY:-}" ] || [ -n "$test" ] || { echo "--replay needs the name of the test" >&2; exit 64; }
 
 export RUSTFLAGS="--cfg shuttle"
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target/shuttle}
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/shuttle
 export QUORLOCK_FAILURES=${QUORLOCK_FAILURES:-$CARGO_TARGET_DIR/failures}
 
 cargo test --quiet --package quorlock-threads --test locks -- --nocapture --test-threads 1 ${test:+"$test"}

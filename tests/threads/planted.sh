@@ -35,7 +35,7 @@ case ${1:-} in
   *) names=("$@") ;;
 esac
 
-target=${CARGO_TARGET_DIR:-$PWD/target/shuttle}
+target=${CARGO_TARGET_DIR:-$PWD/target}/shuttle
 copy=$target/planted
 rm -rf "$copy"
 mkdir -p "$copy"
