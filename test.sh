@@ -85,7 +85,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-feature
 step "cargo test"
 cargo test --workspace --all-features --no-fail-fast
 
-# About a minute beside the build, which has a folder of its own.
+# Ten to twenty seconds beside the build, which has a folder of its own.
 step "threads: schedules, and races that can be planted"
 tests/threads.sh
 tests/threads/planted.sh --check

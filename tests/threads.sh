@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Explores how the threads of the product interleave: tests/threads.sh [options] [TEST]
 #
-#   --schedules N   schedules of each test (default 400)
+#   --schedules N   schedules of each test (default 1000)
 #   --seed N        the first seed (a fixed one by default: the same schedules every time)
 #   --replay FILE   runs TEST once, by the schedule that a failure has left in FILE
 #   TEST            how the names of the tests begin that are to run

@@ -12,7 +12,7 @@ use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use crate::pace::{Pace, Paced};
 
 /// How many schedules a test has when nothing else is said.
-const SCHEDULES: u64 = 400;
+const SCHEDULES: u64 = 1_000;
 
 /// The first seed when nothing else is said: the same tests explore the same schedules.
 const SEED: u64 = 20_261_123;
