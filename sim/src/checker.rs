@@ -10,6 +10,7 @@ mod ownership;
 mod progress;
 mod read_write;
 mod statements;
+mod termination;
 mod terms;
 mod usage;
 
@@ -97,6 +98,7 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Statements => statements::check(history),
         Property::Leadership => leadership::check(history),
         Property::Terms => terms::check(history),
+        Property::Termination => termination::check(history),
     }
 }
 

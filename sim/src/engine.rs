@@ -9,12 +9,10 @@ pub(crate) mod nodes;
 mod record;
 pub(crate) mod stop;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 
 use crate::engine::clients::executor::{self, run_ready};
-use crate::engine::clients::{timers, writes};
+use crate::engine::clients::{endless, timers, writes};
 use crate::engine::faults::Aftermath;
 use crate::engine::network::{calls, connections, deadlines, subscriptions};
 use crate::engine::nodes::{arrivals, elections, failover, replicas, wait};
@@ -22,14 +20,11 @@ use crate::history::History;
 use crate::plan::Plan;
 use crate::plan::time::Span;
 use crate::world::event::What;
-use crate::world::id::{ClientId, Who, first};
+use crate::world::id::{ClientId, first};
 use crate::world::medium::Medium;
 use crate::world::subscription::Tell;
-use crate::world::task::{Part, Task, forget_ready, is_anything_ready, make_ready};
+use crate::world::task::{Part, Program, Task, forget_ready, is_anything_ready, make_ready};
 use crate::world::{Counters, World, with};
-
-/// What a process of a client does, from its start to its end.
-pub(crate) type Main<'a> = dyn Fn(Who) -> Pin<Box<dyn Future<Output = ()>>> + 'a;
 
 /// What is left of a run.
 #[derive(Debug)]
@@ -42,14 +37,17 @@ pub(crate) struct Ended {
 }
 
 /// Runs a plan that was checked.
-pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, main: &Main<'_>) -> Ended {
-    with(|world| begin::begin(world, plan, medium));
+pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> Ended {
+    with(|world| {
+        begin::begin(world, plan, medium);
+        world.program = Some(program);
+    });
     let mut driver = medium.driver(plan);
     if driver.is_some() {
         with(|world| world.push(0, What::Step));
     }
     for client in first(plan.clients) {
-        start(client, main);
+        start(client);
     }
     loop {
         run_ready();
@@ -58,7 +56,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, main: &Main<'_>) -> Ende
             Next::Ready | Next::GoesOn => {}
             Next::Tell(tell) => tell.now(),
             Next::Resume(client) => resume(client),
-            Next::Boot(client) => start(client, main),
+            Next::Boot(client) => start(client),
             Next::Drop(tasks) => drop(tasks),
             Next::Step => {
                 if let Some(driver) = &mut driver {
@@ -80,6 +78,8 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, main: &Main<'_>) -> Ende
     let servers = with(|world| std::mem::take(&mut world.servers));
     drop(servers);
     forget_ready();
+    let program = with(|world| world.program.take());
+    drop(program);
     with(|world| Ended {
         trace: world.trace(),
         history: std::mem::take(&mut world.history),
@@ -90,9 +90,13 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, main: &Main<'_>) -> Ende
 }
 
 /// Starts a client: as a user would, outside the world.
-fn start(client: ClientId, main: &Main<'_>) {
-    let who = with(|world| clients::boot(world, client));
-    let work = main(who);
+fn start(client: ClientId) {
+    let (who, program) = with(|world| {
+        let who = clients::boot(world, client);
+        let program = world.program.clone();
+        (who, program.expect("BUG: a run without a program"))
+    });
+    let work = program.start(who);
     with(|world| executor::spawn(world, who, Part::Main, work));
 }
 
@@ -121,8 +125,14 @@ enum Next {
 
 fn next(world: &mut World) -> Next {
     loop {
+        if endless::is_given_up(world) {
+            return Next::End;
+        }
         if is_anything_ready() {
             return Next::Ready;
+        }
+        if world.effort.is_too_much() {
+            endless::give_up(world, None);
         }
         let Some(event) = world.events.pop() else {
             return Next::End;

@@ -316,6 +316,15 @@ pub struct Idle {
     pub until: u64,
 }
 
+/// A run that does not end was put an end to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Endless {
+    /// When.
+    pub at: u64,
+    /// The process that went on last, if it was one.
+    pub process: Option<Process>,
+}
+
 /// What happened in one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct History {
@@ -342,6 +351,9 @@ pub struct History {
     pub turns: Vec<Turn>,
     /// Looked for at the end.
     pub leftovers: Vec<Leftover>,
+    /// Where the run was put an end to, if it would not have come to one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endless: Option<Endless>,
     /// When the faults had ended.
     pub healed: u64,
     /// By when the lock must have been acquired after that.
@@ -368,6 +380,7 @@ impl History {
         self.shrunk.clear();
         self.turns.clear();
         self.leftovers.clear();
+        self.endless = None;
         self.holds = 0;
     }
 

@@ -17,6 +17,7 @@ use crate::history::recording::Recording;
 use crate::plan::Plan;
 use crate::plan::time::Span;
 use crate::seam::medium;
+use crate::world::task::Program;
 use crate::world::{Counters, with};
 
 /// What a run has come to.
@@ -53,7 +54,7 @@ pub struct Run {
 /// Runs the workload of a plan that was checked.
 #[must_use]
 pub fn run(plan: &Rc<Plan>) -> Run {
-    run_with(plan, &workload::main)
+    run_with(plan, workload::main)
 }
 
 /// The same, and records what can be seen from outside. The run is the same one.
@@ -68,9 +69,16 @@ pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
     )
 }
 
-fn run_with(plan: &Rc<Plan>, main: &dyn Fn(Context) -> Pin<Box<dyn Future<Output = ()>>>) -> Run {
+fn run_with(
+    plan: &Rc<Plan>,
+    main: impl Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'static,
+) -> Run {
     let medium = medium::of(plan.lane);
-    let ended = engine::run(plan, medium, &|who| main(Context::new(who, plan, medium)));
+    let program = {
+        let plan = Rc::clone(plan);
+        Program::new(move |who| main(Context::new(who, &plan, medium)))
+    };
+    let ended = engine::run(plan, medium, program);
     let verdict = match check(&ended.history, &plan.not_demanded) {
         Some(violation) => Verdict::Violated(violation),
         None if ended.history.holds == 0 => Verdict::Vacuous,
@@ -114,7 +122,8 @@ impl Simulation {
     pub fn run(&self, seed: u64) -> Run {
         let mut plan = self.plan.clone();
         plan.seed = seed;
-        run_with(&Rc::new(plan), &|ctx| (self.client)(ctx))
+        let client = Arc::clone(&self.client);
+        run_with(&Rc::new(plan), move |ctx| client(ctx))
     }
 }
 

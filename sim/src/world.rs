@@ -19,6 +19,7 @@ pub(crate) mod node;
 
 // What is under way.
 pub(crate) mod call;
+pub(crate) mod effort;
 pub(crate) mod event;
 pub(crate) mod replication;
 pub(crate) mod stop;
@@ -44,6 +45,7 @@ use crate::plan::Plan;
 use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
 use crate::world::client::ClientState;
+use crate::world::effort::Effort;
 use crate::world::event::{Events, What};
 use crate::world::fault::{Failovers, Faults};
 use crate::world::group::Group;
@@ -58,7 +60,7 @@ use crate::world::statement::Statements;
 use crate::world::stop::Halt;
 use crate::world::store::{Store, Write};
 use crate::world::subscription::Subscribed;
-use crate::world::task::Task;
+use crate::world::task::{Program, Task};
 use crate::world::timer::Alarm;
 
 thread_local! {
@@ -96,6 +98,9 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) failovers: Failovers,
     pub(crate) halt: Halt,
+    pub(crate) effort: Effort,
+    /// What each process does, while a run goes on.
+    pub(crate) program: Option<Program>,
     pub(crate) store: Store,
     pub(crate) history: History,
     pub(crate) statements: Statements,
@@ -133,7 +138,8 @@ impl World {
         self.statements.clear();
         self.faults = Faults::new(plan.faults.len());
         self.failovers = Failovers::default();
-        self.halt.end();
+        self.halt.disarm();
+        self.effort = Effort::default();
         self.store = Store::new(plan.seed);
     }
 
@@ -151,6 +157,7 @@ impl World {
     /// What happens next happens at this time.
     pub(crate) fn advance(&mut self, now: u64) {
         self.now = now;
+        self.effort.advance(now);
     }
 
     /// A number that two runs share only if everything happened alike.

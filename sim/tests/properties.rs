@@ -163,6 +163,12 @@ fn client_fault() -> impl Strategy<Value = Fault> {
             ClientFault::PauseInside { nth }
         )
         .lasting(lasts)),
+        (client(), 1..=60u32).prop_map(|((at, lasts, client), nth)| Fault::of_client(
+            at,
+            client,
+            ClientFault::StopInside { nth }
+        )
+        .lasting(lasts)),
         client().prop_map(|(at, restart_after, client)| Fault::of_client(
             at,
             client,

@@ -82,6 +82,15 @@ impl MatrixRun {
             ));
             code = 2;
         }
+        for cell in &table.cells {
+            if let Some(seed) = cell.endless {
+                let (lock, class) = (&cell.lock, &cell.class);
+                complain(&format!("{lock} under {class} does not end: seed {seed}"));
+                if code == 0 {
+                    code = 3;
+                }
+            }
+        }
         Ok(code)
     }
 

@@ -200,12 +200,14 @@ impl Context {
         Duration::from_nanos(self.random(least.as_nanos(), most.as_nanos()))
     }
 
-    /// Stops this process at the `nth` reading of its clock by a lock from now on (from 1), for so long: what it reads is
-    /// old when it goes on, and everything else has gone on meanwhile. Only in the fast lane.
+    /// Stops this process behind the `nth` use of its clocks, timers, randomness or network from now on (from 1), for so
+    /// long: what it has read is old when it goes on, and everything else has gone on meanwhile. Only in the fast lane.
     ///
     /// A pause stops a process between two steps, or delays what it sends; this stops it in the middle of a step.
-    pub fn stop_at_clock(&self, nth: u32, lasts: Duration) {
-        with(|world| world.client(self.who.client).stop_at(Stop::new(nth, lasts)));
+    pub fn stop_inside(&self, nth: u32, lasts: Duration) {
+        let lasts = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
+        let stop = Stop::new(nth, lasts, None);
+        with(|world| clients::stop_inside(world, self.who.client, stop));
     }
 
     /// Waits for a future unless a fault of the plan cancels it: then it is dropped where it stands.

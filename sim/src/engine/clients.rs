@@ -1,5 +1,6 @@
 //! What a client process does, what stops it, and what starts it.
 
+pub(crate) mod endless;
 pub(crate) mod executor;
 pub(crate) mod timers;
 pub(crate) mod writes;
@@ -11,6 +12,7 @@ use crate::world::World;
 use crate::world::client::Known;
 use crate::world::event::What;
 use crate::world::id::{ClientId, Who};
+use crate::world::stop::Stop;
 use crate::world::task::Task;
 
 /// A process uses a clock, a timer, randomness or the network: at which true time that is for it. Later than now
@@ -44,6 +46,12 @@ pub(crate) fn pause(world: &mut World, client: ClientId, until: u64) {
     if let Some(pause) = world.client(client).pause(until) {
         world.push(until, What::ResumeClient(client, pause));
     }
+}
+
+/// Is to be stopped in the middle of a step.
+pub(crate) fn stop_inside(world: &mut World, client: ClientId, stop: Stop) {
+    world.halt.arm();
+    world.client(client).stops().push(stop);
 }
 
 /// Whether what the process waits for must be dropped now.

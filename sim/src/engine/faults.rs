@@ -14,6 +14,7 @@ use crate::world::World;
 use crate::world::client::Counted;
 use crate::world::event::What;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
+use crate::world::stop::Stop;
 use crate::world::task::Task;
 
 /// What has to be done once the world is not borrowed.
@@ -75,6 +76,10 @@ fn begin_on_client(
         ClientFault::PauseInside { nth } => {
             let counted = Counted::new(nth, until - now, id);
             world.client(client).pause_inside(counted);
+            return Aftermath::Nothing;
+        }
+        ClientFault::StopInside { nth } => {
+            clients::stop_inside(world, client, Stop::new(nth, until - now, Some(id)));
             return Aftermath::Nothing;
         }
         ClientFault::Cancel { nth } => {

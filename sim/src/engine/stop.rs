@@ -1,37 +1,114 @@
-//! A process that is stopped at a reading of its clock, while the world goes on.
+//! A process that is stopped in the middle of a step, while the world goes on.
 //!
-//! A pause lets a process do at a later time what it was about to do, with what it had heard by then. Here it stands in
-//! the middle of a step: what others do meanwhile has happened when it goes on, and replies have come, but the reading
-//! is the one from before.
+//! A pause lets a process do at a later time what it was about to do, with what it had heard by then. Here it stands
+//! behind a use of its clocks, timers, randomness or network, with the rest of the step before it. What others do meanwhile has
+//! happened when it goes on, and what was sent to it is there, but what it had read is from before.
+//!
+//! So the rest of the world runs from within the use: the loop of [`go_on_without`] is the one of
+//! [`run`](super::run), which has that step on its stack. Nothing of the process is polled, told or dropped until the step has ended,
+//! as it may hold a mutex of its own.
 
-use super::{Next, next, resume};
-use crate::engine::clients;
+use super::{Next, next, resume, start};
 use crate::engine::clients::executor::run_ready;
+use crate::engine::clients::{self, endless};
 use crate::world::event::What;
 use crate::world::id::Who;
 use crate::world::stop::Stop;
+use crate::world::task::Task;
 use crate::world::{World, with};
 
-/// The clock is read: for how long the process stops now, if it does.
-pub(crate) fn count(world: &mut World, who: Who) -> Option<u64> {
-    let client = world.clients.get_mut(who.client)?;
-    let is_due = client.count_towards_stop();
-    if !is_due || world.halt.is_on() || !client.is(who) {
-        return None;
+/// A process uses a clock, a timer, randomness or the network, and is stopped behind that if a stop is due.
+#[inline]
+pub(crate) fn using<R>(who: Who, what: impl FnOnce(&mut World) -> R) -> R {
+    let (used, due) = with(|world| {
+        let used = what(world);
+        let due = if world.effort.is_too_much() {
+            endless::give_up(world, Some(who));
+            Due::End
+        } else if world.halt.is_armed() {
+            count(world, who).map_or(Due::Nothing, Due::Stop)
+        } else {
+            Due::Nothing
+        };
+        (used, due)
+    });
+    match due {
+        Due::Nothing => {}
+        Due::Stop(stop) => go_on_without(who, stop),
+        Due::End => endless::leave(),
     }
-    client.take_stop().map(Stop::lasts)
+    used
 }
 
-/// Everything but this process goes on for this many nanoseconds.
-pub(crate) fn go_on_without(who: Who, lasts: u64) {
+/// Asks something of the product. Returns the answer, and a true time at which it was right: one at which the process was not
+/// stopped yet if it was stopped while it looked, `None` for a process that has ended.
+pub(crate) fn ask<R>(who: Who, question: impl FnOnce() -> R) -> (R, Option<u64>) {
+    let before = with(|world| first_stop(world, who));
+    let answer = question();
+    let at = with(|world| {
+        let stopped = first_stop(world, who);
+        let client = world.clients.get_mut(who.client)?;
+        if !client.is(who) {
+            return None;
+        }
+        client.stops().put_first(before.or(stopped));
+        Some(stopped.unwrap_or(world.moment(who)))
+    });
+    (answer, at)
+}
+
+/// The true time as of which a process is polled: when it was first stopped since, or now. `None` if it has ended.
+pub(crate) fn polled_at(world: &mut World, who: Who) -> Option<u64> {
+    let first = first_stop(world, who);
+    let client = world.clients.get_mut(who.client)?;
+    if !client.is(who) {
+        return None;
+    }
+    client.stops().put_first(first);
+    Some(first.unwrap_or(world.moment(who)))
+}
+
+fn first_stop(world: &mut World, who: Who) -> Option<u64> {
+    let client = world.clients.get_mut(who.client)?;
+    client.stops().take_first()
+}
+
+/// What comes behind a use.
+enum Due {
+    Nothing,
+    Stop(Stop),
+    /// The run does not end by itself.
+    End,
+}
+
+/// The stop that is due with one more use. It must end before that of another process in whose stop this one runs: that
+/// one could not go on any earlier.
+#[cold]
+fn count(world: &mut World, who: Who) -> Option<Stop> {
+    let (now, before) = (world.moment(who), world.halt.until());
+    let client = world.clients.get_mut(who.client)?;
+    if !client.is(who) {
+        return None;
+    }
+    let stop = client.stops().count(now, before)?;
+    if let Some(fault) = stop.fault() {
+        world.blame(fault);
+    }
+    Some(stop)
+}
+
+/// Everything but this process goes on for as long as the stop lasts.
+fn go_on_without(who: Who, stop: Stop) {
     with(|world| {
-        let until = world.moment(who).saturating_add(lasts.max(1));
-        world.halt.begin();
+        let now = world.moment(who);
+        let until = now.saturating_add(stop.lasts());
+        world.client(who.client).stops().begin(now);
+        world.halt.begin(who.client, until);
         clients::pause(world, who.client, until);
-        // Just before the pause ends: until then nothing of the process runs, and it may be that it holds a mutex.
+        // Just before the pause ends: until then nothing of the process runs.
         world.push(until - 1, What::GoesOn);
     });
-    // What belongs to the whole run, or to the process itself, waits until the step has ended.
+    // What belongs to the whole run, or to processes in the middle of a step, waits until the step has ended.
     let mut later = Vec::new();
     loop {
         run_ready();
@@ -40,14 +117,16 @@ pub(crate) fn go_on_without(who: Who, lasts: u64) {
             Next::GoesOn => break,
             Next::Resume(client) => resume(client),
             Next::Tell(tell) => tell.now(),
-            Next::Boot(client) => later.push(What::BootClient(client)),
+            Next::Boot(client) if with(|world| world.halt.has(client)) => {
+                later.push(What::BootClient(client));
+            }
+            Next::Boot(client) => start(client),
             Next::Step => later.push(What::Step),
             Next::Drop(tasks) => {
-                let (own, others): (Vec<_>, Vec<_>) = tasks
-                    .into_iter()
-                    .partition(|task| task.client() == who.client);
+                let is_standing = |task: &Task| with(|world| world.halt.has(task.client()));
+                let (standing, others): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_standing);
                 drop(others);
-                with(|world| world.halt.bury_later(own));
+                with(|world| world.halt.bury_later(standing));
                 later.push(What::Bury);
             }
             Next::End => {

@@ -119,6 +119,13 @@ pub enum ClientFault {
         /// At which use, from 1.
         nth: u32,
     },
+    /// The process is stopped in the middle of a step, behind the n-th use of its clocks, timers, randomness or network after
+    /// the time, while everything else goes on: what it has read is old when it goes on, and what was sent to it is
+    /// there in the same step. A stop that would outlast the one of another process waits for the end of that.
+    StopInside {
+        /// Behind which use, from 1.
+        nth: u32,
+    },
     /// The process ends and is started again when the fault ends, as a new client.
     Crash,
     /// The machine of the process is suspended: the process stands still, and so do its timers.

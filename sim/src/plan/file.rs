@@ -329,9 +329,9 @@ fn check_link(fault: LinkFault) -> Result<(), Wrong> {
 
 fn check_client(fault: ClientFault) -> Result<(), Wrong> {
     match fault {
-        ClientFault::PauseInside { nth: 0 } | ClientFault::Cancel { nth: 0 } => {
-            Err(("nth", "it counts from 1".to_owned()))
-        }
+        ClientFault::PauseInside { nth: 0 }
+        | ClientFault::StopInside { nth: 0 }
+        | ClientFault::Cancel { nth: 0 } => Err(("nth", "it counts from 1".to_owned())),
         ClientFault::Rate { rate_ppm } => check_rate(rate_ppm),
         _ => Ok(()),
     }

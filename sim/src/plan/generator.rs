@@ -131,6 +131,15 @@ pub enum Deployment {
     Groups,
 }
 
+/// How many faults of a kind there are at most.
+fn most_of(kind: Kind) -> u64 {
+    match kind {
+        // One step in thousands, and mostly one in which nothing has come meanwhile.
+        Kind::StopInside => 16,
+        _ => 4,
+    }
+}
+
 /// What a user fixes; the rest is drawn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Swarm {
@@ -201,6 +210,8 @@ impl Swarm {
         plan.duration = duration;
         self.people(&mut plan, &mut draw);
         self.work(&mut plan, &mut draw);
+        self.margin(&mut plan, seed);
+        self.stays(&mut plan, seed);
         self.clocks(&mut plan, seed);
         if self.deployment == Deployment::Groups {
             groups::add(&mut plan, &self.faults);
@@ -218,7 +229,7 @@ impl Swarm {
             // Each kind has a stream of its own, so that one kind more changes nothing about the others.
             let mut draw = Draw::new(seed, Purpose::Plan, 1 + kind as u64);
             if self.faults.allows(kind, &plan) && draw.chance(400_000) {
-                let times = draw.between(1, 4);
+                let times = draw.between(1, most_of(kind));
                 for _ in 0..times {
                     let inside = self.faults == Faults::Inside;
                     let fault = Dice {
@@ -317,6 +328,28 @@ impl Swarm {
         workload.poll_cap = Span::millis(draw.between(100, 400));
         workload.backoff_cap = Span::millis(draw.between(20, 200));
         workload.looks = draw.between(1, 4) as u16;
+    }
+
+    /// Claims on one node are kept for longer than their leases only where that is asked for.
+    fn margin(&self, plan: &mut Plan, seed: u64) {
+        let is_asked_for = !plan.has_remedies()
+            && plan.variant.has_product_clients()
+            && matches!(self.faults, Faults::Inside | Faults::All);
+        let mut draw = Draw::new(seed, Purpose::Plan, 1_001);
+        if is_asked_for && draw.chance(500_000) {
+            plan.remedies.margin = Some(plan.longest_lease());
+        }
+    }
+
+    /// What goes wrong at the end of a lease is seen only where a client stays for as long.
+    fn stays(&self, plan: &mut Plan, seed: u64) {
+        let is_drawn = matches!(self.faults, Faults::Inside | Faults::All);
+        let mut draw = Draw::new(seed, Purpose::Plan, 1_002);
+        if is_drawn && draw.chance(500_000) {
+            let lease = plan.workload.lease.as_nanos();
+            plan.workload.hold_least = Span::nanos(lease / 2);
+            plan.workload.hold_most = Span::nanos(lease / 10 * 11);
+        }
     }
 
     /// Clients' wall clocks may show anything, and nodes' too, as long as nobody sets them.

@@ -8,10 +8,7 @@ use crate::plan::{Lane, Plan};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Lacks {
     /// A kind of fault.
-    #[error(
-        "the lane turmoil has no faults of kind {}: its TCP delivers every byte once and in order; use the lane fast",
-        .0.name()
-    )]
+    #[error("the lane turmoil has no faults of kind {}: {}; use the lane fast", .0.name(), why(*.0))]
     Kind(Kind),
     /// The same, in a plan.
     #[error("faults[{index}]: {}", Lacks::Kind(*kind))]
@@ -33,11 +30,19 @@ pub enum Lacks {
     Variant(Variant),
 }
 
+/// Why the lane of sockets has no faults of a kind.
+fn why(kind: Kind) -> &'static str {
+    match kind {
+        Kind::StopInside => "its network goes on only when every client has ended its step",
+        _ => "its TCP delivers every byte once and in order",
+    }
+}
+
 impl Lane {
     /// Whether there can be faults of a kind.
     #[must_use]
     pub fn has(self, kind: Kind) -> bool {
-        self == Lane::Fast || !matches!(kind, Kind::Duplicate | Kind::Reorder)
+        self == Lane::Fast || !matches!(kind, Kind::Duplicate | Kind::Reorder | Kind::StopInside)
     }
 }
 

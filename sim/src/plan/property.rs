@@ -32,11 +32,13 @@ pub enum Property {
     Leadership,
     /// Terms of leaders grow strictly, with each election.
     Terms,
+    /// The run comes to its end: clients and events do not go on for ever while no time passes.
+    Termination,
 }
 
 impl Property {
     /// Every property, in the order in which they are checked.
-    pub const ALL: [Property; 12] = [
+    pub const ALL: [Property; 13] = [
         Property::Exclusion,
         Property::Leadership,
         Property::Terms,
@@ -49,6 +51,7 @@ impl Property {
         Property::Fairness,
         Property::Progress,
         Property::Orphans,
+        Property::Termination,
     ];
 
     /// Its name.
@@ -67,13 +70,17 @@ impl Property {
             Property::Statements => "statements",
             Property::Leadership => "leadership",
             Property::Terms => "terms",
+            Property::Termination => "termination",
         }
     }
 
     /// Whether breaking it is a matter of waiting too long rather than of something wrong being done.
     #[must_use]
     pub const fn is_liveness(self) -> bool {
-        matches!(self, Property::Progress | Property::Orphans)
+        matches!(
+            self,
+            Property::Progress | Property::Orphans | Property::Termination
+        )
     }
 }
 

@@ -220,6 +220,7 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
         | Property::Ownership
         | Property::Statements
         | Property::Terms
+        | Property::Termination
         | Property::Fairness => {
             involved(scene, run, violation);
         }

@@ -5,8 +5,7 @@ use std::task::{Context, Poll};
 use quorlock::{Runtime, Time, Timer, WallMillis};
 
 use crate::engine::clients::{self, executor, timers};
-use crate::engine::stop;
-use crate::engine::stop::go_on_without;
+use crate::engine::stop::using;
 use crate::plan::draw::{Draw, Purpose};
 use crate::world::client::ClientState;
 use crate::world::id::{Id, Who};
@@ -43,18 +42,12 @@ impl SimRuntime {
 
 impl Runtime for SimRuntime {
     fn now(&self) -> Time {
-        let (reading, stop) = with(|world| {
-            let reading = clients::read_monotonic(world, self.who);
-            (reading, stop::count(world, self.who))
-        });
-        if let Some(lasts) = stop {
-            go_on_without(self.who, lasts);
-        }
+        let reading = using(self.who, |world| clients::read_monotonic(world, self.who));
         Time::from_nanos(reading.saturating_add(self.ahead))
     }
 
     fn wall_clock(&self) -> WallMillis {
-        with(|world| {
+        using(self.who, |world| {
             let at = clients::seam(world, self.who).unwrap_or(world.now());
             let client = world.clients.get(self.who.client);
             WallMillis(client.map_or(0, |client| client.wall().read(at)) / 1_000_000)
@@ -69,7 +62,7 @@ impl Runtime for SimRuntime {
     }
 
     fn spawn(&self, task: quorlock::Task) {
-        let refused = with(|world| match clients::seam(world, self.who) {
+        let refused = using(self.who, |world| match clients::seam(world, self.who) {
             Some(_) => {
                 executor::spawn(world, self.who, Part::Background, task);
                 None
@@ -80,7 +73,7 @@ impl Runtime for SimRuntime {
     }
 
     fn random(&self) -> u64 {
-        with(|world| {
+        using(self.who, |world| {
             clients::seam(world, self.who);
             let client = world.clients.get_mut(self.who.client);
             client.map_or(0, ClientState::random_bits)
@@ -113,7 +106,8 @@ impl Timer for SimTimer {
             Time::NEVER => u64::MAX,
             at => at.as_nanos().saturating_sub(self.ahead),
         };
-        with(|world| timers::poll(world, self.who, &mut self.alarm, cx, at))
+        let (who, alarm) = (self.who, &mut self.alarm);
+        using(who, |world| timers::poll(world, who, alarm, cx, at))
     }
 }
 

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::engine::clients::writes;
+use crate::engine::stop::using;
 use crate::history::{Accepted, HoldId, NameId};
 use crate::world::id::Who;
 use crate::world::slab::Key;
@@ -23,7 +24,7 @@ impl Writing {
         asked: Asked,
         token: Option<u64>,
     ) -> Self {
-        Writing(with(|world| {
+        Writing(using(who, |world| {
             writes::start(world, who, hold, name, asked, token)
         }))
     }

@@ -12,6 +12,7 @@ use quorlock::transport::{
 };
 
 use crate::engine::network::{calls, requests, subscriptions};
+use crate::engine::stop::using;
 use crate::world::call::{Call, Replied};
 use crate::world::id::{Seat, Who};
 use crate::world::medium::{Medium, address};
@@ -70,12 +71,16 @@ impl ValueTransport {
 impl Transport for ValueTransport {
     fn call(&self, request: Request) -> Boxed {
         let request = Rc::new(request);
-        let key = with(|world| requests::start(world, self.who, self.seat, request));
-        Box::pin(SimCall { key })
+        let (who, seat) = (self.who, self.seat);
+        let key = using(who, |world| requests::start(world, who, seat, request));
+        Box::pin(SimCall { who, key })
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        let key = with(|world| subscriptions::start(world, self.who, self.seat, channel, listener));
+        let (who, seat) = (self.who, self.seat);
+        let key = using(who, |world| {
+            subscriptions::start(world, who, seat, channel, listener)
+        });
         Subscription::new(Unsubscribe { key })
     }
 
@@ -86,6 +91,7 @@ impl Transport for ValueTransport {
 
 /// A call in the hands of a process.
 struct SimCall {
+    who: Who,
     key: Key<Call>,
 }
 
@@ -93,7 +99,7 @@ impl Future for SimCall {
     type Output = Result<Reply, TransportError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match with(|world| calls::poll(world, self.key, cx)) {
+        match using(self.who, |world| calls::poll(world, self.key, cx)) {
             Some(reply) => answer(reply),
             None => Poll::Pending,
         }

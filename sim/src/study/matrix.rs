@@ -54,6 +54,9 @@ pub struct Cell {
     pub runs: u64,
     /// In how many nobody acquired anything.
     pub vacuous: u64,
+    /// The first seed of which the run did not come to an end, and was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endless: Option<u64>,
     /// How many holds were won.
     pub holds: u64,
     /// How many faults did something.
@@ -110,6 +113,9 @@ impl Cell {
         self.vacuous += u64::from(run.verdict == Verdict::Vacuous);
         self.holds += u64::from(run.history.holds);
         self.effects += run.effects.iter().map(|n| u64::from(*n)).sum::<u64>();
+        if breaks(Property::Termination) {
+            self.endless = Some(self.endless.map_or(seed, |first| first.min(seed)));
+        }
         self.exclusion.add(seed, breaks(Property::Exclusion));
         self.fencing.add(seed, breaks(Property::Fencing));
     }
@@ -117,6 +123,7 @@ impl Cell {
     fn merge(&mut self, other: &Cell) {
         self.runs += other.runs;
         self.vacuous += other.vacuous;
+        self.endless = self.endless.into_iter().chain(other.endless).min();
         self.holds += other.holds;
         self.effects += other.effects;
         self.exclusion.merge(&other.exclusion);

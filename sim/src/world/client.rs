@@ -11,7 +11,7 @@ use crate::world::call::Call;
 use crate::world::clock::{Clock, right_wall_clock};
 use crate::world::id::{ClientId, FaultId, Who};
 use crate::world::slab::Key;
-use crate::world::stop::Stop;
+use crate::world::stop::Stops;
 use crate::world::subscription::Subscribed;
 use crate::world::task::Task;
 
@@ -30,7 +30,7 @@ pub(crate) struct ClientState {
     pauses: u32,
     pauses_inside: Vec<Counted>,
     cancels: Vec<Counted>,
-    stop: Option<Stop>,
+    stops: Stops,
     missed: Missed,
     /// When calls are out of time, on its monotonic clock.
     deadlines: VecDeque<(u64, Key<Call>)>,
@@ -128,7 +128,7 @@ impl ClientState {
             pauses: 0,
             pauses_inside: Vec::new(),
             cancels: Vec::new(),
-            stop: None,
+            stops: Stops::default(),
             missed: Missed::default(),
             deadlines: VecDeque::new(),
             watches_deadlines: false,
@@ -139,6 +139,11 @@ impl ClientState {
     /// How often it was started again.
     pub(crate) fn restarts(&self) -> u16 {
         self.restarts
+    }
+
+    /// The process that it is now, unless it is down.
+    pub(crate) fn process(&self) -> Option<Who> {
+        self.process
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -172,7 +177,7 @@ impl ClientState {
         self.deadlines.clear();
         self.pauses_inside.clear();
         self.cancels.clear();
-        self.stop = None;
+        self.stops.clear();
     }
 
     /// Whether this process ended before something left it.
@@ -270,19 +275,9 @@ impl ClientState {
         Counted::count(&mut self.cancels)
     }
 
-    /// It is stopped at a reading of its clock.
-    pub(crate) fn stop_at(&mut self, stop: Stop) {
-        self.stop = Some(stop);
-    }
-
-    /// Its clock is read: whether a stop is due.
-    #[inline]
-    pub(crate) fn count_towards_stop(&mut self) -> bool {
-        self.stop.as_mut().is_some_and(Stop::count)
-    }
-
-    pub(crate) fn take_stop(&mut self) -> Option<Stop> {
-        self.stop.take()
+    /// Those in the middle of a step.
+    pub(crate) fn stops(&mut self) -> &mut Stops {
+        &mut self.stops
     }
 
     /// A task was woken while it is paused.

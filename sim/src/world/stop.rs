@@ -1,57 +1,129 @@
-//! A process that a plan stops at a reading of its clock.
+//! Processes that a plan stops in the middle of a step.
 
-use std::time::Duration;
-
+use crate::world::id::{ClientId, FaultId};
 use crate::world::task::Task;
 
-/// A stop that is due.
+/// A stop that is due at the n-th use of clocks, timers, randomness or network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
-    /// How many readings are left.
+    /// How many uses are left.
     left: u32,
+    /// For how many nanoseconds.
     lasts: u64,
+    /// The fault that is to blame, unless a client asked for it itself.
+    fault: Option<FaultId>,
 }
 
 impl Stop {
-    /// At the `nth` reading from now on, from 1.
-    pub(crate) fn new(nth: u32, lasts: Duration) -> Self {
+    /// At the `nth` use from now on, from 1.
+    pub(crate) fn new(nth: u32, lasts: u64, fault: Option<FaultId>) -> Self {
         Stop {
             left: nth.max(1),
-            lasts: u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX),
+            lasts: lasts.max(1),
+            fault,
         }
     }
 
-    /// The clock is read: whether none is left.
-    pub(crate) fn count(&mut self) -> bool {
-        self.left = self.left.saturating_sub(1);
-        self.left == 0
-    }
-
-    /// For how long.
+    /// For how many nanoseconds.
     pub(crate) fn lasts(self) -> u64 {
         self.lasts
     }
+
+    pub(crate) fn fault(self) -> Option<FaultId> {
+        self.fault
+    }
 }
 
-/// Whether a process is stopped in the middle of a step now, and what is left of a process that ended meanwhile.
+/// The stops that a process has before it.
+#[derive(Debug, Default)]
+pub(crate) struct Stops {
+    due: Vec<Stop>,
+    /// When it was stopped first in the step that goes on now.
+    first: Option<u64>,
+}
+
+impl Stops {
+    pub(crate) fn push(&mut self, stop: Stop) {
+        self.due.push(stop);
+    }
+
+    /// One more use. The stop that is due with it, if it ends before a time: one that is due and does not waits.
+    pub(crate) fn count(&mut self, now: u64, before: u64) -> Option<Stop> {
+        for stop in &mut self.due {
+            stop.left = stop.left.saturating_sub(1);
+        }
+        let is_due = |stop: &Stop| stop.left == 0 && now.saturating_add(stop.lasts) < before;
+        let index = self.due.iter().position(is_due)?;
+        Some(self.due.swap_remove(index))
+    }
+
+    /// It is stopped at a time.
+    pub(crate) fn begin(&mut self, at: u64) {
+        self.first.get_or_insert(at);
+    }
+
+    /// When it was stopped first since this was asked last, within one step.
+    pub(crate) fn take_first(&mut self) -> Option<u64> {
+        self.first.take()
+    }
+
+    /// It was stopped at this time already, if no other time is known.
+    pub(crate) fn put_first(&mut self, first: Option<u64>) {
+        self.first = first.or(self.first);
+    }
+
+    /// The process has ended.
+    pub(crate) fn clear(&mut self) {
+        self.due.clear();
+        self.first = None;
+    }
+}
+
+/// Which processes stand in the middle of a step, and what is left of those that ended meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Halt {
-    is_on: bool,
+    /// Whether a process of this run may be stopped.
+    is_armed: bool,
+    /// The clients whose processes stand, each with when it goes on. The last one goes on first.
+    standing: Vec<(ClientId, u64)>,
     graves: Vec<Task>,
 }
 
 impl Halt {
-    /// One at a time: what is stopped inside another stop would go on only after that.
-    pub(crate) fn is_on(&self) -> bool {
-        self.is_on
+    /// Another run begins, in which nothing is to be stopped yet.
+    pub(crate) fn disarm(&mut self) {
+        self.is_armed = false;
+        self.standing.clear();
     }
 
-    pub(crate) fn begin(&mut self) {
-        self.is_on = true;
+    pub(crate) fn arm(&mut self) {
+        self.is_armed = true;
     }
 
+    #[inline]
+    pub(crate) fn is_armed(&self) -> bool {
+        self.is_armed
+    }
+
+    /// When the process goes on that was stopped last.
+    pub(crate) fn until(&self) -> u64 {
+        self.standing.last().map_or(u64::MAX, |(_, until)| *until)
+    }
+
+    /// Whether the process of a client stands in the middle of a step.
+    pub(crate) fn has(&self, client: ClientId) -> bool {
+        self.standing
+            .iter()
+            .any(|(standing, _)| *standing == client)
+    }
+
+    pub(crate) fn begin(&mut self, client: ClientId, until: u64) {
+        self.standing.push((client, until));
+    }
+
+    /// The process goes on that was stopped last.
     pub(crate) fn end(&mut self) {
-        self.is_on = false;
+        self.standing.pop();
     }
 
     /// Tasks that must not be dropped before the step has ended.
@@ -61,5 +133,32 @@ impl Halt {
 
     pub(crate) fn take_graves(&mut self) -> Vec<Task> {
         std::mem::take(&mut self.graves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_that_would_outlast_another_one_waits_for_its_end() {
+        let mut stops = Stops::default();
+        stops.push(Stop::new(2, 10, None));
+        assert!(stops.count(0, u64::MAX).is_none());
+        assert!(stops.count(0, 10).is_none());
+        assert_eq!(stops.count(5, 16).map(Stop::lasts), Some(10));
+        assert!(stops.count(5, 16).is_none());
+    }
+
+    #[test]
+    fn the_first_stop_of_a_step_counts() {
+        let mut stops = Stops::default();
+        stops.begin(3);
+        stops.begin(7);
+        let before = stops.take_first();
+        stops.begin(9);
+        assert_eq!(stops.take_first(), Some(9));
+        stops.put_first(before);
+        assert_eq!(stops.take_first(), Some(3));
     }
 }

@@ -2,18 +2,41 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::world::id::ClientId;
+use crate::world::id::{ClientId, Who};
 use crate::world::slab::Key;
 
 /// What a task does.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What a process of a client does, from its start to its end.
+#[derive(Clone)]
+pub(crate) struct Program(Rc<dyn Fn(Who) -> Work>);
+
+impl Program {
+    pub(crate) fn new(program: impl Fn(Who) -> Work + 'static) -> Self {
+        Program(Rc::new(program))
+    }
+
+    /// A process of its own. The world is not borrowed: what a user wrote runs here.
+    pub(crate) fn start(&self, who: Who) -> Work {
+        (self.0)(who)
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Program")
+    }
+}
 
 /// Never dropped, so that it is still there for what wakes a task at the end of a thread.
 type Ready = ManuallyDrop<VecDeque<Key<Task>>>;
@@ -91,8 +114,8 @@ pub(crate) enum Part {
     Background,
 }
 
-impl std::fmt::Debug for Task {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Task({:?} of client {})", self.part, self.client)
     }
 }

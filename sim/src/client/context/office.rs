@@ -4,7 +4,7 @@ use quorlock::OwnerId;
 
 use super::Context;
 use super::record::Begun;
-use crate::engine::clients;
+use crate::engine::{clients, stop};
 use crate::history::{Action, HoldId, NameId, Outcome, Reign};
 use crate::world::id::Who;
 use crate::world::with;
@@ -20,7 +20,7 @@ pub struct Standing<'a> {
 
 /// A leader at work. It stops when this is dropped.
 ///
-/// It is taken to believe that it leads from its election until it last said so ([`Office::believe`]), if it ever did. Two leaders of
+/// It is taken to believe that it leads from its election until it last said so ([`Office::look`], [`Office::believe`]), if it ever did. Two leaders of
 /// one name that believe at the same true time break the property `leadership`.
 #[derive(Debug)]
 #[must_use = "dropping it ends the work of the leader"]
@@ -64,9 +64,20 @@ impl<'a> Standing<'a> {
 }
 
 impl Office {
-    /// The leader finds that it leads.
+    /// Asks whether the leader leads, and notes it.
+    pub fn look(&self, leads: impl FnOnce() -> bool) -> bool {
+        let (leads, asked) = stop::ask(self.who, leads);
+        if let Some(asked) = asked.filter(|_| leads) {
+            self.note(|reign, _| reign.believed = Some(asked));
+        }
+        leads
+    }
+
+    /// Notes that the leader leads now: for work that is polled only then.
     pub fn believe(&self) {
-        self.note(|reign, now| reign.believed = Some(now));
+        if let Some(polled) = with(|world| stop::polled_at(world, self.who)) {
+            self.note(|reign, _| reign.believed = Some(polled));
+        }
     }
 
     fn note(&self, note: impl FnOnce(&mut Reign, u64)) {

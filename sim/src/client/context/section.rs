@@ -1,6 +1,7 @@
 //! Stays inside what a lock protects, as the exclusion checker sees them.
 
 use crate::client::subject::Hold;
+use crate::engine::stop;
 use crate::history::{self, Access, HoldId};
 use crate::world::id::Who;
 use crate::world::with;
@@ -9,7 +10,7 @@ use crate::world::with;
 ///
 /// The client is taken to believe in its lock from the moment at which its guard was won ([`Context::acquire`](super::Context::acquire) records
 /// it; of another guard it is the moment at which the client went in) until the last moment at which it looked and found
-/// it held. Two clients that believe in the same name at the same true time break exclusion.
+/// it held. A look of a process that is stopped while it looks is one of the moment before the stop. Two clients that believe in the same name at the same true time break exclusion.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the section"]
 pub struct Section {
@@ -27,8 +28,8 @@ impl Section {
         access: Access,
         under: HoldId,
     ) -> Section {
-        // Read before the world is borrowed: it reads the clock.
-        let is_held = guard.is_held();
+        // Asked before the world is borrowed: it reads the clock.
+        let (is_held, asked) = stop::ask(who, || guard.is_held());
         with(|world| {
             let entered = world.moment(who);
             let first = world.history.sections.len();
@@ -45,7 +46,7 @@ impl Section {
                     name,
                     won,
                     entered,
-                    believed: is_held.then_some(entered),
+                    believed: asked.filter(|_| is_held),
                     left: u64::MAX,
                     access,
                     under,
@@ -62,16 +63,18 @@ impl Section {
     /// Asks the guard whether the lock is held, and notes it.
     #[must_use]
     pub fn look(&self, guard: &impl Hold) -> bool {
-        let is_held = guard.is_held();
-        if is_held {
-            self.believe();
+        let (is_held, asked) = stop::ask(self.who, || guard.is_held());
+        if let Some(asked) = asked.filter(|_| is_held) {
+            self.each(|section, _| section.believed = Some(asked));
         }
         is_held
     }
 
     /// Notes that the lock is held now: for work under `Guard::while_held`, which is polled only then.
     pub fn believe(&self) {
-        self.each(|section, now| section.believed = Some(now));
+        if let Some(polled) = with(|world| stop::polled_at(world, self.who)) {
+            self.each(|section, _| section.believed = Some(polled));
+        }
     }
 
     /// The moment, as far as this client's poll has come.

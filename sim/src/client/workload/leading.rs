@@ -97,16 +97,15 @@ impl Stand<'_> {
         office: Office,
     ) -> Result<(), ()> {
         let is_asked = !self.ctx.plan().variant.has(Flaw::LeaderWaitsForWord);
-        if !is_asked || leadership.is_leading() {
-            office.believe();
-        }
+        let leads = || !is_asked || leadership.is_leading();
+        let _ = office.look(leads);
         let looks = u32::from(self.ctx.plan().workload.looks).max(1);
         let step = self.reign_span() / looks;
         for _ in 0..looks {
             let first = self.first(step, candidacy);
             match self.ctx.cancellable(first).await.map_err(drop)? {
                 // One that waits for an event has not had a turn to hear of it.
-                First::Time if !is_asked || leadership.is_leading() => office.believe(),
+                First::Time if office.look(leads) => {}
                 First::Time => break,
                 First::Event(Some(_)) => return Ok(()),
                 First::Event(None) => return Err(()),
@@ -168,16 +167,14 @@ impl Stand<'_> {
             return standing.failed();
         };
         let office = standing.elected(guard.id(), self.term(guard.token()));
-        if guard.is_held() {
-            office.believe();
-        }
+        let _ = office.look(|| guard.is_held());
         let looks = u32::from(self.ctx.plan().workload.looks).max(1);
         let step = self.reign_span() / looks;
         for _ in 0..looks {
-            if self.ctx.cancellable(self.ctx.sleep(step)).await.is_err() || !guard.is_held() {
+            let sleep = self.ctx.sleep(step);
+            if self.ctx.cancellable(sleep).await.is_err() || !office.look(|| guard.is_held()) {
                 break;
             }
-            office.believe();
         }
         drop(office);
         let _ = self.ctx.cancellable(guard.release()).await;

@@ -1,7 +1,9 @@
 //! Runs tasks, one at a time, in the order in which they were woken.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Poll;
 
+use crate::engine::clients::endless::{self, GivenUp};
 use crate::world::id::Who;
 use crate::world::slab::Key;
 use crate::world::task::{Part, Polled, Task, Work, make_ready, next_ready};
@@ -13,13 +15,18 @@ pub(crate) fn run_ready() {
         let Some(mut work) = with(|world| take_work(world, key)) else {
             continue;
         };
-        let ended = match work.poll() {
-            Poll::Pending => with(|world| put_back(world, key, work)),
-            Poll::Ready(()) => {
-                with(|world| world.tasks.remove(key));
-                Some(work)
+        let polled = step(&mut work);
+        let ended = with(|world| {
+            end_step(world, key);
+            match polled {
+                Poll::Pending => put_back(world, key, work),
+                Poll::Ready(()) => {
+                    let task = world.tasks.remove(key);
+                    drop(task);
+                    Some(work)
+                }
             }
-        };
+        });
         drop(ended);
     }
 }
@@ -34,14 +41,42 @@ pub(crate) fn spawn(world: &mut World, who: Who, part: Part, work: Work) {
 
 /// The work of a task whose turn it is, unless its process is paused: then it waits for the end of that.
 fn take_work(world: &mut World, key: Key<Task>) -> Option<Box<Polled>> {
+    if endless::is_given_up(world) {
+        return None;
+    }
     let now = world.now();
     let task = world.tasks.get_mut(key)?;
     let client = world.clients.get_mut(task.client())?;
+    if world.effort.is_too_much() {
+        let process = client.process();
+        endless::give_up(world, process);
+        return None;
+    }
     if now < client.paused_until() {
         client.miss_task(key);
         return None;
     }
     task.take_work()
+}
+
+/// Goes on with the work of a task. One in the middle of which the run was given up has ended.
+fn step(work: &mut Polled) -> Poll<()> {
+    match catch_unwind(AssertUnwindSafe(|| work.poll())) {
+        Ok(polled) => polled,
+        Err(payload) if payload.is::<GivenUp>() => Poll::Ready(()),
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+/// A task has gone on, and may have been stopped in the middle of that: what comes next is another step.
+fn end_step(world: &mut World, key: Key<Task>) {
+    if !world.halt.is_armed() {
+        return;
+    }
+    let client = world.tasks.get(key).map(Task::client);
+    if let Some(state) = client.and_then(|client| world.clients.get_mut(client)) {
+        state.stops().take_first();
+    }
 }
 
 /// Gives the work back for later, or returns it if its process has ended meanwhile.

@@ -39,11 +39,12 @@ pub enum Kind {
     CrashSentinel,
     PauseSentinel,
     StaleSentinel,
+    StopInside,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 30] = [
+    pub const ALL: [Kind; 31] = [
         Kind::Cut,
         Kind::Loss,
         Kind::Delay,
@@ -74,6 +75,7 @@ impl Kind {
         Kind::CrashSentinel,
         Kind::PauseSentinel,
         Kind::StaleSentinel,
+        Kind::StopInside,
     ];
 
     /// Those of groups, which have sentinels.
@@ -146,6 +148,7 @@ impl Kind {
             Kind::CrashSentinel => "crash-sentinel",
             Kind::PauseSentinel => "pause-sentinel",
             Kind::StaleSentinel => "stale-sentinel",
+            Kind::StopInside => "stop-inside",
         }
     }
 }
@@ -182,6 +185,7 @@ impl ClientFault {
         match self {
             ClientFault::Pause => Kind::PauseClient,
             ClientFault::PauseInside { .. } => Kind::PauseInside,
+            ClientFault::StopInside { .. } => Kind::StopInside,
             ClientFault::Crash => Kind::CrashClient,
             ClientFault::Suspend { .. } => Kind::SuspendClient,
             ClientFault::Cancel { .. } => Kind::Cancel,

@@ -170,6 +170,10 @@ impl FaultText {
                 let nth = need!(text.nth);
                 text.client(ClientFault::PauseInside { nth })?
             }
+            Kind::StopInside => {
+                let nth = need!(text.nth);
+                text.client(ClientFault::StopInside { nth })?
+            }
             Kind::CrashClient => text.client(ClientFault::Crash)?,
             Kind::SuspendClient => {
                 let clock = need!(text.clock);
@@ -288,7 +292,7 @@ mod tests {
     }
 
     /// One fault of every kind, with every field that its kind has.
-    const COMPLETE: [&str; 30] = [
+    const COMPLETE: [&str; 31] = [
         "kind = 'cut'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
         "kind = 'loss'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-node'\nof_million = 3",
         "kind = 'delay'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-client'\nleast = '3ms'\nmost = '4ms'",
@@ -319,6 +323,7 @@ mod tests {
         "kind = 'crash-sentinel'\nat = '1s'\nnode = 1\nsentinel = 2\nrestart_after = '2s'",
         "kind = 'pause-sentinel'\nat = '1s'\nlasts = '2s'\nnode = 1\nsentinel = 2",
         "kind = 'stale-sentinel'\nat = '1s'\nlasts = '2s'\nnode = 1\nsentinel = 2",
+        "kind = 'stop-inside'\nat = '1s'\nlasts = '2s'\nclient = 0\nnth = 7",
     ];
 
     fn name_of(line: &str) -> &str {

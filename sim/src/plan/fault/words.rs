@@ -73,6 +73,11 @@ impl ClientFault {
                 f,
                 "client {client} pauses for {lasts} in the middle of what it does (step {nth})"
             ),
+            ClientFault::StopInside { nth } => write!(
+                f,
+                "client {client} is stopped for {lasts} in the middle of a step (behind use {nth} of its clocks, \
+                 timers, randomness or network)"
+            ),
             ClientFault::Crash => write!(
                 f,
                 "client {client} crashes and is started again after {lasts}"

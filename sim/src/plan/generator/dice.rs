@@ -98,6 +98,7 @@ impl Dice<'_> {
             | Kind::Reset => self.link_fault(kind, at, lasts),
             Kind::PauseClient
             | Kind::PauseInside
+            | Kind::StopInside
             | Kind::CrashClient
             | Kind::SuspendClient
             | Kind::Cancel
@@ -163,6 +164,7 @@ impl Dice<'_> {
                 let nth = self.draw.between(1, 60) as u32;
                 Fault::of_client(at, client, ClientFault::PauseInside { nth }).lasting(lasts)
             }
+            Kind::StopInside => self.stop(client, at, lasts),
             Kind::CrashClient => Fault::of_client(at, client, ClientFault::Crash).lasting(lasts),
             Kind::SuspendClient => {
                 let clock = match self.draw.between(0, 1) {
@@ -186,6 +188,45 @@ impl Dice<'_> {
             }
             _ => Fault::of_client(at, client, ClientFault::Pause).lasting(lasts),
         }
+    }
+
+    /// A stop in the middle of a step. What has changed meanwhile is seen in the rest of that step only if it was asked for
+    /// before: by a request that was late. So most stops go on until the end of a fault that delays requests, if there is one.
+    fn stop(&mut self, client: u16, at: Span, lasts: Span) -> Fault {
+        let nth = self.draw.between(1, 30) as u32;
+        let delays = |fault: &&Fault| match fault.what {
+            FaultKind::Link {
+                direction,
+                fault: LinkFault::HoldBack | LinkFault::Delay { .. },
+                ..
+            } => direction != Direction::ToClient,
+            FaultKind::Node {
+                fault: NodeFault::Pause,
+                ..
+            } => true,
+            _ => false,
+        };
+        let late: Vec<&Fault> = self.plan.faults.iter().filter(delays).collect();
+        let stop = ClientFault::StopInside { nth };
+        if late.is_empty() || self.draw.chance(250_000) {
+            return Fault::of_client(at, client, stop).lasting(lasts);
+        }
+        let Some(late) = late.get(self.draw.index(late.len())) else {
+            return Fault::of_client(at, client, stop).lasting(lasts);
+        };
+        let clients = late.clients();
+        let client = match clients.len() {
+            0 => client,
+            many => clients
+                .get(self.draw.index(many))
+                .copied()
+                .unwrap_or(client),
+        };
+        let half = late.lasts.as_nanos() / 2_000;
+        let at = late.at.plus(Span::micros(self.draw.between(0, half)));
+        let more = Span::micros(self.draw.between(0, 20_000));
+        let ends = late.ends().plus(more).min(self.plan.duration);
+        Fault::of_client(at, client, stop).lasting(ends.minus(at))
     }
 
     fn node_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {

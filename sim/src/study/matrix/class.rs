@@ -62,7 +62,7 @@ const ELECTIONS: [Kind; 3] = [
 const EVERYTHING: Class = Class {
     id: "everything",
     title: "all of it at once, but for flush and failover; nodes come back with all their data",
-    kinds: &Kind::all_but::<22>(&[
+    kinds: &Kind::all_but::<23>(&[
         Kind::Flush,
         Kind::SlowReplication,
         Kind::Failover,
@@ -102,6 +102,12 @@ pub const CLASSES: &[Class] = &[
         id: "client pauses",
         title: "clients stand still, for up to two leases, also in the middle of what they do",
         kinds: &[Kind::PauseClient, Kind::PauseInside],
+        ..QUIET
+    },
+    Class {
+        id: "client stops",
+        title: "clients are stopped in the middle of a step, for up to two leases, while everything else goes on",
+        kinds: &[Kind::StopInside],
         ..QUIET
     },
     Class {

@@ -224,7 +224,9 @@ fn of_link_fault(fault: &mut LinkFault) -> Vec<Amount<'_>> {
 
 fn of_client_fault(fault: &mut ClientFault) -> Option<Amount<'_>> {
     match fault {
-        ClientFault::PauseInside { nth } | ClientFault::Cancel { nth } => Some(Amount::Large(nth)),
+        ClientFault::PauseInside { nth }
+        | ClientFault::StopInside { nth }
+        | ClientFault::Cancel { nth } => Some(Amount::Large(nth)),
         ClientFault::Rate { rate_ppm } => Some(Amount::Rate(rate_ppm)),
         ClientFault::Step { by } => Some(Amount::Step(by)),
         ClientFault::Pause | ClientFault::Crash | ClientFault::Suspend { clock: _ } => None,

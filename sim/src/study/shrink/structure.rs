@@ -192,7 +192,10 @@ pub(super) fn plainer(plan: &Plan) -> Vec<Change> {
         changes.push(Box::new(move |plan| {
             if let Some(FaultKind::Client { fault, .. }) =
                 plan.faults.get_mut(index).map(|fault| &mut fault.what)
-                && matches!(fault, ClientFault::PauseInside { .. })
+                && matches!(
+                    fault,
+                    ClientFault::PauseInside { .. } | ClientFault::StopInside { .. }
+                )
             {
                 *fault = ClientFault::Pause;
             }

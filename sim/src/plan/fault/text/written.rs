@@ -63,7 +63,9 @@ impl FaultText {
     fn say_client(&mut self, fault: ClientFault) {
         match fault {
             ClientFault::Pause | ClientFault::Crash => {}
-            ClientFault::PauseInside { nth } | ClientFault::Cancel { nth } => self.nth = Some(nth),
+            ClientFault::PauseInside { nth }
+            | ClientFault::StopInside { nth }
+            | ClientFault::Cancel { nth } => self.nth = Some(nth),
             ClientFault::Suspend { clock } => self.clock = Some(clock),
             ClientFault::Rate { rate_ppm } => self.rate_ppm = Some(rate_ppm),
             ClientFault::Step { by } => self.by = Some(by.to_string()),

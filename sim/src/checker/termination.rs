@@ -1,0 +1,53 @@
+//! A run comes to its end.
+
+use super::{Property, Violation, moment};
+use crate::history::History;
+use crate::plan::time::Span;
+
+/// A run that was put an end to has not come to one.
+pub(super) fn check(history: &History) -> Option<Violation> {
+    let endless = history.endless?;
+    let process = endless.process;
+    let last = process.map_or("the last thing was an event".to_owned(), |process| {
+        format!("{process} was the last one to go on")
+    });
+    Some(Violation {
+        property: Property::Termination,
+        at: Span::nanos(endless.at),
+        processes: process.into_iter().collect(),
+        name: None,
+        story: format!(
+            "millions of things happened while hardly any time passed, and the run was stopped at {}; {last}",
+            moment(endless.at)
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checker::samples::history;
+    use crate::history::{Endless, Process};
+
+    #[test]
+    fn a_run_that_was_stopped_has_not_ended_and_names_who_went_on() {
+        let mut history = history(Vec::new());
+        assert_eq!(check(&history), None);
+        let process = Process {
+            client: 2,
+            restarts: 0,
+        };
+        history.endless = Some(Endless {
+            at: 7_000_000,
+            process: Some(process),
+        });
+        let violation = check(&history).unwrap();
+        assert!(violation.property.is_liveness());
+        assert_eq!(violation.processes, [process]);
+        assert!(
+            violation
+                .story
+                .ends_with("client 2 was the last one to go on")
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! Runs that do not end by themselves are put an end to, and say so.
+
+use std::future::{pending, poll_fn};
+use std::task::Poll;
+use std::time::Duration;
+
+use quorlock_sim::checker::Property;
+use quorlock_sim::context::Context;
+use quorlock_sim::plan::Plan;
+use quorlock_sim::simulation::{Run, Simulation, Verdict};
+use quorlock_sim::span::Span;
+
+fn plan() -> Plan {
+    Plan {
+        clients: 2,
+        duration: Span::millis(500),
+        ..Plan::default()
+    }
+}
+
+/// What client 1 does from 100 ms on, beside one that acquires and releases.
+fn run<F: Future<Output = ()> + 'static>(
+    does: impl Fn(Context) -> F + Clone + Send + Sync + 'static,
+) -> Run {
+    let simulation = Simulation::new(plan(), move |ctx: Context| {
+        let does = does.clone();
+        async move {
+            ctx.sleep(Duration::from_millis(100)).await;
+            if ctx.client() == 1 {
+                does(ctx).await;
+                return;
+            }
+            let lock = ctx.lock(["a"]);
+            while let Ok(guard) = lock.acquire().await {
+                let section = ctx.critical_section(&guard);
+                ctx.sleep(Duration::from_millis(5)).await;
+                drop(section);
+                let _ = guard.release().await;
+            }
+        }
+    });
+    simulation.run(3)
+}
+
+/// The run was stopped soon after 100 ms: the clients that are told to have gone on last.
+fn stopped(run: &Run) -> Vec<u16> {
+    let Verdict::Violated(violation) = &run.verdict else {
+        panic!("{:?}", run.verdict);
+    };
+    assert_eq!(violation.property, Property::Termination);
+    assert!(Span::millis(100) <= violation.at, "{violation}");
+    assert!(violation.at < Span::millis(200), "{violation}");
+    violation.processes.iter().map(|p| p.client).collect()
+}
+
+#[test]
+fn a_client_that_wakes_itself_for_ever_is_found() {
+    let run = run(|_| {
+        poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+    });
+    assert_eq!(stopped(&run), [1]);
+}
+
+#[test]
+fn a_client_that_looks_at_its_clock_for_ever_in_one_step_is_found() {
+    let run = run(|ctx| async move {
+        let lock = ctx.lock(["b"]);
+        let guard = lock.acquire().await.expect("nothing is in the way");
+        while guard.is_held() {}
+    });
+    assert_eq!(stopped(&run), [1]);
+}
+
+#[test]
+fn clients_whose_time_hardly_passes_are_found() {
+    let run = run(|ctx| async move {
+        loop {
+            ctx.sleep(Duration::from_nanos(1)).await;
+        }
+    });
+    assert!(stopped(&run).iter().all(|client| *client == 1));
+}
+
+/// The same program ends in the same place again, and another run after it is as it would be alone.
+#[test]
+fn a_run_after_one_that_was_stopped_is_as_if_there_had_been_none() {
+    let alone = run(|_| pending());
+    assert_eq!(alone.verdict, Verdict::Holds);
+    let spin = || {
+        run(|ctx| async move {
+            let guard = ctx.lock(["b"]).acquire().await;
+            while guard.as_ref().is_ok_and(quorlock::Guard::is_held) {}
+        })
+    };
+    assert_eq!(spin().trace, spin().trace);
+    assert_eq!(run(|_| pending()).trace, alone.trace);
+}
