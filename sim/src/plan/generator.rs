@@ -346,9 +346,8 @@ impl Swarm {
         let is_drawn = matches!(self.faults, Faults::Inside | Faults::All);
         let mut draw = Draw::new(seed, Purpose::Plan, 1_002);
         if is_drawn && draw.chance(500_000) {
-            let lease = plan.workload.lease.as_nanos();
-            plan.workload.hold_least = Span::nanos(lease / 2);
-            plan.workload.hold_most = Span::nanos(lease / 10 * 11);
+            let longer = Span::nanos(plan.workload.lease.as_nanos() / 10 * 11);
+            plan.workload.hold_most = plan.workload.hold_most.max(longer);
         }
     }
 
