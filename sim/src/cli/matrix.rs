@@ -11,7 +11,7 @@ use crate::study::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, Table};
 /// Run every lock against every class of fault.
 #[derive(Debug, Args)]
 pub(super) struct MatrixRun {
-    /// How many runs for each pair.
+    /// How many runs for each pair; a tenth of them for a Sentinel group.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     runs: u64,
     /// Only this lock; may be given several times.

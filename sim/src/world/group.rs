@@ -383,7 +383,16 @@ impl Group {
                     && self.takes_for_down(other, leader.names, now)
             };
             let agree = self.sentinels.iter().filter(agrees).count();
-            let is_elected = self.takes_for_down(leader, leader.names, now)
+            // One that is a failover behind gets no vote of those that know: else it would depose, a moment after the
+            // promotion, a new primary that it has not heard of, for an old one that is down.
+            let knows_more = |other: &Sentinel| {
+                leader.epoch < other.epoch
+                    && sight.is_awake(other.id)
+                    && !self.is_apart(leader.id, other.id)
+            };
+            let is_up_to_date = !self.sentinels.iter().any(knows_more);
+            let is_elected = is_up_to_date
+                && self.takes_for_down(leader, leader.names, now)
                 && usize::from(self.rules.quorum()) <= agree
                 && usize::from(self.rules.majority()) <= self.voters(leader.id, sight);
             is_elected.then_some((leader.id, leader.names))
