@@ -184,6 +184,7 @@ fn happen(world: &mut World, what: What) -> Option<Next> {
             Aftermath::Drop(tasks) => return Some(Next::Drop(tasks)),
         },
         What::Ends(fault) => faults::end(world, fault),
+        What::Vain(fault) => faults::write_in_vain(world, fault),
         What::Watch(seat) => elections::watch(world, seat),
         What::Replicated(waiting) => wait::end(world, waiting),
         What::Write(write) => writes::arrive(world, write),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use crate::engine::nodes::failover::{self, Promotion};
 use crate::engine::nodes::{elections, replicas};
 use crate::engine::{clients, nodes};
-use crate::plan::fault::{ClientFault, FaultKind, NodeFault};
+use crate::plan::fault::{ClientFault, Fault, FaultKind, NodeFault};
 use crate::world::World;
 use crate::world::client::Counted;
 use crate::world::event::What;
@@ -29,7 +29,24 @@ pub(crate) enum Aftermath {
 pub(crate) fn schedule(world: &mut World) {
     let plan = Rc::clone(&world.plan);
     for (fault, id) in plan.faults.iter().zip(0..) {
-        world.push(fault.at.as_nanos(), What::Begins(FaultId::new(id)));
+        let (at, id) = (fault.at.as_nanos(), FaultId::new(id));
+        if let FaultKind::Node {
+            fault: NodeFault::PowerLoss { loses },
+            ..
+        } = fault.what
+        {
+            world.push(at.saturating_sub(loses.as_nanos()), What::Vain(id));
+        }
+        world.push(at, What::Begins(id));
+    }
+}
+
+/// What the node writes that a fault is of is lost when the fault begins.
+pub(crate) fn write_in_vain(world: &mut World, id: FaultId) {
+    let plan = Rc::clone(&world.plan);
+    for seat in plan.faults.get(id.index()).map_or(&[][..], Fault::nodes) {
+        let node = world.failovers.primary(Seat::new(*seat));
+        nodes::write_in_vain(world, node);
     }
 }
 
@@ -111,6 +128,14 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
         }
         NodeFault::Crash => {
             if !nodes::crash(world, node) {
+                return;
+            }
+            elections::strike(world, seat, id, node);
+            elections::primary_ended(world, seat, node);
+            world.push(until, What::RestartNode(node));
+        }
+        NodeFault::PowerLoss { .. } => {
+            if !nodes::lose_power(world, node) {
                 return;
             }
             elections::strike(world, seat, id, node);

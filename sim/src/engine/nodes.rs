@@ -12,6 +12,7 @@ pub(crate) mod wait;
 use quorlock::transport::Nonce;
 
 use crate::engine::network::connections;
+use crate::plan::Persistence;
 use crate::plan::fault::NodeFault;
 use crate::world::World;
 use crate::world::event::What;
@@ -34,8 +35,28 @@ pub(crate) fn resume(world: &mut World, id: NodeId, pause: u32) {
 
 /// Ends a node; every client that is connected hears it, by way of the network. Returns whether it had been up.
 pub(crate) fn crash(world: &mut World, id: NodeId) -> bool {
+    end(world, id, world.plan.nodes.persistence)
+}
+
+/// What a node writes from now on is lost with its power.
+pub(crate) fn write_in_vain(world: &mut World, id: NodeId) {
     replicas::catch_up(world, id);
-    let disk = world.plan.nodes.persistence;
+    world.node(id).write_in_vain();
+    world.servers.server(id).save();
+}
+
+/// Ends a node that keeps what it had when it began to write in vain. Returns whether it had been up.
+pub(crate) fn lose_power(world: &mut World, id: NodeId) -> bool {
+    match world.plan.nodes.persistence {
+        Persistence::Memory => end(world, id, Persistence::Memory),
+        Persistence::EverySecond | Persistence::EveryWrite => {
+            end(world, id, Persistence::EverySecond)
+        }
+    }
+}
+
+fn end(world: &mut World, id: NodeId, disk: Persistence) -> bool {
+    replicas::catch_up(world, id);
     let Some(held_up) = world.node(id).crash(disk) else {
         return false;
     };
@@ -43,7 +64,10 @@ pub(crate) fn crash(world: &mut World, id: NodeId) -> bool {
         arrivals::forget(world, key);
     }
     world.servers.hang_up(id);
-    strike(world, id, &NodeFault::Crash);
+    let names = &world.history.names;
+    let now = world.micros(id);
+    let site = Site { disk, now, names };
+    server::strike(world.servers.server(id), &NodeFault::Crash, &site);
     let replicas = world.node(id).replicas().len();
     world.servers.server(id).set_replicas(replicas);
     for client in first(world.plan.clients) {
@@ -61,6 +85,10 @@ pub(crate) fn restart(world: &mut World, id: NodeId) {
     // A replica begins with all that its primary has.
     if let Some(primary) = node.follows() {
         replicas::follow(world, id, primary);
+    }
+    // Its replicas ask it for everything, and forget what it has not.
+    if world.node(id).role() == Role::Primary {
+        replicas::follow_anew(world, id);
     }
     // It is another process, and what the plan says of the node goes on.
     world.servers.server(id).refuse(error);

@@ -17,7 +17,13 @@ impl Plan {
     /// For how long nodes may be quarantined after the last fault.
     fn quarantine(&self) -> Span {
         let looks_new = |fault: &Fault| {
-            let kinds = [Kind::CrashNode, Kind::Flush, Kind::Failover, Kind::Backup];
+            let kinds = [
+                Kind::CrashNode,
+                Kind::PowerLoss,
+                Kind::Flush,
+                Kind::Failover,
+                Kind::Backup,
+            ];
             kinds.contains(&fault.kind())
         };
         match self.node_trust() != NodeTrust::Unwatched && self.faults.iter().any(looks_new) {

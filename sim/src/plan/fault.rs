@@ -158,6 +158,13 @@ pub enum NodeFault {
     Pause,
     /// The node ends, and comes back with what its persistence kept when the fault ends.
     Crash,
+    /// The node loses power, and what it wrote last before that: it comes back without it when the fault ends, whatever its
+    /// persistence. An `appendfsync everysec` on a slow disk loses up to two seconds, and the end of a file that was cut
+    /// short is left out (`aof-load-truncated`).
+    PowerLoss {
+        /// For how long before it nothing that was written is kept.
+        loses: Span,
+    },
     /// `FLUSHALL`.
     Flush,
     /// The node evicts what it has under one name.

@@ -116,6 +116,10 @@ fn is_inside(kind: Kind, plan: &Plan) -> bool {
         Kind::SlowReplication if is_group => true,
         Kind::NodeRate | Kind::NodeStep if is_group => false,
         Kind::NodeStep => Span::ZERO < plan.clock_margin(),
+        // Watched nodes may forget, as long as a majority of the token counters survives.
+        Kind::PowerLoss => {
+            plan.node_trust() == NodeTrust::Watched && 3 <= plan.nodes.count && !is_group
+        }
         Kind::Flush | Kind::Evict | Kind::Failover | Kind::SlowReplication => false,
         _ => true,
     }
@@ -243,10 +247,12 @@ impl Swarm {
             }
         }
         plan.faults.sort_by_key(|fault| fault.at);
-        let forgets = |fault: &Fault| fault.kind() == Kind::CrashNode;
+        let forgets = |fault: &Fault| match fault.kind() {
+            Kind::CrashNode => plan.nodes.persistence != Persistence::EveryWrite,
+            kind => kind == Kind::PowerLoss,
+        };
         let is_set = |fault: &Fault| fault.kind() == Kind::NodeStep;
         if self.faults == Faults::Inside
-            && plan.nodes.persistence != Persistence::EveryWrite
             && plan.faults.iter().any(forgets)
             && plan.faults.iter().any(is_set)
         {

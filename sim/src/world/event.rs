@@ -58,6 +58,8 @@ pub(crate) enum What {
     Begins(FaultId),
     /// A fault ends.
     Ends(FaultId),
+    /// What a node writes from now on is lost when a fault begins.
+    Vain(FaultId),
     /// Replicas have confirmed a write, or are not waited for any more.
     Replicated(Key<Waiting>),
     /// A write comes to the store.
@@ -103,6 +105,7 @@ impl What {
             What::Reroute(client, node) => (19, client.get(), node.get()),
             What::Begins(fault) => (20, fault.get(), 0),
             What::Ends(fault) => (21, fault.get(), 0),
+            What::Vain(fault) => (33, fault.get(), 0),
             What::Write(_) => (22, 0, 0),
             What::Written(_) => (23, 0, 0),
             What::Resubscribe(..) => (26, 0, 0),

@@ -22,6 +22,8 @@ pub(crate) const MARKED_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 pub(crate) struct NodeState {
     /// Whether its disk is going to be written.
     saves: bool,
+    /// Whether what it writes to its disk will be lost with its power.
+    writes_in_vain: bool,
     /// Nanoseconds since 1970. Keys expire by it.
     clock: Clock,
     is_up: bool,
@@ -52,6 +54,7 @@ impl NodeState {
     pub(crate) fn new(role: Role) -> Self {
         NodeState {
             saves: false,
+            writes_in_vain: false,
             clock: right_wall_clock(),
             is_up: true,
             role,
@@ -94,6 +97,7 @@ impl NodeState {
         }
         self.is_up = false;
         self.saves = false;
+        self.writes_in_vain = false;
         self.paused_until = 0;
         self.lives += u32::from(disk != Persistence::EveryWrite);
         Some(std::mem::take(&mut self.queue))
@@ -169,15 +173,20 @@ impl NodeState {
         self.subscribers.retain(|known| *known != key);
     }
 
+    /// What it writes from now on is lost with its power.
+    pub(crate) fn write_in_vain(&mut self) {
+        self.writes_in_vain = true;
+    }
+
     /// A write is to come to its disk. Returns whether that is not under way already.
     pub(crate) fn begin_save(&mut self) -> bool {
         !std::mem::replace(&mut self.saves, true)
     }
 
-    /// The time has come at which its disk is written. Returns whether it is up.
+    /// The time has come at which its disk is written. Returns whether it is.
     pub(crate) fn end_save(&mut self) -> bool {
         self.saves &= !self.is_up;
-        self.is_up
+        self.is_up && !self.writes_in_vain
     }
 }
 

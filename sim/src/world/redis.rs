@@ -88,6 +88,8 @@ impl RedisServer {
     /// Begins with all that its primary has.
     pub(crate) fn follow(&mut self, primary: &RedisServer) {
         self.process.follow(&primary.process);
+        // What is on its way is a part of what it has now, or of what the primary has forgotten.
+        self.replicated.clear();
         // What was on its way is older than that.
         self.replicated.clear();
     }

@@ -161,7 +161,7 @@ pub(crate) struct Site<'a> {
 /// who follows whom are not the server's.
 pub(crate) fn strike(server: &mut dyn Server, fault: &NodeFault, site: &Site<'_>) -> bool {
     match fault {
-        NodeFault::Crash => server.crash(site.disk),
+        NodeFault::Crash | NodeFault::PowerLoss { .. } => server.crash(site.disk),
         NodeFault::Flush => return server.flush(site.now, site.names),
         NodeFault::Evict { name } => {
             let name = site.names.get(usize::from(*name));

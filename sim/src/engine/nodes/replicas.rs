@@ -58,6 +58,16 @@ pub(super) fn follow(world: &mut World, replica: NodeId, primary: NodeId) {
     world.servers.follow(replica, primary);
 }
 
+/// The replicas of a node that is another process make a full synchronisation.
+pub(super) fn follow_anew(world: &mut World, primary: NodeId) {
+    let replicas = world.node(primary).replicas().to_vec();
+    for (replica, _) in replicas {
+        if world.node(replica).follows() == Some(primary) {
+            follow(world, replica, primary);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::rc::Rc;

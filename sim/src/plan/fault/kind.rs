@@ -40,11 +40,12 @@ pub enum Kind {
     PauseSentinel,
     StaleSentinel,
     StopInside,
+    PowerLoss,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 31] = [
+    pub const ALL: [Kind; 32] = [
         Kind::Cut,
         Kind::Loss,
         Kind::Delay,
@@ -76,6 +77,7 @@ impl Kind {
         Kind::PauseSentinel,
         Kind::StaleSentinel,
         Kind::StopInside,
+        Kind::PowerLoss,
     ];
 
     /// Those of groups, which have sentinels.
@@ -149,6 +151,7 @@ impl Kind {
             Kind::PauseSentinel => "pause-sentinel",
             Kind::StaleSentinel => "stale-sentinel",
             Kind::StopInside => "stop-inside",
+            Kind::PowerLoss => "power-loss",
         }
     }
 }
@@ -200,6 +203,7 @@ impl NodeFault {
         match self {
             NodeFault::Pause => Kind::PauseNode,
             NodeFault::Crash => Kind::CrashNode,
+            NodeFault::PowerLoss { .. } => Kind::PowerLoss,
             NodeFault::Flush => Kind::Flush,
             NodeFault::Evict { .. } => Kind::Evict,
             NodeFault::Error { .. } => Kind::ServerError,

@@ -58,6 +58,7 @@ fields! {
     sentinel: u16,
     sentinels: Vec<u16>,
     restart_after: Span,
+    loses: Span,
     rejoin_after: Span,
 }
 
@@ -94,7 +95,9 @@ impl Length {
             | Kind::NodeStep
             | Kind::Backup
             | Kind::SentinelFailover => Length::None,
-            Kind::CrashClient | Kind::CrashNode | Kind::CrashSentinel => Length::RestartAfter,
+            Kind::CrashClient | Kind::CrashNode | Kind::PowerLoss | Kind::CrashSentinel => {
+                Length::RestartAfter
+            }
             Kind::Failover => Length::RejoinAfter,
             _ => Length::Lasts,
         }
@@ -203,6 +206,7 @@ impl FaultText {
             | Kind::NodeRate
             | Kind::NodeStep
             | Kind::SlowReplication
+            | Kind::PowerLoss
             | Kind::Failover
             | Kind::IsolatePrimary
             | Kind::SentinelFailover
@@ -220,6 +224,9 @@ impl FaultText {
         Ok(match text.kind {
             Kind::PauseNode => NodeFault::Pause,
             Kind::CrashNode => NodeFault::Crash,
+            Kind::PowerLoss => NodeFault::PowerLoss {
+                loses: need!(text.loses),
+            },
             Kind::Flush => NodeFault::Flush,
             Kind::Evict => NodeFault::Evict {
                 name: need!(text.name),
@@ -292,7 +299,7 @@ mod tests {
     }
 
     /// One fault of every kind, with every field that its kind has.
-    const COMPLETE: [&str; 31] = [
+    const COMPLETE: [&str; 32] = [
         "kind = 'cut'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
         "kind = 'loss'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-node'\nof_million = 3",
         "kind = 'delay'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-client'\nleast = '3ms'\nmost = '4ms'",
@@ -324,6 +331,7 @@ mod tests {
         "kind = 'pause-sentinel'\nat = '1s'\nlasts = '2s'\nnode = 1\nsentinel = 2",
         "kind = 'stale-sentinel'\nat = '1s'\nlasts = '2s'\nnode = 1\nsentinel = 2",
         "kind = 'stop-inside'\nat = '1s'\nlasts = '2s'\nclient = 0\nnth = 7",
+        "kind = 'power-loss'\nat = '1s'\nnode = 1\nrestart_after = '2s'\nloses = '3s'",
     ];
 
     fn name_of(line: &str) -> &str {

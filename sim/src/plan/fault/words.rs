@@ -115,6 +115,10 @@ impl NodeFault {
             NodeFault::Crash => {
                 write!(f, "node {node} crashes and is started again after {lasts}")
             }
+            NodeFault::PowerLoss { loses } => write!(
+                f,
+                "node {node} loses power and what it wrote in the last {loses}, and is started again after {lasts}"
+            ),
             NodeFault::Flush => write!(f, "node {node} loses all its keys (FLUSHALL)"),
             NodeFault::Evict { name } => write!(f, "node {node} evicts lock {name}"),
             NodeFault::Error { error } => {

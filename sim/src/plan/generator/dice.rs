@@ -45,9 +45,15 @@ impl Dice<'_> {
 
     /// Nodes that forget are always of the same minority: the counters of a majority survive.
     fn may_crash(&self, node: u16) -> u16 {
-        let nodes = &self.plan.nodes;
-        let minority = nodes.count.saturating_sub(1) / 2;
-        if !self.inside || nodes.persistence == Persistence::EveryWrite || minority == 0 {
+        match self.plan.nodes.persistence {
+            Persistence::EveryWrite => node,
+            _ => self.may_forget(node),
+        }
+    }
+
+    fn may_forget(&self, node: u16) -> u16 {
+        let minority = self.plan.nodes.count.saturating_sub(1) / 2;
+        if !self.inside || minority == 0 {
             return node;
         }
         node % minority
@@ -234,6 +240,11 @@ impl Dice<'_> {
         match kind {
             Kind::CrashNode => {
                 Fault::of_node(at, self.may_crash(node), NodeFault::Crash).lasting(lasts)
+            }
+            Kind::PowerLoss => {
+                let loses = Span::micros(self.draw.between(100, 500_000));
+                Fault::of_node(at, self.may_forget(node), NodeFault::PowerLoss { loses })
+                    .lasting(lasts)
             }
             Kind::Flush => Fault::of_node(at, node, NodeFault::Flush),
             Kind::Evict => Fault::of_node(at, node, NodeFault::Evict { name: self.name() }),

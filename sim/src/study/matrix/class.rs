@@ -71,6 +71,7 @@ const EVERYTHING: Class = Class {
         Kind::CrashSentinel,
         Kind::PauseSentinel,
         Kind::StaleSentinel,
+        Kind::PowerLoss,
     ]),
     bounds: Bounds::Beyond,
     persistence: Persistence::EveryWrite,

@@ -185,6 +185,7 @@ fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
             NodeFault::SlowReplication { by, replica: _ } => {
                 all.extend([Amount::Span(by), lasts]);
             }
+            NodeFault::PowerLoss { loses } => all.extend([Amount::Span(loses), lasts]),
             // Its length is called `rejoin_after` in files.
             NodeFault::Failover {
                 left_behind,

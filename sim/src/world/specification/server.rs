@@ -101,7 +101,10 @@ impl Servers for Specification {
 
     fn follow(&mut self, replica: NodeId, primary: NodeId) {
         let keys = self.at(primary).keys.clone();
-        self.at(replica).keys = keys;
+        let replica = self.at(replica);
+        replica.keys = keys;
+        // What is on its way is a part of what it has now, or of what the primary has forgotten.
+        replica.replicated.clear();
     }
 
     fn replicate(&mut self, node: NodeId, arrivals: &[(NodeId, u64)]) {

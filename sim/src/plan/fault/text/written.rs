@@ -79,6 +79,7 @@ impl FaultText {
             | NodeFault::Flush
             | NodeFault::ForgetScripts
             | NodeFault::SentinelFailover => {}
+            NodeFault::PowerLoss { loses } => self.loses = Some(loses),
             NodeFault::Evict { name } => self.name = Some(name),
             NodeFault::Error { error } => self.error = Some(error),
             NodeFault::Rate { rate_ppm } => self.rate_ppm = Some(rate_ppm),
