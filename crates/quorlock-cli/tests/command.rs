@@ -8,6 +8,7 @@
 
 #[cfg(unix)]
 mod command {
+    pub(crate) mod behind_sentinels;
     pub(crate) mod encrypted;
     pub(crate) mod ending;
     pub(crate) mod exclusion;
@@ -47,6 +48,7 @@ fn main() {
     #[cfg(target_os = "linux")]
     take_signals_as_they_are_by_default();
     let trials = [
+        command::behind_sentinels::trials(),
         command::encrypted::trials(),
         command::ending::trials(),
         command::exclusion::trials(),
