@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use self::port::free_port;
-pub use self::version::{Product, Version, is_installed, programs, version};
+pub use self::version::{Product, Version, is_installed, programs, speaks_tls, version};
 use crate::guardian::{Guardian, state_of};
 use crate::wait::{BOUND, wait_for, wait_until};
 

@@ -15,12 +15,23 @@ const REQUIRED: &str = "QUORLOCK_REQUIRE_REDIS";
 pub struct Needs {
     since: Version,
     products: &'static [Product],
+    /// Whether it was built with what is needed.
+    is_built: fn() -> bool,
     reason: &'static str,
 }
 
 impl Needs {
     /// Users with rights.
     pub const USERS: Needs = Needs::since(6, 0, "needs ACLs, which came with Redis 6");
+
+    /// Users with rights to channels.
+    pub const CHANNELS: Needs = Needs::since(6, 2, "rights to channels came with Redis 6.2");
+
+    /// A server that speaks TLS.
+    pub const TLS: Needs = Needs {
+        is_built: server::speaks_tls,
+        ..Needs::since(6, 0, "this server was built without TLS")
+    };
 
     /// `min-replicas-to-write` for scripts.
     pub const REPLICAS_FOR_SCRIPTS: Needs = Needs::since(
@@ -54,6 +65,7 @@ impl Needs {
         Needs {
             since: Version { major, minor },
             products: &[Product::Redis, Product::Valkey],
+            is_built: || true,
             reason,
         }
     }
@@ -61,7 +73,8 @@ impl Needs {
     /// Why the installed server will not do, if it will not.
     fn missing(self) -> Option<&'static str> {
         let (product, version) = server::version()?;
-        let will_do = self.since <= version && self.products.contains(&product);
+        let will_do =
+            self.since <= version && self.products.contains(&product) && (self.is_built)();
         (!will_do).then_some(self.reason)
     }
 }

@@ -68,3 +68,18 @@ fn parse_version(line: &str) -> Option<(Product, Version)> {
     };
     Some((product, version))
 }
+
+/// Whether the `redis-server` on the PATH was built with TLS.
+#[must_use]
+pub fn speaks_tls() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        // Without a certificate it ends at once, and says why.
+        let options = ["--port", "0", "--tls-port", "1"];
+        let output = Command::new("redis-server").args(options).output();
+        output.is_ok_and(|output| {
+            let said = String::from_utf8_lossy(&output.stdout);
+            said.contains("Failed to configure TLS")
+        })
+    })
+}

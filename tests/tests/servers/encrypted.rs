@@ -18,15 +18,15 @@ use quorlock_tests::wait::until;
 use self::bench::{Bench, Clients, SECRET, redis, take_and_release, with};
 
 server_tests![
-    locks_are_held_renewed_and_handed_over_under_tls,
-    locks_are_held_renewed_and_handed_over_under_mutual_tls,
-    a_majority_is_spoken_to_under_tls,
-    what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_secrets,
-    a_tls_client_of_the_redis_crate_is_taken_as_far_as_it_can_be_read,
-    a_whole_configuration_of_rustls_is_used_as_it_is,
+    TLS: locks_are_held_renewed_and_handed_over_under_tls,
+    TLS: locks_are_held_renewed_and_handed_over_under_mutual_tls,
+    TLS: a_majority_is_spoken_to_under_tls,
+    TLS: what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_secrets,
+    TLS: a_tls_client_of_the_redis_crate_is_taken_as_far_as_it_can_be_read,
+    TLS: a_whole_configuration_of_rustls_is_used_as_it_is,
     a_server_that_accepts_and_never_answers_is_told_in_time,
     the_page_shows_this_program,
-    the_program_of_the_page_locks,
+    TLS: the_program_of_the_page_locks,
 ];
 
 /// One lock is held beyond its lease, and another client waits for it and is woken.

@@ -23,14 +23,14 @@ use self::bench::{Bench, redis};
 use self::forgetful::Forgetful;
 
 server_tests![
-    a_password_is_rotated_under_load_and_no_hold_is_lost,
-    a_password_that_the_server_gets_later_ends_nothing,
-    a_password_that_was_replaced_between_two_looks_is_asked_for_once_more,
-    credentials_that_change_reach_the_connections_that_live,
-    credentials_of_the_redis_crate_reach_the_connections_that_live,
-    a_server_that_has_forgotten_the_login_is_logged_in_to_again,
-    where_there_are_no_credentials_the_error_says_so_and_shows_nothing,
-    a_password_in_the_address_goes_before,
+    USERS: a_password_is_rotated_under_load_and_no_hold_is_lost,
+    USERS: a_password_that_the_server_gets_later_ends_nothing,
+    USERS: a_password_that_was_replaced_between_two_looks_is_asked_for_once_more,
+    USERS: credentials_that_change_reach_the_connections_that_live,
+    USERS: credentials_of_the_redis_crate_reach_the_connections_that_live,
+    USERS: a_server_that_has_forgotten_the_login_is_logged_in_to_again,
+    USERS: where_there_are_no_credentials_the_error_says_so_and_shows_nothing,
+    USERS: a_password_in_the_address_goes_before,
 ];
 
 async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {

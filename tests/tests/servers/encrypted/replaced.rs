@@ -10,8 +10,8 @@ use quorlock_tests::server_tests;
 use super::bench::{Bench, Clients, take_and_release, with};
 
 server_tests![
-    certificates_are_read_again_and_a_half_written_one_is_not_used,
-    the_authority_is_read_again,
+    TLS: certificates_are_read_again_and_a_half_written_one_is_not_used,
+    TLS: the_authority_is_read_again,
 ];
 
 async fn certificates_are_read_again_and_a_half_written_one_is_not_used() {
