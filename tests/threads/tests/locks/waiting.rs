@@ -91,8 +91,8 @@ fn a_leader_that_does_not_come_is_passed_over() {
             let held = locks.lock("a").acquire().await.unwrap();
             let mut threads = Vec::new();
             // One comes back at just the time at which it may be passed over, or a little later, and one much later.
-            let back = 150 + 100 * world.draw(3);
-            for (polls, span) in [(2, 700), (40, back)] {
+            let back = 100 + 50 * world.draw(5);
+            for (polls, span) in [(2, back), (40, 700)] {
                 let (lock, own) = (locks.lock("a"), world.clone());
                 threads.push(world.thread(async move {
                     let mut acquiring = Box::pin(lock.acquire());
