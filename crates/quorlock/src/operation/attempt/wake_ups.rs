@@ -54,7 +54,11 @@ struct Ear {
 impl Ears {
     /// Hears nothing yet.
     pub(crate) fn new(layout: &Layout) -> Self {
-        let len = layout.members.len();
+        Ears::of(layout.members.clone())
+    }
+
+    fn of(members: Arc<Members>) -> Self {
+        let len = members.len();
         let state = State {
             live: vec![false; len],
             present: vec![0; len],
@@ -63,7 +67,7 @@ impl Ears {
             waker: Waker::noop().clone(),
         };
         let heard = Heard {
-            members: layout.members.clone(),
+            members,
             has_changed: AtomicBool::new(false),
             has_returned: AtomicBool::new(false),
             state: Mutex::new(state),
@@ -235,21 +239,10 @@ mod threads {
         let name = "no_wake_up_is_missed_by_the_one_that_listens";
         quorlock_explore::explore_all(name, 20_000, async || {
             let members = Arc::new(Members::new([Threshold::majority(1)]));
-            let state = State {
-                live: vec![false],
-                present: vec![0],
-                is_live: false,
-                woken: Vec::new(),
-                waker: Waker::noop().clone(),
-            };
-            let heard = Arc::new(Heard {
-                members: members.clone(),
-                has_changed: AtomicBool::new(false),
-                state: Mutex::new(state),
-            });
+            let mut ears = Ears::of(members.clone());
             let member = members.at(0).unwrap();
             let ear = Ear {
-                heard: heard.clone(),
+                heard: ears.heard.clone(),
                 member,
                 number: 0,
             };
@@ -257,12 +250,6 @@ mod threads {
                 ear.live();
                 ear.wake(Wake::Unlocked);
             }));
-            let mut ears = Ears {
-                heard,
-                waker: Waker::noop().clone(),
-                is_live: false,
-                subscriptions: vec![None],
-            };
             let mut woken = false;
             let listening = poll_fn(|cx| {
                 let is_live = ears.listen(cx, |_| woken = true);
