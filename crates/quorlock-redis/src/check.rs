@@ -97,7 +97,9 @@ impl RedisTransport {
     fn judge(&self, info: &Info) -> Result<Checked, ConnectError> {
         let field = |name: &str| info.field(name).map(String::from);
         let address = self.address().to_owned();
-        match info.field("redis_mode") {
+        // Valkey calls it by another name. (Seen on 9.1.2.)
+        let mode = info.field("redis_mode").or(info.field("server_mode"));
+        match mode {
             Some("sentinel") => return Err(ConnectError::Sentinel { address }),
             Some("cluster") => return Err(ConnectError::ClusterNode { address }),
             _ => {}
@@ -241,6 +243,14 @@ mod tests {
             (
                 "redis_version:7.0.15\r\nredis_mode:cluster\r\nrole:master\r\n",
                 "Cluster",
+            ),
+            (
+                "redis_version:7.2.4\r\nserver_name:valkey\r\nserver_mode:cluster\r\nrole:master\r\n",
+                "Cluster",
+            ),
+            (
+                "redis_version:7.2.4\r\nserver_name:valkey\r\nserver_mode:sentinel\r\n",
+                "redis+sentinel://",
             ),
             (
                 "redis_version:6.3.4\r\nrole:active-replica\r\n",
