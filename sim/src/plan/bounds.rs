@@ -55,6 +55,7 @@ impl Plan {
             .plus(drift)
             .plus(patience)
             .plus(self.place())
+            .plus(self.stops())
             .plus(self.clock_slack())
             .plus(self.election())
     }
@@ -67,6 +68,16 @@ impl Plan {
             let found = network.connect_timeout.plus(network.connect_timeout);
             group.settling().plus(group.settling()).plus(found)
         })
+    }
+
+    /// For how long clients may stand in the middle of steps: stops of one client that are due at once come one after another,
+    /// and what it had begun ends after the last of them.
+    fn stops(&self) -> Span {
+        let stops = self
+            .faults
+            .iter()
+            .filter(|fault| fault.kind() == Kind::StopInside);
+        stops.fold(Span::ZERO, |sum, stop| sum.plus(stop.lasts))
     }
 
     /// By how much clocks that are set, or run slowly, may delay the end of a claim or what a client waits for.
@@ -114,5 +125,19 @@ impl Plan {
             .plus(self.clock_slack())
             .plus(self.election());
         self.progress_within.unwrap_or(bound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stops_of_one_client_may_come_one_after_another_before_everything_is_at_rest() {
+        let mut plan = Plan::default();
+        let without = plan.rest_bound();
+        let stop = Fault::of_client(Span::ZERO, 0, ClientFault::StopInside { nth: 1 });
+        plan.faults = vec![stop.lasting(Span::millis(600)); 16];
+        assert_eq!(plan.rest_bound(), without.plus(Span::millis(9_600)));
     }
 }
