@@ -4,6 +4,8 @@ use std::fmt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::Failure;
 use crate::tree::Planted;
 
@@ -107,11 +109,14 @@ impl Judge {
     /// The first thing that failed.
     fn finding(self, output: &Output) -> String {
         let text = String::from_utf8_lossy(&output.stdout);
-        let found: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+        let found: Option<Value> = serde_json::from_str(&text).ok();
         match (self, found) {
-            (Judge::Campaign { .. }, Some(found)) if found["first"].is_array() => {
-                let first = &found["first"];
-                format!("{} at seed {}", first[1].as_str().unwrap_or("?"), first[0])
+            (Judge::Campaign { .. }, Some(found)) => {
+                let first = |index: usize| found.get("first")?.get(index);
+                match (first(0), first(1).and_then(Value::as_str)) {
+                    (Some(seed), Some(property)) => format!("{property} at seed {seed}"),
+                    _ => "fails".to_owned(),
+                }
             }
             (Judge::Units, _) => {
                 let lines = text.lines().filter(|line| line.starts_with("    "));

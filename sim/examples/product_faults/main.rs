@@ -2,6 +2,11 @@
 //!
 //! The list is `sim/product-faults.toml`. Each fault is planted in a worktree of its own, built without LTO, and held
 //! against the campaigns, the catalog of scenarios and the tests, until one of them fails.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what it finds is what it is run for"
+)]
 
 mod judges;
 mod list;
