@@ -70,7 +70,7 @@ fn while_waited_for(history: &History) -> Option<Violation> {
         })
         .min_by_key(|(_, to, _)| *to)?;
     let story = format!(
-        "{} waited, and nobody acquired what it waits for between {} and {}",
+        "{} waited, and no client acquired what it waits for between {} and {}",
         waiter.process,
         moment(from),
         moment(to)

@@ -48,7 +48,7 @@ pub(crate) fn pause(world: &mut World, client: ClientId, until: u64) {
     }
 }
 
-/// Is to be stopped in the middle of a step.
+/// Will be stopped in the middle of a step.
 pub(crate) fn stop_inside(world: &mut World, client: ClientId, stop: Stop) {
     world.halt.arm();
     world.client(client).stops().push(stop);

@@ -53,13 +53,13 @@ pub struct Sentinels {
     pub count: u16,
     /// How many of them must take the primary for down; without, a majority.
     pub quorum: Option<u16>,
-    /// A sentinel takes a server for down when it has heard nothing of it for so long (`down-after-milliseconds`).
+    /// A sentinel takes a server for down when it has heard nothing of it for this time (`down-after-milliseconds`).
     pub down_after: Span,
     /// From when enough of them take the primary for down until a replica is promoted: the vote, and `REPLICAOF NO ONE`.
     pub election: Span,
-    /// After the promotion it takes so long until the other sentinels know of it.
+    /// After the promotion it takes this time until the other sentinels know of it.
     pub gossip: Span,
-    /// A server that goes on as a primary, though another one is named, is made a replica when that has been seen for so long.
+    /// A server that goes on as a primary, though another one is named, is made a replica when that has been seen for this time.
     pub demotion: Span,
     /// What becomes of the connections of a server whose role they change.
     pub connections: Connections,

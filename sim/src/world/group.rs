@@ -218,7 +218,7 @@ impl Group {
         true
     }
 
-    /// The sentinels and servers look around. What they do is to be done in this order.
+    /// The sentinels and servers look around. What they do happens in this order.
     pub(crate) fn look(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
         self.hear(now, sight);
         let mut deeds = self.spread(now, sight);

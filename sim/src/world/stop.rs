@@ -90,7 +90,7 @@ pub(crate) struct Halt {
 }
 
 impl Halt {
-    /// Another run begins, in which nothing is to be stopped yet.
+    /// Another run begins, in which nothing is stopped yet.
     pub(crate) fn disarm(&mut self) {
         self.is_armed = false;
         self.standing.clear();

@@ -29,7 +29,7 @@ impl Server {
     }
 
     /// The sentinel that has made another server the primary names it from now on, and publishes `+promoted-slave`. The others
-    /// [hear](Self::switch) of it later, and so does whoever listens to `+switch-master`. A server that is no sentinel does
+    /// [hear](Self::switch) of it later, and so does a client that listens to `+switch-master`. A server that is no sentinel does
     /// nothing.
     pub fn promoted(&mut self, primary: Place, epoch: u64) {
         let mut data = self.0.data();

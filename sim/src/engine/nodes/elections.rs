@@ -62,7 +62,7 @@ pub(crate) fn begin(world: &mut World) {
     }
 }
 
-/// The sentinels of a group look around, and do what is to be done.
+/// The sentinels of a group look around, and act on what they see.
 pub(crate) fn watch(world: &mut World, seat: Seat) {
     world.push(world.now() + LOOKS, What::Watch(seat));
     let deeds = with_group(world, seat, |group, now, seen| group.look(now, seen));

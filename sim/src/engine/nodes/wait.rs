@@ -53,7 +53,7 @@ fn begin(world: &mut World, waiter: Waiter, node: NodeId, needed: usize, within:
     let due = match (enough, ends) {
         (Some(enough), Some(ends)) => enough.min(ends),
         (Some(due), None) | (None, Some(due)) => due,
-        // Nobody will ever confirm, and the client waits for ever.
+        // No replica will ever confirm, and the client waits for ever.
         (None, None) => return,
     };
     let waiting = world.waiting.insert(waiting);

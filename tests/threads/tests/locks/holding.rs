@@ -63,7 +63,7 @@ fn each_lost_signal_is_told_once() {
             let told = told.clone();
             threads.push(world.thread(async move {
                 if number == 2 {
-                    // One that stops waiting takes nobody's place.
+                    // One that stops waiting takes no place of another.
                     let _ = quorlock_threads::abandon(Box::pin(signal), 1).await;
                     return;
                 }
