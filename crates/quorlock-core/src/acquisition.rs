@@ -38,7 +38,7 @@ pub enum Step {
     /// Do nothing until this time or a wake-up.
     Sleep(Time),
     /// Do nothing until this time. Wake-ups do not end it: every lost round's clean-up would wake everyone, and
-    /// nobody would ever win. Where rounds fail, a member that can be reached again brings its end nearer.
+    /// none of them would ever win. Where rounds fail, a member that can be reached again brings its end nearer.
     BackOff(Time),
     /// Give up.
     GiveUp(GiveUp),

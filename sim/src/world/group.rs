@@ -1,6 +1,6 @@
 //! A node of the plan as a group: servers that follow one of them, and the sentinels that say which one.
 //!
-//! The sentinels are a value that is asked every few milliseconds what is to be done by what they see. A promotion, and
+//! The sentinels are a value. Every few milliseconds the engine asks it what they do next, by what they see. A promotion, and
 //! what it does to claims, is the engine's.
 
 use crate::plan::Sentinels;

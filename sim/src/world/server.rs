@@ -54,8 +54,8 @@ pub(crate) trait Server: Debug {
     /// Takes over what has come from its primary by this time. Without a primary, what has come is dropped.
     fn catch_up(&mut self, now: u64, primary: Option<NodeId>);
 
-    /// How much it has ever written or been told: of two replicas, the one with more is more recent. Where nobody elects,
-    /// nobody asks.
+    /// How much it has ever written or been told: of two replicas, the one with more is more recent. Only an
+    /// election asks for it.
     fn offset(&self) -> u64 {
         0
     }

@@ -36,7 +36,7 @@ pub struct Holding<'a> {
 }
 
 impl Beliefs {
-    /// What is to be known before a lock is asked for: the token of its hold will be larger than this one.
+    /// Reads what is known before a lock is asked for: the token of its hold will be larger than this one.
     pub fn asked(&self) -> Token {
         self.0.lock().unwrap().token
     }
