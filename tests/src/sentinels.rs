@@ -233,6 +233,18 @@ impl SentinelGroup {
         })
     }
 
+    /// Has a sentinel begin a failover, as an operator does, and waits until another server than that is the primary.
+    ///
+    /// # Panics
+    /// When that does not happen.
+    pub fn fail_over(&self, before: usize) -> usize {
+        patiently("the sentinel begins a failover", || {
+            let words = ["SENTINEL", "FAILOVER", NAME];
+            self.sentinels.first()?.try_command::<()>(&words).ok()
+        });
+        self.wait_for_another(before)
+    }
+
     /// Waits until all sentinels agree, and every other server is a replica that is in touch with the primary, for the
     /// sentinels, too.
     ///

@@ -6,7 +6,7 @@ use quorlock::Locks;
 use quorlock::transport::{RedisConfig, Tls};
 use quorlock_tests::certificates::{Authority, Validity};
 use quorlock_tests::clients::is_claimed_by;
-use quorlock_tests::sentinels::{Door, NAME, Reach, SentinelGroup, patiently};
+use quorlock_tests::sentinels::{Door, NAME, Reach, SentinelGroup};
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
 use tempfile::TempDir;
@@ -33,13 +33,7 @@ async fn works_through_a_failover(group: &SentinelGroup, redis: RedisConfig) {
     let lock = theirs.lock("held").wait(4 * BOUND);
     let waiter = tokio::spawn(async move { lock.acquire().await });
     let before = group.settle();
-    let primary = tokio::task::block_in_place(|| {
-        patiently("the sentinel begins a failover", || {
-            let words = ["SENTINEL", "FAILOVER", NAME];
-            group.sentinels()[0].try_command::<()>(&words).ok()
-        });
-        group.wait_for_another(before)
-    });
+    let primary = tokio::task::block_in_place(|| group.fail_over(before));
     until("the waiter listens to the new primary", || {
         let words = ["PUBSUB", "CHANNELS", "redisson_lock__channel:*"];
         let channels: Vec<String> = servers[primary].try_command(&words).unwrap_or_default();

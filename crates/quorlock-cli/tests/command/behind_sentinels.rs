@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use quorlock_tests::sentinels::{NAME, SentinelGroup, patiently};
+use quorlock_tests::sentinels::SentinelGroup;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::until;
@@ -39,13 +39,7 @@ async fn a_hold_of_run_lives_through_a_failover() {
     assert_eq!(seen["state"], "held");
 
     let before = group.settle();
-    let primary = tokio::task::block_in_place(|| {
-        patiently("the sentinel begins a failover", || {
-            let words = ["SENTINEL", "FAILOVER", NAME];
-            group.sentinels()[0].try_command::<()>(&words).ok()
-        });
-        group.wait_for_another(before)
-    });
+    let primary = tokio::task::block_in_place(|| group.fail_over(before));
     let after = inspect();
     assert_eq!(
         (&after["state"], &after["owner"]),
