@@ -6,6 +6,7 @@
 mod dice;
 mod groups;
 mod law;
+mod stopped;
 
 use std::fmt;
 use std::str::FromStr;
@@ -220,14 +221,7 @@ impl Swarm {
         if self.deployment == Deployment::Groups {
             groups::add(&mut plan, &self.faults);
         }
-        let mut draw = Law::stream(seed);
-        let is_plain = self.variant == Variant::Product && self.deployment != Deployment::Groups;
-        let law = match self.faults {
-            Faults::Inside | Faults::All if is_plain => Law::draw(&mut draw),
-            // What is asked for by name is what is drawn.
-            _ => Law::Mixed,
-        };
-        law.apply(&mut plan, self.workload, &mut draw);
+        let law = self.law(&mut plan);
         let kinds = Kind::ALL.into_iter().filter(|_| law.has_faults());
         for kind in kinds {
             // Each kind has a stream of its own, so that one kind more changes nothing about the others.
@@ -264,6 +258,24 @@ impl Swarm {
             }
         }
         plan
+    }
+
+    /// Draws a law and applies it.
+    fn law(&self, plan: &mut Plan) -> Law {
+        let is_plain = self.variant == Variant::Product && self.deployment != Deployment::Groups;
+        let has_laws = matches!(self.faults, Faults::Inside | Faults::All) && is_plain;
+        let stopped = Law::draw_stopped(plan.seed).filter(|_| self.lane.has(Kind::StopInside));
+        let (law, mut draw) = match stopped {
+            // What is asked for by name is what is drawn.
+            _ if !has_laws => return Law::Mixed,
+            Some(stopped) => stopped,
+            None => {
+                let mut draw = Law::stream(plan.seed);
+                (Law::draw(&mut draw), draw)
+            }
+        };
+        law.apply(plan, self.workload, &mut draw);
+        law
     }
 
     fn people(&self, plan: &mut Plan, draw: &mut Draw) {

@@ -3,6 +3,7 @@
 //! Where leases of 100 ms meet latencies of milliseconds, the drift of clocks has no room to matter; where a waiter looks
 //! again after 200 ms, a wake-up that is lost is missed by none. Each law gives one of them its chance.
 
+use super::stopped;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, NodeFault};
 use crate::plan::time::Span;
@@ -21,6 +22,8 @@ pub(super) enum Law {
     Clocks,
     /// Nothing goes wrong, and waiters look again too late to help themselves.
     WakeUps,
+    /// A waiter is stopped again and again between a reading of its clock and the replies to what it had asked.
+    Stopped,
 }
 
 /// Where nothing goes wrong, a lock that is waited for is acquired at least as often as this. A hold takes some 20 ms of
@@ -63,12 +66,19 @@ impl Law {
             Law::WholeLeases => whole_leases(plan, fixed, draw),
             Law::Clocks => clocks(plan, fixed, draw),
             Law::WakeUps => wake_ups(plan, fixed, draw),
+            Law::Stopped => stopped::apply(plan, fixed, draw),
         }
     }
 
-    /// Whether anything goes wrong under it.
+    /// Whether it is one of the laws under which processes are stopped, which have a stream of their own.
+    pub(super) fn draw_stopped(seed: u64) -> Option<(Self, Draw)> {
+        let mut draw = Draw::new(seed, Purpose::Plan, 2_001);
+        draw.chance(100_000).then_some((Law::Stopped, draw))
+    }
+
+    /// Whether kinds of fault are drawn beside what it says.
     pub(super) fn has_faults(self) -> bool {
-        self != Law::WakeUps
+        !matches!(self, Law::WakeUps | Law::Stopped)
     }
 }
 

@@ -1,0 +1,102 @@
+//! A waiter that is stopped between a reading of its clock and the replies to what it had asked.
+//!
+//! A reply that is dated by a reading from before a stop shows what others did meanwhile as if they had done it earlier.
+//! That is seen only where what they did, the stop and the replies meet, and where a holder stays until the end of its
+//! lease: so the stops come again and again, each with requests that are as late.
+
+use crate::plan::draw::Draw;
+use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault};
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
+
+/// Stops behind later uses of the seam wait too long to meet their replies.
+const LAST_USE: u64 = 40;
+
+pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    if fixed.is_none() {
+        plan.workload.kind = WorkloadKind::MutualExclusion;
+    }
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(draw.between(60, 120));
+    let lease = workload.lease.as_nanos();
+    workload.names = 1;
+    workload.watchdog = Watchdog::Off;
+    workload.hold_least = Span::nanos(lease / 2);
+    workload.hold_most = Span::nanos(lease / 10 * 11);
+    workload.think_least = Span::ZERO;
+    workload.think_most = Span::nanos(draw.between(lease / 10, lease));
+    workload.poll_cap = Span::nanos(lease / 2 * 3);
+    workload.backoff_cap = Span::nanos(lease / 3);
+    workload.looks = 20;
+    // Without a margin claims expire by themselves, and what was observed decides nothing.
+    if plan.lock != LockKind::Redlock {
+        plan.remedies.margin = Some(plan.longest_lease());
+    }
+    let stopped = draw.index(usize::from(plan.clients)) as u16;
+    let mut at = Span::nanos(draw.between(lease, 2 * lease));
+    let last = Span::nanos(plan.duration.as_nanos() / 10 * 6);
+    while at <= last {
+        let late = Span::nanos(draw.between(lease / 10 * 6, lease));
+        let more = Span::nanos(draw.between(lease / 10, lease / 5));
+        plan.faults.push(Fault {
+            at,
+            lasts: late,
+            what: FaultKind::Link {
+                clients: vec![stopped],
+                nodes: (0..plan.nodes.count).collect(),
+                direction: Direction::ToNode,
+                fault: LinkFault::HoldBack,
+            },
+        });
+        let nth = draw.between(1, LAST_USE) as u32;
+        let stop = ClientFault::StopInside { nth };
+        plan.faults
+            .push(Fault::of_client(at, stopped, stop).lasting(late.plus(more)));
+        at = at.plus(Span::nanos(draw.between(2 * lease, 3 * lease)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use crate::plan::LockKind;
+    use crate::plan::fault::Kind;
+    use crate::plan::generator::{Faults, Swarm};
+
+    /// Stops that come with late requests of the same client.
+    fn meetings(lock: LockKind, seed: u64, faults: &str) -> usize {
+        let faults = Faults::from_str(faults).unwrap();
+        let swarm = Swarm {
+            faults,
+            lock,
+            ..Swarm::default()
+        };
+        let plan = swarm.plan(seed);
+        crate::plan::file::check(&plan).unwrap();
+        let stops = plan
+            .faults
+            .iter()
+            .filter(|fault| fault.kind() == Kind::StopInside);
+        let meets = stops.filter(|stop| {
+            plan.faults.iter().any(|late| {
+                late.kind() == Kind::HoldBack
+                    && late.at == stop.at
+                    && late.clients() == stop.clients()
+            })
+        });
+        meets.count()
+    }
+
+    #[test]
+    fn a_plan_in_ten_stops_a_waiter_again_and_again_beside_its_late_requests() {
+        for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
+            for faults in ["inside", "all"] {
+                let many = (0..1_000).filter(|seed| 4 <= meetings(lock, *seed, faults));
+                let many = many.count();
+                assert!((70..=130).contains(&many), "{lock:?} {faults}: {many}");
+            }
+            assert!((0..200).all(|seed| meetings(lock, seed, "stop-inside,hold-back") < 4));
+        }
+    }
+}
