@@ -3,6 +3,7 @@
 mod clocks;
 mod groups;
 mod links;
+mod routes;
 
 use std::rc::Rc;
 
@@ -190,6 +191,22 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             failover::promote(world, promotion);
             world.push(until, What::Ends(id));
         }
+        // It is to blame when a request meets it.
+        NodeFault::Stall { nth } => {
+            let counted = Counted::new(*nth, until - now, id);
+            world.node(node).stall(counted);
+            return;
+        }
+        NodeFault::FreeBacklog => {
+            if !nodes::free_backlog(world, node) {
+                return;
+            }
+        }
+        NodeFault::Misroute { clients, .. } => {
+            routes::begin(world, seat, clients, id);
+            world.push(until, What::Ends(id));
+            return;
+        }
         NodeFault::IsolatePrimary { .. }
         | NodeFault::SentinelFailover
         | NodeFault::CrashSentinel { .. }
@@ -233,6 +250,7 @@ fn end_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId) {
             world.node(slow).end_replication_delay(by.as_nanos());
         }
         NodeFault::Failover { .. } => failover::rejoin(world, id),
+        NodeFault::Misroute { clients, .. } => routes::end(world, seat, clients, id),
         NodeFault::IsolatePrimary { .. } | NodeFault::StaleSentinel { .. } => {
             groups::end(world, seat, id);
         }

@@ -15,6 +15,7 @@ use crate::engine::network::connections;
 use crate::plan::Persistence;
 use crate::plan::fault::NodeFault;
 use crate::world::World;
+use crate::world::client::Counted;
 use crate::world::event::What;
 use crate::world::id::{Id, NodeId, first};
 use crate::world::node::Role;
@@ -114,6 +115,27 @@ pub(crate) fn back_up(world: &mut World, id: NodeId) -> bool {
     }
     world.servers.server(id).back_up();
     true
+}
+
+/// A node that no replica follows frees its backlog. Returns whether it goes by another identity since.
+pub(crate) fn free_backlog(world: &mut World, id: NodeId) -> bool {
+    let node = world.node(id);
+    if !node.is_up() || !node.replicas().is_empty() {
+        return false;
+    }
+    // What comes of it is what comes of a backup.
+    world.servers.server(id).back_up();
+    true
+}
+
+/// A request that was executed just now is the one behind which a node stands still: what it says leaves afterwards.
+pub(crate) fn stall(world: &mut World, id: NodeId, due: Counted) {
+    let until = world.now() + due.lasts();
+    world.blame(due.fault());
+    pause(world, id, until);
+    for client in first(world.plan.clients) {
+        world.link(client, id).say_nothing_until(until);
+    }
 }
 
 /// Nodes that are there from the beginning have been watched for long, if the plan says that they are watched.

@@ -23,6 +23,8 @@ impl Plan {
                 Kind::Flush,
                 Kind::Failover,
                 Kind::Backup,
+                Kind::FreeBacklog,
+                Kind::Misroute,
             ];
             kinds.contains(&fault.kind())
         };

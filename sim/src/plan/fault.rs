@@ -105,6 +105,9 @@ pub enum LinkFault {
         /// What becomes of the requests under way.
         in_flight: InFlight,
     },
+    /// Connections swallow everything from now on, in both directions, as behind a balancer that has forgotten them. Neither
+    /// end hears of it: a client replaces its connection when a request on it has had no answer for its call time-out.
+    Swallow,
 }
 
 /// What goes wrong with a client.
@@ -230,6 +233,22 @@ pub enum NodeFault {
         /// Which one.
         sentinel: u16,
     },
+    /// The node stands still behind the n-th request from now on, which it has executed (`DEBUG SLEEP`, a fork, a slow command
+    /// of others): the answer leaves when it goes on.
+    Stall {
+        /// Behind which request, from 1.
+        nth: u32,
+    },
+    /// The replication backlog of the node is freed, an hour after its last replica left: the node draws its
+    /// `master_replid` anew, as if it had been restarted, and loses nothing. A node with a replica keeps its backlog.
+    FreeBacklog,
+    /// The address of the node leads some clients to another server for a while. Two of these exchange two addresses.
+    Misroute {
+        /// Clients that are led there.
+        clients: Vec<u16>,
+        /// The node whose server answers them.
+        to: u16,
+    },
 }
 
 /// Which messages of a link.
@@ -324,8 +343,8 @@ impl Fault {
         self.at.plus(self.lasts)
     }
 
-    /// Clients that it names: those of its links, its one client, those that a failover leaves behind or that are cut off with
-    /// a primary.
+    /// Clients that it names: those of its links, its one client, those that a failover leaves behind, that are cut off
+    /// with a primary, or that are led elsewhere.
     pub(crate) fn clients(&self) -> &[u16] {
         match &self.what {
             FaultKind::Link { clients, .. } => clients,
@@ -336,7 +355,8 @@ impl Fault {
                         left_behind: clients,
                         ..
                     }
-                    | NodeFault::IsolatePrimary { clients, .. },
+                    | NodeFault::IsolatePrimary { clients, .. }
+                    | NodeFault::Misroute { clients, .. },
                 ..
             } => clients,
             FaultKind::Node { .. } | FaultKind::Backup { .. } => &[],

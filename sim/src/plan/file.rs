@@ -364,6 +364,15 @@ fn check_node(plan: &Plan, fault: &NodeFault) -> Result<(), Wrong> {
             let why = format!("there is no replica {replica}, only {replicas}");
             Err(("replica", why))
         }
+        NodeFault::Stall { nth: 0 } => Err(("nth", "it counts from 1".to_owned())),
+        NodeFault::Misroute { to, .. } if plan.nodes.count <= *to => {
+            let count = plan.nodes.count;
+            Err(("to", format!("there is no node {to}, only {count}")))
+        }
+        NodeFault::Misroute { .. } if plan.nodes.sentinels.is_some() => {
+            let why = "sentinels say where a group is found: say isolate-primary or stale-sentinel";
+            Err(("kind", why.to_owned()))
+        }
         _ => Ok(()),
     }
 }

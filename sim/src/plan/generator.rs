@@ -93,7 +93,8 @@ impl Faults {
             // Where there are sentinels, they decide.
             Kind::Failover => 0 < plan.nodes.replicas && plan.nodes.sentinels.is_none(),
             _ if Kind::OF_GROUPS.contains(&kind) => plan.nodes.sentinels.is_some(),
-            Kind::Backup => plan.nodes.replicas == 0,
+            Kind::Backup | Kind::FreeBacklog => plan.nodes.replicas == 0,
+            Kind::Misroute => 1 < plan.nodes.count && plan.nodes.sentinels.is_none(),
             _ => true,
         };
         is_possible
@@ -122,6 +123,8 @@ fn is_inside(kind: Kind, plan: &Plan) -> bool {
             plan.node_trust() == NodeTrust::Watched && 3 <= plan.nodes.count && !is_group
         }
         Kind::Flush | Kind::Evict | Kind::Failover | Kind::SlowReplication => false,
+        // A renewal does not ask which server it comes to: of two members that lead to one, both confirm.
+        Kind::Misroute => false,
         _ => true,
     }
 }

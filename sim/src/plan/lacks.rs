@@ -34,6 +34,9 @@ pub enum Lacks {
 fn why(kind: Kind) -> &'static str {
     match kind {
         Kind::StopInside => "its network goes on only when every client has ended its step",
+        Kind::Swallow => "its connections swallow what follows a message that was lost",
+        Kind::StallNode => "its servers read several requests at once",
+        Kind::Misroute => "its hosts have one address each",
         _ => "its TCP delivers every byte once and in order",
     }
 }
@@ -42,7 +45,15 @@ impl Lane {
     /// Whether there can be faults of a kind.
     #[must_use]
     pub fn has(self, kind: Kind) -> bool {
-        self == Lane::Fast || !matches!(kind, Kind::Duplicate | Kind::Reorder | Kind::StopInside)
+        let lacks = [
+            Kind::Duplicate,
+            Kind::Reorder,
+            Kind::StopInside,
+            Kind::Swallow,
+            Kind::StallNode,
+            Kind::Misroute,
+        ];
+        self == Lane::Fast || !lacks.contains(&kind)
     }
 }
 

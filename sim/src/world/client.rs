@@ -97,7 +97,7 @@ impl Counted {
     }
 
     /// An occasion for all of these: the first that is due.
-    fn count(all: &mut Vec<Counted>) -> Option<Counted> {
+    pub(crate) fn count(all: &mut Vec<Counted>) -> Option<Counted> {
         for counted in &mut *all {
             counted.left = counted.left.saturating_sub(1);
         }

@@ -27,6 +27,8 @@ pub(crate) struct Trouble {
     held_until: Option<(u64, FaultId)>,
     duplicate: Option<(u32, u64, FaultId)>,
     reorder: Option<(u64, FaultId)>,
+    /// The connection swallows everything, whatever begins or ends beside that.
+    swallowed: Option<FaultId>,
 }
 
 impl Trouble {
@@ -43,7 +45,7 @@ impl Trouble {
                 self.duplicate = Some((of_million, most.as_nanos(), id));
             }
             LinkFault::Reorder { most } => self.reorder = Some((most.as_nanos(), id)),
-            LinkFault::Reset { .. } => {}
+            LinkFault::Reset { .. } | LinkFault::Swallow => {}
         }
     }
 }
@@ -79,13 +81,37 @@ impl Way {
     }
 
     pub(crate) fn set_trouble(&mut self, trouble: Option<Trouble>) {
+        let swallowed = self.trouble.take().and_then(|before| before.swallowed);
         self.trouble = trouble.map(Box::new);
+        if let Some(by) = swallowed {
+            self.swallow(by);
+        }
+    }
+
+    fn swallow(&mut self, by: FaultId) {
+        self.trouble.get_or_insert_default().swallowed = Some(by);
+    }
+
+    fn swallows(&self) -> bool {
+        let trouble = self.trouble.as_ref();
+        trouble.is_some_and(|trouble| trouble.swallowed.is_some())
+    }
+
+    fn swallow_no_more(&mut self) -> bool {
+        let trouble = self.trouble.as_mut();
+        trouble.is_some_and(|trouble| trouble.swallowed.take().is_some())
+    }
+
+    /// What is sent from now on arrives no earlier than if it were sent then.
+    fn say_nothing_until(&mut self, until: u64) {
+        let arrival = until + self.latency.between(self.least, self.most);
+        self.last_arrival = self.last_arrival.max(arrival);
     }
 
     /// Whether messages may get lost now.
     pub(crate) fn is_lossy(&self) -> bool {
         let trouble = self.trouble.as_ref();
-        trouble.is_some_and(|t| t.cut.is_some() || t.loss.is_some())
+        trouble.is_some_and(|t| t.cut.is_some() || t.loss.is_some() || t.swallowed.is_some())
     }
 
     /// Sends a message at `depart`. In order, unless a fault says otherwise. `faults` counts what each fault did.
@@ -105,7 +131,7 @@ impl Way {
         };
         let dice = &mut self.dice;
         let mut blame = |id| faults.blame(id);
-        if let Some(id) = trouble.cut {
+        if let Some(id) = trouble.swallowed.or(trouble.cut) {
             blame(id);
             return Passage::Never;
         }
@@ -203,6 +229,30 @@ impl Link {
         self.to_node.set_trouble(to_node);
         self.to_client.set_trouble(to_client);
         was_lossy && !self.to_client.is_lossy()
+    }
+
+    /// The node says nothing until then.
+    pub(crate) fn say_nothing_until(&mut self, until: u64) {
+        self.to_client.say_nothing_until(until);
+    }
+
+    /// Its connection swallows everything, if there is one.
+    pub(crate) fn swallow(&mut self, by: FaultId) {
+        if self.line == Line::Up {
+            self.to_node.swallow(by);
+            self.to_client.swallow(by);
+        }
+    }
+
+    /// Whether its connection swallows everything.
+    pub(crate) fn swallows(&self) -> bool {
+        self.to_node.swallows()
+    }
+
+    /// There is another connection. Returns whether the one before swallowed everything.
+    pub(crate) fn swallow_no_more(&mut self) -> bool {
+        self.to_client.swallow_no_more();
+        self.to_node.swallow_no_more()
     }
 
     /// The fault by which the next call takes one more round trip: the node does not know the scripts.

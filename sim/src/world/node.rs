@@ -7,6 +7,7 @@ use redis_sim::WallMicros;
 use crate::plan::fault::ServerError;
 use crate::plan::{MinReplicas, Persistence};
 use crate::world::call::Call;
+use crate::world::client::Counted;
 use crate::world::clock::{Clock, right_wall_clock};
 use crate::world::id::{FaultId, NodeId};
 use crate::world::slab::Key;
@@ -34,6 +35,8 @@ pub(crate) struct NodeState {
     /// Requests that came while it was paused.
     queue: Vec<Key<Call>>,
     error: Option<(ServerError, FaultId)>,
+    /// Requests behind which it will stand still.
+    stalls: Vec<Counted>,
     subscribers: Vec<Key<Subscribed>>,
     replicas: Vec<(NodeId, u64)>,
     replication_delay: u64,
@@ -63,6 +66,7 @@ impl NodeState {
             pauses: 0,
             queue: Vec::new(),
             error: None,
+            stalls: Vec::new(),
             subscribers: Vec::new(),
             replicas: Vec::new(),
             replication_delay: 0,
@@ -143,6 +147,20 @@ impl NodeState {
             return Vec::new();
         }
         std::mem::take(&mut self.queue)
+    }
+
+    /// It will stand still behind a request.
+    pub(crate) fn stall(&mut self, counted: Counted) {
+        self.stalls.push(counted);
+    }
+
+    /// One more request is executed: the stall that is due with it.
+    #[inline]
+    pub(crate) fn count_towards_stall(&mut self) -> Option<Counted> {
+        if self.stalls.is_empty() {
+            return None;
+        }
+        Counted::count(&mut self.stalls)
     }
 
     /// The error with which it refuses everything, and the fault that is to blame.

@@ -173,6 +173,9 @@ pub(crate) fn strike(server: &mut dyn Server, fault: &NodeFault, site: &Site<'_>
         | NodeFault::Rate { .. }
         | NodeFault::Step { .. }
         | NodeFault::SlowReplication { .. }
+        | NodeFault::Stall { .. }
+        | NodeFault::FreeBacklog
+        | NodeFault::Misroute { .. }
         | NodeFault::Failover { .. }
         | NodeFault::IsolatePrimary { .. }
         | NodeFault::SentinelFailover

@@ -26,6 +26,20 @@ pub(super) fn begin(world: &mut World, fault: &Fault, id: FaultId, until: u64) {
         }
         return;
     }
+    if let FaultKind::Link {
+        clients,
+        nodes,
+        fault: LinkFault::Swallow,
+        ..
+    } = &fault.what
+    {
+        for (client, seat) in pairs(clients, nodes) {
+            for node in ends(world, client, seat) {
+                world.link(client, node).swallow(id);
+            }
+        }
+        return;
+    }
     world.faults.begin(id);
     world.push(until, What::Ends(id));
     set_troubles(world, fault);

@@ -25,6 +25,12 @@ pub(crate) fn send(world: &mut World, key: Key<Call>, departs: u64) {
     call.send(departs, link.epoch());
     let passage = link.send_to_node(departs, &mut world.faults);
     match passage {
+        Passage::Never if link.swallows() => {
+            // The client replaces the connection when it has waited for long enough.
+            let (client, node, epoch) = (call.client(), call.node(), link.epoch());
+            let at = departs + world.plan.network.call_timeout.as_nanos();
+            world.events.push(at, What::Closed(client, node, epoch));
+        }
         Passage::Never => {}
         Passage::Once(at) => {
             call.copies_leave(1);

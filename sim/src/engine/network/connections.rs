@@ -13,6 +13,9 @@ pub(crate) fn connect(world: &mut World, client: ClientId, node: NodeId, departs
     let timeout = world.plan.network.connect_timeout.as_nanos();
     let again = world.now().max(departs) + timeout;
     let epoch = world.link(client, node).begin_connection();
+    if world.link(client, node).swallow_no_more() {
+        subscriptions::lose(world, client, node);
+    }
     if let Some(at) = world.send_to_node(client, node, departs).first() {
         world.push(at, What::Connect(client, node, epoch));
     }

@@ -1,7 +1,7 @@
 //! A request comes to its node: it is executed at once, later, or never.
 
 use crate::engine::network::{calls, connections};
-use crate::engine::nodes::execution;
+use crate::engine::nodes::{self, execution};
 use crate::world::World;
 use crate::world::call::Call;
 use crate::world::event::What;
@@ -40,6 +40,10 @@ pub(crate) fn arrive(world: &mut World, key: Key<Call>) {
         call.copy_is_held_up();
         state.hold_up(key);
         return;
+    }
+    let stall = state.count_towards_stall();
+    if let Some(due) = stall {
+        nodes::stall(world, node, due);
     }
     execution::execute(world, key);
     calls::free_if_over(world, key);

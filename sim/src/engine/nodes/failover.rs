@@ -85,6 +85,11 @@ pub(crate) fn follow(world: &mut World, node: NodeId, primary: NodeId) {
 /// A client finds the new primary and connects to it.
 pub(crate) fn reroute(world: &mut World, client: ClientId, seat: Seat) {
     let new = world.failovers.primary(seat);
+    lead(world, client, seat, new);
+}
+
+/// A client is led to a server, and connects to it. Returns whether that is another one than before.
+pub(crate) fn lead(world: &mut World, client: ClientId, seat: Seat, new: NodeId) -> bool {
     let old = world.links.reroute(client, seat, new);
     if old != new {
         let epoch = world.link(client, old).epoch();
@@ -92,6 +97,7 @@ pub(crate) fn reroute(world: &mut World, client: ClientId, seat: Seat) {
         world.servers.leave(client, old);
         subscriptions::move_to(world, client, seat, new);
     }
+    old != new
 }
 
 /// The old primary follows the new one, and forgets what only it had.

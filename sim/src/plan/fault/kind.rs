@@ -41,11 +41,15 @@ pub enum Kind {
     StaleSentinel,
     StopInside,
     PowerLoss,
+    Swallow,
+    StallNode,
+    FreeBacklog,
+    Misroute,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 32] = [
+    pub const ALL: [Kind; 36] = [
         Kind::Cut,
         Kind::Loss,
         Kind::Delay,
@@ -78,6 +82,10 @@ impl Kind {
         Kind::StaleSentinel,
         Kind::StopInside,
         Kind::PowerLoss,
+        Kind::Swallow,
+        Kind::StallNode,
+        Kind::FreeBacklog,
+        Kind::Misroute,
     ];
 
     /// Those of groups, which have sentinels.
@@ -152,6 +160,10 @@ impl Kind {
             Kind::StaleSentinel => "stale-sentinel",
             Kind::StopInside => "stop-inside",
             Kind::PowerLoss => "power-loss",
+            Kind::Swallow => "swallow",
+            Kind::StallNode => "stall-node",
+            Kind::FreeBacklog => "free-backlog",
+            Kind::Misroute => "misroute",
         }
     }
 }
@@ -179,6 +191,7 @@ impl LinkFault {
             LinkFault::Duplicate { .. } => Kind::Duplicate,
             LinkFault::Reorder { .. } => Kind::Reorder,
             LinkFault::Reset { .. } => Kind::Reset,
+            LinkFault::Swallow => Kind::Swallow,
         }
     }
 }
@@ -217,6 +230,9 @@ impl NodeFault {
             NodeFault::CrashSentinel { .. } => Kind::CrashSentinel,
             NodeFault::PauseSentinel { .. } => Kind::PauseSentinel,
             NodeFault::StaleSentinel { .. } => Kind::StaleSentinel,
+            NodeFault::Stall { .. } => Kind::StallNode,
+            NodeFault::FreeBacklog => Kind::FreeBacklog,
+            NodeFault::Misroute { .. } => Kind::Misroute,
         }
     }
 }

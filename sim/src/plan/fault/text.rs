@@ -40,6 +40,7 @@ fields! {
     client: u16,
     clients: Vec<u16>,
     node: u16,
+    to: u16,
     nodes: Vec<u16>,
     direction: Direction,
     of_million: u32,
@@ -85,6 +86,7 @@ impl Length {
     fn of(kind: Kind) -> Self {
         match kind {
             Kind::Reset
+            | Kind::Swallow
             | Kind::Cancel
             | Kind::ClientRate
             | Kind::ClientStep
@@ -94,6 +96,7 @@ impl Length {
             | Kind::NodeRate
             | Kind::NodeStep
             | Kind::Backup
+            | Kind::FreeBacklog
             | Kind::SentinelFailover => Length::None,
             Kind::CrashClient | Kind::CrashNode | Kind::PowerLoss | Kind::CrashSentinel => {
                 Length::RestartAfter
@@ -168,6 +171,12 @@ impl FaultText {
                     in_flight: text.in_flight.take().unwrap_or_default(),
                 },
             },
+            Kind::Swallow => FaultKind::Link {
+                clients: need!(text.clients),
+                nodes: need!(text.nodes),
+                direction: Direction::Both,
+                fault: LinkFault::Swallow,
+            },
             Kind::PauseClient => text.client(ClientFault::Pause)?,
             Kind::PauseInside => {
                 let nth = need!(text.nth);
@@ -212,7 +221,10 @@ impl FaultText {
             | Kind::SentinelFailover
             | Kind::CrashSentinel
             | Kind::PauseSentinel
-            | Kind::StaleSentinel => FaultKind::Node {
+            | Kind::StaleSentinel
+            | Kind::StallNode
+            | Kind::FreeBacklog
+            | Kind::Misroute => FaultKind::Node {
                 node: need!(text.node),
                 fault: text.node_fault()?,
             },
@@ -263,6 +275,14 @@ impl FaultText {
             Kind::StaleSentinel => NodeFault::StaleSentinel {
                 sentinel: need!(text.sentinel),
             },
+            Kind::StallNode => NodeFault::Stall {
+                nth: need!(text.nth),
+            },
+            Kind::FreeBacklog => NodeFault::FreeBacklog,
+            Kind::Misroute => NodeFault::Misroute {
+                clients: need!(text.clients),
+                to: need!(text.to),
+            },
             kind => return Err(format!("`{}` is no fault of a node", kind.name())),
         })
     }
@@ -299,7 +319,7 @@ mod tests {
     }
 
     /// One fault of every kind, with every field that its kind has.
-    const COMPLETE: [&str; 32] = [
+    const COMPLETE: [&str; 36] = [
         "kind = 'cut'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
         "kind = 'loss'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-node'\nof_million = 3",
         "kind = 'delay'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-client'\nleast = '3ms'\nmost = '4ms'",
@@ -332,6 +352,10 @@ mod tests {
         "kind = 'stale-sentinel'\nat = '1s'\nlasts = '2s'\nnode = 1\nsentinel = 2",
         "kind = 'stop-inside'\nat = '1s'\nlasts = '2s'\nclient = 0\nnth = 7",
         "kind = 'power-loss'\nat = '1s'\nnode = 1\nrestart_after = '2s'\nloses = '3s'",
+        "kind = 'swallow'\nat = '1s'\nclients = [0]\nnodes = [1]",
+        "kind = 'stall-node'\nat = '1s'\nlasts = '2s'\nnode = 1\nnth = 7",
+        "kind = 'free-backlog'\nat = '1s'\nnode = 1",
+        "kind = 'misroute'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnode = 1\nto = 2",
     ];
 
     fn name_of(line: &str) -> &str {

@@ -61,6 +61,7 @@ impl LinkFault {
                 InFlight::Lost => "connections are reset, requests under way are lost,",
                 InFlight::Executed => "connections are reset, requests under way still arrive,",
             }),
+            LinkFault::Swallow => f.write_str("connections swallow everything from now on"),
         }
     }
 }
@@ -180,6 +181,21 @@ impl NodeFault {
                 f,
                 "sentinel {sentinel} of node {node} hears nothing of the others for {lasts}"
             ),
+            NodeFault::Stall { nth } => write!(
+                f,
+                "node {node} stands still for {lasts} behind a request (number {nth} from now)"
+            ),
+            NodeFault::FreeBacklog => write!(
+                f,
+                "node {node} frees its replication backlog and goes by another identity"
+            ),
+            NodeFault::Misroute { clients, to } => {
+                let who = List("client", clients);
+                write!(
+                    f,
+                    "the address of node {node} leads {who} to node {to} for {lasts}"
+                )
+            }
         }
     }
 }

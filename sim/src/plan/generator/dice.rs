@@ -101,6 +101,7 @@ impl Dice<'_> {
             | Kind::HoldBack
             | Kind::Duplicate
             | Kind::Reorder
+            | Kind::Swallow
             | Kind::Reset => self.link_fault(kind, at, lasts),
             Kind::PauseClient
             | Kind::PauseInside
@@ -147,10 +148,11 @@ impl Dice<'_> {
                     _ => InFlight::Executed,
                 },
             },
+            Kind::Swallow => LinkFault::Swallow,
             _ => LinkFault::Cut,
         };
         let (direction, lasts) = match fault {
-            LinkFault::Reset { .. } => (Direction::Both, Span::ZERO),
+            LinkFault::Reset { .. } | LinkFault::Swallow => (Direction::Both, Span::ZERO),
             LinkFault::Duplicate { .. } => (Direction::ToNode, lasts),
             _ => (drawn, lasts),
         };
@@ -260,6 +262,21 @@ impl Dice<'_> {
                 Fault::of_node(at, node, NodeFault::Error { error }).lasting(lasts)
             }
             Kind::ForgetScripts => Fault::of_node(at, node, NodeFault::ForgetScripts),
+            Kind::StallNode => {
+                let nth = self.draw.between(1, 60) as u32;
+                Fault::of_node(at, node, NodeFault::Stall { nth }).lasting(lasts)
+            }
+            Kind::FreeBacklog => Fault::of_node(at, node, NodeFault::FreeBacklog),
+            Kind::Misroute => {
+                // Another one.
+                let count = self.plan.nodes.count.max(2);
+                let steps = self.draw.between(1, u64::from(count) - 1) as u16;
+                let misroute = NodeFault::Misroute {
+                    clients: self.clients(),
+                    to: (node + steps) % count,
+                };
+                Fault::of_node(at, node, misroute).lasting(lasts)
+            }
             Kind::NodeRate => {
                 let rate_ppm = self.rate();
                 Fault::of_node(at, node, NodeFault::Rate { rate_ppm })

@@ -62,7 +62,7 @@ const ELECTIONS: [Kind; 3] = [
 const EVERYTHING: Class = Class {
     id: "everything",
     title: "all of it at once, but for flush and failover; nodes come back with all their data",
-    kinds: &Kind::all_but::<23>(&[
+    kinds: &Kind::all_but::<26>(&[
         Kind::Flush,
         Kind::SlowReplication,
         Kind::Failover,
@@ -72,6 +72,7 @@ const EVERYTHING: Class = Class {
         Kind::PauseSentinel,
         Kind::StaleSentinel,
         Kind::PowerLoss,
+        Kind::Misroute,
     ]),
     bounds: Bounds::Beyond,
     persistence: Persistence::EveryWrite,
@@ -83,8 +84,8 @@ pub const CLASSES: &[Class] = &[
     QUIET,
     Class {
         id: "partitions",
-        title: "links are cut, in one direction or both, or lose messages",
-        kinds: &[Kind::Cut, Kind::Loss],
+        title: "links are cut, in one direction or both, or lose messages; connections swallow everything until they are replaced",
+        kinds: &[Kind::Cut, Kind::Loss, Kind::Swallow],
         ..QUIET
     },
     Class {
@@ -147,8 +148,13 @@ pub const CLASSES: &[Class] = &[
     },
     Class {
         id: "node pauses",
-        title: "nodes stand still, refuse everything with an error, or forget their scripts",
-        kinds: &[Kind::PauseNode, Kind::ServerError, Kind::ForgetScripts],
+        title: "nodes stand still, also behind a request, refuse everything with an error, or forget their scripts",
+        kinds: &[
+            Kind::PauseNode,
+            Kind::StallNode,
+            Kind::ServerError,
+            Kind::ForgetScripts,
+        ],
         ..QUIET
     },
     Class {
@@ -162,6 +168,13 @@ pub const CLASSES: &[Class] = &[
         title: "nodes of a minority (the only one, where there is one) end and come back with nothing, at once or later",
         kinds: &[Kind::CrashNode],
         persistence: Persistence::Memory,
+        assumes: Assumes::Trust,
+        ..QUIET
+    },
+    Class {
+        id: "power loss",
+        title: "nodes of a minority (the only one, where there is one) lose power, and with it what they wrote last",
+        kinds: &[Kind::PowerLoss],
         assumes: Assumes::Trust,
         ..QUIET
     },

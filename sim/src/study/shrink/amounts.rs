@@ -186,6 +186,7 @@ fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
                 all.extend([Amount::Span(by), lasts]);
             }
             NodeFault::PowerLoss { loses } => all.extend([Amount::Span(loses), lasts]),
+            NodeFault::Stall { nth } => all.extend([lasts, Amount::Large(nth)]),
             // Its length is called `rejoin_after` in files.
             NodeFault::Failover {
                 left_behind,
@@ -200,6 +201,8 @@ fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
             | NodeFault::Evict { name: _ }
             | NodeFault::Error { error: _ }
             | NodeFault::ForgetScripts
+            | NodeFault::FreeBacklog
+            | NodeFault::Misroute { .. }
             | NodeFault::IsolatePrimary { .. }
             | NodeFault::SentinelFailover
             | NodeFault::CrashSentinel { sentinel: _ }
@@ -219,7 +222,10 @@ fn of_link_fault(fault: &mut LinkFault) -> Vec<Amount<'_>> {
             vec![Amount::Span(most), Amount::Large(of_million)]
         }
         LinkFault::Reorder { most } => vec![Amount::Span(most)],
-        LinkFault::Cut | LinkFault::HoldBack | LinkFault::Reset { in_flight: _ } => Vec::new(),
+        LinkFault::Cut
+        | LinkFault::HoldBack
+        | LinkFault::Reset { in_flight: _ }
+        | LinkFault::Swallow => Vec::new(),
     }
 }
 

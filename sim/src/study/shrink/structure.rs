@@ -89,7 +89,8 @@ fn shorten(plan: &mut Plan, index: usize, list: List, place: usize) {
                         left_behind: clients,
                         ..
                     }
-                    | NodeFault::IsolatePrimary { clients, .. },
+                    | NodeFault::IsolatePrimary { clients, .. }
+                    | NodeFault::Misroute { clients, .. },
                 ..
             }),
             List::LeftBehind,
@@ -124,7 +125,11 @@ enum Left {
 
 fn leave_out_client(fault: &mut Fault, gone: u16) -> Left {
     match &mut fault.what {
-        FaultKind::Link { clients, .. } => leave_out_of(clients, gone),
+        FaultKind::Link { clients, .. }
+        | FaultKind::Node {
+            fault: NodeFault::Misroute { clients, .. },
+            ..
+        } => leave_out_of(clients, gone),
         FaultKind::Client { client, .. } => leave_out_one(client, gone),
         FaultKind::Node {
             fault:
@@ -146,6 +151,13 @@ fn leave_out_client(fault: &mut Fault, gone: u16) -> Left {
 fn leave_out_node(fault: &mut Fault, gone: u16) -> Left {
     match &mut fault.what {
         FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => leave_out_of(nodes, gone),
+        FaultKind::Node {
+            node,
+            fault: NodeFault::Misroute { to, .. },
+        } => match (leave_out_one(node, gone), leave_out_one(to, gone)) {
+            (Left::Something, Left::Something) if node != to => Left::Something,
+            _ => Left::Nothing,
+        },
         FaultKind::Node { node, .. } => leave_out_one(node, gone),
         FaultKind::Client { .. } => Left::Something,
     }

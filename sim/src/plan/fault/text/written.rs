@@ -57,6 +57,7 @@ impl FaultText {
                 self.in_flight = Some(in_flight);
                 self.direction = None;
             }
+            LinkFault::Swallow => self.direction = None,
         }
     }
 
@@ -78,6 +79,7 @@ impl FaultText {
             | NodeFault::Crash
             | NodeFault::Flush
             | NodeFault::ForgetScripts
+            | NodeFault::FreeBacklog
             | NodeFault::SentinelFailover => {}
             NodeFault::PowerLoss { loses } => self.loses = Some(loses),
             NodeFault::Evict { name } => self.name = Some(name),
@@ -102,6 +104,10 @@ impl FaultText {
             NodeFault::CrashSentinel { sentinel }
             | NodeFault::PauseSentinel { sentinel }
             | NodeFault::StaleSentinel { sentinel } => self.sentinel = Some(sentinel),
+            NodeFault::Stall { nth } => self.nth = Some(nth),
+            NodeFault::Misroute { clients, to } => {
+                (self.clients, self.to) = (Some(clients), Some(to));
+            }
         }
     }
 }
