@@ -83,7 +83,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
     with(|world| Ended {
         trace: world.trace(),
         history: std::mem::take(&mut world.history),
-        effects: std::mem::take(&mut world.faults).into_effects(),
+        effects: faults::effects(world),
         counters: world.counters,
         lasted,
     })

@@ -325,6 +325,18 @@ pub struct Endless {
     pub process: Option<Process>,
 }
 
+/// A fault of the plan began of which it was not known before when it does, or whom it strikes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Began {
+    /// Which fault of the plan, from 0.
+    pub fault: usize,
+    /// When, in nanoseconds of true time.
+    pub at: u64,
+    /// The client that it struck, if it is one of a client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<u16>,
+}
+
 /// What happened in one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct History {
@@ -334,6 +346,9 @@ pub struct History {
     pub operations: Vec<Operation>,
     /// In the order in which they were won.
     pub grants: Vec<Grant>,
+    /// In the order in which they began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub began: Vec<Began>,
     /// In the order in which they were entered.
     pub sections: Vec<Section>,
     /// In the order in which the store saw them.
@@ -372,6 +387,7 @@ impl History {
         self.names.clear();
         self.operations.clear();
         self.grants.clear();
+        self.began.clear();
         self.sections.clear();
         self.writes.clear();
         self.reigns.clear();

@@ -12,10 +12,12 @@ pub mod time;
 pub mod variant;
 mod workload;
 
+use std::rc::Rc;
+
 use quorlock::NodeTrust;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::fault::Fault;
+use crate::plan::fault::{Fault, Trigger};
 pub use crate::plan::lacks::Lacks;
 use crate::plan::property::Property;
 pub use crate::plan::servers::{
@@ -179,6 +181,19 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// The plan that is run: each fault that comes again and again is as many faults.
+    #[must_use]
+    pub(crate) fn spelled_out(self: &Rc<Plan>) -> Rc<Plan> {
+        let repeats = |fault: &Fault| matches!(fault.when, Trigger::Every { .. });
+        if !self.faults.iter().any(repeats) {
+            return Rc::clone(self);
+        }
+        Rc::new(Plan {
+            faults: self.faults.iter().flat_map(Fault::spelled_out).collect(),
+            ..Plan::clone(self)
+        })
+    }
+
     /// The longest lease of any client.
     pub(crate) fn longest_lease(&self) -> Span {
         let lease = self.workload.lease;

@@ -60,7 +60,7 @@ impl Host {
             nodes.push(Rc::new(RefCell::new(node)));
         }
         let mut faults = offer.faults;
-        faults.sort_by_key(|fault| fault.at);
+        faults.sort_by_key(Fault::begins);
         Ok(Host {
             nodes,
             listeners,
@@ -136,9 +136,10 @@ impl Schedule {
     fn of(faults: Vec<Fault>) -> Self {
         let mut due = Vec::new();
         for fault in faults {
-            let ends = fault.ends();
-            due.push((fault.at, What::Begins(fault.clone())));
-            due.push((ends, What::Ends(fault)));
+            for at in fault.when.times() {
+                due.push((at, What::Begins(fault.clone())));
+                due.push((at.plus(fault.lasts), What::Ends(fault.clone())));
+            }
         }
         // What is to be done at one time is done in this order: a fault begins before it ends.
         due.sort_by_key(|(at, _)| *at);

@@ -15,6 +15,7 @@ use crate::engine;
 use crate::history::History;
 use crate::history::recording::Recording;
 use crate::plan::Plan;
+use crate::plan::fault::{ClientTarget, Fault, FaultKind, Trigger};
 use crate::plan::time::Span;
 use crate::seam::medium;
 use crate::world::task::Program;
@@ -35,7 +36,7 @@ pub enum Verdict {
 /// One run that has ended.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What was run.
+    /// What was run: in the place of each fault that comes again and again it has as many faults.
     pub plan: Rc<Plan>,
     /// What it has come to.
     pub verdict: Verdict,
@@ -49,6 +50,28 @@ pub struct Run {
     pub counters: Counters,
     /// How much true time it took.
     pub lasted: Span,
+}
+
+impl Run {
+    /// A fault of the plan as it happened: at a time, to a client with a number. `None` if it never began.
+    #[must_use]
+    pub fn happened(&self, index: usize) -> Option<Fault> {
+        let fault = self.plan.faults.get(index)?;
+        if fault.is_fixed() {
+            return Some(fault.clone());
+        }
+        let began = self
+            .history
+            .began
+            .iter()
+            .find(|began| began.fault == index)?;
+        let mut fault = fault.clone();
+        fault.when = Trigger::At(Span::nanos(began.at));
+        if let (FaultKind::Client { client, .. }, Some(number)) = (&mut fault.what, began.client) {
+            *client = ClientTarget::Client(number);
+        }
+        Some(fault)
+    }
 }
 
 /// Runs the workload of a plan that was checked.
@@ -73,6 +96,7 @@ fn run_with(
     plan: &Rc<Plan>,
     main: impl Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'static,
 ) -> Run {
+    let plan = &plan.spelled_out();
     let medium = medium::of(plan.lane);
     let program = {
         let plan = Rc::clone(plan);

@@ -27,6 +27,7 @@ pub(crate) mod store;
 pub(crate) mod subscription;
 pub(crate) mod task;
 pub(crate) mod timer;
+pub(crate) mod trigger;
 
 pub(crate) mod by_id;
 pub(crate) mod clock;
@@ -39,9 +40,10 @@ use std::rc::Rc;
 
 use redis_sim::WallMicros;
 
-use crate::history::History;
 use crate::history::recording::Recording;
+use crate::history::{History, NameId, Process};
 use crate::plan::Plan;
+use crate::plan::fault::{ClientTarget, MessageKind, Towards};
 use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
 use crate::world::client::ClientState;
@@ -62,6 +64,7 @@ use crate::world::store::{Store, Write};
 use crate::world::subscription::Subscribed;
 use crate::world::task::{Program, Task};
 use crate::world::timer::Alarm;
+use crate::world::trigger::{Passing, Triggers};
 
 thread_local! {
     static WORLD: RefCell<World> = RefCell::new(World::default());
@@ -97,6 +100,7 @@ pub(crate) struct World {
     pub(crate) links: Links,
     pub(crate) faults: Faults,
     pub(crate) failovers: Failovers,
+    pub(crate) triggers: Triggers,
     pub(crate) halt: Halt,
     pub(crate) effort: Effort,
     /// What each process does, while a run goes on.
@@ -138,6 +142,7 @@ impl World {
         self.statements.clear();
         self.faults = Faults::new(plan.faults.len());
         self.failovers = Failovers::default();
+        self.triggers = Triggers::default();
         self.halt.disarm();
         self.effort = Effort::default();
         self.store = Store::new(plan.seed);
@@ -202,6 +207,87 @@ impl World {
 
     pub(crate) fn blame(&mut self, fault: FaultId) {
         self.faults.blame(fault);
+    }
+
+    /// A client asks a node of the plan, or is answered: faults that wait for that begin.
+    #[inline]
+    pub(crate) fn pass(
+        &mut self,
+        client: ClientId,
+        seat: Seat,
+        message: MessageKind,
+        towards: Towards,
+    ) {
+        self.faults.note_use(seat);
+        if self.triggers.awaits_messages() {
+            let at = self.now;
+            self.begin_after(
+                client,
+                Passing {
+                    at,
+                    message,
+                    towards,
+                    seat,
+                },
+            );
+        }
+    }
+
+    #[cold]
+    fn begin_after(&mut self, client: ClientId, passing: Passing) {
+        let mut triggers = std::mem::take(&mut self.triggers);
+        let is_meant = |target| self.meant(target) == Some(client);
+        for (at, fault) in triggers.pass(passing, is_meant) {
+            self.push(at, What::Begins(fault));
+        }
+        self.triggers = triggers;
+    }
+
+    /// A client has a role now that it had not before: faults that wait for such a client begin.
+    #[inline]
+    pub(crate) fn fill_roles(&mut self) {
+        if self.triggers.awaits_roles() {
+            let mut triggers = std::mem::take(&mut self.triggers);
+            for fault in triggers.take_filled(|role| self.meant(role).is_some()) {
+                self.push(self.now, What::Begins(fault));
+            }
+            self.triggers = triggers;
+        }
+    }
+
+    /// The client that is meant now, if there is one.
+    pub(crate) fn meant(&self, target: ClientTarget) -> Option<ClientId> {
+        match target {
+            ClientTarget::Client(number) => Some(ClientId::new(number)),
+            ClientTarget::Holder { name } => self.holder(name.map(NameId)),
+        }
+    }
+
+    /// The client that went last into a section, or was elected last, and is there now.
+    fn holder(&self, name: Option<NameId>) -> Option<ClientId> {
+        let is_there = |process: Process, of: NameId, left: u64| {
+            let client = self.clients.get(ClientId::new(process.client));
+            left == u64::MAX
+                && name.is_none_or(|name| name == of)
+                && client.is_some_and(|c| c.is_up() && c.restarts() == process.restarts)
+        };
+        let mut sections = self.history.sections.iter().rev();
+        let inside = sections.find(|s| is_there(s.process, s.name, s.left));
+        let inside = inside.map(|section| (section.entered, section.process.client));
+        let mut reigns = self.history.reigns.iter().rev();
+        let leading = reigns.find(|r| is_there(r.process, r.name, r.ended));
+        let leading = leading.map(|reign| (reign.elected, reign.process.client));
+        let last = inside.max(leading);
+        last.map(|(_, client)| ClientId::new(client))
+    }
+
+    /// The node of the plan that a server was of when the run began.
+    pub(crate) fn seat_of(&self, node: NodeId) -> Seat {
+        let nodes = &self.plan.nodes;
+        match node.get().checked_sub(nodes.count) {
+            None => Seat::new(node.get()),
+            Some(replica) => Seat::new(replica / nodes.replicas.max(1)),
+        }
     }
 
     /// What the clock of a node shows.

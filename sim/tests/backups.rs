@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorlock_sim::context::Context;
-use quorlock_sim::fault::{Fault, FaultKind};
+use quorlock_sim::fault::{Fault, FaultKind, Trigger};
 use quorlock_sim::plan::{Lane, Nodes, Plan, Watchdog, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
 use quorlock_sim::span::Span;
@@ -64,7 +64,7 @@ fn wait_after_backup_of(nodes: &[u16], lane: Lane) -> u64 {
             ..Workload::default()
         },
         faults: vec![Fault {
-            at: Span::secs(1),
+            when: Trigger::At(Span::secs(1)),
             lasts: Span::ZERO,
             what: FaultKind::Backup {
                 nodes: nodes.to_vec(),

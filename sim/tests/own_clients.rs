@@ -9,7 +9,7 @@ use std::time::Duration;
 use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
 use quorlock_sim::fault::{
-    ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, Suspended,
+    ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, Suspended, Trigger,
 };
 use quorlock_sim::plan::{LockKind, Nodes, Persistence, Plan, Watchdog, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
@@ -242,7 +242,7 @@ fn what_a_writer_could_not_release_does_not_keep_readers_out_for_as_long_as_it_r
             duration: Span::secs(32),
             clients: 2,
             faults: vec![Fault {
-                at: Span::millis(200),
+                when: Trigger::At(Span::millis(200)),
                 lasts: Span::secs(18),
                 what: FaultKind::Link {
                     clients: vec![0],

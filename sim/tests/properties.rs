@@ -13,7 +13,7 @@ use proptest::sample::{select, subsequence};
 use proptest::test_runner::{RngSeed, TestCaseError, TestError, TestRunner};
 use quorlock_sim::fault::{
     ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault, NodeFault, ServerError,
-    Suspended,
+    Suspended, Trigger,
 };
 use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Watchdog, Workload, WorkloadKind};
 use quorlock_sim::plan_file;
@@ -58,7 +58,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
     let link = || (at(), lasts(), some(CLIENTS), some(nodes), direction());
     prop_oneof![
         link().prop_map(|(at, lasts, clients, nodes, direction)| Fault {
-            at,
+            when: Trigger::At(at),
             lasts,
             what: FaultKind::Link {
                 clients,
@@ -70,7 +70,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
         (link(), 10_000..=500_000u32).prop_map(|(link, of_million)| {
             let (at, lasts, clients, nodes, direction) = link;
             Fault {
-                at,
+                when: Trigger::At(at),
                 lasts,
                 what: FaultKind::Link {
                     clients,
@@ -83,7 +83,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
         (link(), span(0..=20_000), span(0..=200_000)).prop_map(|(link, least, more)| {
             let (at, lasts, clients, nodes, direction) = link;
             Fault {
-                at,
+                when: Trigger::At(at),
                 lasts,
                 what: FaultKind::Link {
                     clients,
@@ -97,7 +97,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
             }
         }),
         link().prop_map(|(at, lasts, clients, nodes, direction)| Fault {
-            at,
+            when: Trigger::At(at),
             lasts,
             what: FaultKind::Link {
                 clients,
@@ -109,7 +109,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
         (link(), 10_000..=1_000_000u32, span(10..=500_000)).prop_map(|(link, of_million, most)| {
             let (at, lasts, clients, nodes, _) = link;
             Fault {
-                at,
+                when: Trigger::At(at),
                 lasts,
                 what: FaultKind::Link {
                     clients,
@@ -122,7 +122,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
         (link(), span(100..=100_000)).prop_map(|(link, most)| {
             let (at, lasts, clients, nodes, direction) = link;
             Fault {
-                at,
+                when: Trigger::At(at),
                 lasts,
                 what: FaultKind::Link {
                     clients,
@@ -136,7 +136,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
             |(link, in_flight)| {
                 let (at, _, clients, nodes, _) = link;
                 Fault {
-                    at,
+                    when: Trigger::At(at),
                     lasts: Span::ZERO,
                     what: FaultKind::Link {
                         clients,
@@ -227,7 +227,7 @@ fn node_fault(nodes: u16) -> impl Strategy<Value = Fault> {
         }),
         node().prop_map(|(at, _, node)| Fault::of_node(at, node, NodeFault::ForgetScripts)),
         node().prop_map(|(at, _, node)| Fault {
-            at,
+            when: Trigger::At(at),
             lasts: Span::ZERO,
             what: FaultKind::Backup { nodes: vec![node] }
         }),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quorlock_sim::context::Context;
-use quorlock_sim::fault::{Direction, Fault, FaultKind, LinkFault};
+use quorlock_sim::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
 use quorlock_sim::plan::{Nodes, Plan, Workload};
 use quorlock_sim::simulation::{Run, Simulation, Verdict};
 use quorlock_sim::span::Span;
@@ -59,7 +59,7 @@ fn stopped_at(nth: u32, seed: u64) -> Run {
             ..Workload::default()
         },
         faults: vec![Fault {
-            at: Span::millis(50),
+            when: Trigger::At(Span::millis(50)),
             lasts: Span::millis(500),
             what: FaultKind::Link {
                 clients: vec![1],

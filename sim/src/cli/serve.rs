@@ -66,7 +66,7 @@ impl Serve {
             }
             let told = |fault: &crate::plan::fault::Fault| {
                 if !self.form.json {
-                    say(&format!("{}: {fault}", fault.at));
+                    say(&format!("{}: {fault}", fault.when));
                 }
             };
             let interrupted = async {

@@ -6,7 +6,7 @@ use crate::engine::nodes::elections;
 use crate::engine::{faults, nodes};
 use crate::history::Idle;
 use crate::plan::Plan;
-use crate::plan::fault::{Fault, Kind};
+use crate::plan::fault::{Fault, FaultKind, Kind};
 use crate::plan::time::Span;
 use crate::world::World;
 use crate::world::by_id::ById;
@@ -56,12 +56,21 @@ fn build_nodes(world: &mut World, plan: &Plan) {
         world.nodes.push(NodeState::new(Role::Primary));
     }
     // What a replica has is seen by nothing unless it is promoted or recorded.
-    let is_failover = |fault: &Fault| fault.kind() == Kind::Failover;
+    let is_seen = |fault: &Fault| {
+        let is_of_replica = matches!(
+            fault.what,
+            FaultKind::Node {
+                replica: Some(_),
+                ..
+            }
+        );
+        fault.kind() == Kind::Failover || is_of_replica
+    };
     let are_replicas_seen = world.recording.is_some()
         || plan.nodes.wait.is_some()
         || plan.nodes.min_replicas.is_some()
         || plan.nodes.sentinels.is_some()
-        || plan.faults.iter().any(is_failover);
+        || plan.faults.iter().any(is_seen);
     for primary in seats.map(Seat::first_node) {
         for _ in 0..plan.nodes.replicas {
             let replica = world.nodes.push(NodeState::new(Role::ReplicaOf(primary)));

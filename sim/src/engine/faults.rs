@@ -3,14 +3,18 @@
 mod clocks;
 mod groups;
 mod links;
+mod replicas;
 mod routes;
 
 use std::rc::Rc;
 
+use crate::engine::nodes::elections;
 use crate::engine::nodes::failover::{self, Promotion};
-use crate::engine::nodes::{elections, replicas};
+use crate::engine::nodes::replicas::keep;
 use crate::engine::{clients, nodes};
-use crate::plan::fault::{ClientFault, Fault, FaultKind, NodeFault};
+use crate::history::Began;
+use crate::plan::fault::{ClientFault, Fault, FaultKind, NodeFault, Trigger};
+use crate::plan::time::Span;
 use crate::world::World;
 use crate::world::client::Counted;
 use crate::world::event::What;
@@ -30,15 +34,20 @@ pub(crate) enum Aftermath {
 pub(crate) fn schedule(world: &mut World) {
     let plan = Rc::clone(&world.plan);
     for (fault, id) in plan.faults.iter().zip(0..) {
-        let (at, id) = (fault.at.as_nanos(), FaultId::new(id));
-        if let FaultKind::Node {
-            fault: NodeFault::PowerLoss { loses },
-            ..
-        } = fault.what
-        {
-            world.push(at.saturating_sub(loses.as_nanos()), What::Vain(id));
+        let id = FaultId::new(id);
+        if let Trigger::After(after) = fault.when {
+            world.triggers.await_message(id, after);
         }
-        world.push(at, What::Begins(id));
+        for at in fault.when.times().map(Span::as_nanos) {
+            if let FaultKind::Node {
+                fault: NodeFault::PowerLoss { loses },
+                ..
+            } = fault.what
+            {
+                world.push(at.saturating_sub(loses.as_nanos()), What::Vain(id));
+            }
+            world.push(at, What::Begins(id));
+        }
     }
 }
 
@@ -57,16 +66,45 @@ pub(crate) fn begin(world: &mut World, id: FaultId) -> Aftermath {
         return Aftermath::Nothing;
     };
     let until = world.now() + fault.lasts.as_nanos();
+    // When others end was compared with the length of the run before it.
+    if !fault.is_fixed() && plan.duration.as_nanos() < until {
+        return Aftermath::Nothing;
+    }
+    let client = match fault.what {
+        FaultKind::Client { client, .. } => match world.meant(client) {
+            None => {
+                world.triggers.await_role(id, client);
+                return Aftermath::Nothing;
+            }
+            client => client,
+        },
+        _ => None,
+    };
+    if !fault.is_fixed() {
+        world.history.began.push(Began {
+            fault: id.index(),
+            at: world.now(),
+            client: client.map(Id::get),
+        });
+    }
     match &fault.what {
         FaultKind::Link { .. } => links::begin(world, fault, id, until),
-        FaultKind::Client {
-            client,
+        FaultKind::Client { fault: what, .. } => {
+            let Some(client) = client else {
+                return Aftermath::Nothing;
+            };
+            return begin_on_client(world, client, *what, id, until);
+        }
+        FaultKind::Node {
+            node,
+            replica,
             fault: what,
         } => {
-            return begin_on_client(world, ClientId::new(*client), *what, id, until);
-        }
-        FaultKind::Node { node, fault: what } => {
-            begin_on_node(world, Seat::new(*node), what, id, until);
+            let seat = Seat::new(*node);
+            match replica.and_then(|replica| world.replicas_of(seat).nth(replica.into())) {
+                Some(replica) => replicas::begin(world, seat, replica, what, id, until),
+                None => begin_on_node(world, seat, what, id, until),
+            }
         }
         FaultKind::Backup { nodes } => {
             for seat in nodes {
@@ -148,7 +186,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
                 world.node(node).begin_life();
             }
             let had_any = nodes::strike(world, node, fault);
-            replicas::keep(world, node);
+            keep(world, node);
             if !had_any {
                 return;
             }
@@ -203,7 +241,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             }
         }
         NodeFault::Misroute { clients, .. } => {
-            routes::begin(world, seat, clients, id);
+            routes::begin(world, seat, clients, id, until);
             world.push(until, What::Ends(id));
             return;
         }
@@ -219,6 +257,37 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
     world.blame(id);
 }
 
+/// How often each fault of the plan did something that a client can notice.
+///
+/// A node that no client asks makes no difference, nor does a replica that confirms nothing and takes no node's place.
+pub(crate) fn effects(world: &mut World) -> Vec<u32> {
+    let plan = Rc::clone(&world.plan);
+    let effects = std::mem::take(&mut world.faults);
+    let is_noticed = |fault: &Fault| {
+        let nodes = fault.nodes();
+        let is_used = nodes.is_empty() || nodes.iter().any(|node| effects.is_used(*node));
+        let replicas_matter = match &fault.what {
+            FaultKind::Node {
+                replica: Some(_), ..
+            }
+            | FaultKind::Node {
+                fault: NodeFault::SlowReplication { .. },
+                ..
+            } => {
+                let is_replaced = nodes.iter().any(|node| world.failovers.has_any(*node));
+                is_replaced || plan.nodes.wait.is_some() || plan.nodes.min_replicas.is_some()
+            }
+            _ => true,
+        };
+        is_used && replicas_matter
+    };
+    let noticed: Vec<bool> = plan.faults.iter().map(is_noticed).collect();
+    let effects = effects.into_effects().into_iter().zip(noticed);
+    effects
+        .map(|(effects, is_noticed)| if is_noticed { effects } else { 0 })
+        .collect()
+}
+
 /// The node at whose end replication is slow: the primary, or one of the replicas of a node of the plan.
 fn slow_end(world: &World, seat: Seat, primary: NodeId, replica: Option<u16>) -> NodeId {
     let slow = replica.and_then(|replica| world.replicas_of(seat).nth(replica.into()));
@@ -231,7 +300,17 @@ pub(crate) fn end(world: &mut World, id: FaultId) {
         return;
     };
     match &fault.what {
-        FaultKind::Node { node, fault: what } => end_on_node(world, Seat::new(*node), what, id),
+        FaultKind::Node {
+            node,
+            replica,
+            fault: what,
+        } => {
+            let seat = Seat::new(*node);
+            match replica.and_then(|replica| world.replicas_of(seat).nth(replica.into())) {
+                Some(replica) => replicas::end(world, seat, replica, what),
+                None => end_on_node(world, seat, what, id),
+            }
+        }
         _ => links::end(world, fault, id),
     }
 }

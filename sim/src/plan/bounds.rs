@@ -3,14 +3,16 @@
 use quorlock::NodeTrust;
 
 use super::{Plan, WorkloadKind};
-use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault};
+use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Trigger};
 use crate::plan::time::Span;
 
 impl Plan {
     /// When the last fault has ended.
     #[must_use]
     pub fn heals_at(&self) -> Span {
-        let ends = self.faults.iter().map(Fault::ends);
+        // What is not known before the run ends with it at the latest.
+        let ends = self.faults.iter();
+        let ends = ends.map(|fault| fault.ends().unwrap_or(self.duration));
         self.healed_at.or(ends.max()).unwrap_or(Span::ZERO)
     }
 
@@ -89,8 +91,9 @@ impl Plan {
             // A promoted replica expires what it has by its own clock, which was not set.
             FaultKind::Node {
                 fault: NodeFault::Step { by },
+                replica,
                 ..
-            } if Span::ZERO < fault.at => {
+            } if replica.is_some() || fault.when != Trigger::At(Span::ZERO) => {
                 let by = by.as_nanos();
                 (by < 0 || has_replicas).then_some(by.unsigned_abs())
             }

@@ -1,27 +1,34 @@
 //! What goes wrong in a run: an explicit list, never dice.
 
+mod detail;
 mod kind;
+mod target;
 mod text;
+mod trigger;
 mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use detail::{Direction, InFlight, ServerError, Suspended};
 pub use kind::Kind;
+pub use target::{ClientTarget, NotAClient};
 use text::FaultText;
+pub(crate) use trigger::MOST_TIMES;
+pub use trigger::{AfterMessage, MessageKind, Repeats, Towards, Trigger};
 
 use crate::plan::time::{Span, Step};
 
 /// At which rates clocks may run: one that stands still or runs back is no clock.
 pub(crate) const RATES_PPM: std::ops::RangeInclusive<i32> = -999_999..=10_000_000;
 
-/// One thing that goes wrong, at a true time since the beginning of the run.
+/// One thing that goes wrong.
 ///
 /// In files its fields stand side by side with the name of its [`Kind`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "FaultText", into = "FaultText")]
 pub struct Fault {
     /// When it begins.
-    pub at: Span,
+    pub when: Trigger,
     /// How long it lasts: for a crash until the process is started again, for a failover until the old primary rejoins.
     /// Zero for what happens once and for what stays, and then not written to files.
     pub lasts: Span,
@@ -46,8 +53,8 @@ pub enum FaultKind {
     },
     /// Something is wrong with one client.
     Client {
-        /// The client.
-        client: u16,
+        /// Which one.
+        client: ClientTarget,
         /// What is wrong with it.
         fault: ClientFault,
     },
@@ -55,6 +62,9 @@ pub enum FaultKind {
     Node {
         /// The node.
         node: u16,
+        /// Which of its replicas, from 0: the one that had this number when the run began, whatever it is now. Without, the
+        /// server that is the primary when the fault begins.
+        replica: Option<u16>,
         /// What is wrong with it.
         fault: NodeFault,
     },
@@ -251,83 +261,35 @@ pub enum NodeFault {
     },
 }
 
-/// Which messages of a link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// All.
-    #[default]
-    Both,
-    /// From the client to the node.
-    ToNode,
-    /// From the node to the client.
-    ToClient,
-}
-
-/// What becomes of requests that are under way when their connection ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum InFlight {
-    /// They are lost.
-    #[default]
-    Lost,
-    /// They arrive and are executed all the same.
-    Executed,
-}
-
-/// What a monotonic clock does while its machine is suspended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Suspended {
-    /// It counts the time, as `CLOCK_BOOTTIME` does.
-    Counts,
-    /// It stands still, as `CLOCK_MONOTONIC` does.
-    Stops,
-}
-
-/// An error that a server gives without executing what was asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ServerError {
-    /// `READONLY`: it is a replica.
-    ReadOnly,
-    /// `LOADING`: it reads its data from disk.
-    Loading,
-    /// `OOM`: its memory is used up.
-    OutOfMemory,
-    /// `BUSY`: a script does not end.
-    Busy,
-}
-
-impl From<ServerError> for redis_sim::Condition {
-    fn from(error: ServerError) -> Self {
-        match error {
-            ServerError::ReadOnly => redis_sim::Condition::ReadOnly,
-            ServerError::Loading => redis_sim::Condition::Loading,
-            ServerError::OutOfMemory => redis_sim::Condition::OutOfMemory,
-            ServerError::Busy => redis_sim::Condition::Busy,
-        }
-    }
-}
-
 impl Fault {
     /// A fault of one node that happens once, or stays. [`Fault::lasting`] gives it a length.
     #[must_use]
-    pub fn of_node(at: Span, node: u16, fault: NodeFault) -> Self {
+    pub fn of_node(when: impl Into<Trigger>, node: u16, fault: NodeFault) -> Self {
         Fault {
-            at,
+            when: when.into(),
             lasts: Span::ZERO,
-            what: FaultKind::Node { node, fault },
+            what: FaultKind::Node {
+                node,
+                replica: None,
+                fault,
+            },
         }
     }
 
     /// A fault of one client that happens once, or stays. [`Fault::lasting`] gives it a length.
     #[must_use]
-    pub fn of_client(at: Span, client: u16, fault: ClientFault) -> Self {
+    pub fn of_client(
+        when: impl Into<Trigger>,
+        client: impl Into<ClientTarget>,
+        fault: ClientFault,
+    ) -> Self {
         Fault {
-            at,
+            when: when.into(),
             lasts: Span::ZERO,
-            what: FaultKind::Client { client, fault },
+            what: FaultKind::Client {
+                client: client.into(),
+                fault,
+            },
         }
     }
 
@@ -337,10 +299,48 @@ impl Fault {
         Fault { lasts, ..self }
     }
 
-    /// When it ends.
+    /// The earliest time at which it may begin.
     #[must_use]
-    pub fn ends(&self) -> Span {
-        self.at.plus(self.lasts)
+    pub fn begins(&self) -> Span {
+        self.when.begins()
+    }
+
+    /// Whether it is known before the run when it begins, and whom it strikes.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        !matches!(self.when, Trigger::After(_)) && self.awaits().is_none()
+    }
+
+    /// The role whose client it strikes, if that is not known before the run.
+    fn awaits(&self) -> Option<ClientTarget> {
+        match self.what {
+            FaultKind::Client { client, .. } => Some(client).filter(|c| c.number().is_none()),
+            _ => None,
+        }
+    }
+
+    /// When it has ended for the last time; `None` if that is not known before the run. Such a fault begins only if it has
+    /// ended when the run does.
+    #[must_use]
+    pub fn ends(&self) -> Option<Span> {
+        let last = self.when.times().last();
+        last.filter(|_| self.is_fixed())
+            .map(|last| last.plus(self.lasts))
+    }
+
+    /// The fault itself, or as many as there are repetitions.
+    pub(crate) fn spelled_out(&self) -> Vec<Fault> {
+        match self.when {
+            Trigger::At(_) | Trigger::After(_) => vec![self.clone()],
+            Trigger::Every { .. } => {
+                let times = self.when.times().map(Trigger::At);
+                let at = |when| Fault {
+                    when,
+                    ..self.clone()
+                };
+                times.map(at).collect()
+            }
+        }
     }
 
     /// Clients that it names: those of its links, its one client, those that a failover leaves behind, that are cut off
@@ -348,7 +348,11 @@ impl Fault {
     pub(crate) fn clients(&self) -> &[u16] {
         match &self.what {
             FaultKind::Link { clients, .. } => clients,
-            FaultKind::Client { client, .. } => std::slice::from_ref(client),
+            FaultKind::Client {
+                client: ClientTarget::Client(client),
+                ..
+            } => std::slice::from_ref(client),
+            FaultKind::Client { .. } => &[],
             FaultKind::Node {
                 fault:
                     NodeFault::Failover {

@@ -1,9 +1,10 @@
 //! Plans in TOML, and what a plan must be to be run.
 
+mod faults;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, LinkFault, NodeFault, RATES_PPM};
 use crate::plan::time::Span;
 use crate::plan::{Lacks, LockKind, Plan, WorkloadKind};
 
@@ -193,7 +194,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         return Err(wrong("workload.kind", why));
     }
     for (fault, index) in plan.faults.iter().zip(0..) {
-        check_fault(plan, fault)
+        faults::check(plan, fault)
             .map_err(|(field, why)| wrong(format!("faults[{index}].{field}"), why))?;
     }
     Lacks::check(plan)?;
@@ -247,132 +248,4 @@ fn check_sentinels(plan: &Plan) -> Result<(), PlanError> {
         return Err(wrong(place("down_after"), why));
     }
     Ok(())
-}
-
-type Wrong = (&'static str, String);
-
-fn check_fault(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
-    let client = |client: u16| {
-        if client < plan.clients {
-            Ok(())
-        } else {
-            Err((
-                "client",
-                format!("there is no client {client}, only {}", plan.clients),
-            ))
-        }
-    };
-    let node = |node: u16| {
-        if node < plan.nodes.count {
-            Ok(())
-        } else {
-            Err((
-                "node",
-                format!("there is no node {node}, only {}", plan.nodes.count),
-            ))
-        }
-    };
-    if plan.duration < fault.ends() {
-        let (end, duration) = (fault.ends(), plan.duration);
-        let why = format!("it ends at {end}, beyond the run ({duration})");
-        return Err(("at", why));
-    }
-    fault.clients().iter().copied().try_for_each(client)?;
-    fault.nodes().iter().copied().try_for_each(node)?;
-    check_group(plan, fault)?;
-    match &fault.what {
-        FaultKind::Link { fault, .. } => check_link(*fault),
-        FaultKind::Client { fault, .. } => check_client(*fault),
-        FaultKind::Node { fault, .. } => check_node(plan, fault),
-        FaultKind::Backup { .. } => Ok(()),
-    }
-}
-
-/// Whether a fault of groups strikes a group, and one of nodes without sentinels no group.
-fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
-    let kind = fault.kind();
-    let Some(sentinels) = &plan.nodes.sentinels else {
-        if Kind::OF_GROUPS.contains(&kind) {
-            let why = "there are no sentinels: say [nodes.sentinels]".to_owned();
-            return Err(("kind", why));
-        }
-        return Ok(());
-    };
-    if kind == Kind::Failover {
-        let why = "sentinels decide who is promoted: say sentinel-failover, isolate-primary, crash-node or pause-node";
-        return Err(("kind", why.to_owned()));
-    }
-    let count = sentinels.count;
-    let named = fault.sentinels().iter();
-    match named.copied().find(|sentinel| count <= *sentinel) {
-        Some(sentinel) => {
-            let why = format!("there is no sentinel {sentinel}, only {count}");
-            Err(("sentinel", why))
-        }
-        None => Ok(()),
-    }
-}
-
-fn check_link(fault: LinkFault) -> Result<(), Wrong> {
-    match fault {
-        LinkFault::Loss { of_million } | LinkFault::Duplicate { of_million, .. }
-            if 1_000_000 < of_million =>
-        {
-            Err(("of_million", format!("{of_million} is more than a million")))
-        }
-        LinkFault::Delay { least, most } if most < least => {
-            Err(("least", format!("{least} is more than {most}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_client(fault: ClientFault) -> Result<(), Wrong> {
-    match fault {
-        ClientFault::PauseInside { nth: 0 }
-        | ClientFault::StopInside { nth: 0 }
-        | ClientFault::Cancel { nth: 0 } => Err(("nth", "it counts from 1".to_owned())),
-        ClientFault::Rate { rate_ppm } => check_rate(rate_ppm),
-        _ => Ok(()),
-    }
-}
-
-fn check_rate(rate_ppm: i32) -> Result<(), Wrong> {
-    if RATES_PPM.contains(&rate_ppm) {
-        return Ok(());
-    }
-    let (least, most) = (RATES_PPM.start(), RATES_PPM.end());
-    let why = format!("{rate_ppm} is not between {least} and {most}");
-    Err(("rate_ppm", why))
-}
-
-fn check_node(plan: &Plan, fault: &NodeFault) -> Result<(), Wrong> {
-    let (names, replicas) = (plan.workload.names, plan.nodes.replicas);
-    match fault {
-        NodeFault::Evict { name } if names <= *name => {
-            Err(("name", format!("there is no name {name}, only {names}")))
-        }
-        NodeFault::Rate { rate_ppm } => check_rate(*rate_ppm),
-        NodeFault::SlowReplication { .. } if replicas == 0 => {
-            Err(("kind", "there are no replicas".to_owned()))
-        }
-        NodeFault::Failover { replica, .. }
-        | NodeFault::SlowReplication {
-            replica: Some(replica),
-            ..
-        } if replicas <= *replica => {
-            let why = format!("there is no replica {replica}, only {replicas}");
-            Err(("replica", why))
-        }
-        NodeFault::Stall { nth: 0 } => Err(("nth", "it counts from 1".to_owned())),
-        NodeFault::Misroute { to, .. } if plan.nodes.count <= *to => {
-            let count = plan.nodes.count;
-            Err(("to", format!("there is no node {to}, only {count}")))
-        }
-        NodeFault::Misroute { .. } if plan.nodes.sentinels.is_some() => {
-            let why = "sentinels say where a group is found: say isolate-primary or stale-sentinel";
-            Err(("kind", why.to_owned()))
-        }
-        _ => Ok(()),
-    }
 }

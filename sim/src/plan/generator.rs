@@ -243,7 +243,7 @@ impl Swarm {
                 }
             }
         }
-        plan.faults.sort_by_key(|fault| fault.at);
+        plan.faults.sort_by_key(Fault::begins);
         let forgets = |fault: &Fault| match fault.kind() {
             Kind::CrashNode => plan.nodes.persistence != Persistence::EveryWrite,
             kind => kind == Kind::PowerLoss,

@@ -1,6 +1,6 @@
 //! What a lane cannot do.
 
-use crate::plan::fault::Kind;
+use crate::plan::fault::{Fault, Kind, Towards, Trigger};
 use crate::plan::variant::Variant;
 use crate::plan::{Lane, Plan};
 
@@ -18,6 +18,11 @@ pub enum Lacks {
         /// Of which kind it is.
         kind: Kind,
     },
+    /// A fault after the answer of a node, whose bytes nobody reads on their way.
+    #[error(
+        "faults[{0}]: the lane turmoil does not know what nodes answer; say from = \"client\" in after, or use the lane fast"
+    )]
+    Answer(usize),
     /// Sentinels.
     #[error(
         "nodes.sentinels: the lane fast has no sentinels, which the adapter of the product asks; use the lane turmoil"
@@ -71,6 +76,16 @@ impl Lacks {
         }
         if plan.variant.flaws().iter().any(|flaw| flaw.is_of_nodes()) {
             return Err(Lacks::Variant(plan.variant));
+        }
+        let is_after_answer = |fault: &Fault| {
+            let towards = match fault.when {
+                Trigger::After(after) => Some(after.towards),
+                _ => None,
+            };
+            towards == Some(Towards::Client)
+        };
+        if let Some(index) = plan.faults.iter().position(is_after_answer) {
+            return Err(Lacks::Answer(index));
         }
         let mut faults = plan.faults.iter().map(|fault| fault.kind()).enumerate();
         match faults.find(|(_, kind)| !plan.lane.has(*kind)) {

@@ -24,7 +24,7 @@ pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
     let gap = view.1.saturating_sub(view.0) / 8;
     let mut free: Vec<u64> = Vec::new();
     let mut place = |fault: &crate::plan::fault::Fault| {
-        let from = fault.at.as_nanos();
+        let from = fault.begins().as_nanos();
         let until = from + fault.lasts.as_nanos().max(gap);
         let row = free.iter().position(|free| *free <= from);
         match row.and_then(|row| Some((row, free.get_mut(row)?))) {
@@ -42,20 +42,24 @@ pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
         Verdict::Violated(violation) if !violation.property.is_liveness() => violation.at,
         _ => run.lasted,
     };
-    let faults = run.plan.faults.iter();
+    let faults = (0..run.plan.faults.len()).map(|index| run.happened(index));
     faults
-        .map(|fault| (fault.at <= mattered).then(|| place(fault)))
+        .map(|fault| {
+            let fault = fault.filter(|fault| fault.begins() <= mattered)?;
+            Some(place(&fault))
+        })
         .collect()
 }
 
 fn faults(scene: &mut Scene, run: &Run) {
     let rows = stack(run, scene.view);
-    for ((fault, effects), row) in run.plan.faults.iter().zip(&run.effects).zip(rows) {
-        let Some(row) = row.and_then(|row| scene.row(Who::Faults, What::Nth(row))) else {
+    for ((index, effects), row) in run.effects.iter().enumerate().zip(rows) {
+        let row = row.and_then(|row| scene.row(Who::Faults, What::Nth(row)));
+        let Some((row, fault)) = row.zip(run.happened(index)) else {
             continue;
         };
         let (top, height) = (row.top + 1.5, row.height - 3.0);
-        let from = fault.at.as_nanos();
+        let from = fault.begins().as_nanos();
         let until = from + fault.lasts.as_nanos();
         let effect = match effects {
             0 => "it had no effect".to_owned(),

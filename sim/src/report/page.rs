@@ -235,12 +235,20 @@ fn details(out: &mut String, run: &Run) {
             "<details open><summary>Faults</summary>\n<table><thead><tr><th>at</th>\
              <th>what</th><th>effects</th></tr></thead><tbody>\n",
         );
-        for (fault, effects) in run.plan.faults.iter().zip(&run.effects) {
+        let faults = run.plan.faults.iter().zip(&run.effects).enumerate();
+        for (index, (planned, effects)) in faults {
+            let (at, what) = match run.happened(index) {
+                Some(fault) => (
+                    moment(fault.begins().as_nanos()).to_string(),
+                    fault.to_string(),
+                ),
+                None => (format!("never: {}", planned.when), planned.to_string()),
+            };
             put!(
                 out,
                 "<tr><td>{}</td><td>{}</td><td>{effects}</td></tr>\n",
-                moment(fault.at.as_nanos()),
-                escaped(&fault.to_string())
+                escaped(&at),
+                escaped(&what)
             );
         }
         out.push_str("</tbody></table></details>\n");

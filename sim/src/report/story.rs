@@ -124,13 +124,17 @@ pub fn whose(plan: &Plan) -> String {
 #[must_use]
 pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
-    for (fault, effects) in run.plan.faults.iter().zip(&run.effects) {
+    for (index, effects) in run.effects.iter().enumerate() {
+        let Some(fault) = run.happened(index) else {
+            continue;
+        };
         let effect = match effects {
             0 => " (without effect)",
             _ => "",
         };
         let text = format!("{fault}{effect}");
-        lines.push(Line::new(fault.at.as_nanos(), Sort::Fault, None, text));
+        let at = fault.begins().as_nanos();
+        lines.push(Line::new(at, Sort::Fault, None, text));
     }
     let ended = run.history.operations.iter();
     lines.extend(

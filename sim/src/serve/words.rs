@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use crate::plan::fault::{
     Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, RATES_PPM, ServerError,
+    Trigger,
 };
 use crate::plan::time::{Span, Step};
 
@@ -99,7 +100,7 @@ impl Words<'_> {
                 Fault::of_node(at, node, NodeFault::Crash).lasting(away)
             }
             Some(Kind::Reset) => Fault {
-                at: self.once()?,
+                when: Trigger::At(self.once()?),
                 lasts: Span::ZERO,
                 what: FaultKind::Link {
                     clients: Vec::new(),
@@ -115,7 +116,7 @@ impl Words<'_> {
                 Fault::of_node(self.once()?, node, NodeFault::ForgetScripts)
             }
             Some(Kind::Backup) => Fault {
-                at: self.once()?,
+                when: Trigger::At(self.once()?),
                 lasts: Span::ZERO,
                 what: FaultKind::Backup { nodes: Vec::new() },
             },
@@ -128,7 +129,7 @@ impl Words<'_> {
             )
             .lasting(self.lasts()?),
             Some(Kind::Delay) => Fault {
-                at,
+                when: Trigger::At(at),
                 lasts: self.lasts()?,
                 what: FaultKind::Link {
                     clients: Vec::new(),
@@ -219,7 +220,9 @@ mod tests {
 
     fn told(text: &str, nodes: u16) -> Vec<String> {
         let faults = text.parse::<FaultWords>().unwrap().of(nodes).unwrap();
-        let told = faults.iter().map(|fault| format!("{}: {fault}", fault.at));
+        let told = faults
+            .iter()
+            .map(|fault| format!("{}: {fault}", fault.when));
         told.collect()
     }
 

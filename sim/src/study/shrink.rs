@@ -16,6 +16,7 @@ use amounts::Bounds;
 
 use crate::checker::{Property, Violation};
 use crate::plan::Plan;
+use crate::plan::fault::Fault;
 use crate::plan::file;
 use crate::plan::time::Span;
 use crate::simulation::{Run, Verdict, run};
@@ -285,7 +286,7 @@ impl Search<'_> {
     /// The faults, and with them the violation, nearer to the beginning; and seeds with which it comes sooner.
     fn sooner(&mut self) {
         for divisor in [1, 2, 4, 8] {
-            let times = self.best.plan.faults.iter().map(|fault| fault.at);
+            let times = self.best.plan.faults.iter().map(Fault::begins);
             let first = times.filter(|at| Span::ZERO < *at).min();
             let by = first.unwrap_or_default().as_nanos() / divisor;
             let mut plan = self.plan();

@@ -12,6 +12,7 @@ use quorlock::transport::{
 use super::desk::{Answer, Errand, Listening, Posted, Wakers};
 use super::{find_sockets, sockets};
 use crate::engine::clients;
+use crate::plan::fault::{MessageKind, Towards};
 use crate::world::id::{Seat, Who};
 use crate::world::medium::address;
 use crate::world::slab::Key;
@@ -91,6 +92,7 @@ fn post(world: &mut World, who: Who, seat: Seat, request: Request) -> Key<Posted
     let Some(departs) = clients::seam(world, who) else {
         return Key::NONE;
     };
+    world.pass(who.client, seat, MessageKind::of(&request), Towards::Node);
     let lane = sockets(world);
     let key = lane.posted.insert(Posted::new(who.client, seat));
     let errand = Errand::Call(key, seat, Box::new(request));

@@ -5,9 +5,12 @@ use crate::world::id::{FaultId, Id, NodeId, Seat};
 /// Which faults of links are active, and how often each fault did something.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    active: Vec<FaultId>,
+    /// Each with the time at which it ends.
+    active: Vec<(FaultId, u64)>,
     /// Fault after fault.
     effects: Vec<u32>,
+    /// The nodes of the plan that clients have asked something, bit by bit.
+    used: u16,
 }
 
 impl Faults {
@@ -16,19 +19,20 @@ impl Faults {
         Faults {
             active: Vec::new(),
             effects: vec![0; many],
+            used: 0,
         }
     }
 
-    pub(crate) fn begin(&mut self, fault: FaultId) {
-        self.active.push(fault);
+    pub(crate) fn begin(&mut self, fault: FaultId, until: u64) {
+        self.active.push((fault, until));
     }
 
     pub(crate) fn end(&mut self, fault: FaultId) {
-        self.active.retain(|active| *active != fault);
+        self.active.retain(|(active, _)| *active != fault);
     }
 
-    /// In the order in which they began.
-    pub(crate) fn active(&self) -> impl Iterator<Item = FaultId> {
+    /// In the order in which they began, each with the time at which it ends.
+    pub(crate) fn active(&self) -> impl Iterator<Item = (FaultId, u64)> {
         self.active.iter().copied()
     }
 
@@ -37,6 +41,17 @@ impl Faults {
         if let Some(count) = self.effects.get_mut(fault.index()) {
             *count += 1;
         }
+    }
+
+    /// A client asks a node of the plan, or is answered.
+    #[inline]
+    pub(crate) fn note_use(&mut self, seat: Seat) {
+        self.used |= 1u16.checked_shl(seat.get().into()).unwrap_or(0);
+    }
+
+    /// Whether a client has asked a node of the plan something.
+    pub(crate) fn is_used(&self, seat: u16) -> bool {
+        self.used & 1u16.checked_shl(seat.into()).unwrap_or(0) != 0
     }
 
     /// How often each fault did something.
@@ -70,6 +85,13 @@ impl Failovers {
     pub(crate) fn primary(&self, seat: Seat) -> NodeId {
         let last = self.0.iter().rev().find(|failover| failover.seat == seat);
         last.map_or(seat.first_node(), |failover| failover.to)
+    }
+
+    /// Whether another server has taken the place of a node of the plan.
+    pub(crate) fn has_any(&self, seat: u16) -> bool {
+        self.0
+            .iter()
+            .any(|failover| failover.seat == Seat::new(seat))
     }
 
     /// What a fault has done.

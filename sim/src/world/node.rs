@@ -40,6 +40,8 @@ pub(crate) struct NodeState {
     subscribers: Vec<Key<Subscribed>>,
     replicas: Vec<(NodeId, u64)>,
     replication_delay: u64,
+    /// Until then it stands still as a replica, and takes nothing over from its primary.
+    stream_held_until: u64,
     /// Since when it has no more replicas than it has now.
     replicas_since: u64,
 }
@@ -70,6 +72,7 @@ impl NodeState {
             subscribers: Vec::new(),
             replicas: Vec::new(),
             replication_delay: 0,
+            stream_held_until: 0,
             replicas_since: 0,
         }
     }
@@ -103,6 +106,7 @@ impl NodeState {
         self.saves = false;
         self.writes_in_vain = false;
         self.paused_until = 0;
+        self.stream_held_until = 0;
         self.lives += u32::from(disk != Persistence::EveryWrite);
         Some(std::mem::take(&mut self.queue))
     }
@@ -246,6 +250,16 @@ impl NodeState {
     /// From now on it has no more replicas than it has now.
     pub(crate) fn count_replicas_from(&mut self, now: u64) {
         self.replicas_since = now;
+    }
+
+    /// It takes nothing over from its primary until then.
+    pub(crate) fn hold_stream(&mut self, until: u64) {
+        self.stream_held_until = self.stream_held_until.max(until);
+    }
+
+    /// Until when it takes nothing over from its primary.
+    pub(crate) fn stream_held_until(&self) -> u64 {
+        self.stream_held_until
     }
 
     /// By how much longer than usual writes are on their way from it, or to it if it is a replica.

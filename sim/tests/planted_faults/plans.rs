@@ -1,7 +1,7 @@
 //! What is set in a plan, so that it brings out one thing that is wrong.
 
 use quorlock_sim::fault::{
-    ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError,
+    ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError, Trigger,
 };
 use quorlock_sim::plan::{Plan, Watchdog};
 use quorlock_sim::span::{Span, Step};
@@ -61,7 +61,7 @@ pub(super) fn slow_replies(plan: &mut Plan) {
     plan.network.least = Span::micros(100);
     plan.network.most = Span::millis(1);
     plan.faults.push(Fault {
-        at: Span::ZERO,
+        when: Trigger::At(Span::ZERO),
         lasts: Span::secs(8),
         what: FaultKind::Link {
             clients: vec![0],
@@ -86,7 +86,7 @@ pub(super) fn slow_replies_then_none(plan: &mut Plan) {
     for start in [300, 1_400, 2_500] {
         let at = Span::millis(start + plan.seed % 7 * 40);
         plan.faults.push(Fault {
-            at,
+            when: Trigger::At(at),
             lasts: Span::millis(300),
             what: FaultKind::Link {
                 clients: vec![0],
@@ -99,7 +99,7 @@ pub(super) fn slow_replies_then_none(plan: &mut Plan) {
             },
         });
         plan.faults.push(Fault {
-            at: at.plus(Span::millis(140)),
+            when: Trigger::At(at.plus(Span::millis(140))),
             lasts: Span::millis(600),
             what: FaultKind::Link {
                 clients: vec![0],
@@ -124,7 +124,7 @@ pub(super) fn unattended(plan: &mut Plan) {
     workload.looks = 1;
     for n in 0..5 {
         plan.faults.push(Fault {
-            at: Span::millis(50 + 350 * n),
+            when: Trigger::At(Span::millis(50 + 350 * n)),
             lasts: Span::millis(200),
             what: FaultKind::Link {
                 clients: vec![0],
@@ -165,7 +165,7 @@ pub(super) fn far_away(plan: &mut Plan) {
     workload.lease = Span::millis(200);
     workload.hold_most = workload.hold_least.plus(Span::millis(60));
     plan.faults.push(Fault {
-        at: Span::ZERO,
+        when: Trigger::At(Span::ZERO),
         lasts: plan.duration,
         what: FaultKind::Link {
             clients: vec![0],
@@ -183,7 +183,7 @@ pub(super) fn far_away(plan: &mut Plan) {
 pub(super) fn everything_twice(plan: &mut Plan) {
     one_name(plan);
     plan.faults.push(Fault {
-        at: Span::ZERO,
+        when: Trigger::At(Span::ZERO),
         lasts: plan.duration,
         what: FaultKind::Link {
             clients: (0..plan.clients).collect(),

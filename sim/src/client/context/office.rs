@@ -52,7 +52,9 @@ impl<'a> Standing<'a> {
                 believed: None,
                 ended: u64::MAX,
             });
-            history.reigns.len() - 1
+            let reign = history.reigns.len() - 1;
+            world.fill_roles();
+            reign
         });
         Office { who, reign }
     }

@@ -52,6 +52,7 @@ impl Section {
                     under,
                 });
             });
+            world.fill_roles();
             Section {
                 who,
                 first,

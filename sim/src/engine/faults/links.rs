@@ -40,7 +40,7 @@ pub(super) fn begin(world: &mut World, fault: &Fault, id: FaultId, until: u64) {
         }
         return;
     }
-    world.faults.begin(id);
+    world.faults.begin(id, until);
     world.push(until, What::Ends(id));
     set_troubles(world, fault);
 }
@@ -94,7 +94,7 @@ fn troubles(
 ) -> (Option<Trouble>, Option<Trouble>) {
     let mut to_node = None;
     let mut to_client = None;
-    for id in world.faults.active() {
+    for (id, ends) in world.faults.active() {
         let Some(fault) = world.plan.faults.get(id.index()) else {
             continue;
         };
@@ -110,7 +110,6 @@ fn troubles(
         if !clients.contains(&client.get()) || !nodes.contains(&seat.get()) {
             continue;
         }
-        let ends = fault.ends().as_nanos();
         if *direction != Direction::ToClient {
             to_node
                 .get_or_insert_with(Trouble::default)

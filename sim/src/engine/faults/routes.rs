@@ -6,8 +6,8 @@ use crate::world::World;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
 
 /// Clients are led to another server, which is noticed only where they were not led there already.
-pub(super) fn begin(world: &mut World, seat: Seat, clients: &[u16], id: FaultId) {
-    world.faults.begin(id);
+pub(super) fn begin(world: &mut World, seat: Seat, clients: &[u16], id: FaultId, until: u64) {
+    world.faults.begin(id, until);
     if lead(world, seat, clients) {
         world.blame(id);
     }
@@ -30,12 +30,13 @@ fn lead(world: &mut World, seat: Seat, clients: &[u16]) -> bool {
 
 /// Where an address leads a client: what began last counts.
 fn destination(world: &World, client: ClientId, seat: Seat) -> NodeId {
-    let faults = world.faults.active().filter_map(|id| {
+    let faults = world.faults.active().filter_map(|(id, _)| {
         let fault = &world.plan.faults.get(id.index())?.what;
         match fault {
             FaultKind::Node {
                 node,
                 fault: NodeFault::Misroute { clients, to },
+                ..
             } if *node == seat.get() && clients.contains(&client.get()) => Some(*to),
             _ => None,
         }

@@ -7,6 +7,7 @@ use quorlock::transport::{Cause, Execution};
 
 use crate::engine::record::message;
 use crate::history::Process;
+use crate::plan::fault::{MessageKind, Towards};
 use crate::world::World;
 use crate::world::call::{Answer, Call, Replied, failure};
 use crate::world::event::What;
@@ -69,6 +70,11 @@ pub(crate) fn reply(world: &mut World, key: Key<Call>, answer: Answer) {
         return;
     }
     let (client, node) = (call.client(), call.node());
+    if world.triggers.awaits_messages() {
+        let message = MessageKind::of(call.request());
+        let seat = world.seat_of(node);
+        world.pass(client, seat, message, Towards::Client);
+    }
     let passage = world.send_to_client(client, node);
     if world.recording.is_some() {
         message::answer(world, (client, node), passage, &answer);

@@ -6,6 +6,7 @@ use quorlock::transport::Request;
 
 use crate::engine::clients;
 use crate::engine::network::{calls, connections, deadlines};
+use crate::plan::fault::{MessageKind, Towards};
 use crate::world::World;
 use crate::world::call::Call;
 use crate::world::id::{Seat, Who};
@@ -18,6 +19,7 @@ pub(crate) fn start(world: &mut World, who: Who, seat: Seat, request: Rc<Request
         return Key::NONE;
     };
     let client = who.client;
+    world.pass(client, seat, MessageKind::of(&request), Towards::Node);
     let node = world.links.route(client, seat);
     let key = world.calls.insert(Call::new(who, node, request, departs));
     deadlines::watch(world, client, departs, key);

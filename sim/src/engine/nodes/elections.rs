@@ -194,7 +194,7 @@ pub(crate) fn primary_ended(world: &mut World, seat: Seat, primary: NodeId) {
 }
 
 /// What a server writes goes to these replicas no more.
-fn cut_streams(world: &mut World, primary: NodeId, is_cut: impl Fn(NodeId) -> bool) {
+pub(crate) fn cut_streams(world: &mut World, primary: NodeId, is_cut: impl Fn(NodeId) -> bool) {
     let now = world.now();
     let node = world.node(primary);
     let mut replicas = node.take_replicas();

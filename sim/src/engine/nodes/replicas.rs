@@ -38,7 +38,9 @@ pub(super) fn replicate(world: &mut World, id: NodeId) {
     let delay = node.replication_delay();
     let mut replicas = node.take_replicas();
     for (to, last) in &mut replicas {
-        *last = (*last).max(usually + delay + world.node(*to).replication_delay());
+        let to = world.node(*to);
+        let comes = usually + delay + to.replication_delay();
+        *last = (*last).max(comes).max(to.stream_held_until());
     }
     world.servers.replicate(id, &replicas);
     world.node(id).set_replicas(replicas);
@@ -48,7 +50,11 @@ pub(super) fn replicate(world: &mut World, id: NodeId) {
 /// and before anything about a node changes that decides whether it takes over.
 pub(crate) fn catch_up(world: &mut World, id: NodeId) {
     let now = world.now();
-    let primary = world.node(id).follows();
+    let node = world.node(id);
+    if now < node.stream_held_until() {
+        return;
+    }
+    let primary = node.follows();
     world.servers.server(id).catch_up(now, primary);
 }
 

@@ -78,7 +78,9 @@ pub(crate) fn end(world: &mut World, key: Key<Waiting>) {
     }
     let has_it = |replica: &NodeId| {
         let state = world.nodes.get(*replica);
-        state.is_some_and(|state| state.follows() == Some(node))
+        state.is_some_and(|state| {
+            state.follows() == Some(node) && state.stream_held_until() <= world.now()
+        })
     };
     let have = waiting.confirmed(world.now()).filter(has_it).count();
     match waiting.into_waiter() {

@@ -97,6 +97,14 @@ impl Kind {
         Kind::StaleSentinel,
     ];
 
+    /// Whether a replica may be struck in the place of its primary.
+    pub(crate) const fn strikes_replicas(self) -> bool {
+        matches!(
+            self,
+            Kind::PauseNode | Kind::CrashNode | Kind::NodeRate | Kind::NodeStep
+        )
+    }
+
     /// Every kind but these, in the same order.
     ///
     /// # Panics

@@ -1,12 +1,14 @@
 //! Faults as files say them: a kind, and its fields side by side.
 
+#[cfg(test)]
+mod tests;
 mod written;
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ClientFault, Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, ServerError,
-    Suspended,
+    ClientFault, ClientTarget, Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault,
+    Repeats, ServerError, Suspended, Trigger, trigger::MessageText,
 };
 use crate::plan::time::Span;
 
@@ -36,8 +38,11 @@ macro_rules! fields {
 
 fields! {
     at: Span,
+    every: Span,
+    times: u32,
+    until: Span,
     lasts: Span,
-    client: u16,
+    client: ClientTarget,
     clients: Vec<u16>,
     node: u16,
     to: u16,
@@ -61,6 +66,8 @@ fields! {
     restart_after: Span,
     loses: Span,
     rejoin_after: Span,
+    // A table comes behind all values.
+    after: MessageText,
 }
 
 /// Takes a field that a fault of this kind must have.
@@ -111,7 +118,7 @@ impl TryFrom<FaultText> for Fault {
     type Error = String;
 
     fn try_from(mut text: FaultText) -> Result<Self, String> {
-        let at = need!(text.at);
+        let when = text.when()?;
         let lasts = match Length::of(text.kind) {
             Length::None => Span::ZERO,
             Length::Lasts => need!(text.lasts),
@@ -120,7 +127,7 @@ impl TryFrom<FaultText> for Fault {
         };
         let what = text.what()?;
         match text.said() {
-            None => Ok(Fault { at, lasts, what }),
+            None => Ok(Fault { when, lasts, what }),
             Some(field) => Err(text.lacks(field)),
         }
     }
@@ -135,6 +142,51 @@ impl FaultText {
     fn lacks(&self, field: &str) -> String {
         let kind = self.kind.name();
         format!("a fault of kind `{kind}` has no field `{field}`")
+    }
+
+    /// When it begins. Without a time, messages are counted from the beginning of the run.
+    fn when(&mut self) -> Result<Trigger, String> {
+        let text = self;
+        if let Some(message) = text.after.take() {
+            let repeats = [
+                ("every", text.every.is_some()),
+                ("times", text.times.is_some()),
+                ("until", text.until.is_some()),
+            ];
+            if let Some((field, _)) = repeats.into_iter().find(|(_, is_said)| *is_said) {
+                return Err(format!(
+                    "a fault after a message happens once: leave out `{field}`, or `after`"
+                ));
+            }
+            let since = text.at.take().unwrap_or_default();
+            return message.since(since).map(Trigger::After);
+        }
+        let first = need!(text.at);
+        let repeats = match (text.times.take(), text.until.take()) {
+            (None, None) => None,
+            (Some(times), None) => Some(Repeats::Times(times)),
+            (None, Some(until)) => Some(Repeats::Until(until)),
+            (Some(_), Some(_)) => {
+                return Err(
+                    "say how often, with `times`, or how long, with `until`, not both".into(),
+                );
+            }
+        };
+        match (text.every.take(), repeats) {
+            (None, None) => Ok(Trigger::At(first)),
+            (Some(every), Some(repeats)) => Ok(Trigger::Every {
+                first,
+                every,
+                repeats,
+            }),
+            (Some(_), None) => {
+                Err("a fault that comes again and again needs the field `times` or `until`".into())
+            }
+            (None, Some(_)) => Err(
+                "`times` and `until` are about `every`: say from one to the next how long it is"
+                    .into(),
+            ),
+        }
     }
 
     fn what(&mut self) -> Result<FaultKind, String> {
@@ -226,6 +278,10 @@ impl FaultText {
             | Kind::FreeBacklog
             | Kind::Misroute => FaultKind::Node {
                 node: need!(text.node),
+                replica: match text.kind.strikes_replicas() {
+                    true => text.replica.take().flatten(),
+                    false => None,
+                },
                 fault: text.node_fault()?,
             },
         })
@@ -308,122 +364,4 @@ impl FaultText {
 
 fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| format!("by: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<Fault, String> {
-        toml::from_str(text).map_err(|error: toml::de::Error| error.message().to_owned())
-    }
-
-    /// One fault of every kind, with every field that its kind has.
-    const COMPLETE: [&str; 36] = [
-        "kind = 'cut'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
-        "kind = 'loss'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-node'\nof_million = 3",
-        "kind = 'delay'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-client'\nleast = '3ms'\nmost = '4ms'",
-        "kind = 'hold-back'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
-        "kind = 'duplicate'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\nof_million = 3\nmost = '4ms'",
-        "kind = 'reorder'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'\nmost = '4ms'",
-        "kind = 'reset'\nat = '1s'\nclients = [0]\nnodes = [1]\nin_flight = 'executed'",
-        "kind = 'pause-client'\nat = '1s'\nlasts = '2s'\nclient = 0",
-        "kind = 'pause-inside'\nat = '1s'\nlasts = '2s'\nclient = 0\nnth = 7",
-        "kind = 'crash-client'\nat = '1s'\nclient = 0\nrestart_after = '2s'",
-        "kind = 'suspend-client'\nat = '1s'\nlasts = '2s'\nclient = 0\nclock = 'stops'",
-        "kind = 'cancel'\nat = '1s'\nclient = 0\nnth = 7",
-        "kind = 'client-rate'\nat = '1s'\nclient = 0\nrate_ppm = -5",
-        "kind = 'client-step'\nat = '1s'\nclient = 0\nby = '-3s'",
-        "kind = 'pause-node'\nat = '1s'\nlasts = '2s'\nnode = 1",
-        "kind = 'crash-node'\nat = '1s'\nnode = 1\nrestart_after = '2s'",
-        "kind = 'flush'\nat = '1s'\nnode = 1",
-        "kind = 'evict'\nat = '1s'\nnode = 1\nname = 2",
-        "kind = 'server-error'\nat = '1s'\nlasts = '2s'\nnode = 1\nerror = 'busy'",
-        "kind = 'forget-scripts'\nat = '1s'\nnode = 1",
-        "kind = 'node-rate'\nat = '1s'\nnode = 1\nrate_ppm = 5",
-        "kind = 'node-step'\nat = '1s'\nnode = 1\nby = '3s'",
-        "kind = 'slow-replication'\nat = '1s'\nlasts = '2s'\nnode = 1\nby = '3s'\nreplica = 0",
-        "kind = 'failover'\nat = '1s'\nnode = 1\nreplica = 0\nleft_behind = [2]\nrejoin_after = '2s'",
-        "kind = 'backup'\nat = '1s'\nnodes = [1, 2]",
-        "kind = 'isolate-primary'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnode = 1\nsentinels = [2]",
-        "kind = 'sentinel-failover'\nat = '1s'\nnode = 1",
-        "kind = 'crash-sentinel'\nat = '1s'\nnode = 1\nsentinel = 2\nrestart_after = '2s'",
-        "kind = 'pause-sentinel'\nat = '1s'\nlasts = '2s'\nnode = 1\nsentinel = 2",
-        "kind = 'stale-sentinel'\nat = '1s'\nlasts = '2s'\nnode = 1\nsentinel = 2",
-        "kind = 'stop-inside'\nat = '1s'\nlasts = '2s'\nclient = 0\nnth = 7",
-        "kind = 'power-loss'\nat = '1s'\nnode = 1\nrestart_after = '2s'\nloses = '3s'",
-        "kind = 'swallow'\nat = '1s'\nclients = [0]\nnodes = [1]",
-        "kind = 'stall-node'\nat = '1s'\nlasts = '2s'\nnode = 1\nnth = 7",
-        "kind = 'free-backlog'\nat = '1s'\nnode = 1",
-        "kind = 'misroute'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnode = 1\nto = 2",
-    ];
-
-    fn name_of(line: &str) -> &str {
-        line.split(' ').next().unwrap_or_default()
-    }
-
-    #[test]
-    fn a_fault_of_every_kind_is_written_as_it_was_read() {
-        for (text, kind) in COMPLETE.into_iter().zip(Kind::ALL) {
-            let fault = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(fault.kind(), kind);
-            let written = toml::to_string(&fault).unwrap();
-            assert_eq!(written.trim_end().replace('"', "'"), text);
-        }
-    }
-
-    #[test]
-    fn a_field_that_is_missing_is_named() {
-        let optional = ["direction", "in_flight", "left_behind"];
-        for (text, kind) in COMPLETE.into_iter().zip(Kind::ALL) {
-            let lines: Vec<&str> = text.lines().collect();
-            for missing in lines.iter().skip(1) {
-                let rest: Vec<&str> = lines.iter().copied().filter(|l| l != missing).collect();
-                let (field, kind_name) = (name_of(missing), kind.name());
-                let is_optional = optional.contains(&field)
-                    || (kind == Kind::SlowReplication && field == "replica");
-                let told = read(&rest.join("\n"));
-                if is_optional {
-                    assert!(told.is_ok(), "{kind_name} without {field}: {told:?}");
-                } else {
-                    let expected =
-                        format!("a fault of kind `{kind_name}` needs the field `{field}`");
-                    assert_eq!(told, Err(expected));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_field_that_the_kind_does_not_have_is_refused_by_name() {
-        let mut refused = 0;
-        for (text, kind) in COMPLETE.into_iter().zip(Kind::ALL) {
-            let own: Vec<&str> = text.lines().map(name_of).collect();
-            for foreign in COMPLETE.iter().flat_map(|text| text.lines()) {
-                let field = name_of(foreign);
-                if own.contains(&field) {
-                    continue;
-                }
-                let kind_name = kind.name();
-                let expected = format!("a fault of kind `{kind_name}` has no field `{field}`");
-                assert_eq!(read(&format!("{text}\n{foreign}")), Err(expected));
-                refused += 1;
-            }
-        }
-        assert!(1_000 < refused, "{refused}");
-    }
-
-    #[test]
-    fn a_field_of_no_kind_and_a_kind_that_there_is_not_are_refused() {
-        let told = |text: &str| read(text).unwrap_err();
-        let field = told("kind = 'flush'\nat = '1s'\nnode = 1\ncolour = 3");
-        assert!(field.starts_with("unknown field `colour`"), "{field}");
-        let kind = told("kind = 'flood'\nat = '1s'\nnode = 1");
-        assert!(kind.starts_with("unknown variant `flood`"), "{kind}");
-        let by = told("kind = 'node-step'\nat = '1s'\nnode = 1\nby = 'much'");
-        assert_eq!(
-            by,
-            "by: \"much\" is no span of time: write for example 40us, 250ms or 1.5s"
-        );
-    }
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault, NodeFault, ServerError,
-    Suspended,
+    ClientFault, ClientTarget, Direction, Fault, FaultKind, InFlight, LinkFault, NodeFault,
+    ServerError, Suspended,
 };
 use crate::plan::time::Span;
 
@@ -21,8 +21,12 @@ impl fmt::Display for Fault {
                 fault.words(f, self.lasts)?;
                 write!(f, " {}", Between(clients, nodes, *direction))
             }
-            FaultKind::Client { client, fault } => fault.words(f, *client, self.lasts),
-            FaultKind::Node { node, fault } => fault.words(f, *node, self.lasts),
+            FaultKind::Client { client, fault } => fault.words(f, ClientWords(*client), self.lasts),
+            FaultKind::Node {
+                node,
+                replica,
+                fault,
+            } => fault.words(f, &ServerWords(*node, *replica), self.lasts),
             FaultKind::Backup { nodes } => write!(f, "backup of {}", List("node", nodes)),
         }
     }
@@ -67,22 +71,19 @@ impl LinkFault {
 }
 
 impl ClientFault {
-    fn words(self, f: &mut fmt::Formatter<'_>, client: u16, lasts: Span) -> fmt::Result {
+    fn words(self, f: &mut fmt::Formatter<'_>, client: ClientWords, lasts: Span) -> fmt::Result {
         match self {
-            ClientFault::Pause => write!(f, "client {client} pauses for {lasts}"),
+            ClientFault::Pause => write!(f, "{client} pauses for {lasts}"),
             ClientFault::PauseInside { nth } => write!(
                 f,
-                "client {client} pauses for {lasts} in the middle of what it does (step {nth})"
+                "{client} pauses for {lasts} in the middle of what it does (step {nth})"
             ),
             ClientFault::StopInside { nth } => write!(
                 f,
-                "client {client} is stopped for {lasts} in the middle of a step (behind use {nth} of its clocks, \
+                "{client} is stopped for {lasts} in the middle of a step (behind use {nth} of its clocks, \
                  timers, randomness or network)"
             ),
-            ClientFault::Crash => write!(
-                f,
-                "client {client} crashes and is started again after {lasts}"
-            ),
+            ClientFault::Crash => write!(f, "{client} crashes and is started again after {lasts}"),
             ClientFault::Suspend { clock } => {
                 let counts = match clock {
                     Suspended::Counts => "its clock counts the time",
@@ -90,38 +91,38 @@ impl ClientFault {
                 };
                 write!(
                     f,
-                    "the machine of client {client} is suspended for {lasts}; {counts}"
+                    "the machine of {client} is suspended for {lasts}; {counts}"
                 )
             }
             ClientFault::Cancel { nth } => {
                 write!(
                     f,
-                    "client {client} drops what it waits for (at poll {nth} from now)"
+                    "{client} drops what it waits for (at poll {nth} from now)"
                 )
             }
             ClientFault::Rate { rate_ppm } => {
-                write!(f, "the clocks of client {client} run {}", Rate(rate_ppm))
+                write!(f, "the clocks of {client} run {}", Rate(rate_ppm))
             }
             ClientFault::Step { by } => {
-                write!(f, "the wall clock of client {client} is set by {by}")
+                write!(f, "the wall clock of {client} is set by {by}")
             }
         }
     }
 }
 
 impl NodeFault {
-    fn words(&self, f: &mut fmt::Formatter<'_>, node: u16, lasts: Span) -> fmt::Result {
+    fn words(&self, f: &mut fmt::Formatter<'_>, node: &ServerWords, lasts: Span) -> fmt::Result {
         match self {
-            NodeFault::Pause => write!(f, "node {node} pauses for {lasts}"),
+            NodeFault::Pause => write!(f, "{node} pauses for {lasts}"),
             NodeFault::Crash => {
-                write!(f, "node {node} crashes and is started again after {lasts}")
+                write!(f, "{node} crashes and is started again after {lasts}")
             }
             NodeFault::PowerLoss { loses } => write!(
                 f,
-                "node {node} loses power and what it wrote in the last {loses}, and is started again after {lasts}"
+                "{node} loses power and what it wrote in the last {loses}, and is started again after {lasts}"
             ),
-            NodeFault::Flush => write!(f, "node {node} loses all its keys (FLUSHALL)"),
-            NodeFault::Evict { name } => write!(f, "node {node} evicts lock {name}"),
+            NodeFault::Flush => write!(f, "{node} loses all its keys (FLUSHALL)"),
+            NodeFault::Evict { name } => write!(f, "{node} evicts lock {name}"),
             NodeFault::Error { error } => {
                 let error = match error {
                     ServerError::ReadOnly => "READONLY",
@@ -129,24 +130,21 @@ impl NodeFault {
                     ServerError::OutOfMemory => "OOM",
                     ServerError::Busy => "BUSY",
                 };
-                write!(f, "node {node} answers {error} for {lasts}")
+                write!(f, "{node} answers {error} for {lasts}")
             }
-            NodeFault::ForgetScripts => write!(f, "node {node} forgets its scripts"),
+            NodeFault::ForgetScripts => write!(f, "{node} forgets its scripts"),
             NodeFault::Rate { rate_ppm } => {
-                write!(f, "the clock of node {node} runs {}", Rate(*rate_ppm))
+                write!(f, "the clock of {node} runs {}", Rate(*rate_ppm))
             }
-            NodeFault::Step { by } => write!(f, "the clock of node {node} is set by {by}"),
+            NodeFault::Step { by } => write!(f, "the clock of {node} is set by {by}"),
             NodeFault::SlowReplication { by, .. } => {
-                write!(
-                    f,
-                    "replication from node {node} takes {by} longer for {lasts}"
-                )
+                write!(f, "replication from {node} takes {by} longer for {lasts}")
             }
             NodeFault::Failover {
                 replica,
                 left_behind,
             } => {
-                write!(f, "replica {replica} of node {node} is promoted")?;
+                write!(f, "replica {replica} of {node} is promoted")?;
                 if !left_behind.is_empty() {
                     let who = List("client", left_behind);
                     write!(f, "; {who} stays with the old primary for {lasts}")?;
@@ -154,7 +152,7 @@ impl NodeFault {
                 Ok(())
             }
             NodeFault::IsolatePrimary { clients, sentinels } => {
-                write!(f, "the primary of node {node} is cut off")?;
+                write!(f, "the primary of {node} is cut off")?;
                 match (clients.as_slice(), sentinels.as_slice()) {
                     ([], []) => {}
                     (clients, []) => write!(f, ", with {},", List("client", clients))?,
@@ -168,18 +166,18 @@ impl NodeFault {
                 write!(f, " for {lasts}")
             }
             NodeFault::SentinelFailover => {
-                write!(f, "a sentinel of node {node} is told to promote a replica")
+                write!(f, "a sentinel of {node} is told to promote a replica")
             }
             NodeFault::CrashSentinel { sentinel } => write!(
                 f,
-                "sentinel {sentinel} of node {node} crashes and is started again after {lasts}"
+                "sentinel {sentinel} of {node} crashes and is started again after {lasts}"
             ),
             NodeFault::PauseSentinel { sentinel } => {
-                write!(f, "sentinel {sentinel} of node {node} pauses for {lasts}")
+                write!(f, "sentinel {sentinel} of {node} pauses for {lasts}")
             }
             NodeFault::StaleSentinel { sentinel } => write!(
                 f,
-                "sentinel {sentinel} of node {node} hears nothing of the others for {lasts}"
+                "sentinel {sentinel} of {node} hears nothing of the others for {lasts}"
             ),
             NodeFault::Stall { nth } => write!(
                 f,
@@ -196,6 +194,31 @@ impl NodeFault {
                     "the address of node {node} leads {who} to node {to} for {lasts}"
                 )
             }
+        }
+    }
+}
+
+/// `client 0`, or in which role.
+struct ClientWords(ClientTarget);
+
+impl fmt::Display for ClientWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ClientTarget::Client(client) => write!(f, "client {client}"),
+            ClientTarget::Holder { name: None } => f.write_str("the holder"),
+            ClientTarget::Holder { name: Some(name) } => write!(f, "the holder of lock {name}"),
+        }
+    }
+}
+
+/// `node 1`, or one of its replicas.
+struct ServerWords(u16, Option<u16>);
+
+impl fmt::Display for ServerWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            None => write!(f, "node {}", self.0),
+            Some(replica) => write!(f, "replica {replica} of node {}", self.0),
         }
     }
 }
@@ -240,13 +263,15 @@ impl fmt::Display for Rate {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault};
+    use crate::plan::fault::{
+        ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault,
+    };
     use crate::plan::time::{Span, Step};
 
     #[test]
     fn faults_read_as_sentences() {
         let cut = Fault {
-            at: Span::ZERO,
+            when: Span::ZERO.into(),
             lasts: Span::millis(200),
             what: FaultKind::Link {
                 clients: vec![0, 2],
@@ -268,5 +293,9 @@ mod tests {
         let rate = Fault::of_client(Span::ZERO, 0, ClientFault::Rate { rate_ppm: -25_000 });
         let told = "the clocks of client 0 run 2.5 % slow";
         assert_eq!(rate.to_string(), told);
+        let holder = ClientTarget::Holder { name: Some(1) };
+        let pause = Fault::of_client(Span::ZERO, holder, ClientFault::Pause);
+        let told = "the holder of lock 1 pauses for 0s";
+        assert_eq!(pause.to_string(), told);
     }
 }

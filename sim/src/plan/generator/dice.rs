@@ -3,7 +3,7 @@
 use crate::plan::draw::Draw;
 use crate::plan::fault::{
     ClientFault, Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, ServerError,
-    Suspended,
+    Suspended, Trigger,
 };
 use crate::plan::time::{Span, Step};
 use crate::plan::{Persistence, Plan};
@@ -112,7 +112,7 @@ impl Dice<'_> {
             | Kind::ClientRate
             | Kind::ClientStep => self.client_fault(kind, at, lasts),
             Kind::Backup => Fault {
-                at,
+                when: Trigger::At(at),
                 lasts: Span::ZERO,
                 what: FaultKind::Backup {
                     nodes: self.nodes(),
@@ -162,7 +162,11 @@ impl Dice<'_> {
             direction,
             fault,
         };
-        Fault { at, lasts, what }
+        Fault {
+            when: Trigger::At(at),
+            lasts,
+            what,
+        }
     }
 
     fn client_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
@@ -231,9 +235,10 @@ impl Dice<'_> {
                 .unwrap_or(client),
         };
         let half = late.lasts.as_nanos() / 2_000;
-        let at = late.at.plus(Span::micros(self.draw.between(0, half)));
+        let at = late.begins().plus(Span::micros(self.draw.between(0, half)));
         let more = Span::micros(self.draw.between(0, 20_000));
-        let ends = late.ends().plus(more).min(self.plan.duration);
+        let ends = late.ends().unwrap_or(self.plan.duration);
+        let ends = ends.plus(more).min(self.plan.duration);
         Fault::of_client(at, client, stop).lasting(ends.minus(at))
     }
 

@@ -5,7 +5,7 @@
 //! lease: so the stops come again and again, each with requests that are as late.
 
 use crate::plan::draw::Draw;
-use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault};
+use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, Trigger};
 use crate::plan::time::Span;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
@@ -39,7 +39,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         let late = Span::nanos(draw.between(lease / 10 * 6, lease));
         let more = Span::nanos(draw.between(lease / 10, lease / 5));
         plan.faults.push(Fault {
-            at,
+            when: Trigger::At(at),
             lasts: late,
             what: FaultKind::Link {
                 clients: vec![stopped],
@@ -81,7 +81,7 @@ mod tests {
         let meets = stops.filter(|stop| {
             plan.faults.iter().any(|late| {
                 late.kind() == Kind::HoldBack
-                    && late.at == stop.at
+                    && late.when == stop.when
                     && late.clients() == stop.clients()
             })
         });

@@ -262,7 +262,7 @@ impl Class {
             let fault = self.fault(kind, plan, &mut draw);
             plan.faults.push(fault);
         }
-        plan.faults.sort_by_key(|fault| fault.at);
+        plan.faults.sort_by_key(Fault::begins);
     }
 
     fn fault(&self, kind: Kind, plan: &Plan, draw: &mut Draw) -> Fault {
@@ -280,6 +280,7 @@ impl Class {
             FaultKind::Node {
                 node,
                 fault: NodeFault::Step { by },
+                ..
             } => {
                 let lease = i64::try_from(plan.workload.lease.as_nanos() / 1_000_000).unwrap_or(0);
                 let (back, forward) = match self.bounds {

@@ -120,7 +120,8 @@ impl Case {
             judged.verdict = Verdict::NotInLane(why);
             return judged;
         }
-        let mut effects = vec![0u64; self.plan.faults.len()];
+        let faults = Rc::new(self.plan.clone()).spelled_out().faults.clone();
+        let mut effects = vec![0u64; faults.len()];
         let mut unexpected = None;
         for seed in 0..self.seeds {
             let mut plan = self.plan.clone();
@@ -158,11 +159,17 @@ impl Case {
         if let Some((_, seed)) = unexpected {
             judged.first = Some(seed);
         }
+        let effects: Vec<(Fault, u64)> = faults.into_iter().zip(effects).collect();
         judged.verdict = self.verdict(&judged, unexpected.map(|(property, _)| property), &effects);
         judged
     }
 
-    fn verdict(&self, judged: &Judged, unexpected: Option<Property>, effects: &[u64]) -> Verdict {
+    fn verdict(
+        &self,
+        judged: &Judged,
+        unexpected: Option<Property>,
+        effects: &[(Fault, u64)],
+    ) -> Verdict {
         if let Some(property) = unexpected {
             return Verdict::Broken(property);
         }
@@ -181,7 +188,7 @@ impl Case {
         }
     }
 
-    fn vacuity(&self, judged: &Judged, effects: &[u64]) -> Option<String> {
+    fn vacuity(&self, judged: &Judged, effects: &[(Fault, u64)]) -> Option<String> {
         if judged.grants < self.least.grants {
             let least = self.least.grants;
             return Some(format!("{} holds, at least {least} wanted", judged.grants));
@@ -190,9 +197,8 @@ impl Case {
             let (found, least) = (judged.refusals, self.least.refusals);
             return Some(format!("{found} refusals, at least {least} wanted"));
         }
-        let mut faults = self.plan.faults.iter().zip(effects);
-        let idle = faults.find(|(_, effects)| **effects == 0);
-        idle.map(|(fault, _): (&Fault, _)| format!("never had an effect: {fault}"))
+        let idle = effects.iter().find(|(_, effects)| *effects == 0);
+        idle.map(|(fault, _)| format!("never had an effect: {fault}, {}", fault.when))
     }
 }
 

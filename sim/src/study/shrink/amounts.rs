@@ -4,7 +4,9 @@
 //! What is a place in a list, or a choice, is no amount; nor is how many clients, nodes and names there are, which
 //! shrinks by itself.
 
-use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault};
+use crate::plan::fault::{
+    AfterMessage, ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger,
+};
 use crate::plan::time::{Span, Step};
 use crate::plan::{MinReplicas, Network, Nodes, Plan, Remedies, Sentinels, Wait, Workload};
 
@@ -167,8 +169,8 @@ fn of_workload(workload: &mut Workload) -> [Amount<'_>; 8] {
 }
 
 fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
-    let Fault { at, lasts, what } = fault;
-    let mut all = vec![Amount::Span(at)];
+    let Fault { when, lasts, what } = fault;
+    let mut all = of_trigger(when);
     let lasts = Amount::Span(lasts);
     match what {
         FaultKind::Link { fault, .. } => {
@@ -212,6 +214,33 @@ fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
         FaultKind::Backup { nodes: _ } => all.push(lasts),
     }
     all
+}
+
+fn of_trigger(when: &mut Trigger) -> Vec<Amount<'_>> {
+    match when {
+        Trigger::At(at) => vec![Amount::Span(at)],
+        Trigger::Every {
+            first,
+            every,
+            repeats,
+        } => {
+            let mut all = vec![Amount::Span(first), Amount::Span(every)];
+            all.push(match repeats {
+                Repeats::Times(times) => Amount::Large(times),
+                Repeats::Until(until) => Amount::Span(until),
+            });
+            all
+        }
+        Trigger::After(AfterMessage {
+            since,
+            delay,
+            nth,
+            message: _,
+            towards: _,
+            client: _,
+            node: _,
+        }) => vec![Amount::Span(since), Amount::Span(delay), Amount::Large(nth)],
+    }
 }
 
 fn of_link_fault(fault: &mut LinkFault) -> Vec<Amount<'_>> {

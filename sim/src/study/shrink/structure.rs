@@ -1,6 +1,6 @@
 //! Plans that are like another, with something left out.
 
-use crate::plan::fault::{ClientFault, Fault, FaultKind, NodeFault};
+use crate::plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault, Trigger};
 use crate::plan::time::Span;
 use crate::plan::{Persistence, Plan, Watchdog, WorkloadKind};
 
@@ -8,9 +8,9 @@ use crate::plan::{Persistence, Plan, Watchdog, WorkloadKind};
 pub(super) fn end_at(plan: &mut Plan, end: Span) {
     plan.duration = plan.duration.min(end);
     let end = plan.duration;
-    plan.faults.retain(|fault| fault.at < end);
+    plan.faults.retain(|fault| fault.begins() < end);
     for fault in &mut plan.faults {
-        fault.lasts = fault.lasts.min(end.minus(fault.at));
+        fault.lasts = fault.lasts.min(end.minus(fault.begins()));
     }
     plan.healed_at = plan.healed_at.map(|at| at.min(end));
 }
@@ -18,7 +18,7 @@ pub(super) fn end_at(plan: &mut Plan, end: Span) {
 /// Moves every fault towards the beginning; those at the very beginning stay.
 pub(super) fn move_faults(plan: &mut Plan, by: Span) {
     for fault in &mut plan.faults {
-        fault.at = fault.at.minus(by);
+        fault.when = fault.when.sooner(by);
     }
     plan.healed_at = plan.healed_at.map(|at| at.minus(by));
 }
@@ -110,7 +110,7 @@ fn shorten(plan: &mut Plan, index: usize, list: List, place: usize) {
     }
 }
 
-/// Leaves out one client or node: its faults go, and each one after it has a smaller number.
+/// Leaves out one client or node: its faults go, as do those after its messages, and each one after it has a smaller number.
 fn leave_out(plan: &mut Plan, gone: u16, from: fn(&mut Fault, u16) -> Left) {
     plan.faults
         .retain_mut(|fault| from(fault, gone) == Left::Something);
@@ -124,13 +124,22 @@ enum Left {
 }
 
 fn leave_out_client(fault: &mut Fault, gone: u16) -> Left {
+    if let Trigger::After(after) = &mut fault.when
+        && let Some(client) = after.client.as_mut().and_then(ClientTarget::number_mut)
+        && leave_out_one(client, gone) == Left::Nothing
+    {
+        return Left::Nothing;
+    }
     match &mut fault.what {
         FaultKind::Link { clients, .. }
         | FaultKind::Node {
             fault: NodeFault::Misroute { clients, .. },
             ..
         } => leave_out_of(clients, gone),
-        FaultKind::Client { client, .. } => leave_out_one(client, gone),
+        FaultKind::Client { client, .. } => match client.number_mut() {
+            Some(client) => leave_out_one(client, gone),
+            None => Left::Something,
+        },
         FaultKind::Node {
             fault:
                 NodeFault::Failover {
@@ -149,11 +158,18 @@ fn leave_out_client(fault: &mut Fault, gone: u16) -> Left {
 }
 
 fn leave_out_node(fault: &mut Fault, gone: u16) -> Left {
+    if let Trigger::After(after) = &mut fault.when
+        && let Some(node) = &mut after.node
+        && leave_out_one(node, gone) == Left::Nothing
+    {
+        return Left::Nothing;
+    }
     match &mut fault.what {
         FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => leave_out_of(nodes, gone),
         FaultKind::Node {
             node,
             fault: NodeFault::Misroute { to, .. },
+            ..
         } => match (leave_out_one(node, gone), leave_out_one(to, gone)) {
             (Left::Something, Left::Something) if node != to => Left::Something,
             _ => Left::Nothing,
@@ -225,7 +241,7 @@ mod tests {
         Plan {
             faults: vec![
                 Fault {
-                    at: Span::millis(10),
+                    when: Trigger::At(Span::millis(10)),
                     lasts: Span::millis(100),
                     what: FaultKind::Link {
                         clients: vec![0, 2],

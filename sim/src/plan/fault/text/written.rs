@@ -1,12 +1,12 @@
 //! A fault as it is written to files.
 
 use super::{FaultText, Length};
-use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault};
+use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger};
 
 impl From<Fault> for FaultText {
     fn from(fault: Fault) -> Self {
         let mut text = FaultText::new(fault.kind());
-        text.at = Some(fault.at);
+        text.say_when(fault.when);
         match Length::of(text.kind) {
             Length::None => {}
             Length::Lasts => text.lasts = Some(fault.lasts),
@@ -29,8 +29,13 @@ impl From<Fault> for FaultText {
                 text.client = Some(client);
                 text.say_client(fault);
             }
-            FaultKind::Node { node, fault } => {
+            FaultKind::Node {
+                node,
+                replica,
+                fault,
+            } => {
                 text.node = Some(node);
+                text.replica = replica.map(Some);
                 text.say_node(fault);
             }
             FaultKind::Backup { nodes } => text.nodes = Some(nodes),
@@ -40,6 +45,21 @@ impl From<Fault> for FaultText {
 }
 
 impl FaultText {
+    fn say_when(&mut self, when: Trigger) {
+        self.at = Some(when.begins());
+        match when {
+            Trigger::At(_) => {}
+            Trigger::Every { every, repeats, .. } => {
+                self.every = Some(every);
+                match repeats {
+                    Repeats::Times(times) => self.times = Some(times),
+                    Repeats::Until(until) => self.until = Some(until),
+                }
+            }
+            Trigger::After(after) => self.after = Some(after.into()),
+        }
+    }
+
     fn say_link(&mut self, fault: LinkFault) {
         match fault {
             LinkFault::Cut | LinkFault::HoldBack => {}

@@ -1,0 +1,225 @@
+//! What a fault must be to happen in a plan.
+
+use crate::plan::Plan;
+use crate::plan::fault::{
+    AfterMessage, ClientFault, ClientTarget, Fault, FaultKind, Kind, LinkFault, MOST_TIMES,
+    NodeFault, RATES_PPM, Repeats, Trigger,
+};
+use crate::plan::time::Span;
+
+type Wrong = (&'static str, String);
+
+/// Whether a fault can happen in a plan. Otherwise: which field is wrong, and why.
+pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
+    let client = |client: u16| {
+        if client < plan.clients {
+            Ok(())
+        } else {
+            Err((
+                "client",
+                format!("there is no client {client}, only {}", plan.clients),
+            ))
+        }
+    };
+    let node = |node: u16| {
+        if node < plan.nodes.count {
+            Ok(())
+        } else {
+            Err((
+                "node",
+                format!("there is no node {node}, only {}", plan.nodes.count),
+            ))
+        }
+    };
+    check_trigger(plan, fault)?;
+    fault.clients().iter().copied().try_for_each(client)?;
+    if let FaultKind::Client { client, .. } = fault.what {
+        check_holder(plan, "client", client)?;
+    }
+    fault.nodes().iter().copied().try_for_each(node)?;
+    check_group(plan, fault)?;
+    match &fault.what {
+        FaultKind::Link { fault, .. } => check_link(*fault),
+        FaultKind::Client { fault, .. } => check_client(*fault),
+        FaultKind::Node { fault, replica, .. } => {
+            check_node(plan, fault)?;
+            check_replica(plan, *replica)
+        }
+        FaultKind::Backup { .. } => Ok(()),
+    }
+}
+
+/// Whether a fault begins, and is over in time.
+fn check_trigger(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
+    let duration = plan.duration;
+    match fault.when {
+        Trigger::At(_) => {}
+        Trigger::Every {
+            first,
+            every,
+            repeats,
+        } => {
+            if every < Span::millis(1) {
+                let why = format!("{every} is too short: say at least 1ms");
+                return Err(("every", why));
+            }
+            match repeats {
+                Repeats::Times(times) if !(1..=MOST_TIMES).contains(&times) => {
+                    let why = format!("{times} is not between 1 and {MOST_TIMES}");
+                    return Err(("times", why));
+                }
+                Repeats::Until(until) if until <= first => {
+                    let why = format!("{until} is not after {first}, when it begins first");
+                    return Err(("until", why));
+                }
+                _ => {}
+            }
+        }
+        Trigger::After(after) => check_message(plan, fault, &after)?,
+    }
+    if duration < fault.begins().plus(fault.lasts) && !fault.is_fixed() {
+        let why = format!("it lasts beyond the run ({duration}) whenever it begins");
+        return Err(("at", why));
+    }
+    match fault.ends() {
+        Some(end) if duration < end => {
+            let why = format!("it ends at {end}, beyond the run ({duration})");
+            Err(("at", why))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_message(plan: &Plan, fault: &Fault, after: &AfterMessage) -> Result<(), Wrong> {
+    if after.nth == 0 {
+        return Err(("after.nth", "it counts from 1".to_owned()));
+    }
+    let nodes = plan.nodes.count;
+    if let Some(node) = after.node.filter(|node| nodes <= *node) {
+        return Err(("after", format!("there is no node {node}, only {nodes}")));
+    }
+    if let Some(target) = after.client {
+        let clients = plan.clients;
+        if let Some(client) = target.number().filter(|client| clients <= *client) {
+            let why = format!("there is no client {client}, only {clients}");
+            return Err(("after", why));
+        }
+        check_holder(plan, "after", target)?;
+    }
+    if fault.kind() == Kind::PowerLoss {
+        let why = "what is lost is written before it, so its time must be known: say at alone, or at with every";
+        return Err(("after", why.to_owned()));
+    }
+    Ok(())
+}
+
+/// Whether there is the name whose holder is meant.
+fn check_holder(plan: &Plan, field: &'static str, target: ClientTarget) -> Result<(), Wrong> {
+    let names = plan.workload.names;
+    match target.name() {
+        Some(name) if names <= name => {
+            Err((field, format!("there is no name {name}, only {names}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a fault of groups strikes a group, and one of nodes without sentinels no group.
+fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
+    let kind = fault.kind();
+    let Some(sentinels) = &plan.nodes.sentinels else {
+        if Kind::OF_GROUPS.contains(&kind) {
+            let why = "there are no sentinels: say [nodes.sentinels]".to_owned();
+            return Err(("kind", why));
+        }
+        return Ok(());
+    };
+    if kind == Kind::Failover {
+        let why = "sentinels decide who is promoted: say sentinel-failover, isolate-primary, crash-node or pause-node";
+        return Err(("kind", why.to_owned()));
+    }
+    let count = sentinels.count;
+    let named = fault.sentinels().iter();
+    match named.copied().find(|sentinel| count <= *sentinel) {
+        Some(sentinel) => {
+            let why = format!("there is no sentinel {sentinel}, only {count}");
+            Err(("sentinel", why))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_replica(plan: &Plan, replica: Option<u16>) -> Result<(), Wrong> {
+    let replicas = plan.nodes.replicas;
+    match replica {
+        Some(replica) if replicas <= replica => {
+            let why = format!("there is no replica {replica}, only {replicas}");
+            Err(("replica", why))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_link(fault: LinkFault) -> Result<(), Wrong> {
+    match fault {
+        LinkFault::Loss { of_million } | LinkFault::Duplicate { of_million, .. }
+            if 1_000_000 < of_million =>
+        {
+            Err(("of_million", format!("{of_million} is more than a million")))
+        }
+        LinkFault::Delay { least, most } if most < least => {
+            Err(("least", format!("{least} is more than {most}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_client(fault: ClientFault) -> Result<(), Wrong> {
+    match fault {
+        ClientFault::PauseInside { nth: 0 }
+        | ClientFault::StopInside { nth: 0 }
+        | ClientFault::Cancel { nth: 0 } => Err(("nth", "it counts from 1".to_owned())),
+        ClientFault::Rate { rate_ppm } => check_rate(rate_ppm),
+        _ => Ok(()),
+    }
+}
+
+fn check_rate(rate_ppm: i32) -> Result<(), Wrong> {
+    if RATES_PPM.contains(&rate_ppm) {
+        return Ok(());
+    }
+    let (least, most) = (RATES_PPM.start(), RATES_PPM.end());
+    let why = format!("{rate_ppm} is not between {least} and {most}");
+    Err(("rate_ppm", why))
+}
+
+fn check_node(plan: &Plan, fault: &NodeFault) -> Result<(), Wrong> {
+    let (names, replicas) = (plan.workload.names, plan.nodes.replicas);
+    match fault {
+        NodeFault::Evict { name } if names <= *name => {
+            Err(("name", format!("there is no name {name}, only {names}")))
+        }
+        NodeFault::Rate { rate_ppm } => check_rate(*rate_ppm),
+        NodeFault::SlowReplication { .. } if replicas == 0 => {
+            Err(("kind", "there are no replicas".to_owned()))
+        }
+        NodeFault::Failover { replica, .. }
+        | NodeFault::SlowReplication {
+            replica: Some(replica),
+            ..
+        } if replicas <= *replica => {
+            let why = format!("there is no replica {replica}, only {replicas}");
+            Err(("replica", why))
+        }
+        NodeFault::Stall { nth: 0 } => Err(("nth", "it counts from 1".to_owned())),
+        NodeFault::Misroute { to, .. } if plan.nodes.count <= *to => {
+            let count = plan.nodes.count;
+            Err(("to", format!("there is no node {to}, only {count}")))
+        }
+        NodeFault::Misroute { .. } if plan.nodes.sentinels.is_some() => {
+            let why = "sentinels say where a group is found: say isolate-primary or stale-sentinel";
+            Err(("kind", why.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,145 @@
+//! What faults wait for: messages, and clients in a role.
+
+use crate::plan::fault::{AfterMessage, ClientTarget, MessageKind, Towards};
+use crate::world::id::{FaultId, Id, Seat};
+
+/// The faults that wait for something.
+#[derive(Debug, Default)]
+pub(crate) struct Triggers {
+    messages: Vec<Expected>,
+    /// Each with the role that no client had when its time came.
+    roles: Vec<(FaultId, ClientTarget)>,
+}
+
+/// A message that a fault waits for.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    fault: FaultId,
+    after: AfterMessage,
+    /// How many are left, this one counted.
+    left: u32,
+}
+
+/// A message that passes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passing {
+    pub(crate) at: u64,
+    pub(crate) message: MessageKind,
+    pub(crate) towards: Towards,
+    pub(crate) seat: Seat,
+}
+
+impl Triggers {
+    pub(crate) fn await_message(&mut self, fault: FaultId, after: AfterMessage) {
+        let left = after.nth;
+        self.messages.push(Expected { fault, after, left });
+    }
+
+    pub(crate) fn await_role(&mut self, fault: FaultId, role: ClientTarget) {
+        self.roles.push((fault, role));
+    }
+
+    #[inline]
+    pub(crate) fn awaits_messages(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn awaits_roles(&self) -> bool {
+        !self.roles.is_empty()
+    }
+
+    /// A message passes, of a client that is who these targets say. Returns when faults begin after it.
+    pub(crate) fn pass(
+        &mut self,
+        passing: Passing,
+        is_meant: impl Fn(ClientTarget) -> bool,
+    ) -> Vec<(u64, FaultId)> {
+        let mut due = Vec::new();
+        self.messages.retain_mut(|expected| {
+            let after = &expected.after;
+            let is_it = after.message == passing.message
+                && after.towards == passing.towards
+                && after.since.as_nanos() <= passing.at
+                && after.node.is_none_or(|node| node == passing.seat.get())
+                && after.client.is_none_or(&is_meant);
+            expected.left -= u32::from(is_it);
+            if expected.left == 0 {
+                due.push((passing.at + after.delay.as_nanos(), expected.fault));
+            }
+            0 < expected.left
+        });
+        due
+    }
+
+    /// The faults that wait for a role which a client has now.
+    pub(crate) fn take_filled(&mut self, is_filled: impl Fn(ClientTarget) -> bool) -> Vec<FaultId> {
+        let (filled, empty): (Vec<_>, Vec<_>) =
+            self.roles.drain(..).partition(|(_, role)| is_filled(*role));
+        self.roles = empty;
+        filled.into_iter().map(|(fault, _)| fault).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::time::Span;
+
+    #[test]
+    fn the_nth_message_of_a_kind_on_the_way_that_is_meant_is_due_once() {
+        let mut triggers = Triggers::default();
+        let after = AfterMessage {
+            since: Span::nanos(10),
+            message: MessageKind::Release,
+            towards: Towards::Node,
+            client: Some(ClientTarget::Client(0)),
+            node: Some(2),
+            nth: 2,
+            delay: Span::nanos(7),
+        };
+        triggers.await_message(FaultId::new(3), after);
+        let passing = Passing {
+            at: 20,
+            message: MessageKind::Release,
+            towards: Towards::Node,
+            seat: Seat::new(2),
+        };
+        let of_client =
+            |client: u16| move |target: ClientTarget| target == ClientTarget::Client(client);
+        let others = [
+            (Passing { at: 9, ..passing }, 0),
+            (passing, 1),
+            (
+                Passing {
+                    message: MessageKind::Acquire,
+                    ..passing
+                },
+                0,
+            ),
+            (
+                Passing {
+                    towards: Towards::Client,
+                    ..passing
+                },
+                0,
+            ),
+            (
+                Passing {
+                    seat: Seat::new(1),
+                    ..passing
+                },
+                0,
+            ),
+        ];
+        for (other, client) in others {
+            assert_eq!(triggers.pass(other, of_client(client)), []);
+        }
+        assert_eq!(triggers.pass(passing, of_client(0)), []);
+        assert_eq!(
+            triggers.pass(passing, of_client(0)),
+            [(27, FaultId::new(3))]
+        );
+        assert!(!triggers.awaits_messages());
+    }
+}
