@@ -10,11 +10,13 @@ use crate::round::{Loss, Order};
 use crate::time::Time;
 
 mod contention;
+mod courtesy;
 mod retry;
 mod returns;
 mod wake_ups;
 
 use contention::{Contention, Vote};
+pub use courtesy::Courtesy;
 pub use retry::{Limit, RetryPolicy};
 use returns::Returns;
 use wake_ups::{Published, WakeUps};
@@ -59,6 +61,15 @@ pub enum GiveUp {
     OtherMode(Mode),
 }
 
+/// A pause after a collision is at most so often doubled, from two rounds on.
+const MOST_DOUBLINGS: u32 = 4;
+
+/// For so many times the length of its own round, which asked one member, a competitor is given time to ask the others.
+const ROUND_OF_OTHERS: u32 = 4;
+
+/// The first pause after the competitor that passed has given back is at most so many rounds.
+const ROUNDS_OF_A_HINT: u32 = 8;
+
 /// Rounds, and what happens between them.
 ///
 /// Try; if refused, subscribe; **try again** (the holder may have released in between); then sleep until enough members
@@ -93,6 +104,28 @@ pub struct Acquisition {
     returns: Returns,
     /// How long the last round took.
     last_round: Duration,
+    /// Random bits of the last loss.
+    random: u64,
+    /// Pauses after collisions that are known to be some.
+    collisions: Backoff,
+    /// Whether the members that refused name several owners of whom none holds the lock.
+    has_rivals: bool,
+    /// Pauses after the one that passed has given back what it had.
+    hints: Backoff,
+    /// When the present one ends.
+    hint: Option<Time>,
+    passing: Passing,
+}
+
+/// Whether those are let pass who were told that the lock is free.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Passing {
+    /// It asks at once.
+    No,
+    /// It asks at this time, and subscribes meanwhile.
+    Until(Time),
+    /// They had their time.
+    Over,
 }
 
 impl Acquisition {
@@ -125,12 +158,80 @@ impl Acquisition {
             wake_ups: WakeUps::default(),
             returns: Returns::new(&policy),
             last_round: Duration::ZERO,
+            random: 0,
+            collisions: Backoff::new(Duration::ZERO, policy.backoff_cap)
+                .most_doublings(MOST_DOUBLINGS),
+            has_rivals: false,
+            hints: Backoff::new(Duration::ZERO, policy.backoff_cap),
+            hint: None,
+            passing: Passing::No,
         }
     }
 
-    /// Begins anew for another caller, with the subscriptions of the one before.
+    /// The subscriptions of an earlier acquisition are live, and have been since before the first round: what is published
+    /// from now on is heard.
+    pub fn handle_listening(&mut self) {
+        self.is_listening = true;
+    }
+
+    /// Several others are known to want the lock, so that one of them passes by the order of the first round on.
+    pub fn expect_crowd(&mut self) {
+        if 1 < self.members.len() {
+            self.contention.handle_outrun();
+        }
+    }
+
+    /// Others were told that this client has released the lock: the first round begins at `until`.
+    ///
+    /// Without a pause A would have the lock again before B has heard of its release, and B would wait for as long as A
+    /// goes on.
+    pub fn let_pass(&mut self, until: Time) {
+        if self.is_listening {
+            self.passing = Passing::Over;
+            self.step = Step::BackOff(until);
+        } else {
+            // Most probably another has it by then, and what it publishes is waited for.
+            self.passing = Passing::Until(until);
+            self.is_listening = true;
+            self.step = self.listen(until);
+        }
+    }
+
+    /// Whether others were let pass, and whether one of them was there: the first round afterwards was not won.
     #[must_use]
-    pub fn begin_again(&self) -> Self {
+    pub fn was_passed(&self) -> Option<bool> {
+        (self.passing != Passing::No).then_some(0 < self.lost_rounds)
+    }
+
+    /// The round that began at `began` was won.
+    pub fn handle_win(&mut self, now: Time, began: Time) {
+        self.last_round = now.since(began).min(self.member_timeout);
+    }
+
+    /// Begins anew for another caller, with the subscriptions of the one before, which has the lock for this lease or has
+    /// given up.
+    ///
+    /// Behind one that has it no round is won before it is released. So nothing is asked before that is published: of 50
+    /// waiters of one process each would ask all members once for nothing. After a quarter of the lease it asks all the
+    /// same, as messages may be lost, and as a holder that dies is replaced by those who have seen its claim.
+    #[must_use]
+    pub fn begin_again(&self, now: Time, lease: Duration) -> Self {
+        let mut anew = self.begin_anew();
+        if matches!(self.step, Step::GiveUp(_)) || self.queue.is_some() {
+            return anew;
+        }
+        anew.last_round = self.last_round;
+        anew.wake_ups.wait_for(self.members.all().collect());
+        anew.step = if self.is_listening {
+            Step::Sleep(now + (lease / 4).min(self.policy.poll_cap))
+        } else {
+            anew.is_listening = true;
+            anew.listen(now + self.member_timeout)
+        };
+        anew
+    }
+
+    fn begin_anew(&self) -> Self {
         let mut anew = Acquisition {
             is_listening: self.is_listening,
             deaf: self.deaf.clone(),
@@ -158,6 +259,12 @@ impl Acquisition {
         if 1 < self.members.groups().count() {
             self.step = self.ask(Because::Due);
         }
+    }
+
+    /// The round that was lost found several owners in its way of whom none holds the lock. To be called before
+    /// [`Acquisition::handle_loss`].
+    pub fn handle_rivals(&mut self) {
+        self.has_rivals = true;
     }
 
     /// The round got a place in the queue of this group, which has to be given up: another group had granted. The next
@@ -202,6 +309,7 @@ impl Acquisition {
     /// A round that began at `began` was lost. `random` is any 64 random bits.
     pub fn handle_loss(&mut self, now: Time, began: Time, loss: Loss, random: u64) {
         let took = now.since(began);
+        self.random = random;
         self.note(&loss, began, took);
         let pause = |backoff: &mut Backoff| now + backoff.next(random, took.saturating_mul(2));
         self.step = match loss {
@@ -219,9 +327,10 @@ impl Acquisition {
                 }
             }
             Loss::Postponed => {
-                // The competitor that has the first member asks the rest, or has it all.
+                // The competitor that has the first member asks the rest, or has it all. A round that began while it does
+                // would split the vote.
                 self.wake_ups.wait_for(self.members.all().collect());
-                let at = pause(&mut self.backoff);
+                let at = pause(&mut self.backoff) + took.saturating_mul(ROUND_OF_OTHERS);
                 self.sleep(now, at)
             }
             Loss::Refused {
@@ -230,9 +339,12 @@ impl Acquisition {
                 refused,
             } => {
                 self.wake_ups.wait_for(refused);
+                let rivals = std::mem::take(&mut self.has_rivals);
                 if !self.is_listening {
                     self.is_listening = true;
-                    self.listen(now)
+                    self.listen(now + self.member_timeout)
+                } else if rivals && self.members.groups().count() == 1 {
+                    self.after_collision(now, took)
                 } else {
                     let is_collision = split && !self.may_be_held();
                     let vote = if split { Vote::Split } else { Vote::Whole };
@@ -242,6 +354,8 @@ impl Acquisition {
                     } else {
                         if vote == Vote::Whole && self.lost_places == 0 {
                             self.backoff.reset();
+                            self.collisions.reset();
+                            self.hints.reset();
                         }
                         self.after_refusal(now, free_after)
                     }
@@ -268,6 +382,7 @@ impl Acquisition {
         self.lost_rounds = self.lost_rounds.saturating_add(1);
         self.last_round = took.min(self.member_timeout);
         self.is_postponed = *loss == Loss::Postponed;
+        self.hint = None;
         let is_outrun = self.last_because == Because::Woken && matches!(loss, Loss::Refused { .. });
         // One member cannot be asked before the rest.
         if is_outrun && 1 < self.members.len() {
@@ -278,9 +393,19 @@ impl Acquisition {
         }
     }
 
-    fn listen(&mut self, now: Time) -> Step {
+    fn listen(&mut self, until: Time) -> Step {
         self.deaf.clear();
-        Step::Listen(now + self.member_timeout)
+        Step::Listen(until)
+    }
+
+    /// Several have claims, and none has enough of them: each gives back what it has within a round trip or two, and no
+    /// longer is the lock to stand idle. From now on all of them ask the first member before the rest, so that a round that
+    /// a wake-up begins splits no vote.
+    fn after_collision(&mut self, now: Time, took: Duration) -> Step {
+        self.contention.handle_vote(Vote::Split);
+        self.contention.handle_outrun();
+        let at = now + self.collisions.next(self.random, took.saturating_mul(2));
+        self.sleep(now, at)
     }
 
     /// Whether a vote that split need not be a collision: one holder may have every member that refused, with fewer
@@ -303,7 +428,7 @@ impl Acquisition {
         // take it, and give it back, without a pause.
         let mut refused = self.wake_ups.refused().iter();
         if refused.any(|member| self.deaf.contains(member)) {
-            return self.listen(now);
+            return self.listen(now + self.member_timeout);
         }
         // A claim exists until its TTL has passed, so one millisecond more finds it gone.
         let free = free_after.map_or(Duration::MAX, |d| {
@@ -315,17 +440,27 @@ impl Acquisition {
     /// Sleeps until `at`, as far as what was published lets it.
     ///
     /// Members that have not published yet are waited for no longer than a round takes: a message may be lost. In
-    /// first-member order a single message is mostly a competitor's giving back: that ends no pause.
+    /// first-member order a single message is mostly a competitor's giving back: that leaves the lock free, or in the hands of
+    /// a holder of other members. All ask after some round trips, less and less often if it is the latter.
     fn sleep(&mut self, now: Time, at: Time) -> Step {
         match self.wake_ups.published(&self.members) {
             Published::Nothing => Step::Sleep(at),
             Published::Enough => self.ask(Because::Woken),
-            Published::Some if self.is_postponed => Step::Sleep(at),
+            Published::Some if self.is_postponed => {
+                let least = self.last_round.saturating_mul(ROUNDS_OF_A_HINT);
+                let hints = &mut self.hints;
+                let hint = *self
+                    .hint
+                    .get_or_insert_with(|| now + hints.next(self.random, least));
+                Step::Sleep(at.min(hint))
+            }
             Published::Some => Step::Sleep(at.min(now + self.last_round)),
         }
     }
 
     fn ask(&mut self, because: Because) -> Step {
+        let mut members = self.members.all();
+        let is_first_free = members.next().is_some_and(|m| self.wake_ups.has_woken(m));
         self.wake_ups.begin_round();
         self.returns.begin_round();
         self.last_because = because;
@@ -336,10 +471,10 @@ impl Acquisition {
                 _ => Order::Parallel,
             }
         } else if self.contention.is_contended()
-            && (because == Because::Woken || !self.is_postponed)
+            && (because == Because::Woken || !self.is_postponed || is_first_free)
         {
-            // All competitors ask the first member, and one of them gets it. But if it refused, and nothing wakes the
-            // acquisition, it may be held for long: that must not keep it from a free majority.
+            // All competitors ask the first member, and one of them gets it. But if it refused, and has not published since,
+            // it may be held for long: that must not keep them from a free majority.
             Order::FirstMember
         } else {
             Order::Parallel
@@ -350,9 +485,16 @@ impl Acquisition {
 
     /// Every member's subscription is live.
     pub fn handle_live(&mut self) {
-        if matches!(self.step, Step::Listen(_)) {
-            self.step = self.ask(Because::Due);
+        if !matches!(self.step, Step::Listen(_)) {
+            return;
         }
+        self.step = match std::mem::replace(&mut self.passing, Passing::Over) {
+            Passing::Until(until) => Step::BackOff(until),
+            before => {
+                self.passing = before;
+                self.ask(Because::Due)
+            }
+        };
     }
 
     /// A member published that the name is free, or its subscription had a gap.

@@ -8,7 +8,11 @@ pub struct Backoff {
     base: Duration,
     cap: Duration,
     tries: u32,
+    most_doublings: u32,
 }
+
+/// No back-off doubles more often.
+const MOST_DOUBLINGS: u32 = 31;
 
 impl Backoff {
     /// A back-off that begins with at most `base` and never exceeds `cap`.
@@ -18,7 +22,15 @@ impl Backoff {
             base,
             cap,
             tries: 0,
+            most_doublings: MOST_DOUBLINGS,
         }
+    }
+
+    /// The same with pauses that double so often at most: a bound in multiples of the base.
+    #[must_use]
+    pub fn most_doublings(mut self, doublings: u32) -> Self {
+        self.most_doublings = doublings.min(MOST_DOUBLINGS);
+        self
     }
 
     /// The next pause. `random` is any 64 random bits; `at_least_base` raises the base for this pause, for example
@@ -30,7 +42,7 @@ impl Backoff {
             .max(at_least_base)
             .saturating_mul(doubled)
             .min(self.cap);
-        self.tries = self.tries.saturating_add(1).min(31);
+        self.tries = self.tries.saturating_add(1).min(self.most_doublings);
         let bound = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
         let below = (u128::from(bound) * u128::from(random)) >> 64;
         Duration::from_nanos(u64::try_from(below).unwrap_or(u64::MAX).saturating_add(1))
@@ -71,6 +83,15 @@ mod tests {
             Backoff::new(Duration::ZERO, Duration::ZERO).next(0, Duration::ZERO),
             Duration::from_nanos(1)
         );
+    }
+
+    #[test]
+    fn pauses_of_few_doublings_stay_short() {
+        let mut backoff = Backoff::new(MS, 100 * MS).most_doublings(2);
+        let longest: Vec<_> = (0..4)
+            .map(|_| backoff.next(u64::MAX, Duration::ZERO))
+            .collect();
+        assert_eq!(longest, [1, 2, 4, 4].map(|n| n * MS));
     }
 
     #[test]

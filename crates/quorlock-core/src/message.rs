@@ -243,14 +243,23 @@ pub enum RenewReply {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ReleaseReply {
-    /// The name is free, and a waiter was woken.
-    Freed,
+    /// The name is free, and those who wait were woken.
+    Freed {
+        /// How many other clients listen for that, as far as the node knows. They wait for the name, or did so a moment
+        /// ago.
+        told: u32,
+    },
     /// The claim stays, at the stated count.
     Kept,
     /// It was not the owner's: never was, expired, or released before.
     NotYours,
     /// The claim has ended, or the place in the queue; the name is not free, or was so before.
     Left,
+}
+
+impl ReleaseReply {
+    /// The name is free, and no other client is known to listen for that.
+    pub const FREED: ReleaseReply = ReleaseReply::Freed { told: 0 };
 }
 
 /// The answer to [`Inspect`].

@@ -166,7 +166,7 @@ mod tests {
         assert!(orphan.next_release(ms(0)));
         assert!(!orphan.next_release(ms(0)));
         assert!(!orphan.is_done(ms(1)));
-        orphan.handle_release(ms(1), ReleaseReply::Freed);
+        orphan.handle_release(ms(1), ReleaseReply::FREED);
         assert!(orphan.is_done(ms(1)));
     }
 
@@ -184,7 +184,7 @@ mod tests {
                 orphan.handle_acquire(ms(2), GRANTED);
             }
             assert!(orphan.next_release(ms(2)));
-            orphan.handle_release(ms(3), ReleaseReply::Freed);
+            orphan.handle_release(ms(3), ReleaseReply::FREED);
             assert!(orphan.is_done(ms(3)));
         }
     }
@@ -222,7 +222,7 @@ mod tests {
             Answer::Refused(Ttl::Millis(1)),
             Answer::Failed(Execution::Definite),
         ] {
-            for reply in [ReleaseReply::Freed, ReleaseReply::NotYours] {
+            for reply in [ReleaseReply::FREED, ReleaseReply::NotYours] {
                 for acquire_first in [false, true] {
                     let mut orphan = Orphan::unanswered(ms(0), GONE);
                     let mut releases = u32::from(orphan.next_release(ms(0)));
@@ -235,7 +235,7 @@ mod tests {
                     }
                     while orphan.next_release(ms(2)) {
                         releases += 1;
-                        orphan.handle_release(ms(2), ReleaseReply::Freed);
+                        orphan.handle_release(ms(2), ReleaseReply::FREED);
                     }
                     assert!(orphan.is_done(ms(2)));
                     let stood = acquire == GRANTED && reply == ReleaseReply::NotYours;

@@ -115,7 +115,7 @@ mod tests {
             let mut release = Confirming::new(members.clone(), |m| given[m.index()] != 4);
             for member in members.all() {
                 match given[member.index()] {
-                    0 => release.handle_released(member, ReleaseReply::Freed),
+                    0 => release.handle_released(member, ReleaseReply::FREED),
                     1 => release.handle_released(member, ReleaseReply::NotYours),
                     2 => release.handle_failed(member),
                     _ => {}

@@ -12,6 +12,7 @@ use crate::failure::Execution;
 use crate::fencing::Tokens;
 use crate::lease::{Lease, Terms};
 use crate::message::Mode;
+use crate::owner::OwnerId;
 use crate::quorum::{MemberId, Members, Verdict, Vote};
 use crate::time::Time;
 
@@ -142,6 +143,11 @@ impl Round {
         self.advance(now);
     }
 
+    /// A member that refuses names the owner of the claim in the way. To be called before its answer is.
+    pub fn handle_owner(&mut self, member: MemberId, owner: OwnerId) {
+        self.answers.refuse_for(member, owner);
+    }
+
     /// The member fails in a way that waiting does not cure.
     pub fn handle_denied(&mut self, now: Time, member: MemberId, execution: Execution) {
         self.answers.deny(member);
@@ -262,6 +268,13 @@ impl Round {
     #[must_use]
     pub fn has_refused(&self) -> bool {
         self.answers.has_refused()
+    }
+
+    /// Whether members that refuse name several owners of whom none is known to hold the lock: they collide just now, and
+    /// each gives back what it has.
+    #[must_use]
+    pub fn has_rivals(&self) -> bool {
+        self.answers.has_rivals()
     }
 
     /// Whether the member granted, but its vote does not count.

@@ -5,7 +5,8 @@
 -- ARGV[2]  hold count from now on; 0 frees the name
 -- ARGV[3]  channel of the name
 --
--- Replies  1  freed
+-- Replies  1  freed, and no client was listening
+--          4  freed, and one client was told; 5: two, and so on
 --          2  kept at the stated count
 --          0  not the owner's: it never was, has expired, or was released before
 -- Errors   WRONGTYPE  the key is something else
@@ -19,6 +20,6 @@ if ARGV[2] ~= '0' then
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
   return 2
 end
-redis.call('PUBLISH', ARGV[3], '0')
+local told = redis.call('PUBLISH', ARGV[3], '0')
 redis.call('DEL', KEYS[1])
-return 1
+return told == 0 and 1 or told + 3

@@ -24,6 +24,11 @@ impl Wakes {
         Wakes { target, registry }
     }
 
+    /// Whether the server sends what it publishes on the channel to this client.
+    pub(crate) fn listens(&self, channel: &str) -> bool {
+        self.registry.is_live(channel)
+    }
+
     /// Listens to a channel until the handle is dropped.
     pub(crate) fn subscribe(&self, channel: String, listener: Arc<dyn Listener>) -> ListenerHandle {
         let subscribed = self.registry.subscribe(Channel::from(channel), &listener);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_core::message::{Channel, Reply, Request};
+use quorlock_core::message::{Channel, ReleaseReply, Reply, Request};
 use quorlock_core::transport::{
     Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
 };
@@ -172,7 +172,16 @@ impl Inner {
             return Err(error);
         }
         let reply = script::decode(request, &answer);
-        let reply = reply.inspect_err(|_| self.connection.retire(&link))?;
+        let mut reply = reply.inspect_err(|_| self.connection.retire(&link))?;
+        if let (Request::Release(ask), Reply::Release(ReleaseReply::Freed { told: told @ 1.. })) =
+            (request, &mut reply)
+            && self
+                .wakes
+                .listens(&key::channel_of(&Channel::Lock(ask.name.clone())))
+        {
+            // The server counts this client, too.
+            *told -= 1;
+        }
         if let Some(wait) = &self.target.config().wait
             && wait::is_relied_upon(&reply)
         {

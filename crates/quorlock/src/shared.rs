@@ -8,6 +8,7 @@
 //! | `layout` | which nodes are the members of a lock, in groups |
 //! | `trust` | what this client has observed of each node |
 //! | `party` | what a client states for its nodes, also to locks of other clients |
+//! | `ears`, `rests` | subscriptions of acquisitions, and what is remembered of locks that others want, too |
 //! | `alarm`, `calls`, `under`, `waiters` | parts of the above |
 
 pub(crate) mod client;
@@ -15,7 +16,9 @@ pub(crate) mod keeper;
 
 pub(crate) mod hold;
 
+pub(crate) mod ears;
 pub(crate) mod layout;
+pub(crate) mod rests;
 
 pub(crate) mod trust;
 

@@ -263,7 +263,7 @@ impl Transport for Fake {
                     })
                     .collect(),
             ),
-            _ => Reply::Release(ReleaseReply::Freed),
+            _ => Reply::Release(ReleaseReply::FREED),
         };
         Box::pin(std::future::ready(Ok(reply)))
     }

@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_plain_delete_takes_the_claim_of_anybody() {
         let requests = [acquire(1), release(2)];
-        let freed = Reply::Release(ReleaseReply::Freed);
+        let freed = Reply::Release(ReleaseReply::FREED);
         assert_eq!(after(Variant::PlainDelete, &requests), (None, freed));
         let kept = Reply::Release(ReleaseReply::NotYours);
         let claim = Some((owner(1), 1));

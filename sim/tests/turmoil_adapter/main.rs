@@ -208,7 +208,7 @@ fn a_reply_that_comes_after_its_time_out_is_nobody_else_s() {
         // It is sent while the reply of before is still held back, and then both come.
         poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_pending())).await;
         server.holds_replies(false);
-        assert_eq!(next.await.unwrap(), Reply::Release(ReleaseReply::Freed));
+        assert_eq!(next.await.unwrap(), Reply::Release(ReleaseReply::FREED));
     });
 }
 

@@ -178,7 +178,7 @@ fn a_request_under_way_in_a_failover_ends_at_once_and_is_executed_once_where_it_
         renewed().await.unwrap();
         assert_eq!(
             release(&transport, &name("x"), 1).await,
-            Ok(ReleaseReply::Freed)
+            Ok(ReleaseReply::FREED)
         );
         assert!(!hall.has("b", "x"));
     });
@@ -276,7 +276,7 @@ fn wake_ups_follow_the_primary() {
         fail_over(&hall);
         until("messages flow again", || heard.lives() == 2).await;
         let released = release(&transport, &name("x"), 1).await;
-        assert_eq!(released, Ok(ReleaseReply::Freed));
+        assert_eq!(released, Ok(ReleaseReply::FREED));
         until("it is heard", || 0 < heard.wakes()).await;
     });
 }

@@ -62,7 +62,7 @@ fn measure(options: &Options, nodes: usize) -> Vec<Figure> {
 }
 
 /// How many commands of clients the servers have executed, but for those that look after connections.
-fn calls(servers: &[Server]) -> f64 {
+pub(crate) fn calls(servers: &[Server]) -> f64 {
     let calls_of = |line: &str| {
         let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
         let counts = ["evalsha", "eval", "subscribe", "unsubscribe"].contains(&command);

@@ -7,6 +7,7 @@ mod callers;
 mod contestant;
 mod distance;
 mod fair;
+mod greedy;
 mod handover;
 mod herd;
 mod keeping;
@@ -51,6 +52,11 @@ const CASES: &[Case] = &[
         name: "handover",
         about: "two clients in turn, holds of 5 ms",
         run: handover::run,
+    },
+    Case {
+        name: "greedy",
+        about: "2 and 10 processes that ask again at once, holds of 5 ms",
+        run: greedy::run,
     },
     Case {
         name: "waiters",

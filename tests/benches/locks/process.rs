@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 
-use crate::{herd, keeping};
+use crate::{greedy, herd, keeping};
 
 /// The first argument of a child.
 const CHILD: &str = "--as-child";
@@ -17,6 +17,7 @@ pub(crate) fn run_as_child(arguments: &[String]) -> Option<ExitCode> {
         return None;
     }
     match part.as_str() {
+        "greedy" => greedy::child(rest),
         "waiter" => herd::child(rest),
         "keeper" => keeping::child(rest),
         other => panic!("no part {other}"),

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use quorlock_core::marker::{Process, Ripeness, ShownMarker};
 use quorlock_core::message::{
-    Acquire, AcquireReply, ForceReleaseReply, Found, Freshness, ReleaseReply, RenewReply, Reply,
-    Request, Ttl,
+    Acquire, AcquireReply, ForceReleaseReply, Found, Freshness, Mode, ReleaseReply, RenewReply,
+    Reply, Request, Ttl,
 };
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
@@ -64,6 +64,7 @@ pub fn agree(
         };
         if let Some(request) = asked {
             let (before, expected) = (spec.look(names), spec.apply(&told(request, spec.process())));
+            let expected = listened(request, expected, arm.told());
             coverage.count(&expected);
             coverage.count_replaced(&before, request, &expected);
             coverage.count_trusted(request, &expected);
@@ -83,6 +84,21 @@ pub fn agree(
     }
     assert!(start.elapsed() < FASTER_THAN, "the machine is too slow");
     Ok(())
+}
+
+/// The reply of a node to whose channels so many listen.
+fn listened(
+    request: &Request,
+    mut reply: Result<Reply, Cause>,
+    listening: u32,
+) -> Result<Reply, Cause> {
+    if let (Request::Release(ask), Ok(Reply::Release(ReleaseReply::Freed { told }))) =
+        (request, &mut reply)
+        && ask.mode == Mode::Plain
+    {
+        *told = listening;
+    }
+    reply
 }
 
 /// The request as this process is asked.
@@ -326,7 +342,7 @@ impl Coverage {
                 }
             }
             Ok(Reply::Release(reply)) => add(match reply {
-                ReleaseReply::Freed => "freed",
+                ReleaseReply::Freed { .. } => "freed",
                 ReleaseReply::Kept => "kept",
                 ReleaseReply::Left => "left",
                 ReleaseReply::NotYours => "not released",

@@ -27,6 +27,11 @@ pub trait Arm: fmt::Debug {
     /// Executes a request.
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause>;
 
+    /// How many clients listen to every channel, as the replies of the arm have it.
+    fn told(&self) -> u32 {
+        0
+    }
+
     /// What was published since this was asked last.
     fn published(&mut self) -> Vec<(Channel, Wake)>;
 

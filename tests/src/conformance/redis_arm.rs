@@ -225,6 +225,11 @@ impl Arm for RedisArm {
         })
     }
 
+    /// The subscriber of the arm itself.
+    fn told(&self) -> u32 {
+        1
+    }
+
     fn published(&mut self) -> Vec<(Channel, Wake)> {
         self.command::<()>(&["PUBLISH", MARKER, ""]);
         let mut published = Vec::new();

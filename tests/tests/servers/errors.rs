@@ -93,7 +93,7 @@ async fn a_full_server_renews_and_releases() {
     let ttl: u64 = server.command(&["PTTL", "orders/42"]);
     assert!(5_000 < ttl, "{ttl}");
     let released = release(&transport, &name, 1, 0).await;
-    assert_eq!(released, Ok(ReleaseReply::Freed));
+    assert_eq!(released, Ok(ReleaseReply::FREED));
 }
 
 async fn a_server_busy_with_a_script_is_named_as_such() {
@@ -299,6 +299,6 @@ async fn flushed_scripts_are_nobody_s_business() {
         assert_eq!(renewed, Ok(vec![RenewReply::AlreadyYours { token }]));
         server.command::<()>(&["SCRIPT", "FLUSH"]);
         let released = release(&transport, &name, number, 0).await;
-        assert_eq!(released, Ok(ReleaseReply::Freed));
+        assert_eq!(released, Ok(ReleaseReply::FREED));
     }
 }

@@ -113,7 +113,7 @@ async fn every_new_hold_gets_a_larger_token() {
         assert!(last < token, "{last:?}, then {token:?}");
         last = token;
         let released = release(&transport, &name, number, 0).await;
-        assert_eq!(released, Ok(ReleaseReply::Freed));
+        assert_eq!(released, Ok(ReleaseReply::FREED));
     }
 }
 

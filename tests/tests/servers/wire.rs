@@ -178,7 +178,7 @@ async fn a_resent_acquisition_counts_once() {
         BTreeMap::from([(owner(1).to_string(), "1".into())])
     );
     let released = release(&transport, &name, 1, 0).await;
-    assert_eq!(released, Ok(ReleaseReply::Freed));
+    assert_eq!(released, Ok(ReleaseReply::FREED));
 }
 
 async fn a_resent_release_frees_nothing_of_the_next_holder() {

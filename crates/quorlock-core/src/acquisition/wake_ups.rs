@@ -42,6 +42,11 @@ impl WakeUps {
         }
     }
 
+    /// Whether the member has published since the last round was begun.
+    pub(super) fn has_woken(&self, member: MemberId) -> bool {
+        self.woken.contains(&member)
+    }
+
     /// Members that refused the last round.
     pub(super) fn refused(&self) -> &[MemberId] {
         &self.refused

@@ -66,7 +66,7 @@ pub(super) fn release(
     let was_first = first.is_some_and(|(owner, _)| owner == ask.owner);
     let has_left = leave_queue(keys, now, ask.owner);
     let is_free = keys.claim(now).is_none();
-    if is_free && (reply == ReleaseReply::Freed || was_first || has_dropped) {
+    if is_free && (reply == ReleaseReply::FREED || was_first || has_dropped) {
         wake_first(keys, now, &ask.name, published);
     }
     Ok(match reply {

@@ -114,7 +114,7 @@ pub(super) fn release(
     published: &mut Published,
 ) -> Result<ReleaseReply, Cause> {
     let reply = lower(keys, now, ask)?;
-    if reply == ReleaseReply::Freed {
+    if reply == ReleaseReply::FREED {
         *published = Some((Channel::Lock(ask.name.clone()), Wake::Unlocked));
     }
     Ok(reply)
@@ -134,7 +134,7 @@ pub(super) fn lower(
         Held::Plain { owner, count } if *owner == ask.owner => {
             if ask.count == 0 {
                 keys.forget_claim();
-                Ok(ReleaseReply::Freed)
+                Ok(ReleaseReply::FREED)
             } else {
                 *count = ask.count;
                 Ok(ReleaseReply::Kept)

@@ -135,7 +135,7 @@ pub(super) fn read_release(
     }
     keys.forget_claim();
     *published = Some((Channel::ReadWrite(ask.name.clone()), Wake::Unlocked));
-    Ok(ReleaseReply::Freed)
+    Ok(ReleaseReply::FREED)
 }
 
 pub(super) fn write_release(
@@ -163,7 +163,7 @@ pub(super) fn write_release(
         return Ok(ReleaseReply::Left);
     }
     keys.forget_claim();
-    Ok(ReleaseReply::Freed)
+    Ok(ReleaseReply::FREED)
 }
 
 /// The claims under a name, if it is a read-write lock.

@@ -191,7 +191,7 @@ fn only_the_owner_releases_and_only_the_last_release_wakes() {
     assert_eq!(inner.reply, reply(ReleaseReply::Kept));
     assert_eq!(inner.published, None);
     let outer = node.apply(at(0), &release(1, 0));
-    assert_eq!(outer.reply, reply(ReleaseReply::Freed));
+    assert_eq!(outer.reply, reply(ReleaseReply::FREED));
     assert_eq!(
         outer.published,
         Some((Channel::Lock(name()), Wake::Unlocked))

@@ -8,6 +8,7 @@ use crate::failure::Execution;
 use crate::fencing::{Token, Tokens};
 use crate::lease::largest;
 use crate::message::{AcquireReply, Mode, Ttl};
+use crate::owner::OwnerId;
 use crate::quorum::{Group, MemberId, Members, Tally, Verdict, Vote};
 use crate::time::Time;
 
@@ -85,6 +86,8 @@ struct Asked {
     counts_from: Option<Time>,
     /// It failed in a way that waiting does not cure.
     is_denied: bool,
+    /// Whose claim it refused for, if it said so.
+    in_the_way: Option<OwnerId>,
 }
 
 impl Answers {
@@ -125,6 +128,13 @@ impl Answers {
     pub(super) fn deny(&mut self, member: MemberId) {
         if let Some(asked) = member.get_mut(&mut self.asked) {
             asked.is_denied = true;
+        }
+    }
+
+    /// The member refused for the sake of this owner's claim.
+    pub(super) fn refuse_for(&mut self, member: MemberId, owner: OwnerId) {
+        if let Some(asked) = member.get_mut(&mut self.asked) {
+            asked.in_the_way = Some(owner);
         }
     }
 
@@ -170,7 +180,9 @@ impl Answers {
             free_after = free_after
                 .zip(self.free_after(&group))
                 .map(|(a, b)| a.max(b));
-            split |= 0 < self.tally.count(&group, Vote::Granted);
+            // A has 3 of 5 and the other two granted: nothing split, A holds the lock. Taken for a collision, each of A's
+            // waiters would sleep through its release.
+            split |= 0 < self.tally.count(&group, Vote::Granted) && !self.is_held(&group);
             let members = group.members();
             refused.extend(members.filter(|m| self.tally.vote(*m) == Vote::Refused));
         }
@@ -182,6 +194,32 @@ impl Answers {
             split,
             refused,
         }
+    }
+
+    /// Whether one owner is known to have so many members that no other can win the group.
+    fn is_held(&self, group: &Group) -> bool {
+        let most = self.owners(group).map(|(_, members)| members).max();
+        most.is_some_and(|most| group.threshold().spare() < most)
+    }
+
+    /// Whether members name several owners, and none of them is known to hold the lock: they collide just now.
+    pub(super) fn has_rivals(&self) -> bool {
+        let mut groups = self.tally.members().groups();
+        groups.any(|group| {
+            let mut named = self.owners(&group).map(|(owner, _)| owner);
+            let first = named.next();
+            named.any(|owner| Some(owner) != first) && !self.is_held(&group)
+        })
+    }
+
+    /// Whom the members of a group name that refuse, and how many of them name the same.
+    fn owners<'a>(&'a self, group: &Group) -> impl Iterator<Item = (OwnerId, usize)> + use<'a> {
+        let asked = group.slice(&self.asked);
+        let named = asked.iter().filter_map(|asked| asked.in_the_way);
+        named.map(move |owner| {
+            let same = asked.iter().filter(|a| a.in_the_way == Some(owner));
+            (owner, same.count())
+        })
     }
 
     /// Whether members that may still answer decide if others are in the way or too few answer.

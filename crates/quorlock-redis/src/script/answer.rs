@@ -135,9 +135,13 @@ fn decode_renew(answer: &Value, claims: usize) -> Option<Vec<RenewReply>> {
 fn decode_release(answer: &Value) -> Option<ReleaseReply> {
     match answer {
         Value::Int(0) => Some(ReleaseReply::NotYours),
-        Value::Int(1) => Some(ReleaseReply::Freed),
+        Value::Int(1) => Some(ReleaseReply::FREED),
         Value::Int(2) => Some(ReleaseReply::Kept),
         Value::Int(3) => Some(ReleaseReply::Left),
+        Value::Int(told @ 4..) => {
+            let told = u32::try_from(told - 3).unwrap_or(u32::MAX);
+            Some(ReleaseReply::Freed { told })
+        }
         _ => None,
     }
 }

@@ -261,8 +261,12 @@ fn every_answer_of_renew_and_release_is_understood() {
     );
     for (answer, reply) in [
         (0, ReleaseReply::NotYours),
-        (1, ReleaseReply::Freed),
+        (1, ReleaseReply::FREED),
         (2, ReleaseReply::Kept),
+        (3, ReleaseReply::Left),
+        (4, ReleaseReply::Freed { told: 1 }),
+        (52, ReleaseReply::Freed { told: 49 }),
+        (i64::MAX, ReleaseReply::Freed { told: u32::MAX }),
     ] {
         assert_eq!(
             decode(&release(), &Value::Int(answer)),

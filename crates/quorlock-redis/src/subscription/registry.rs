@@ -285,6 +285,13 @@ impl Registry {
         }
     }
 
+    /// Whether messages of the channel flow.
+    pub(crate) fn is_live(&self, channel: &str) -> bool {
+        let book = self.lock();
+        let entry = book.channels.get(channel);
+        entry.is_some_and(|entry| entry.stage == Stage::Live)
+    }
+
     /// Whether no listener is left.
     pub(crate) fn is_idle(&self) -> bool {
         self.lock().channels.is_empty()

@@ -16,8 +16,8 @@ use quorlock_core::time::Time;
 
 use crate::locks::source::LockSource;
 use crate::operate::ask;
-use crate::operation::attempt::wake_ups::Ears;
 use crate::runtime::Timer;
+use crate::shared::ears::Ears;
 use crate::shared::layout::Layout;
 
 /// Who leads, as the nodes showed it at some moment of the last look.

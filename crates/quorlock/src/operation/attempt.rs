@@ -13,6 +13,7 @@ use quorlock_core::time::Time;
 use crate::error::{AcquireError, Holder};
 use crate::runtime::Timer;
 use crate::shared::client::Client;
+use crate::shared::ears::Ears;
 use crate::shared::hold::Hold;
 use crate::shared::keeper::Orphaned;
 use crate::telemetry;
@@ -21,12 +22,10 @@ mod losses;
 mod raise;
 mod request;
 mod round;
-pub(crate) mod wake_ups;
 
 use losses::Losses;
 pub(crate) use request::{Waits, Wanted};
 use round::Running;
-use wake_ups::Ears;
 
 /// An acquisition under way. It can be handed from one caller to another at any time; dropping it gives back what it
 /// may have got.
@@ -63,9 +62,17 @@ impl Attempt {
             wanted.layout.members.clone(),
         );
         let mut parts = wanted.layout.parts.iter();
-        if let Some(fair) = parts.position(|part| part.mode == Mode::Fair) {
-            machine.queue_at(fair);
-        }
+        let ears = match parts.position(|part| part.mode == Mode::Fair) {
+            Some(fair) => {
+                machine.queue_at(fair);
+                None
+            }
+            None if wanted.patience == Patience::Wait => {
+                let known = client.keeper.rests().take(&wanted.layout.key);
+                known.and_then(|known| known.begin(&mut machine, client.now()))
+            }
+            None => None,
+        };
         Attempt {
             timer: client.runtime.timer(),
             owner: None,
@@ -74,7 +81,7 @@ impl Attempt {
             wanted,
             machine,
             running: None,
-            ears: None,
+            ears,
             losses: Losses::new(),
             began: None,
             is_over: false,
@@ -91,7 +98,8 @@ impl Attempt {
     ) -> Poll<Result<Arc<Hold>, AcquireError>> {
         if self.is_over {
             self.is_over = false;
-            self.machine = self.machine.begin_again();
+            let lease = self.wanted.lease.length();
+            self.machine = self.machine.begin_again(self.client.now(), lease);
             self.losses = Losses::new();
             self.began = None;
         }
@@ -221,6 +229,11 @@ impl Attempt {
         let mut cx = Context::from_waker(Waker::noop());
         running.hear(&mut cx, &**runtime, &self.wanted);
         let now = self.client.now();
+        self.machine.handle_win(now, running.began);
+        if let Some(was_there) = self.machine.was_passed() {
+            let rests = self.client.keeper.rests();
+            rests.passed(&self.wanted.layout.key, was_there);
+        }
         let hold = Arc::new(Hold::new(running.into_won(now, &self.wanted)));
         self.client.keeper.keep(now, &hold);
         Some(hold)
@@ -258,6 +271,9 @@ impl Attempt {
             }
             self.give_back(&mut running, now, Send::Now);
             self.begin_as_another();
+        }
+        if running.round.has_rivals() {
+            self.machine.handle_rivals();
         }
         let random = self.client.runtime.random();
         self.machine.handle_loss(now, began, loss, random);
@@ -390,6 +406,13 @@ enum Send {
 impl Drop for Attempt {
     fn drop(&mut self) {
         self.abandon();
+        if let Some(ears) = self.ears.take()
+            && ears.is_live()
+            && !self.wanted.layout.has(Mode::Fair)
+        {
+            let key = &self.wanted.layout.key;
+            self.client.keeper.rest(self.client.now(), key, ears);
+        }
         for party in self.wanted.layout.parties() {
             // B is closed while A has a claim on B's node: the keeper of A has looked already whether it has any of B.
             if party.is_closed() && !Arc::ptr_eq(party, &self.client.party) {

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use quorlock_core::message::{ReleaseReply, Reply};
 use quorlock_core::release::Confirmation;
 use quorlock_core::renewal::Status;
+use quorlock_core::time::Time;
 
 use crate::error::ReleaseError;
 use crate::operation::inquiry::Inquiry;
@@ -21,6 +22,9 @@ pub(crate) struct Releasing {
     client: Arc<Client>,
     hold: Arc<Hold>,
     count: u32,
+    began: Time,
+    /// How many other clients were told that it is free.
+    told: u32,
     inquiry: Inquiry,
 }
 
@@ -67,6 +71,8 @@ impl Releasing {
             client,
             hold,
             count,
+            began: now,
+            told: 0,
             inquiry,
         }))
     }
@@ -76,7 +82,9 @@ impl Releasing {
             client,
             hold,
             count,
+            told,
             inquiry,
+            ..
         } = self;
         inquiry.poll(cx, &*client.runtime, |confirming, member, at, reply| {
             let Reply::Release(reply) = reply else {
@@ -84,6 +92,9 @@ impl Releasing {
                 return;
             };
             confirming.handle_released(member, *reply);
+            if let ReleaseReply::Freed { told: others } = *reply {
+                *told = others.max(*told);
+            }
             if *count == 0 {
                 hold.gone_from(member);
             } else if *reply == ReleaseReply::NotYours {
@@ -96,7 +107,18 @@ impl Releasing {
     fn end(&self) -> Result<(), ReleaseError> {
         let names = || self.hold.layout.title();
         match self.inquiry.outcome() {
-            Confirmation::Confirmed => Ok(()),
+            Confirmation::Confirmed => {
+                if self.count == 0 {
+                    let Client {
+                        keeper, runtime, ..
+                    } = &*self.client;
+                    let now = runtime.now();
+                    let took = now.since(self.began);
+                    let key = &self.hold.layout.key;
+                    keeper.rests().released(now, key, took, self.told);
+                }
+                Ok(())
+            }
             // A gives back one guard of two, and B the last one. Where B's release comes to the nodes first, they say to
             // A's that the claim is not ours: it is what both of them wanted.
             Confirmation::NotHeld if self.count != 0 && self.hold.was_released() => Ok(()),

@@ -27,8 +27,10 @@ use self::phase::{CurrentPhase, GiveBack, Phase};
 use crate::mutex::Mutex;
 use crate::runtime::Runtime;
 use crate::shared::alarm::Alarm;
+use crate::shared::ears::Ears;
 use crate::shared::hold::Hold;
 use crate::shared::layout::{Layout, Node};
+use crate::shared::rests::Rests;
 use crate::shared::waiters::{Led, Waiters};
 
 /// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
@@ -45,6 +47,7 @@ pub(crate) struct Keeper {
     inner: Mutex<Inner>,
     /// When the watch of a node ends.
     alarm: Arc<Alarm>,
+    rests: Rests,
     phase: CurrentPhase,
 }
 
@@ -87,6 +90,20 @@ impl Keeper {
     /// What tells it when the watch of a node ends.
     pub(crate) fn alarm(&self) -> &Arc<Alarm> {
         &self.alarm
+    }
+
+    /// What is remembered of locks that others want, too.
+    pub(crate) fn rests(&self) -> &Rests {
+        &self.rests
+    }
+
+    /// Subscriptions of an acquisition that has ended rest for the next one of the same lock.
+    pub(crate) fn rest(&self, now: Time, key: &Arc<str>, ears: Ears) {
+        if self.phase.get() != Phase::Running {
+            return;
+        }
+        let due = self.rests.put(now, key, ears);
+        self.with(|inner| due < inner.wakes_at);
     }
 
     /// The leader of the queue was woken on behalf of others: it is passed over if it does not come.
@@ -219,6 +236,7 @@ impl Keeper {
             let queues = std::mem::take(&mut inner.queues);
             (holds, queues, waiting, inner.waiters.clone())
         };
+        self.rests.clear();
         for queue in queues {
             let due = queue.due();
             queue.relieve(due);
@@ -241,6 +259,7 @@ impl Keeper {
 
     /// Gives everything back that is held.
     pub(crate) fn close(&self) {
+        self.rests.clear();
         self.with(|inner| {
             self.phase.reach(Phase::Closing);
             inner.give_back = GiveBack::All;

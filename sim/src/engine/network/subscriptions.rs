@@ -94,6 +94,24 @@ pub(crate) fn arrive(world: &mut World, key: Key<Subscribed>, epoch: u32) {
     }
 }
 
+/// How many clients but this one listen to a channel of a node.
+pub(crate) fn listening(world: &World, node: NodeId, channel: &Channel, but: ClientId) -> u32 {
+    let Some(state) = world.nodes.get(node) else {
+        return 0;
+    };
+    let subscribed = state.subscribers().iter();
+    let subscribed = subscribed.filter_map(|key| world.subscriptions.get(*key));
+    let others = subscribed.filter(|s| s.channel() == channel && s.client() != but);
+    let mut clients: Vec<ClientId> = Vec::new();
+    for client in others.map(Subscribed::client) {
+        // A server counts connections, of which a client has one.
+        if !clients.contains(&client) {
+            clients.push(client);
+        }
+    }
+    u32::try_from(clients.len()).unwrap_or(u32::MAX)
+}
+
 /// Sends what a node published to every subscription of the channel.
 pub(crate) fn publish(world: &mut World, node: NodeId, channel: &Channel, wake: Wake) {
     let now = world.now();

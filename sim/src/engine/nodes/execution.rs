@@ -23,7 +23,7 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
     let Some(call) = world.calls.get(key) else {
         return;
     };
-    let (id, by) = (call.node(), call.process());
+    let (id, by, client) = (call.node(), call.process(), call.client());
     let request = Rc::clone(call.request());
     let Some(node) = world.nodes.get(id) else {
         return;
@@ -47,7 +47,14 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
         Request::Release(release) => owners(server.keys(), wall, &release.name),
         _ => Owners::None,
     };
-    let applied = server.execute(wall, &request);
+    let mut applied = server.execute(wall, &request);
+    if let (Request::Release(ask), Ok(Reply::Release(ReleaseReply::Freed { told }))) =
+        (&*request, &mut applied.reply)
+        && ask.mode == Mode::Plain
+        && let Some((channel, _)) = &applied.published
+    {
+        *told = subscriptions::listening(world, id, channel, client);
+    }
     let is_write = is_write(&request, &applied.reply);
     if is_write && has_replicas {
         server.write(wall, &request);
@@ -169,7 +176,12 @@ fn digest(reply: &Result<Reply, Cause>) -> u64 {
             _ => 15,
         },
         Ok(Reply::Renew(replies)) => (replies.len() as u64) << 4 | 5,
-        Ok(Reply::Release(reply)) => 6 + *reply as u64,
+        Ok(Reply::Release(reply)) => match reply {
+            ReleaseReply::Freed { told } => u64::from(*told) << 4 | 6,
+            ReleaseReply::Kept => 7,
+            ReleaseReply::NotYours => 8,
+            _ => 9,
+        },
         Err(cause) => 16 + *cause as u64,
         _ => 15,
     }

@@ -161,7 +161,7 @@ fn requests_that_come_in_any_order_take_nothing_back() {
             let kept = freed.apply(at(0), &release(1, 1)).reply;
             assert_eq!(kept, Ok(Reply::Release(ReleaseReply::Kept)));
             let reply = freed.apply(at(0), &release(1, 0)).reply;
-            assert_eq!(reply, Ok(Reply::Release(ReleaseReply::Freed)));
+            assert_eq!(reply, Ok(Reply::Release(ReleaseReply::FREED)));
             for late in &stated {
                 let reply = freed.apply(at(0), &request(late)).reply;
                 assert_eq!(reply, Ok(Reply::Renew(vec![RenewReply::NotYours])));

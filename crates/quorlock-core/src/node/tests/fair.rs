@@ -59,7 +59,7 @@ fn it_is_granted_in_the_order_in_which_it_was_asked_for() {
     let mut node = contended();
     for number in [1, 2, 3] {
         let released = node.apply(at(10), &give_back(number));
-        assert_eq!(released.reply, Ok(Reply::Release(ReleaseReply::Freed)));
+        assert_eq!(released.reply, Ok(Reply::Release(ReleaseReply::FREED)));
         // One is told, and nobody else gets it.
         assert_eq!(released.published, woken(number + 1));
         for other in [4, 5] {

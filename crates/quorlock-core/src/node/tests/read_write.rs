@@ -73,7 +73,7 @@ fn readers_share_and_the_last_one_frees_it() {
     assert!(!is_granted(&mut node, 1, &write(3)));
     assert_eq!(
         released(&mut node, 2, Mode::Read, 2),
-        (ReleaseReply::Freed, true)
+        (ReleaseReply::FREED, true)
     );
     assert!(is_granted(&mut node, 2, &write(3)));
     assert!(!is_granted(&mut node, 2, &read(1)));
@@ -105,7 +105,7 @@ fn a_dead_reader_is_not_kept_alive_by_another() {
     );
     assert_eq!(
         released(&mut node, 12_000, Mode::Read, 2),
-        (ReleaseReply::Freed, true)
+        (ReleaseReply::FREED, true)
     );
     assert!(is_granted(&mut node, 12_000, &write(3)));
 }
@@ -164,7 +164,7 @@ fn a_writer_whose_reading_ended_first_still_writes() {
     assert!(!is_granted(&mut node, 1, &read(3)));
     assert_eq!(
         released(&mut node, 2, Mode::Write, 1),
-        (ReleaseReply::Freed, true)
+        (ReleaseReply::FREED, true)
     );
 }
 

@@ -3,7 +3,7 @@
 use std::task::Context;
 
 use quorlock_core::fencing::{Token, Tokens};
-use quorlock_core::message::{Acquire, Mode, Request};
+use quorlock_core::message::{Acquire, AcquireReply, Mode, Reply, Request};
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Renewal, Watchdog};
@@ -126,6 +126,14 @@ impl Running {
             let voted = place.node.vote(sent, &place.name, Asking::NewHold, &result);
             telemetry::trust_changed(place.node.address(), voted.change);
             let answer = voted.answer;
+            if let Ok(
+                Reply::Acquire(AcquireReply::Refused { beat, .. })
+                | Reply::Checked(AcquireReply::Refused { beat, .. }, _),
+            ) = &result
+                && let Some(beat) = beat
+            {
+                round.handle_owner(member, beat.owner);
+            }
             match result {
                 Err(error) if !error.cause.may_pass() => {
                     round.handle_denied(at, member, error.execution);

@@ -368,6 +368,7 @@ impl KeeperTask {
         }
         let at = inner.poll_timeout(now);
         let at = at
+            .min(self.keeper.rests.poll_timeout())
             .min(self.clean_ups.poll_timeout())
             .min(self.queues.poll_timeout());
         let phase = self.keeper.phase.get();
@@ -407,6 +408,7 @@ impl Future for KeeperTask {
             task.take_messages(now);
             task.attend_due(now);
             task.relieve_due(now);
+            task.keeper.rests.end_due(now);
             if task.keep_due(now) {
                 task.ripen_due();
             }

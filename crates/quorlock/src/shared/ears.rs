@@ -52,6 +52,26 @@ struct Ear {
 }
 
 impl Ears {
+    /// Whether as many subscriptions as are needed are live.
+    pub(crate) fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// Listens on behalf of no task, until it is listened to again. What has come by then is no news: the acquisition
+    /// that takes it over asks first.
+    pub(crate) fn rest(&mut self) {
+        self.leave();
+        self.waker = Waker::noop().clone();
+        let mut state = self.heard.state.lock();
+        state.waker = self.waker.clone();
+        state.woken.clear();
+    }
+
+    /// Forgets what has come.
+    pub(crate) fn forget(&mut self) {
+        self.heard.state.lock().woken.clear();
+    }
+
     /// Hears nothing yet.
     pub(crate) fn new(layout: &Layout) -> Self {
         Ears::of(layout.members.clone())

@@ -1,0 +1,104 @@
+//! How long others are given to acquire what they were just told is free.
+
+use std::time::Duration;
+
+use crate::time::Time;
+
+/// So many times as long as its release took a client lets those pass that wait: a message on its way to them, a round
+/// that asks the first member before the rest, and their haste to be woken.
+const ROUND_TRIPS: u32 = 4;
+
+/// No client lets others pass for longer: one whose release took a second has other troubles.
+const LONGEST: Duration = Duration::from_millis(100);
+
+/// After so many pauses in vain, each twice as long as the one before, those who listen are taken not to want the lock.
+const MOST_IN_VAIN: u32 = 4;
+
+/// Then others are let pass only at each second release, at each fourth, and so on to this power of two.
+const MOST_SKIPPED: u32 = 6;
+
+/// What a client that releases a lock leaves to those who wait for it.
+///
+/// A and B ask again as soon as they have released. A's next round would reach the nodes before B has heard of the release:
+/// B would wait for as long as A goes on. A knows from the replies to its release that B listens, and pauses.
+///
+/// One that listens and does not ask (a monitor that subscribes to everything) costs a pause every now and then: a pause
+/// after which nobody has taken the lock is one in vain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Courtesy {
+    in_vain: u32,
+    to_skip: u32,
+}
+
+impl Courtesy {
+    /// A release that others were told of ended now, and took so long. Returns until when they are let pass, if they
+    /// are.
+    pub fn handle_release(&mut self, now: Time, took: Duration) -> Option<Time> {
+        if 0 < self.to_skip {
+            self.to_skip -= 1;
+            return None;
+        }
+        // One that is farther from the nodes needs longer.
+        let doubled = match self.in_vain {
+            few if few <= MOST_IN_VAIN => 1 << few,
+            _ => 1,
+        };
+        let pause = took.saturating_mul(ROUND_TRIPS).saturating_mul(doubled);
+        Some(now + pause.min(LONGEST))
+    }
+
+    /// The lock was still free after a pause.
+    pub fn handle_vain(&mut self) {
+        let most = MOST_IN_VAIN + MOST_SKIPPED;
+        self.in_vain = self.in_vain.saturating_add(1).min(most);
+        let power = self.in_vain.saturating_sub(MOST_IN_VAIN);
+        self.to_skip = (1 << power) - 1;
+    }
+
+    /// Another had it after a pause.
+    pub fn handle_taken(&mut self) {
+        *self = Courtesy::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn others_have_some_round_trips_and_never_longer_than_a_bound() {
+        let mut courtesy = Courtesy::default();
+        let at = |millis| Some(Time::from_millis(millis));
+        assert_eq!(courtesy.handle_release(Time::ZERO, 2 * MS), at(8));
+        assert_eq!(courtesy.handle_release(Time::ZERO, 2_000 * MS), at(100));
+    }
+
+    #[test]
+    fn one_that_is_far_away_is_given_longer_before_it_is_given_up() {
+        let mut courtesy = Courtesy::default();
+        let mut pauses = Vec::new();
+        for _ in 0..5 {
+            pauses.push(courtesy.handle_release(Time::ZERO, MS));
+            courtesy.handle_vain();
+        }
+        let expected = [4, 8, 16, 32, 64].map(|millis| Some(Time::from_millis(millis)));
+        assert_eq!(pauses, expected);
+    }
+
+    #[test]
+    fn a_monitor_that_only_listens_is_let_pass_less_and_less() {
+        let mut courtesy = Courtesy::default();
+        let mut passes = 0;
+        for _ in 0..1_000 {
+            if courtesy.handle_release(Time::ZERO, MS).is_some() {
+                passes += 1;
+                courtesy.handle_vain();
+            }
+        }
+        assert!(passes <= 5 + 6 + 1_000 / 64, "{passes}");
+        courtesy.handle_taken();
+        assert!(courtesy.handle_release(Time::ZERO, MS).is_some());
+    }
+}
