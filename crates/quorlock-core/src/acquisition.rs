@@ -448,10 +448,8 @@ impl Acquisition {
             Published::Enough => self.ask(Because::Woken),
             Published::Some if self.is_postponed => {
                 let least = self.last_round.saturating_mul(ROUNDS_OF_A_HINT);
-                let hints = &mut self.hints;
-                let hint = *self
-                    .hint
-                    .get_or_insert_with(|| now + hints.next(self.random, least));
+                let pause = || now + self.hints.clone().next(self.random, least);
+                let hint = *self.hint.get_or_insert_with(pause);
                 Step::Sleep(at.min(hint))
             }
             Published::Some => Step::Sleep(at.min(now + self.last_round)),
@@ -539,6 +537,10 @@ impl Acquisition {
         if let Step::Listen(at) | Step::Sleep(at) | Step::BackOff(at) = self.step
             && at <= now
         {
+            if self.hint == Some(at) {
+                // It was no more than a hint: the next one is followed later.
+                self.hints.next(0, Duration::ZERO);
+            }
             self.step = self.ask(Because::Due);
         }
     }

@@ -2,6 +2,7 @@ use super::*;
 use crate::quorum::{Members, Threshold};
 
 mod contention;
+mod passing;
 mod returns;
 
 fn ms(millis: u64) -> Time {

@@ -320,3 +320,47 @@ fn a_lock_of_another_mode_is_named_if_it_is_in_the_way() {
         assert!(round.may_hold(ids[0]) && !round.may_hold(ids[1]));
     }
 }
+
+fn owner(number: u64) -> OwnerId {
+    OwnerId {
+        client: crate::owner::ClientId::from_random(7),
+        number,
+    }
+}
+
+/// Of five members these many refuse for the sake of each owner, and the others grant.
+fn refused_for(owners: &[(usize, u64)]) -> Round {
+    let mut round = round(&[Threshold::majority(5)], Order::Parallel);
+    let mut ids = ask_all(&mut round, ms(0)).into_iter();
+    for (members, number) in owners {
+        for id in ids.by_ref().take(*members) {
+            round.handle_owner(id, owner(*number));
+            round.handle_answer(ms(1), id, refused(9_000));
+        }
+    }
+    for id in ids {
+        round.handle_answer(ms(1), id, granted());
+    }
+    round
+}
+
+#[test]
+fn a_holder_of_a_bare_majority_that_is_named_splits_no_vote() {
+    for (owners, is_split, has_rivals) in [
+        (&[(3, 1)][..], false, false),
+        (&[(3, 1), (2, 2)], false, false),
+        (&[(3, 1), (1, 2)], false, false),
+        (&[(2, 1), (2, 2)], true, true),
+        (&[(2, 1), (2, 2), (1, 3)], false, true),
+        (&[(5, 1)], false, false),
+    ] {
+        let round = refused_for(owners);
+        assert_eq!(round.has_rivals(), has_rivals, "{owners:?}");
+        assert!(
+            matches!(round.outcome(ms(1)), Outcome::Lost(Loss::Refused { split, .. }) if split == is_split),
+            "{owners:?}: {:?}",
+            round.outcome(ms(1))
+        );
+    }
+    assert_eq!(refused_for(&[(2, 1)]).outcome(ms(1)), Outcome::Won);
+}

@@ -48,13 +48,6 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
         _ => Owners::None,
     };
     let mut applied = server.execute(wall, &request);
-    if let (Request::Release(ask), Ok(Reply::Release(ReleaseReply::Freed { told }))) =
-        (&*request, &mut applied.reply)
-        && ask.mode == Mode::Plain
-        && let Some((channel, _)) = &applied.published
-    {
-        *told = subscriptions::listening(world, id, channel, client);
-    }
     let is_write = is_write(&request, &applied.reply);
     if is_write && has_replicas {
         server.write(wall, &request);
@@ -79,6 +72,12 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
         }
     }
     if let Some((channel, wake)) = applied.published {
+        if let (Request::Release(ask), Ok(Reply::Release(ReleaseReply::Freed { told }))) =
+            (&*request, &mut applied.reply)
+            && ask.mode == Mode::Plain
+        {
+            *told = subscriptions::listening(world, id, &channel, client);
+        }
         subscriptions::publish(world, id, &channel, wake);
     }
     let answer: Answer = applied
@@ -177,7 +176,7 @@ fn digest(reply: &Result<Reply, Cause>) -> u64 {
         },
         Ok(Reply::Renew(replies)) => (replies.len() as u64) << 4 | 5,
         Ok(Reply::Release(reply)) => match reply {
-            ReleaseReply::Freed { told } => u64::from(*told) << 4 | 6,
+            ReleaseReply::Freed { .. } => 6,
             ReleaseReply::Kept => 7,
             ReleaseReply::NotYours => 8,
             _ => 9,

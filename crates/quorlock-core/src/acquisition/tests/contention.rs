@@ -54,17 +54,93 @@ fn a_crowd_that_is_woken_asks_the_first_member_each_time() {
 }
 
 #[test]
-fn a_crowd_is_not_woken_by_what_a_competitor_gives_back() {
+fn a_crowd_is_not_woken_at_once_by_what_a_competitor_gives_back() {
     let mut a = crowded();
     wake_three(&mut a, 200);
     a.handle_loss(ms(200), ms(199), Loss::Postponed, u64::MAX);
-    let pause = Step::Sleep(ms(210));
-    assert_eq!(*a.step(), pause);
+    assert_eq!(
+        *a.step(),
+        Step::Sleep(ms(214)),
+        "it has time to ask the rest"
+    );
     wake_at(&mut a, 201, 0);
-    wake_at(&mut a, 201, 1);
-    assert_eq!(*a.step(), pause);
-    wake_at(&mut a, 201, 2);
+    wake_at(&mut a, 202, 1);
+    assert_eq!(*a.step(), Step::Sleep(ms(209)), "eight rounds");
+    wake_at(&mut a, 203, 2);
     assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+}
+
+/// One that passed gives back the first member and one more: the lock may be free, and a crowd that asked all members
+/// would split the vote.
+#[test]
+fn a_crowd_asks_the_first_member_again_when_that_is_free() {
+    let mut a = crowded();
+    let mut pauses = Vec::new();
+    for now in [1_000, 2_000, 3_000] {
+        wake_three(&mut a, now);
+        a.handle_loss(ms(now + 1), ms(now), Loss::Postponed, u64::MAX);
+        wake_at(&mut a, now + 2, 0);
+        pauses.push(a.poll_timeout().since(ms(now + 2)).as_millis());
+        a.handle_timeout(a.poll_timeout());
+        assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+        a.handle_loss(ms(now + 100), ms(now + 99), Loss::Postponed, u64::MAX);
+    }
+    assert_eq!(
+        pauses,
+        [8, 16, 32],
+        "a holder of the others is asked less and less"
+    );
+}
+
+/// What each round of several that collide finds: some members granted, the others name two owners.
+fn collision() -> Loss {
+    Loss::Refused {
+        free_after: Some(Duration::from_millis(900)),
+        split: true,
+        refused: five().members.all().take(4).collect(),
+    }
+}
+
+#[test]
+fn a_collision_is_over_after_some_rounds_and_never_after_a_second() {
+    let mut a = five();
+    a.handle_listening();
+    let mut pauses = Vec::new();
+    for round in 0..7 {
+        let now = 1_000 * round;
+        a.handle_rivals();
+        a.handle_loss(ms(now + 1), ms(now), collision(), u64::MAX);
+        pauses.push(a.poll_timeout().since(ms(now + 1)).as_millis());
+        a.handle_timeout(a.poll_timeout());
+        assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+    }
+    assert_eq!(pauses, [2, 4, 8, 16, 32, 32, 32]);
+}
+
+#[test]
+fn what_rivals_give_back_ends_the_pause_after_a_collision() {
+    let mut a = five();
+    a.handle_listening();
+    a.handle_rivals();
+    a.handle_loss(ms(101), ms(100), collision(), u64::MAX);
+    assert_eq!(*a.step(), Step::Sleep(ms(103)));
+    wake_three(&mut a, 102);
+    assert_eq!(*a.step(), Step::Ask(Order::FirstMember), "no vote is split");
+}
+
+#[test]
+fn a_crowd_that_is_expected_asks_the_first_member_from_the_beginning() {
+    let mut a = five();
+    a.handle_listening();
+    a.expect_crowd();
+    a.let_pass(ms(4));
+    a.handle_timeout(ms(4));
+    assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+    let mut alone = waiting(1);
+    alone.expect_crowd();
+    alone.let_pass(ms(4));
+    alone.handle_timeout(ms(500));
+    assert_eq!(*alone.step(), Step::Ask(Order::Parallel), "one member");
 }
 
 #[test]
