@@ -18,6 +18,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::progress::{Gap, gaps};
 use crate::history::{History, NameId, Process};
 pub use crate::plan::property::Property;
 use crate::plan::time::Span;

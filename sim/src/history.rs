@@ -378,6 +378,10 @@ pub struct History {
     /// While a client waits, the lock is acquired at least as often as this, until clients begin no more work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_within: Option<Idle>,
+    /// While a client waits for a lock that was released, it stands free for no longer than this, until clients begin no more
+    /// work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_within: Option<Idle>,
     /// How many holds were won.
     pub holds: u32,
 }

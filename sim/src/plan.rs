@@ -74,6 +74,10 @@ pub struct Plan {
     /// keep it from being so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_within: Option<Span>,
+    /// A lock that was released is acquired again within this time while a client waits for it. Without, that is not
+    /// demanded. It says nothing of locks whose holds are nested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_within: Option<Span>,
     /// What is not demanded of this run, because its faults go beyond what is promised of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_demanded: Vec<Property>,
@@ -175,6 +179,7 @@ impl Default for Plan {
             healed_at: None,
             progress_within: None,
             idle_within: None,
+            free_within: None,
             not_demanded: Vec::new(),
         }
     }

@@ -105,6 +105,7 @@ fn every_field() -> Plan {
         healed_at: Some(Span::ZERO),
         progress_within: Some(Span::ZERO),
         idle_within: Some(Span::ZERO),
+        free_within: Some(Span::ZERO),
         not_demanded: vec![Property::Fencing],
     }
 }

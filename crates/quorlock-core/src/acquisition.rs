@@ -188,7 +188,9 @@ impl Acquisition {
     pub fn let_pass(&mut self, until: Time) {
         if self.is_listening {
             self.passing = Passing::Over;
-            self.step = Step::BackOff(until);
+            // Another that has it meanwhile, and releases it, ends the pause: A lets B pass, and B lets A pass again.
+            self.wake_ups.wait_for(self.members.all().collect());
+            self.step = Step::Sleep(until);
         } else {
             // Most probably another has it by then, and what it publishes is waited for.
             self.passing = Passing::Until(until);
@@ -451,6 +453,9 @@ impl Acquisition {
                 let pause = || now + self.hints.clone().next(self.random, least);
                 let hint = *self.hint.get_or_insert_with(pause);
                 Step::Sleep(at.min(hint))
+            }
+            Published::Some if self.lost_rounds == 0 && self.passing == Passing::Over => {
+                Step::Sleep(at)
             }
             Published::Some => Step::Sleep(at.min(now + self.last_round)),
         }

@@ -5,7 +5,9 @@ use crate::history::{Action, History, Operation, Outcome};
 use crate::plan::time::Span;
 
 pub(super) fn check(history: &History) -> Option<Violation> {
-    after_faults(history).or_else(|| while_waited_for(history))
+    after_faults(history)
+        .or_else(|| while_waited_for(history))
+        .or_else(|| while_free(history))
 }
 
 fn after_faults(history: &History) -> Option<Violation> {
@@ -84,6 +86,60 @@ fn while_waited_for(history: &History) -> Option<Violation> {
     })
 }
 
+/// A lock that was released is acquired again while a client waits for it: free on a threshold, wanted, and no client gets
+/// it for longer than the bound.
+fn while_free(history: &History) -> Option<Violation> {
+    let idle = history.free_within?;
+    let gap = gaps(history)
+        .filter(|gap| gap.from + idle.bound < gap.to.min(idle.until))
+        .min_by_key(|gap| gap.from)?;
+    let story = format!(
+        "a lock was released at {}, {} waited for it, and no client had acquired it by {}",
+        moment(gap.from),
+        gap.waiter.process,
+        moment(gap.from + idle.bound)
+    );
+    Some(Violation {
+        property: Property::Progress,
+        at: Span::nanos(gap.from + idle.bound),
+        processes: vec![gap.waiter.process],
+        name: None,
+        story,
+    })
+}
+
+/// A time in which a lock stood free though a client waited for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap<'a> {
+    /// When its release was confirmed.
+    pub from: u64,
+    /// When it was acquired again; `u64::MAX` if it was not.
+    pub to: u64,
+    /// One that waited from before until it was acquired.
+    pub waiter: &'a Operation,
+}
+
+/// Every time in which a lock stood free though a client waited for it. Holds are taken not to be nested.
+pub fn gaps(history: &History) -> impl Iterator<Item = Gap<'_>> {
+    let all = history.operations.iter();
+    let released = all.filter(|op| op.action == Action::Release && op.outcome == Outcome::Ok);
+    released.filter_map(|release| {
+        let from = release.completed;
+        let same = history.operations.iter();
+        let same = same.filter(|op| op.names & release.names != 0);
+        let asked = same.filter(|op| matches!(op.action, Action::Acquire | Action::Try));
+        let won = asked.clone().filter(|op| op.outcome == Outcome::Ok);
+        // A hold that is won before the release is confirmed ends at another release.
+        let next = won
+            .map(|op| op.completed)
+            .filter(|at| release.invoked < *at);
+        let to = next.min().unwrap_or(u64::MAX);
+        let mut waits = asked.filter(|op| op.action == Action::Acquire);
+        let waiter = waits.find(|op| op.invoked <= from && to <= op.completed)?;
+        (from < to).then_some(Gap { from, to, waiter })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +194,43 @@ mod tests {
         history.idle_within = Some(Idle {
             until: 990,
             ..bound
+        });
+        assert_eq!(check(&history), None, "it is over");
+    }
+
+    #[test]
+    fn a_lock_that_is_free_and_wanted_and_not_acquired_is_found() {
+        let released = |invoked, completed| Operation {
+            action: Action::Release,
+            ..acquired(invoked, completed, Outcome::Ok)
+        };
+        let mut history = history(Vec::new());
+        history.operations = vec![
+            acquired(0, 10, Outcome::Ok),
+            released(100, 110),
+            acquired(50, 300, Outcome::Ok),
+        ];
+        assert_eq!(check(&history), None, "it is not demanded");
+        let bound = |bound| {
+            let until = 1_000;
+            Some(Idle { bound, until })
+        };
+        history.free_within = bound(190);
+        assert_eq!(check(&history), None);
+        history.free_within = bound(189);
+        assert_eq!(check(&history).unwrap().at.as_nanos(), 299);
+        // Another has had it meanwhile.
+        history.operations.push(acquired(105, 200, Outcome::Ok));
+        assert_eq!(check(&history), None);
+        // And has released it: nobody gets it any more.
+        history.operations.push(released(400, 410));
+        assert_eq!(check(&history), None, "no client wants it");
+        let waits = acquired(300, u64::MAX, Outcome::Indeterminate);
+        history.operations.push(waits);
+        assert_eq!(check(&history).unwrap().at.as_nanos(), 599);
+        history.free_within = Some(Idle {
+            bound: 189,
+            until: 500,
         });
         assert_eq!(check(&history), None, "it is over");
     }

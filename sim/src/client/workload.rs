@@ -4,6 +4,7 @@ mod crowd;
 mod exclusion;
 mod extending;
 mod fair;
+mod greedy;
 mod leading;
 mod long;
 mod overlapping;
@@ -42,6 +43,7 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
         WorkloadKind::Extending => Box::pin(extending::client(ctx)),
         WorkloadKind::FencedUpdates => Box::pin(updates::client(ctx, Fencing::Off)),
         WorkloadKind::Crowd => Box::pin(crowd::client(ctx)),
+        WorkloadKind::Greedy => Box::pin(greedy::client(ctx)),
         WorkloadKind::Leading => Box::pin(leading::client(ctx)),
         WorkloadKind::RaisedUpdates => Box::pin(updates::client(ctx, Fencing::On)),
     }

@@ -31,10 +31,12 @@ pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
     world.links = Links::new(plan, world.nodes.len());
     world.history.healed = plan.heals_at().as_nanos();
     world.history.progress_due = plan.heals_at().plus(plan.progress_bound()).as_nanos();
-    world.history.idle_within = plan.idle_within.map(|bound| Idle {
+    let idle = |bound: Span| Idle {
         bound: bound.as_nanos(),
         until: plan.duration.as_nanos(),
-    });
+    };
+    world.history.idle_within = plan.idle_within.map(idle);
+    world.history.free_within = plan.free_within.map(idle);
     faults::schedule(world);
     let stop = if plan.faults.is_empty() {
         plan.duration

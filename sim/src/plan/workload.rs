@@ -94,11 +94,14 @@ pub enum WorkloadKind {
     Leading,
     /// Several tasks of one process want the same, some of them as one owner: they wait, give up, try, and drop guards.
     Crowd,
+    /// Acquire, stay a while, release, and ask again at once: a client that is quicker than the others takes the lock from
+    /// them for ever, unless it lets them pass.
+    Greedy,
 }
 
 impl WorkloadKind {
     /// Every kind. **Append only**.
-    pub const ALL: [WorkloadKind; 14] = [
+    pub const ALL: [WorkloadKind; 15] = [
         WorkloadKind::MutualExclusion,
         WorkloadKind::Reentrant,
         WorkloadKind::Overlapping,
@@ -113,6 +116,7 @@ impl WorkloadKind {
         WorkloadKind::RaisedUpdates,
         WorkloadKind::Leading,
         WorkloadKind::Crowd,
+        WorkloadKind::Greedy,
     ];
 
     /// Its name on the command line.
@@ -133,6 +137,7 @@ impl WorkloadKind {
             WorkloadKind::RaisedUpdates => "raised-updates",
             WorkloadKind::Leading => "leading",
             WorkloadKind::Crowd => "crowd",
+            WorkloadKind::Greedy => "greedy",
         }
     }
 }

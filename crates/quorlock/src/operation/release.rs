@@ -58,6 +58,9 @@ impl Releasing {
             Vec::new()
         };
         let claimed = hold.claimed();
+        if count == 0 {
+            client.keeper.rests().releasing(&hold.layout.key, &claimed);
+        }
         let inquiry = Inquiry::begin(
             &hold.layout,
             &*client.runtime,

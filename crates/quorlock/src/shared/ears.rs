@@ -41,6 +41,10 @@ struct State {
     /// In every group, as many as are needed have been live.
     is_live: bool,
     woken: Vec<MemberId>,
+    /// How many messages have come from each member.
+    heard: Vec<u64>,
+    /// Members whose next message is what this client's own release has published.
+    own: Vec<MemberId>,
     waker: Waker,
 }
 
@@ -67,9 +71,21 @@ impl Ears {
         state.woken.clear();
     }
 
-    /// Forgets what has come.
-    pub(crate) fn forget(&mut self) {
-        self.heard.state.lock().woken.clear();
+    /// How many messages have come from each member.
+    pub(crate) fn heard(&self) -> Vec<u64> {
+        self.heard.state.lock().heard.clone()
+    }
+
+    /// Forgets what has come, and of these members what the client's own release has published if it has not come yet: one
+    /// message more than these were.
+    pub(crate) fn forget(&mut self, released: &[(MemberId, u64)]) {
+        let mut state = self.heard.state.lock();
+        state.woken.clear();
+        let own = released.iter().filter(|(member, before)| {
+            let heard = member.get(&state.heard);
+            heard.is_some_and(|heard| heard <= before)
+        });
+        state.own = own.map(|(member, _)| *member).collect();
     }
 
     /// Hears nothing yet.
@@ -84,6 +100,8 @@ impl Ears {
             present: vec![0; len],
             is_live: false,
             woken: Vec::new(),
+            heard: vec![0; len],
+            own: Vec::new(),
             waker: Waker::noop().clone(),
         };
         let heard = Heard {
@@ -221,13 +239,22 @@ impl Listener for Ear {
                 let live = group.slice(&state.live).iter().filter(|live| **live);
                 group.threshold().needed() <= live.count()
             });
-            // Until now a wake-up may have been missed.
+            // Until now a wake-up may have been missed, and a message of one's own.
+            state.own.retain(|own| *own != self.member);
             self.woken(state);
         });
     }
 
     fn wake(&self, _: Wake) {
-        self.hear(|state| self.woken(state));
+        self.hear(|state| {
+            if let Some(heard) = self.member.get_mut(&mut state.heard) {
+                *heard += 1;
+            }
+            match state.own.iter().position(|own| *own == self.member) {
+                Some(own) => drop(state.own.swap_remove(own)),
+                None => self.woken(state),
+            }
+        });
     }
 }
 

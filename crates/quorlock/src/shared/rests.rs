@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::acquisition::{Acquisition, Courtesy};
+use quorlock_core::quorum::MemberId;
 use quorlock_core::time::Time;
 
 use crate::mutex::Mutex;
@@ -37,6 +38,8 @@ pub(crate) struct Rests {
 struct Rest {
     ears: Option<Ears>,
     courtesy: Courtesy,
+    /// Members that were asked to release, and how many messages had come from each before.
+    released: Vec<(MemberId, u64)>,
     /// How many other clients listened when the lock was released last.
     told: u32,
     passes_until: Option<Time>,
@@ -47,6 +50,8 @@ struct Rest {
 pub(crate) struct Remembered {
     /// Subscriptions that are live.
     ears: Option<Ears>,
+    /// Members that were asked to release, and how many messages had come from each before.
+    released: Vec<(MemberId, u64)>,
     /// How many other clients listened when the lock was released last.
     told: u32,
     /// Until when they are let pass.
@@ -56,13 +61,17 @@ pub(crate) struct Remembered {
 impl Remembered {
     /// Tells an acquisition that begins now; returns the subscriptions, which are live.
     pub(crate) fn begin(self, machine: &mut Acquisition, now: Time) -> Option<Ears> {
-        let ears = self.ears.map(|mut ears| {
-            // Messages that came while no acquisition waited are none to this one, which asks first.
-            ears.forget();
+        let is_crowd = CROWD <= self.told;
+        // A server tells its subscribers in the order in which they came, and the first that hears of a release is mostly the
+        // first that asks: each goes to the end after its hold, or A and B would have the lock by turns and C never.
+        let ears = self.ears.filter(|_| !is_crowd).map(|mut ears| {
+            // Messages that came while no acquisition waited are none to this one, which asks first. Its own release is none
+            // either: A lets B pass, and would take its own message, which comes late, for B's.
+            ears.forget(&self.released);
             machine.handle_listening();
             ears
         });
-        if CROWD <= self.told {
+        if is_crowd {
             machine.expect_crowd();
         }
         if let Some(until) = self.passes_until.filter(|until| now < *until) {
@@ -80,6 +89,23 @@ impl Rests {
         let before = self.change(now, key, |rest| rest.ears.replace(ears));
         drop(before);
         until
+    }
+
+    /// These members are asked to release the lock now.
+    pub(crate) fn releasing(&self, key: &str, members: &[MemberId]) {
+        if !self.is_used.load(Ordering::Acquire) {
+            return;
+        }
+        if let Some(rest) = self.all.lock().get_mut(key)
+            && let Some(ears) = &rest.ears
+        {
+            let heard = ears.heard();
+            let before = members.iter().map(|member| {
+                let heard = member.get(&heard).copied();
+                (*member, heard.unwrap_or_default())
+            });
+            rest.released = before.collect();
+        }
     }
 
     /// The lock was released now, in this time, and so many others were told.
@@ -108,6 +134,7 @@ impl Rests {
         let rest = all.entry(key.clone()).or_insert_with(|| Rest {
             ears: None,
             courtesy: Courtesy::default(),
+            released: Vec::new(),
             told: 0,
             passes_until: None,
             until: now,
@@ -129,6 +156,7 @@ impl Rests {
         let rest = all.get_mut(key)?;
         Some(Remembered {
             ears: rest.ears.take(),
+            released: std::mem::take(&mut rest.released),
             told: rest.told,
             passes_until: rest.passes_until.take(),
         })

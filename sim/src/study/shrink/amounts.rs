@@ -78,6 +78,7 @@ pub(super) fn amounts(plan: &mut Plan, bounds: Bounds) -> Vec<Amount<'_>> {
         clients: _,
         not_demanded: _,
         idle_within: _,
+        free_within: _,
     } = plan;
     let mut all = vec![Amount::Span(duration)];
     all.extend(faults.iter_mut().flat_map(of_fault));

@@ -22,15 +22,17 @@ fn with_subscriptions_from_before_one_refusal_is_enough() {
 }
 
 #[test]
-fn a_release_of_our_own_that_is_heard_does_not_end_the_pause_for_others() {
+fn others_have_their_time_unless_they_have_released_before() {
     let mut a = five();
     a.handle_listening();
     a.let_pass(ms(4));
-    for index in 0..5 {
-        wake_at(&mut a, 1, index);
-    }
+    wake_at(&mut a, 1, 0);
+    wake_at(&mut a, 1, 1);
     a.handle_timeout(ms(3));
-    assert_eq!(*a.step(), Step::BackOff(ms(4)));
+    assert_eq!(*a.step(), Step::Sleep(ms(4)), "somebody gives back");
+    let mut released = a.clone();
+    wake_at(&mut released, 3, 2);
+    assert_eq!(*released.step(), Step::Ask(Order::Parallel));
     a.handle_timeout(ms(4));
     assert_eq!(*a.step(), Step::Ask(Order::Parallel));
     assert_eq!(a.was_passed(), Some(false));

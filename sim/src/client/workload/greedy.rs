@@ -1,0 +1,19 @@
+//! Acquire, stay a while, release, and ask again at once.
+
+use super::exclusion::stay;
+use super::{Target, any};
+use crate::client::context::Context;
+
+pub(super) async fn client(ctx: Context) {
+    let targets = Target::each(&ctx);
+    while let Some(target) = any(&ctx, &targets) {
+        match ctx.acquire(&target.lock, &target.names).await {
+            Ok(held) => {
+                stay(&ctx, &held).await;
+                let _ = ctx.release(held).await;
+            }
+            // It is answered at once while no node can be reached: without a pause no time would pass.
+            Err(_) => super::think(&ctx).await,
+        }
+    }
+}
