@@ -239,8 +239,9 @@ impl Listener for Ear {
                 let live = group.slice(&state.live).iter().filter(|live| **live);
                 group.threshold().needed() <= live.count()
             });
-            // Until now a wake-up may have been missed, and a message of one's own.
+            // The message of one's own release may have been missed, too.
             state.own.retain(|own| *own != self.member);
+            // Until now a wake-up may have been missed.
             self.woken(state);
         });
     }
