@@ -3,72 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backoff::Backoff;
-use crate::message::Mode;
 use crate::quorum::{MemberId, Members};
 use crate::round::{Loss, Order};
 use crate::time::Time;
 
 mod contention;
 mod courtesy;
+mod pauses;
 mod retry;
 mod returns;
+mod step;
 mod wake_ups;
 
 use contention::{Contention, Vote};
 pub use courtesy::Courtesy;
+use pauses::Pauses;
 pub use retry::{Limit, RetryPolicy};
 use returns::Returns;
+pub use step::{GiveUp, Patience, Step};
 use wake_ups::{Published, WakeUps};
-
-/// Whether a refusal is waited out.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Patience {
-    /// One round, whatever comes of it.
-    Try,
-    /// Until won.
-    Wait,
-}
-
-/// What to do now.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Step {
-    /// Run a round in this order and report how it was lost.
-    Ask(Order),
-    /// Subscribe to every member, report when all are live, go on at this time without those that are not.
-    Listen(Time),
-    /// Do nothing until this time or a wake-up.
-    Sleep(Time),
-    /// Do nothing until this time. Wake-ups do not end it: every lost round's clean-up would wake everyone, and
-    /// none of them would ever win. Where rounds fail, a member that can be reached again brings its end nearer.
-    BackOff(Time),
-    /// Give up.
-    GiveUp(GiveUp),
-}
-
-/// Why an acquisition ends without the lock.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum GiveUp {
-    /// Others hold it.
-    Contended,
-    /// Too many members did not answer, or with an error.
-    NoQuorum,
-    /// So many members refuse in a way that waiting does not cure that no threshold is left.
-    Denied,
-    /// The members answered too slowly for the lease.
-    TooSlow,
-    /// A lock of another mode stands under the name.
-    OtherMode(Mode),
-}
-
-/// A pause after a collision is at most so often doubled, from two rounds on.
-const MOST_DOUBLINGS: u32 = 4;
-
-/// For so many times the length of its own round, which asked one member, a competitor is given time to ask the others.
-const ROUND_OF_OTHERS: u32 = 4;
-
-/// The first pause after the competitor that passed has given back is at most so many rounds.
-const ROUNDS_OF_A_HINT: u32 = 8;
 
 /// Rounds, and what happens between them.
 ///
@@ -81,7 +34,7 @@ pub struct Acquisition {
     member_timeout: Duration,
     members: Arc<Members>,
     step: Step,
-    backoff: Backoff,
+    pauses: Pauses,
     lost_rounds: u32,
     contention: Contention,
     /// The last round asked the first member alone, which refused.
@@ -104,16 +57,8 @@ pub struct Acquisition {
     returns: Returns,
     /// How long the last round took.
     last_round: Duration,
-    /// Random bits of the last loss.
-    random: u64,
-    /// Pauses after collisions that are known to be some.
-    collisions: Backoff,
     /// Whether the members that refused name several owners of whom none holds the lock.
     has_rivals: bool,
-    /// Pauses after the one that passed has given back what it had.
-    hints: Backoff,
-    /// When the present one ends.
-    hint: Option<Time>,
     passing: Passing,
 }
 
@@ -143,7 +88,7 @@ impl Acquisition {
             member_timeout,
             members,
             step: Step::Ask(Order::Parallel),
-            backoff: Backoff::new(policy.backoff, policy.backoff_cap),
+            pauses: Pauses::new(&policy),
             lost_rounds: 0,
             contention: Contention::default(),
             is_postponed: false,
@@ -158,12 +103,7 @@ impl Acquisition {
             wake_ups: WakeUps::default(),
             returns: Returns::new(&policy),
             last_round: Duration::ZERO,
-            random: 0,
-            collisions: Backoff::new(Duration::ZERO, policy.backoff_cap)
-                .most_doublings(MOST_DOUBLINGS),
             has_rivals: false,
-            hints: Backoff::new(Duration::ZERO, policy.backoff_cap),
-            hint: None,
             passing: Passing::No,
         }
     }
@@ -311,28 +251,26 @@ impl Acquisition {
     /// A round that began at `began` was lost. `random` is any 64 random bits.
     pub fn handle_loss(&mut self, now: Time, began: Time, loss: Loss, random: u64) {
         let took = now.since(began);
-        self.random = random;
+        self.pauses.handle_loss(random);
         self.note(&loss, began, took);
-        let pause = |backoff: &mut Backoff| now + backoff.next(random, took.saturating_mul(2));
         self.step = match loss {
             Loss::OtherMode(_) | Loss::Denied => Step::GiveUp(give_up(&loss)),
             _ if self.patience == Patience::Try => Step::GiveUp(give_up(&loss)),
             Loss::NoQuorum | Loss::TooSlow => {
-                let at = pause(&mut self.backoff);
+                let at = self.pauses.after_loss(now, took);
                 Step::BackOff(at.min(self.returns.end_of_pause(now, random)))
             }
             Loss::Quarantined { until } => {
                 self.wake_ups.wait_for(Vec::new());
                 match until.filter(|until| now < *until) {
                     Some(until) => Step::Sleep(until.min(now + self.policy.poll_cap)),
-                    None => Step::BackOff(pause(&mut self.backoff)),
+                    None => Step::BackOff(self.pauses.after_loss(now, took)),
                 }
             }
             Loss::Postponed => {
-                // The competitor that has the first member asks the rest, or has it all. A round that began while it does
-                // would split the vote.
+                // The competitor that has the first member asks the rest, or has it all.
                 self.wake_ups.wait_for(self.members.all().collect());
-                let at = pause(&mut self.backoff) + took.saturating_mul(ROUND_OF_OTHERS);
+                let at = self.pauses.after_postponement(now, took);
                 self.sleep(now, at)
             }
             Loss::Refused {
@@ -352,12 +290,10 @@ impl Acquisition {
                     let vote = if split { Vote::Split } else { Vote::Whole };
                     self.contention.handle_vote(vote);
                     if is_collision {
-                        Step::BackOff(pause(&mut self.backoff))
+                        Step::BackOff(self.pauses.after_loss(now, took))
                     } else {
                         if vote == Vote::Whole && self.lost_places == 0 {
-                            self.backoff.reset();
-                            self.collisions.reset();
-                            self.hints.reset();
+                            self.pauses.reset();
                         }
                         self.after_refusal(now, free_after)
                     }
@@ -384,7 +320,6 @@ impl Acquisition {
         self.lost_rounds = self.lost_rounds.saturating_add(1);
         self.last_round = took.min(self.member_timeout);
         self.is_postponed = *loss == Loss::Postponed;
-        self.hint = None;
         let is_outrun = self.last_because == Because::Woken && matches!(loss, Loss::Refused { .. });
         // One member cannot be asked before the rest.
         if is_outrun && 1 < self.members.len() {
@@ -406,7 +341,7 @@ impl Acquisition {
     fn after_collision(&mut self, now: Time, took: Duration) -> Step {
         self.contention.handle_vote(Vote::Split);
         self.contention.handle_outrun();
-        let at = now + self.collisions.next(self.random, took.saturating_mul(2));
+        let at = self.pauses.after_collision(now, took);
         self.sleep(now, at)
     }
 
@@ -449,9 +384,7 @@ impl Acquisition {
             Published::Nothing => Step::Sleep(at),
             Published::Enough => self.ask(Because::Woken),
             Published::Some if self.is_postponed => {
-                let least = self.last_round.saturating_mul(ROUNDS_OF_A_HINT);
-                let pause = || now + self.hints.clone().next(self.random, least);
-                let hint = *self.hint.get_or_insert_with(pause);
+                let hint = self.pauses.after_hint(now, self.last_round);
                 Step::Sleep(at.min(hint))
             }
             Published::Some if self.lost_rounds == 0 && self.passing == Passing::Over => {
@@ -542,10 +475,7 @@ impl Acquisition {
         if let Step::Listen(at) | Step::Sleep(at) | Step::BackOff(at) = self.step
             && at <= now
         {
-            if self.hint == Some(at) {
-                // It was no more than a hint: the next one is followed later.
-                self.hints.next(0, Duration::ZERO);
-            }
+            self.pauses.handle_end(at);
             self.step = self.ask(Because::Due);
         }
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::message::Mode;
 use crate::quorum::{Members, Threshold};
 
 mod contention;
