@@ -61,17 +61,14 @@ pub(crate) struct Remembered {
 impl Remembered {
     /// Tells an acquisition that begins now; returns the subscriptions, which are live.
     pub(crate) fn begin(self, machine: &mut Acquisition, now: Time) -> Option<Ears> {
-        let is_crowd = CROWD <= self.told;
-        // A server tells its subscribers in the order in which they came, and the first that hears of a release is mostly the
-        // first that asks: each goes to the end after its hold, or A and B would have the lock by turns and C never.
-        let ears = self.ears.filter(|_| !is_crowd).map(|mut ears| {
+        let ears = self.ears.map(|mut ears| {
             // Messages that came while no acquisition waited are none to this one, which asks first. Its own release is none
             // either: A lets B pass, and would take its own message, which comes late, for B's.
             ears.forget(&self.released);
             machine.handle_listening();
             ears
         });
-        if is_crowd {
+        if CROWD <= self.told {
             machine.expect_crowd();
         }
         if let Some(until) = self.passes_until.filter(|until| now < *until) {
