@@ -39,7 +39,7 @@ mod twin;
 pub use agree::{Coverage, agree};
 pub use arm::{Arm, Looks};
 pub use embedded_arm::EmbeddedArm;
-pub use generate::{Cases, names, sequences};
+pub use generate::{Cases, gathered_sequences, many_names, names, sequences};
 pub use redis_arm::RedisArm;
 pub use spec_arm::SpecArm;
 pub use step::{Plant, Step};

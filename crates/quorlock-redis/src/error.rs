@@ -215,6 +215,14 @@ pub(crate) fn not_sent() -> TransportError {
     )
 }
 
+/// The time for the call was over while others were under way.
+pub(crate) fn not_sent_in_time() -> TransportError {
+    TransportError::definite(
+        Cause::TimedOut,
+        "the calls before it took as long as the call time-out: nothing was sent",
+    )
+}
+
 /// No reply came in time.
 pub(crate) fn unanswered() -> TransportError {
     TransportError::indeterminate(Cause::TimedOut, "no reply within the call time-out")

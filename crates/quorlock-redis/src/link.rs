@@ -22,6 +22,7 @@ pub(crate) use self::probe::{LEAST, Probes, patience};
 use self::wire::Wire;
 use crate::credentials::Login;
 use crate::multiplexer::{Answer, Driver};
+use crate::script::batch::Member;
 use crate::source::{Lead, Recall, Whence};
 use crate::subscription::registry::Registry;
 use crate::sync::task::AbortHandle;
@@ -108,8 +109,14 @@ impl Link {
             Usage::Calls { probes, ended } => (None, Some(probes), Some(ended)),
             Usage::WakeUps(registry) => (Some(registry), None, None),
         };
+        let owes = wire.owes();
         let driver = timer::spawn(Carrier {
-            driver: Driver::new(stream, Arc::clone(&wire.multiplexer), registry.clone()),
+            driver: Driver::new(
+                stream,
+                Arc::clone(&wire.multiplexer),
+                registry.clone(),
+                owes,
+            ),
             wire: wire.clone(),
             probes,
             ended,
@@ -170,6 +177,19 @@ impl Link {
         patience: Duration,
     ) -> Result<Answer, TransportError> {
         self.wire.send(now, cmd, deadline, patience)
+    }
+
+    /// Sends a request that may go together with others. Otherwise as [`Link::send`].
+    ///
+    /// # Errors
+    /// A definite one when nothing was sent.
+    pub(crate) fn join(
+        &self,
+        member: Member,
+        deadline: Instant,
+        patience: Duration,
+    ) -> Result<Answer, TransportError> {
+        self.wire.multiplexer.join(member, deadline, patience)
     }
 
     /// Whether this is the health of this connection.
@@ -317,7 +337,12 @@ mod tests {
     async fn a_request_is_owed_an_answer_before_it_can_leave() {
         let (stream, _server) = tokio::io::duplex(64);
         let multiplexer = Multiplexer::new();
-        let mut driver = Driver::new(Box::new(stream), Arc::clone(&multiplexer), None);
+        let mut driver = Driver::new(
+            Box::new(stream),
+            Arc::clone(&multiplexer),
+            None,
+            Box::new(|_| {}),
+        );
         let health = Arc::new(Health::new(timer::now()));
         let quick = Arc::new(Quick {
             health: Arc::clone(&health),

@@ -1,22 +1,27 @@
 //! Many callers on one connection: requests go out in the order in which they were sent, and replies come back in it.
 //!
-//! Callers write into one buffer and wait in one queue; the driver carries all that has gathered there with one write.
+//! Commands are written into one buffer, and the driver carries all that has gathered there with one write. Requests that can go
+//! together with others wait in a queue while the server has enough to do, and then go as one call: [`queue`].
 //! (The `redis` crate's own multiplexed connection passes each request through two channels, in a future of more than
 //! a kilobyte: it cost most of the time of an acquisition.)
 
 mod driver;
+mod queue;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, Value};
 
-pub(crate) use self::driver::Driver;
+pub(crate) use self::driver::{Driver, Owes};
+use self::queue::{Call, Queue};
 use crate::error;
+use crate::script::batch::{self, Member, Verdict};
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::Instant;
 
@@ -34,13 +39,17 @@ pub(crate) struct Multiplexer(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Packed requests that the driver has not taken yet.
+    /// Packed commands that the driver has not taken yet. They go before what is in the queue.
     outbox: Vec<u8>,
+    /// The last of those that wait: no call carries them yet.
+    queue: Queue,
+    /// What the server has not answered.
+    calls: VecDeque<Call>,
     /// In the order in which they were sent.
     waiting: VecDeque<Waiting>,
     /// The number of the first that waits.
     first: u64,
-    /// How many of them, from the first, have had their replies: the server owes the rest.
+    /// How many of them, from the first, have had their replies: the server owes the rest, but for what is in the queue.
     replied: usize,
     /// Replies that their callers have not taken for long: each is that of a future that still exists, and was not
     /// polled.
@@ -78,6 +87,8 @@ impl Multiplexer {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Multiplexer(Mutex::new(State {
             outbox: Vec::new(),
+            queue: Queue::default(),
+            calls: VecDeque::new(),
             waiting: VecDeque::new(),
             first: 0,
             replied: 0,
@@ -98,6 +109,42 @@ impl Multiplexer {
         deadline: Instant,
         sent: impl FnOnce(),
     ) -> Result<Answer, TransportError> {
+        self.enter(deadline, |state| {
+            if state.queue.is_empty() {
+                cmd.write_packed_command(&mut state.outbox);
+                state.calls.push_back(Call::command());
+            } else {
+                state.queue.push_command(cmd.get_packed_command());
+            }
+            sent();
+        })
+    }
+
+    /// Sends a request that may go together with others: at once, unless the server has enough to do. Its reply is
+    /// [`Value::Nil`] where nothing was done about it and it may be sent alone.
+    ///
+    /// The driver says when it goes out, and that a silence of `patience` from then on is suspicious.
+    ///
+    /// # Errors
+    /// A definite one, when the connection is closed or too many requests wait.
+    ///
+    /// # Cancel safety
+    /// An answer that is dropped before its request has gone out takes that back.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        member: Member,
+        deadline: Instant,
+        patience: Duration,
+    ) -> Result<Answer, TransportError> {
+        self.enter(deadline, |state| state.queue.push(member, patience))
+    }
+
+    /// Gives a request a place among those that wait.
+    fn enter(
+        self: &Arc<Self>,
+        deadline: Instant,
+        write: impl FnOnce(&mut State),
+    ) -> Result<Answer, TransportError> {
         let mut state = self.lock();
         if let Some(error) = &state.closed {
             // It had been made, so its address is right.
@@ -108,15 +155,14 @@ impl Multiplexer {
                 "too many requests wait for this server: nothing was sent",
             ));
         }
-        cmd.write_packed_command(&mut state.outbox);
         let number = state.first + state.waiting.len() as u64;
         state.waiting.push_back(Waiting {
             deadline,
             slot: Slot::Open(None),
         });
         state.earliest = Some(state.earliest.map_or(deadline, |at| at.min(deadline)));
+        write(&mut state);
         let driver = state.driver.take();
-        sent();
         drop(state);
         if let Some(driver) = driver {
             driver.wake();
@@ -130,10 +176,10 @@ impl Multiplexer {
     /// Acts on whether the server owes a reply. Nothing is sent meanwhile.
     pub(crate) fn look(&self, act: impl FnOnce(Owed)) {
         let state = self.lock();
-        act(if state.replied < state.waiting.len() {
-            Owed::Some
-        } else {
+        act(if state.calls.is_empty() {
             Owed::Nothing
+        } else {
+            Owed::Some
         });
     }
 
@@ -144,7 +190,16 @@ impl Multiplexer {
             let mut state = self.lock();
             state.closed.get_or_insert_with(|| why.clone());
             state.outbox = Vec::new();
-            state.answer_all(|_| Some(Err(why.clone())), &mut woken);
+            state.answer_all(
+                |_, stage| {
+                    Some(Err(match stage {
+                        Stage::Sent => why.clone(),
+                        Stage::Queued => error::closed_before(&why.detail),
+                    }))
+                },
+                &mut woken,
+            );
+            state.queue.clear();
         }
         wake(woken);
     }
@@ -156,24 +211,64 @@ impl Multiplexer {
 }
 
 impl State {
+    /// Whether there is something that the driver may take.
+    fn has_more(&self) -> bool {
+        !self.outbox.is_empty() || self.queue.may_go()
+    }
+
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.waiting.get_mut(index).map(|waiting| &mut waiting.slot)
     }
 
-    /// The reply to the oldest request without one; `false` if there is none.
+    /// The reply to the oldest call without one; `false` if there is none.
     fn reply(&mut self, value: Value, passed: &mut Passed) -> bool {
-        let Some(waiting) = self.waiting.get_mut(self.replied) else {
+        let Some(call) = self.calls.pop_front() else {
             passed.unwanted.push(value);
             return false;
         };
-        match waiting.slot {
-            Slot::Open(_) => waiting.slot.answer(Ok(value), &mut passed.woken),
-            Slot::Answered(_) | Slot::Left => passed.unwanted.push(value),
+        self.queue.is_answered(&call);
+        match call.places() {
+            &[place] => self.settle(place, Ok(value), passed),
+            places => self.share_out(places, value, passed),
         }
-        self.replied += 1;
+        self.replied += call.covers();
         self.shorten();
         true
+    }
+
+    /// Gives one of those that wait its reply: the place is that after those that were replied to.
+    fn settle(&mut self, place: usize, reply: Reply, passed: &mut Passed) {
+        match self.waiting.get_mut(self.replied + place) {
+            Some(Waiting { slot, .. }) if matches!(slot, Slot::Open(_)) => {
+                slot.answer(reply, &mut passed.woken);
+            }
+            _ => passed.unwanted.extend(reply),
+        }
+    }
+
+    /// Gives each of those that went together its reply.
+    fn share_out(&mut self, places: &[usize], value: Value, passed: &mut Passed) {
+        let all = places.iter().copied();
+        match batch::judge(value, places.len()) {
+            Verdict::Replies(values) => {
+                for (place, value) in all.zip(values) {
+                    self.settle(place, Ok(value), passed);
+                }
+            }
+            Verdict::Error(value) => {
+                all.for_each(|place| self.settle(place, Ok(value.clone()), passed));
+            }
+            Verdict::Alone(why) => {
+                self.queue.go_alone(why);
+                all.for_each(|place| self.settle(place, Ok(Value::Nil), passed));
+            }
+            Verdict::Nonsense(value) => {
+                let error = error::nonsense(&value);
+                all.for_each(|place| self.settle(place, Err(error.clone()), passed));
+                passed.unwanted.push(value);
+            }
+        }
     }
 
     /// Forgets the requests at the front whose replies have come and whose callers have gone. Where a caller has not
@@ -198,13 +293,20 @@ impl State {
         }
     }
 
-    /// Ends those that are out of time; their replies may still come.
+    /// Ends those that are out of time; the replies to those that were sent may still come.
     fn expire(&mut self, now: Instant, woken: &mut Vec<Waker>) {
         if self.earliest.is_none_or(|at| now < at) {
             return;
         }
         self.answer_all(
-            |deadline| (deadline <= now).then(|| Err(error::unanswered())),
+            |deadline, stage| {
+                (deadline <= now).then(|| {
+                    Err(match stage {
+                        Stage::Sent => error::unanswered(),
+                        Stage::Queued => error::not_sent_in_time(),
+                    })
+                })
+            },
             woken,
         );
         let open = self.waiting.iter();
@@ -213,15 +315,34 @@ impl State {
     }
 
     /// Answers those that wait, as far as there is an answer for their deadlines.
-    fn answer_all(&mut self, answer: impl Fn(Instant) -> Option<Reply>, woken: &mut Vec<Waker>) {
-        for waiting in &mut self.waiting {
+    fn answer_all(
+        &mut self,
+        answer: impl Fn(Instant, Stage) -> Option<Reply>,
+        woken: &mut Vec<Waker>,
+    ) {
+        let sent = self.waiting.len() - self.queue.len();
+        for (at, waiting) in self.waiting.iter_mut().enumerate() {
+            let stage = if at < sent {
+                Stage::Sent
+            } else {
+                Stage::Queued
+            };
             if let Slot::Open(_) = waiting.slot
-                && let Some(answer) = answer(waiting.deadline)
+                && let Some(answer) = answer(waiting.deadline, stage)
             {
                 waiting.slot.answer(answer, woken);
             }
         }
     }
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// A call carries it: the server may have executed it.
+    Sent,
+    /// It is in the queue.
+    Queued,
 }
 
 impl Slot {

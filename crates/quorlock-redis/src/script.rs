@@ -8,7 +8,7 @@ use quorlock_core::beat::Beat;
 use quorlock_core::fencing::Fence;
 use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
-    Access, Acquire, Check, ForceRelease, Inspect, Mode, Release, Renew, Request, Retention,
+    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, Release, Renew, Request, Retention,
 };
 use quorlock_core::owner::OwnerId;
 use redis::Cmd;
@@ -41,6 +41,7 @@ macro_rules! undeclared {
 }
 
 mod answer;
+pub(crate) mod batch;
 mod fair;
 mod read_write;
 
@@ -157,7 +158,8 @@ fn command(script: &Script, by: By, keys: usize, args: usize, bytes: usize) -> C
 /// The commands that make the scripts known to a server: those that every client needs. The operators' become known
 /// when they are first used.
 pub(crate) fn load() -> impl Iterator<Item = Cmd> {
-    [&ACQUIRE, &RENEW, &RELEASE].into_iter().map(|script| {
+    let scripts = [&ACQUIRE, &RENEW, &RELEASE, &batch::BATCH];
+    scripts.into_iter().map(|script| {
         let mut cmd = redis::cmd("SCRIPT");
         cmd.arg("LOAD").arg(script.text);
         cmd
@@ -261,14 +263,18 @@ fn encode_renew(ask: &Renew, by: By) -> Cmd {
     }
     cmd.arg(kept(ask.retention));
     for claim in &ask.claims {
-        owner(&mut cmd, claim.owner);
-        cmd.arg(claim.count)
-            .arg(wire(claim.kept_millis()))
-            .arg(claim.token.0);
-        let beat = claim.keep.map(|keep| keep.beat(claim.owner, claim.lease));
-        cmd.arg(beat.map(beat_text).unwrap_or_default());
+        encode_claim(&mut cmd, claim);
     }
     cmd
+}
+
+fn encode_claim(cmd: &mut Cmd, claim: &Claim) {
+    owner(cmd, claim.owner);
+    cmd.arg(claim.count)
+        .arg(wire(claim.kept_millis()))
+        .arg(claim.token.0);
+    let beat = claim.keep.map(|keep| keep.beat(claim.owner, claim.lease));
+    cmd.arg(beat.map(beat_text).unwrap_or_default());
 }
 
 fn encode_release(ask: &Release, by: By) -> Cmd {

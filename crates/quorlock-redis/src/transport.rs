@@ -17,6 +17,7 @@ use crate::connection::Connection;
 use crate::group::Group;
 use crate::link::{self, Link};
 use crate::multiplexer::Answer;
+use crate::script::batch::Member;
 use crate::script::{self, By};
 use crate::subscription::Wakes;
 use crate::target::Target;
@@ -150,19 +151,27 @@ impl RedisTransport {
 }
 
 impl Inner {
-    async fn exchange(&self, request: &Request) -> Result<Reply, TransportError> {
+    async fn exchange(&self, request: Arc<Request>) -> Result<Reply, TransportError> {
         let now = timer::now();
         let deadline = now + self.target.config().call_bound();
-        let patience = self.patience(request);
+        let patience = self.patience(&request);
         let link = self.link(now, deadline).await?;
-        let cmd = script::encode(request, By::Digest);
-        let answer = link.send(now, &cmd, deadline, patience)?;
-        let mut answer = self.answer(&link, answer).await?;
+        let mut answer = Value::Nil;
+        if let Some(member) = Member::of(&request) {
+            let joined = link.join(member, deadline, patience)?;
+            answer = self.answer(&link, joined).await?;
+        }
+        // Nothing was sent yet, or the server has refused the call in which it went with others: it has executed nothing.
+        if matches!(answer, Value::Nil) {
+            let cmd = script::encode(&request, By::Digest);
+            let alone = link.send(timer::now(), &cmd, deadline, patience)?;
+            answer = self.answer(&link, alone).await?;
+        }
         if let Value::ServerError(error) = &answer
             && error.kind() == Some(ServerErrorKind::NoScript)
         {
             // Its scripts were flushed since the connection was made: it has executed nothing.
-            let cmd = script::encode(request, By::Text);
+            let cmd = script::encode(&request, By::Text);
             let again = link.send(timer::now(), &cmd, deadline, patience)?;
             answer = self.answer(&link, again).await?;
         }
@@ -171,10 +180,10 @@ impl Inner {
             self.retire_if_useless(&link, &error);
             return Err(error);
         }
-        let reply = script::decode(request, &answer);
+        let reply = script::decode(&request, &answer);
         let mut reply = reply.inspect_err(|_| self.connection.retire(&link))?;
         if let (Request::Release(ask), Reply::Release(ReleaseReply::Freed { told: told @ 1.. })) =
-            (request, &mut reply)
+            (&*request, &mut reply)
             && self
                 .wakes
                 .listens(&key::channel_of(&Channel::Lock(ask.name.clone())))
@@ -241,7 +250,7 @@ impl Inner {
 impl Transport for RedisTransport {
     fn call(&self, request: Request) -> Call {
         let inner = Arc::clone(&self.inner);
-        Box::pin(async move { inner.exchange(&request).await })
+        Box::pin(async move { inner.exchange(Arc::new(request)).await })
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use quorlock_core::marker::{Process, Ripeness, ShownMarker};
 use quorlock_core::message::{
-    Acquire, AcquireReply, ForceReleaseReply, Found, Freshness, Mode, ReleaseReply, RenewReply,
-    Reply, Request, Ttl,
+    Acquire, AcquireReply, Channel, ForceReleaseReply, Found, Freshness, Mode, ReleaseReply,
+    RenewReply, Reply, Request, Ttl, Wake,
 };
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
@@ -43,18 +43,19 @@ pub fn agree(
         let asked = match step {
             Step::Ask(request) => {
                 last = Some(request.clone());
-                last.as_ref()
+                last.as_slice()
             }
-            Step::AskAgain => last.as_ref(),
+            Step::AskAgain => last.as_slice(),
+            Step::AskTogether(requests) => requests,
             Step::Pass(span) => {
                 spec.pass(*span);
                 arm.pass(*span);
-                None
+                &[]
             }
             Step::Plant(plant) => {
                 spec.plant(plant);
                 arm.plant(plant);
-                None
+                &[]
             }
         };
         let differ = |what: &str, said: &dyn Debug, expected: &dyn Debug| {
@@ -62,17 +63,21 @@ pub fn agree(
                 "step {at}, {step:?}: {what}\n  the specification: {expected:?}\n  the arm: {said:?}"
             ))
         };
-        if let Some(request) = asked {
+        let asks: Vec<_> = asked.iter().map(|r| told(r, arm.process())).collect();
+        let answers = arm.apply_together(&asks);
+        assert_eq!(answers.len(), asked.len());
+        for (request, said) in asked.iter().zip(answers) {
             let (before, expected) = (spec.look(names), spec.apply(&told(request, spec.process())));
             let expected = listened(request, expected, arm.told());
             coverage.count(&expected);
             coverage.count_replaced(&before, request, &expected);
             coverage.count_trusted(request, &expected);
-            let said = arm.apply(&told(request, arm.process()));
             if !is_same_reply(&expected, &said, start.elapsed()) {
                 return differ("other replies", &said, &expected);
             }
-            let (expected, said) = (spec.published(), arm.published());
+        }
+        if !asked.is_empty() {
+            let (expected, said) = (in_order(spec.published()), in_order(arm.published()));
             if said != expected {
                 return differ("other wake-ups", &said, &expected);
             }
@@ -99,6 +104,12 @@ fn listened(
         *told = listening;
     }
     reply
+}
+
+/// Messages about different names, in whatever order they were published.
+fn in_order(mut published: Vec<(Channel, Wake)>) -> Vec<(Channel, Wake)> {
+    published.sort_by_key(|message| format!("{message:?}"));
+    published
 }
 
 /// The request as this process is asked.

@@ -32,6 +32,11 @@ pub trait Arm: fmt::Debug {
         0
     }
 
+    /// Executes requests that many callers have at the same moment: their replies, in order.
+    fn apply_together(&mut self, requests: &[Request]) -> Vec<Result<Reply, Cause>> {
+        requests.iter().map(|request| self.apply(request)).collect()
+    }
+
     /// What was published since this was asked last.
     fn published(&mut self) -> Vec<(Channel, Wake)>;
 

@@ -107,6 +107,17 @@ pub fn names() -> Vec<Name> {
         .to_vec()
 }
 
+/// More of them: callers of one process have many.
+///
+/// # Panics
+/// Never: they are well-formed.
+#[must_use]
+pub fn many_names() -> Vec<Name> {
+    let more = (0..8).map(|number| format!("jobs/{number}"));
+    let more = more.map(|name| Name::new(name).expect("a well-formed name"));
+    names().into_iter().chain(more).collect()
+}
+
 /// Every channel of a name on which something may be published in the sequences.
 pub(super) fn channels(name: &Name) -> Vec<Channel> {
     let waiters = OWNERS.map(|owner| Channel::Waiter(name.clone(), owner_of(owner)));
@@ -130,6 +141,44 @@ pub fn sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
     ];
     (subsequence(names(), 1..=2), modes)
         .prop_flat_map(move |(names, modes)| vec(step(names, modes, now), 1..=24))
+}
+
+/// Sequences of up to 24 steps about many names, on a node whose clock is about `now`: mostly requests about plain locks that
+/// callers have at the same moment.
+pub fn gathered_sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
+    let names = many_names();
+    let one = step(names.clone(), vec![Mode::Plain], now);
+    let together = subsequence(names.clone(), 2..=names.len()).prop_shuffle();
+    let together = together.prop_flat_map(move |names| {
+        let requests: Vec<_> = names.into_iter().map(|name| joining(name, now)).collect();
+        requests.prop_map(Step::AskTogether)
+    });
+    vec(prop_oneof![1 => one, 1 => together], 1..=24)
+}
+
+/// A request that can go together with others, in most cases. It asks for nothing that others would see.
+fn joining(name: Name, now: WallMillis) -> impl Strategy<Value = Request> {
+    let (plain, named) = (|| Just(Mode::Plain), move || Just(name.clone()));
+    let asks = prop_oneof![
+        3 => acquire(named(), plain(), now),
+        1 => renew(named(), plain(), now),
+        2 => release(named(), plain()),
+    ];
+    (asks, any::<bool>()).prop_map(|(mut request, is_trusting)| {
+        match &mut request {
+            Request::Acquire(ask) => {
+                ask.check = ask
+                    .check
+                    .filter(|check| is_trusting && check.trusted.is_some());
+                if let Some(check) = &mut ask.check {
+                    check.act = Act::Look;
+                }
+            }
+            Request::Renew(ask) => ask.claims.truncate(1),
+            _ => {}
+        }
+        request
+    })
 }
 
 fn step(names: Vec<Name>, modes: Vec<Mode>, now: WallMillis) -> impl Strategy<Value = Step> {

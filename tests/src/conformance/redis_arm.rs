@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use quorlock_core::beat::Beat;
 use quorlock_core::fencing::Token;
 use quorlock_core::marker::{Nonce, Process, Ripeness};
@@ -217,12 +218,21 @@ impl Arm for RedisArm {
     }
 
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause> {
-        let call = self.transport.call(request.clone());
-        let answer = tokio::task::block_in_place(|| self.runtime.block_on(call));
-        answer.map_err(|error| {
-            assert_eq!(error.execution, Execution::Definite, "{error:?}");
-            error.cause
-        })
+        let mut answers = self.apply_together(std::slice::from_ref(request));
+        answers.pop().expect("one for each request")
+    }
+
+    fn apply_together(&mut self, requests: &[Request]) -> Vec<Result<Reply, Cause>> {
+        let calls = requests.iter().map(|r| self.transport.call(r.clone()));
+        let calls = join_all(calls);
+        let answers = tokio::task::block_in_place(|| self.runtime.block_on(calls));
+        let answers = answers.into_iter().map(|answer| {
+            answer.map_err(|error| {
+                assert_eq!(error.execution, Execution::Definite, "{error:?}");
+                error.cause
+            })
+        });
+        answers.collect()
     }
 
     /// The subscriber of the arm itself.

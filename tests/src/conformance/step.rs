@@ -14,6 +14,8 @@ pub enum Step {
     Ask(Request),
     /// The last request is executed again, as a network may do.
     AskAgain,
+    /// Requests about different names are executed, which many callers have at the same moment.
+    AskTogether(Vec<Request>),
     /// Time passes.
     Pass(Duration),
     /// Another program writes a key.

@@ -8,7 +8,8 @@ use quorlock_core::lease::Lease;
 use quorlock_core::message::{Access, Acquire, Place, Request, Retention};
 use quorlock_core::time::millis_of;
 use quorlock_tests::conformance::{
-    Cases, Coverage, RedisArm, SpecArm, Step, Twin, agree, names, sequences,
+    Cases, Coverage, RedisArm, SpecArm, Step, Twin, agree, gathered_sequences, many_names, names,
+    sequences,
 };
 use quorlock_tests::requests::{name, owner, wall_clock};
 use quorlock_tests::server::Server;
@@ -17,6 +18,8 @@ use quorlock_tests::server_tests;
 server_tests![
     the_scripts_agree_with_the_specification_on_every_sequence,
     the_specification_a_real_server_and_the_embedded_interpreter_agree_on_every_sequence,
+    requests_that_go_together_are_executed_as_if_each_came_by_itself,
+    a_simulated_server_executes_requests_together_as_a_real_one,
     the_queue_does_not_outlive_its_waiters_when_the_first_is_granted_the_name,
 ];
 
@@ -104,4 +107,54 @@ async fn the_specification_a_real_server_and_the_embedded_interpreter_agree_on_e
     );
     assert!(u64::from(10 * cases.count) < found.same, "{found:?}");
     assert!(found.brought_back < u64::from(cases.count), "{found:?}");
+}
+
+/// The specification executes one after another what the server is asked in one call, or in a few.
+async fn requests_that_go_together_are_executed_as_if_each_came_by_itself() {
+    let server = Server::start();
+    let gathered = agree_on_gathered(server.port(), |_| Ok(()));
+    let stats: String = server.command(&["INFO", "commandstats"]);
+    let calls = stats.split("cmdstat_evalsha:calls=").nth(1).unwrap();
+    let calls: u64 = calls.split(',').next().unwrap().parse().unwrap();
+    println!("{gathered} requests in {calls} calls");
+    assert!(2 * calls < gathered, "{gathered} requests in {calls} calls");
+}
+
+/// The same through the simulated server, whose replies are those of the real one, byte for byte.
+async fn a_simulated_server_executes_requests_together_as_a_real_one() {
+    let server = Server::start();
+    let info: String = server.command(&["INFO", "server"]);
+    if !info.contains("redis_version:7.0.") {
+        println!("not compared: the simulated server answers as version 7.0 does");
+        return;
+    }
+    let twin = Twin::of(&server);
+    agree_on_gathered(twin.port(), |_| twin.check());
+    let found = twin.findings();
+    println!("{} replies the same", found.same);
+    assert!(
+        u64::from(10 * Cases::from_environment().count) < found.same,
+        "{found:?}"
+    );
+}
+
+/// How many requests were asked together.
+fn agree_on_gathered(port: u16, check: impl Fn(&[Step]) -> Result<(), String>) -> u64 {
+    let (names, now, cases) = (many_names(), wall_clock(), Cases::from_environment());
+    let spec = RefCell::new(SpecArm::new(now));
+    let redis = RefCell::new(RedisArm::at(port, &names));
+    let coverage = RefCell::new(Coverage::default());
+    let gathered = RefCell::new(0);
+    cases.run(&gathered_sequences(now), |steps| {
+        for step in steps {
+            if let Step::AskTogether(requests) = step {
+                *gathered.borrow_mut() += requests.len() as u64;
+            }
+        }
+        let (mut spec, mut redis) = (spec.borrow_mut(), redis.borrow_mut());
+        let mut coverage = coverage.borrow_mut();
+        let agreed = agree(steps, &names, &mut spec, &mut *redis, &mut coverage);
+        agreed.and_then(|()| check(steps))
+    });
+    gathered.into_inner()
 }

@@ -8,7 +8,7 @@ use redis::{Cmd, Value};
 
 use super::Health;
 use crate::error;
-use crate::multiplexer::{Answer, Multiplexer};
+use crate::multiplexer::{Answer, Multiplexer, Owes};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
@@ -25,6 +25,12 @@ impl Wire {
             multiplexer: Multiplexer::new(),
             health: Arc::new(Health::new(timer::now())),
         }
+    }
+
+    /// What the driver says when requests go out that have waited.
+    pub(super) fn owes(&self) -> Owes {
+        let health = Arc::clone(&self.health);
+        Box::new(move |patience| health.owes_an_answer(timer::now(), patience))
     }
 
     /// Sends a command, whose reply is waited for until the deadline.

@@ -5,16 +5,19 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use quorlock_core::message::Wake;
 use quorlock_core::transport::TransportError;
 use redis::Value;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::queue::Load;
 use super::{Multiplexer, Passed, wake};
 use crate::connect::ByteStream;
 use crate::error;
 use crate::resp::{Decoder, NoReply};
+use crate::script::{self, By};
 use crate::subscription::registry::Registry;
 use crate::timer::{self, Sleep};
 
@@ -41,18 +44,28 @@ pub(crate) struct Driver {
     timer: Option<Pin<Box<Sleep>>>,
     /// Who hears what the server publishes.
     registry: Option<Arc<Registry>>,
+    /// Told when requests go out that have waited, and which silence after them is suspicious.
+    owes: Owes,
+    /// Calls that were taken out of the queue and not yet written down; empty between polls.
+    loads: Vec<Load>,
 }
+
+/// Told of a request before it can leave.
+pub(crate) type Owes = Box<dyn Fn(Duration) + Send>;
 
 impl Driver {
     pub(crate) fn new(
         stream: Box<dyn ByteStream>,
         multiplexer: Arc<Multiplexer>,
         registry: Option<Arc<Registry>>,
+        owes: Owes,
     ) -> Self {
         Driver {
             stream,
             multiplexer,
             registry,
+            owes,
+            loads: Vec::new(),
             writing: Vec::new(),
             written: 0,
             is_flushed: true,
@@ -75,6 +88,26 @@ impl Driver {
             self.written = 0;
             self.writing.clear();
             std::mem::swap(&mut self.writing, &mut state.outbox);
+            // While a write is stuck, more gathers, and what is cancelled is not sent.
+            while let Some(load) = state.next_call() {
+                self.loads.push(load);
+            }
+        }
+        // Callers wait for the mutex, and need not wait for what is written down.
+        drop(state);
+        for load in self.loads.drain(..) {
+            let (cmd, patience) = match load {
+                Load::Packed(bytes) => {
+                    self.writing.extend_from_slice(&bytes);
+                    continue;
+                }
+                Load::Alone(member, patience) => {
+                    (script::encode(member.request(), By::Digest), patience)
+                }
+                Load::Together(batch, patience, by) => (batch.encode(by), patience),
+            };
+            (self.owes)(patience);
+            cmd.write_packed_command(&mut self.writing);
         }
     }
 
@@ -210,7 +243,7 @@ impl Future for Driver {
                 return Poll::Ready(());
             }
             let is_stuck = driver.written < driver.writing.len();
-            if is_stuck || driver.multiplexer.lock().outbox.is_empty() {
+            if is_stuck || !driver.multiplexer.lock().has_more() {
                 break;
             }
         }
@@ -219,6 +252,10 @@ impl Future for Driver {
             return Poll::Ready(());
         }
         driver.poll_deadlines(cx);
+        // Replies have come that others have waited for. Those that had them write next, and may go together with these.
+        if driver.written == driver.writing.len() && driver.multiplexer.lock().has_more() {
+            cx.waker().wake_by_ref();
+        }
         Poll::Pending
     }
 }

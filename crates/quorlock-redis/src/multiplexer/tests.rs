@@ -16,7 +16,12 @@ fn connected() -> (Arc<Multiplexer>, DuplexStream) {
 fn connected_for(registry: Option<Arc<Registry>>) -> (Arc<Multiplexer>, DuplexStream) {
     let (stream, server) = tokio::io::duplex(64);
     let multiplexer = Multiplexer::new();
-    let driver = Driver::new(Box::new(stream), Arc::clone(&multiplexer), registry);
+    let driver = Driver::new(
+        Box::new(stream),
+        Arc::clone(&multiplexer),
+        registry,
+        Box::new(|_| {}),
+    );
     timer::spawn(driver);
     (multiplexer, server)
 }

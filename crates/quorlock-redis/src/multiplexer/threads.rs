@@ -122,7 +122,12 @@ async fn many_callers() {
     };
     drop(spawn(serve(server, ends_after)));
     let multiplexer = Multiplexer::new();
-    let driver = Driver::new(Box::new(stream), multiplexer.clone(), None);
+    let driver = Driver::new(
+        Box::new(stream),
+        multiplexer.clone(),
+        None,
+        Box::new(|_| {}),
+    );
     let driving = timer::spawn(driver);
     let callers = (10..14).map(|number: i64| {
         let multiplexer = multiplexer.clone();

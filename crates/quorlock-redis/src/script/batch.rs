@@ -1,0 +1,320 @@
+//! Requests of many callers as one script call.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, LazyLock};
+
+use quorlock_core::fencing::Fence;
+use quorlock_core::marker::{Nonce, Process};
+use quorlock_core::message::{Access, Acquire, Claim, Mode, Release, Renew, Request};
+use quorlock_core::name::Name;
+use quorlock_core::transport::{Cause, Execution};
+use redis::{Cmd, ServerErrorKind, Value};
+
+use super::{
+    By, CHECK_BYTES, CLAIM_BYTES, Script, command, encode_claim, kept, owner, ripe_marker, wire,
+};
+use crate::{error, key};
+
+/// How many requests go into one call at most.
+///
+/// A server runs one script at a time, and all other clients wait meanwhile. It takes 4 to 8 µs for a claim, so a call of 32 holds
+/// it up for a quarter of a millisecond at most. Half as many cost each request 4 % more instructions of the server, twice as many
+/// 2 % fewer. Lua's `unpack` takes some 8,000 values, and no list of a call has more than two for each request.
+pub(crate) const MOST_CLAIMS: usize = 32;
+
+/// How many bytes of keys and arguments go into one call at most: 32 requests with names of 40 bytes, or fewer with longer ones.
+const MOST_BYTES: usize = 16 * 1024;
+
+pub(super) static BATCH: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(concat!(
+        lua!("shared/clock", "shared/counter", "shared/look"),
+        "local function acquire(KEYS, ARGV)\n",
+        lua!("acquire"),
+        "end\nlocal function renew(KEYS, ARGV)\n",
+        lua!("renew"),
+        "end\n",
+        lua!("batch")
+    ))
+});
+
+/// A request that can go together with others: of a plain lock, about one claim, and in its usual form.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    request: Arc<Request>,
+    /// Of its name. Where two names have the same, they go in two calls.
+    digest: u64,
+    bytes: usize,
+}
+
+impl Member {
+    /// The request, if it can go together with others.
+    pub(crate) fn of(request: &Arc<Request>) -> Option<Member> {
+        let (name, keys) = match &**request {
+            Request::Acquire(ask) if may_join(ask) => (&ask.name, 3),
+            Request::Renew(Renew {
+                mode: Mode::Plain,
+                claims,
+                ..
+            }) => match claims.as_slice() {
+                [claim] => (&claim.name, 2),
+                _ => return None,
+            },
+            Request::Release(Release {
+                name,
+                mode: Mode::Plain,
+                count: 0,
+                ..
+            }) => (name, 2),
+            _ => return None,
+        };
+        let mut hasher = DefaultHasher::new();
+        name.as_str().hash(&mut hasher);
+        Some(Member {
+            request: Arc::clone(request),
+            digest: hasher.finish(),
+            bytes: keys * name.as_str().len() + CLAIM_BYTES,
+        })
+    }
+
+    pub(crate) fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// The process that it wants the server to be.
+    fn trusted(&self) -> Option<Trusted> {
+        let Request::Acquire(Acquire {
+            check: Some(check), ..
+        }) = &*self.request
+        else {
+            return None;
+        };
+        let (process, nonce) = check.trusted?;
+        Some((process, nonce, check.longest_millis))
+    }
+}
+
+/// A process, as its ripe marker shows it.
+type Trusted = (Process, Nonce, u64);
+
+/// One that takes over a claim, carries a token along, or knows no process that it trusts, is rare and travels alone.
+fn may_join(ask: &Acquire) -> bool {
+    let is_usual = matches!(ask.fence, Fence::Mint { .. }) && ask.replaces.is_none();
+    let is_trusting = ask.check.is_none_or(|check| {
+        check.trusted.is_some() && wire(ask.lease.millis()) <= wire(check.longest_millis)
+    });
+    ask.access == Access::Plain && is_usual && is_trusting
+}
+
+/// The requests of one call.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    members: Vec<Member>,
+    trusted: Option<Trusted>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// Whether the call has room for this request, too: its name is none of the others', and the process that it wants the
+    /// server to be is theirs.
+    pub(crate) fn takes(&self, member: &Member) -> bool {
+        let is_same = match (self.trusted, member.trusted()) {
+            (Some(ours), Some(its)) => ours == its,
+            _ => true,
+        };
+        let is_first = self.members.is_empty();
+        is_first
+            || (is_same
+                && self.members.len() < MOST_CLAIMS
+                && self.bytes + member.bytes <= MOST_BYTES
+                && self.members.iter().all(|m| m.digest != member.digest))
+    }
+
+    pub(crate) fn push(&mut self, member: Member) {
+        self.bytes += member.bytes;
+        self.trusted = self.trusted.or(member.trusted());
+        self.members.push(member);
+    }
+
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The places of the requests, in the order in which the replies to them come.
+    pub(crate) fn order(&self) -> Vec<usize> {
+        let places = |is: fn(&Request) -> bool| {
+            let members = self.members.iter().enumerate();
+            members.filter_map(move |(place, member)| is(member.request()).then_some(place))
+        };
+        places(|request| matches!(request, Request::Acquire(_)))
+            .chain(places(|request| matches!(request, Request::Renew(_))))
+            .chain(places(|request| matches!(request, Request::Release(_))))
+            .collect()
+    }
+
+    fn acquires(&self) -> impl Iterator<Item = &Acquire> {
+        self.members
+            .iter()
+            .filter_map(|member| match member.request() {
+                Request::Acquire(ask) => Some(ask),
+                _ => None,
+            })
+    }
+
+    fn renewals(&self) -> impl Iterator<Item = (&Renew, &Claim)> {
+        self.members
+            .iter()
+            .filter_map(|member| match member.request() {
+                Request::Renew(ask) => Some((ask, ask.claims.first()?)),
+                _ => None,
+            })
+    }
+
+    fn releases(&self) -> impl Iterator<Item = &Release> {
+        self.members
+            .iter()
+            .filter_map(|member| match member.request() {
+                Request::Release(ask) => Some(ask),
+                _ => None,
+            })
+    }
+
+    /// The command that carries them.
+    pub(crate) fn encode(&self, by: By) -> Cmd {
+        let (renewals, releases) = (self.renewals().count(), self.releases().count());
+        let acquires = self.members.len() - renewals - releases;
+        let has_marker = self.trusted.is_some();
+        let keys = 3 * acquires + 2 * renewals + releases + usize::from(has_marker);
+        let args = 4 + 9 * acquires + 6 * renewals + 2 * releases;
+        let mut cmd = command(&BATCH, by, keys, args, self.bytes + CHECK_BYTES);
+        self.encode_keys(&mut cmd);
+        match self.trusted {
+            Some((process, nonce, longest_millis)) => {
+                cmd.arg(ripe_marker(process, nonce, wire(longest_millis)))
+            }
+            None => cmd.arg(""),
+        };
+        let asks: Vec<&Acquire> = self.acquires().collect();
+        let groups = || asks.chunk_by(|one, next| Terms::of(one) == Terms::of(next));
+        cmd.arg(groups().count()).arg(renewals).arg(releases);
+        for group in groups() {
+            encode_group(&mut cmd, group);
+        }
+        for (ask, claim) in self.renewals() {
+            cmd.arg(kept(ask.retention));
+            encode_claim(&mut cmd, claim);
+        }
+        for ask in self.releases() {
+            owner(&mut cmd, ask.owner);
+            cmd.arg(key::channel(ask.name.as_str()));
+        }
+        cmd
+    }
+
+    fn encode_keys(&self, cmd: &mut Cmd) {
+        for ask in self.acquires() {
+            let name = ask.name.as_str();
+            cmd.arg(name).arg(key::token(name)).arg(key::queue(name));
+        }
+        for (_, claim) in self.renewals() {
+            let name = claim.name.as_str();
+            cmd.arg(name).arg(key::token(name));
+        }
+        for ask in self.releases() {
+            cmd.arg(Name::as_str(&ask.name));
+        }
+        if self.trusted.is_some() {
+            cmd.arg(key::MARKER);
+        }
+    }
+}
+
+/// What acquires of one group have in common.
+#[derive(PartialEq, Eq)]
+struct Terms {
+    count: u32,
+    lease_millis: u64,
+    kept_millis: u64,
+    retention_millis: u64,
+    fence: Fence,
+    has_beats: bool,
+}
+
+impl Terms {
+    fn of(ask: &Acquire) -> Terms {
+        Terms {
+            count: ask.count,
+            lease_millis: wire(ask.lease.millis()),
+            kept_millis: wire(ask.kept_millis()),
+            retention_millis: kept(ask.retention),
+            fence: ask.fence,
+            has_beats: ask.keep.is_some(),
+        }
+    }
+}
+
+fn encode_group(cmd: &mut Cmd, group: &[&Acquire]) {
+    let Some(terms) = group.first().map(|ask| Terms::of(ask)) else {
+        return;
+    };
+    cmd.arg(group.len())
+        .arg(terms.count)
+        .arg(terms.kept_millis)
+        .arg(terms.retention_millis);
+    super::fence(cmd, terms.fence);
+    if terms.has_beats {
+        cmd.arg(format!(" {}", terms.lease_millis));
+    } else {
+        cmd.arg("");
+    }
+    for ask in group {
+        owner(cmd, ask.owner);
+        if let Some(keep) = ask.keep {
+            cmd.arg(format!(" {}", keep.number));
+        }
+    }
+}
+
+/// What the answer to a call of several requests says.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// The reply to each, in order.
+    Replies(Vec<Value>),
+    /// The same error for each.
+    Error(Value),
+    /// Nothing was done, and each may ask by itself.
+    Alone(Why),
+    /// No such call is answered so.
+    Nonsense(Value),
+}
+
+/// Why the requests of a call go alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Why {
+    /// The server does not know the script.
+    UnknownScript,
+    /// It is another process, its user may not use one of the keys, or they belong to several nodes.
+    Refused,
+}
+
+/// Judges the answer to a call of so many requests.
+pub(crate) fn judge(answer: Value, members: usize) -> Verdict {
+    match answer {
+        Value::Array(replies) if replies.len() == members => Verdict::Replies(replies),
+        Value::Nil => Verdict::Alone(Why::Refused),
+        Value::ServerError(refusal) if refusal.kind() == Some(ServerErrorKind::NoScript) => {
+            Verdict::Alone(Why::UnknownScript)
+        }
+        Value::ServerError(refusal) => {
+            let error = error::server(&refusal);
+            // Redis checks every key of a call, and refuses it as a whole.
+            let is_whole = matches!(error.cause, Cause::NoPermission | Cause::Cluster)
+                && error.execution == Execution::Definite;
+            if is_whole {
+                Verdict::Alone(Why::Refused)
+            } else {
+                Verdict::Error(Value::ServerError(refusal))
+            }
+        }
+        other => Verdict::Nonsense(other),
+    }
+}
