@@ -63,7 +63,7 @@ if replaces then call('DEL', claim) end
 -- it lets PEXPIRE pass. A claim without TTL keeps none.
 if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
 local text = token == asked and ARGV[5] or string.format('%.0f', token)
-store_token(counter, text, ARGV[4])
+store_token(call, counter, text, ARGV[4])
 
 -- The number of a beat only grows.
 local number = beat and mine and tonumber(string.match(beat, ' (%d+) %d+$'))

@@ -67,8 +67,8 @@ end
 
 -- Records a claim of a free name, with this token: an error, if there was one.
 local function record(claim, counter, text, kept, owner, count, beat, lease)
-  local ok, reply = pcall(store_token, counter, text, kept)
-  if not ok then return reply end
+  local reply = store_token(try, counter, text, kept)
+  if reply.err then return reply end
   if beat ~= '' then
     reply = try('HSET', claim, owner, count, 'beat', beat)
   else

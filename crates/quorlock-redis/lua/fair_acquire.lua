@@ -92,7 +92,7 @@ local token = next_token(stored, tonumber(ARGV[7]), ARGV[8], yours, now)
 -- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
 -- it lets PEXPIRE pass. A claim without TTL keeps none.
 if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
-store_token(counter, string.format('%.0f', token), ARGV[4])
+store_token(call, counter, string.format('%.0f', token), ARGV[4])
 if yours ~= count then call('HSET', claim, owner, count) end
 if yours then return {2, token} end
 

@@ -79,7 +79,7 @@ local token = next_token(stored, tonumber(ARGV[6]), ARGV[7], yours)
 if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
 -- What is left of dead readers.
 if not yours and left ~= -2 then call('DEL', claim) end
-store_token(counter, string.format('%.0f', token), ARGV[4])
+store_token(call, counter, string.format('%.0f', token), ARGV[4])
 if yours then
   if yours ~= count then call('HSET', claim, field, count) end
   return {2, token}

@@ -26,7 +26,9 @@ local function next_token(stored, asked, slack, yours, now)
   return token
 end
 
--- Writes the token's text; unused, it is kept for so many ms, for ever if that is '0'.
-local function store_token(counter, text, kept)
-  if kept == '0' then redis.call('SET', counter, text) else redis.call('SET', counter, text, 'PX', kept) end
+-- Writes the token's text; unused, it is kept for so many ms, for ever if that is '0'. An error is raised, or returned if
+-- 'call' is redis.pcall.
+local function store_token(call, counter, text, kept)
+  if kept == '0' then return call('SET', counter, text) end
+  return call('SET', counter, text, 'PX', kept)
 end

@@ -245,3 +245,6 @@ impl Waiting {
         matches!(self.slot, Slot::Open(_))
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

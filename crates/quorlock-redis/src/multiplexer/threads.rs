@@ -1,12 +1,18 @@
 //! Callers and the driver on threads of their own.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::sync::Mutex as StdMutex;
 use std::time::Duration;
 
+use quorlock_core::message::Request;
+use quorlock_core::transport::Execution;
 use quorlock_explore::{Pace, draw, explore, explore_all};
 use shuttle::future::spawn;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
+use super::queue::tests::member;
+use super::queue::{Load, MOST_CALLS};
 use super::*;
 use crate::timer;
 
@@ -87,6 +93,196 @@ fn no_request_outlives_its_connection() {
             answer.await.unwrap_err();
         }
     });
+}
+
+/// What the server answers to a request that was taken: the number of its owner, which is noted.
+fn executed(member: &Member, taken: &StdMutex<Vec<u64>>) -> Value {
+    let Request::Release(ask) = member.request() else {
+        unreachable!("the tests release")
+    };
+    taken.lock().unwrap().push(ask.owner.number);
+    Value::Int(i64::try_from(ask.owner.number).unwrap())
+}
+
+/// Takes the next call, if one may go, as the driver does: what the server answers to it.
+fn take(multiplexer: &Multiplexer, taken: &StdMutex<Vec<u64>>) -> Option<Value> {
+    // What was taken is noted before another thread can look.
+    take_from(&mut multiplexer.lock(), taken)
+}
+
+fn take_from(state: &mut State, taken: &StdMutex<Vec<u64>>) -> Option<Value> {
+    let load = state.next_call()?;
+    Some(match load {
+        Load::Packed(_) => Value::Int(77),
+        Load::Alone(member, _) => executed(&member, taken),
+        Load::Together(batch, ..) => {
+            let members = batch.order().into_iter().map(|at| &batch.members()[at]);
+            Value::Array(members.map(|member| executed(member, taken)).collect())
+        }
+    })
+}
+
+fn answered(multiplexer: &Multiplexer, value: Value) {
+    let mut passed = Passed::default();
+    assert!(multiplexer.lock().reply(value, &mut passed));
+    passed.wake();
+}
+
+fn join(multiplexer: &Arc<Multiplexer>, number: u64) -> Result<Answer, TransportError> {
+    let deadline = timer::now() + Duration::from_secs(2);
+    multiplexer.join(member(number), deadline, Duration::from_secs(1))
+}
+
+/// As many calls are under way as may be; their callers have gone.
+fn busy() -> Arc<Multiplexer> {
+    let multiplexer = Multiplexer::new();
+    for number in 0..MOST_CALLS as u64 {
+        let answer = join(&multiplexer, number).unwrap();
+        assert!(take(&multiplexer, &StdMutex::default()).is_some());
+        drop(answer);
+    }
+    multiplexer
+}
+
+/// Answers what is under way, and whatever goes next.
+fn answer_all(multiplexer: &Multiplexer, taken: &StdMutex<Vec<u64>>) {
+    answered(multiplexer, Value::Int(0));
+    let mut replies: VecDeque<_> = (1..MOST_CALLS as i64).map(Value::Int).collect();
+    replies.extend(take(multiplexer, taken));
+    while let Some(reply) = replies.pop_front() {
+        answered(multiplexer, reply);
+        replies.extend(take(multiplexer, taken));
+    }
+}
+
+/// One of three callers that wait goes, at any moment: before the call of several is made, while it is under way, after it was
+/// answered. The others have their own replies.
+#[test]
+fn a_caller_that_goes_while_it_waits_leaves_the_others_their_own_replies() {
+    let name = "a_caller_that_goes_while_it_waits_leaves_the_others_their_own_replies";
+    explore_all(name, 20_000, async || {
+        let multiplexer = busy();
+        let [one, two, three] = [10, 11, 12].map(|number| join(&multiplexer, number).unwrap());
+        let driver = multiplexer.clone();
+        let driving = spawn(async move { answer_all(&driver, &StdMutex::default()) });
+        let going = spawn(async move { drop(two) });
+        assert_eq!(one.await, Ok(Value::Int(10)));
+        assert_eq!(three.await, Ok(Value::Int(12)));
+        going.await.unwrap();
+        driving.await.unwrap();
+        let state = multiplexer.lock();
+        assert!(state.waiting.is_empty() && state.calls.is_empty() && state.queue.is_empty());
+    });
+}
+
+/// A request waits and is ended, while the driver makes a call of it and another one: it was definitely not sent, or the call
+/// has taken it.
+fn ends_while_it_waits(name: &'static str, end: fn(&Multiplexer)) {
+    explore_all(name, 20_000, move || async move {
+        let multiplexer = busy();
+        let answers = [10, 11].map(|number| join(&multiplexer, number).unwrap());
+        let taken = Arc::<StdMutex<Vec<u64>>>::default();
+        let (driver, seen) = (multiplexer.clone(), taken.clone());
+        let driving = spawn(async move { answer_all(&driver, &seen) });
+        let ended = multiplexer.clone();
+        let ending = spawn(async move { end(&ended) });
+        for (number, answer) in (10..).zip(answers) {
+            let answer = answer.await;
+            let is_taken = taken.lock().unwrap().contains(&number);
+            match answer {
+                Ok(value) => assert_eq!(value, Value::Int(number as i64)),
+                Err(error) => {
+                    let is_in_doubt = error.execution == Execution::Indeterminate;
+                    assert_eq!(is_in_doubt, is_taken, "{error}");
+                }
+            }
+        }
+        ending.await.unwrap();
+        driving.await.unwrap();
+    });
+}
+
+#[test]
+fn a_request_whose_time_is_over_while_it_waits_is_definitely_not_sent() {
+    let name = "a_request_whose_time_is_over_while_it_waits_is_definitely_not_sent";
+    ends_while_it_waits(name, |multiplexer| {
+        let mut woken = Vec::new();
+        let late = timer::now() + Duration::from_secs(9);
+        multiplexer.lock().expire(late, &mut woken);
+        wake(woken);
+    });
+}
+
+#[test]
+fn what_waits_when_the_connection_is_closed_is_definitely_not_sent() {
+    let name = "what_waits_when_the_connection_is_closed_is_definitely_not_sent";
+    ends_while_it_waits(name, |multiplexer| {
+        multiplexer.close(&error::closed("a test"));
+    });
+}
+
+/// The server refuses a call of two while a third request comes: each is answered once, those two when they have asked alone.
+#[test]
+fn who_was_refused_together_asks_alone() {
+    let name = "who_was_refused_together_asks_alone";
+    explore_all(name, 20_000, async || {
+        let multiplexer = busy();
+        let answers = [10, 11].map(|number| join(&multiplexer, number).unwrap());
+        let refused = answers.map(|answer| {
+            let multiplexer = multiplexer.clone();
+            spawn(async move {
+                assert_eq!(answer.await, Ok(Value::Nil));
+                let alone = send(&multiplexer, "ALONE").unwrap();
+                assert_eq!(alone.await, Ok(Value::Int(77)));
+            })
+        });
+        let later = multiplexer.clone();
+        let third = spawn(async move {
+            let value = join(&later, 12).unwrap().await.unwrap();
+            assert!(matches!(value, Value::Int(12)), "{value:?}");
+        });
+        let driver = multiplexer.clone();
+        let driving = spawn(async move { refuse_then_serve(&driver).await });
+        for caller in refused {
+            caller.await.unwrap();
+        }
+        third.await.unwrap();
+        driving.abort();
+    });
+}
+
+/// Answers what is under way, refuses the call of the two that wait, and answers all that comes then.
+async fn refuse_then_serve(multiplexer: &Multiplexer) {
+    let taken = StdMutex::default();
+    for number in 0..MOST_CALLS as i64 {
+        answered(multiplexer, Value::Int(number));
+    }
+    let mut refusal = take(multiplexer, &taken).map(|reply| match reply {
+        // The third has come before.
+        Value::Array(all) if all.len() == 3 => {
+            Value::Array(vec![Value::Nil, Value::Nil, Value::Int(12)])
+        }
+        _ => Value::Nil,
+    });
+    let mut owed: VecDeque<_> = refusal.take().into_iter().collect();
+    loop {
+        while let Some(reply) = owed.pop_front() {
+            answered(multiplexer, reply);
+        }
+        poll_fn(|cx| {
+            let mut state = multiplexer.lock();
+            state.driver = Some(cx.waker().clone());
+            match state.has_more() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+        let mut state = multiplexer.lock();
+        state.outbox.clear();
+        owed.extend((0..state.calls.len()).map(|_| Value::Int(77)));
+        owed.extend(take_from(&mut state, &taken));
+    }
 }
 
 /// Reads requests that are numbers, and answers each with its number: in pieces, and not always at once.

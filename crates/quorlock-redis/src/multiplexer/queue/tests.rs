@@ -1,0 +1,307 @@
+//! What goes together, and what goes alone, on a connection whose other end is the test.
+
+use std::sync::Arc;
+
+use quorlock_core::message::{Mode, Release, Request};
+use quorlock_core::name::Name;
+use quorlock_core::owner::{ClientId, OwnerId};
+use quorlock_core::transport::{Execution, TransportError};
+use redis::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use super::*;
+use crate::multiplexer::{Answer, Driver, Multiplexer};
+use crate::resp::Decoder;
+use crate::script::batch;
+use crate::timer::{self, Instant};
+
+/// A release whose owner has this number, of a name that has it, too.
+pub(in crate::multiplexer) fn member(number: u64) -> Member {
+    let request = Request::Release(Release {
+        name: Name::new(&format!("orders/{number}")).unwrap(),
+        mode: Mode::Plain,
+        owner: OwnerId {
+            client: ClientId::from_random(0),
+            number,
+        },
+        count: 0,
+    });
+    Member::of(&Arc::new(request)).expect("it can go together with others")
+}
+
+/// The other end of a connection.
+struct Server {
+    stream: DuplexStream,
+    heard: Vec<u8>,
+}
+
+impl Server {
+    /// The next call: the numbers of the requests in it, and how it names its script. A command has its first word.
+    async fn call(&mut self) -> (String, Vec<u64>) {
+        let words = loop {
+            if let Some(words) = self.words() {
+                break words;
+            }
+            let mut buffer = [0; 4096];
+            let read = self.stream.read(&mut buffer).await.unwrap();
+            assert_ne!(read, 0, "the connection ended");
+            self.heard.extend_from_slice(&buffer[..read]);
+        };
+        let owners = words.iter().filter_map(|word| word.strip_prefix(OWNER));
+        let numbers = owners.map(|number| number.parse().unwrap()).collect();
+        (words[0].clone(), numbers)
+    }
+
+    fn words(&mut self) -> Option<Vec<String>> {
+        let decoded = Decoder::default().decode(&self.heard).unwrap();
+        let Some(Value::Array(words)) = decoded.reply else {
+            return None;
+        };
+        self.heard.drain(..decoded.used);
+        let text = |word: Value| match word {
+            Value::BulkString(bytes) => String::from_utf8(bytes).unwrap(),
+            other => panic!("{other:?} is no word"),
+        };
+        Some(words.into_iter().map(text).collect())
+    }
+
+    /// Nothing more was sent.
+    async fn hears_nothing(&mut self) {
+        let mut buffer = [0; 4096];
+        let bound = timer::now() + Duration::from_millis(100);
+        let read = timer::by(bound, self.stream.read(&mut buffer)).await;
+        assert!(read.is_none(), "{:?}", String::from_utf8_lossy(&buffer));
+        assert!(self.heard.is_empty());
+    }
+
+    async fn says(&mut self, reply: &str) {
+        self.stream.write_all(reply.as_bytes()).await.unwrap();
+    }
+
+    /// Answers a call of several requests with their numbers.
+    async fn answers(&mut self, numbers: &[u64]) {
+        let replies: String = numbers.iter().map(|n| format!(":{n}\r\n")).collect();
+        self.says(&format!("*{}\r\n{replies}", numbers.len())).await;
+    }
+}
+
+const OWNER: &str = "00000000-0000-4000-8000-000000000000:";
+
+fn connected() -> (Arc<Multiplexer>, Server) {
+    let (stream, server) = tokio::io::duplex(1 << 16);
+    let multiplexer = Multiplexer::new();
+    let shared = Arc::clone(&multiplexer);
+    timer::spawn(Driver::new(
+        Box::new(stream),
+        shared,
+        None,
+        Box::new(|_| {}),
+    ));
+    let heard = Vec::new();
+    let stream = server;
+    (multiplexer, Server { stream, heard })
+}
+
+fn soon() -> Instant {
+    timer::now() + Duration::from_secs(2)
+}
+
+fn join(multiplexer: &Arc<Multiplexer>, number: u64) -> Answer {
+    let patience = Duration::from_secs(1);
+    multiplexer.join(member(number), soon(), patience).unwrap()
+}
+
+/// As many calls are under way as may be, one request in each.
+async fn busy() -> (Arc<Multiplexer>, Server, Vec<Answer>) {
+    let (multiplexer, mut server) = connected();
+    let mut answers = Vec::new();
+    for number in 0..MOST_CALLS as u64 {
+        answers.push(join(&multiplexer, number));
+        let (verb, numbers) = server.call().await;
+        assert_eq!((verb.as_str(), numbers), ("EVALSHA", vec![number]));
+    }
+    (multiplexer, server, answers)
+}
+
+async fn number(answer: Answer) -> u64 {
+    match answer.await {
+        Ok(Value::Int(number)) => u64::try_from(number).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_while_enough_calls_are_under_way_goes_together_after_the_next_reply() {
+    let (multiplexer, mut server, mut first) = busy().await;
+    let waiting: Vec<_> = (10..15).map(|number| join(&multiplexer, number)).collect();
+    server.hears_nothing().await;
+    server.says(":0\r\n").await;
+    assert_eq!(number(first.remove(0)).await, 0);
+    let (verb, numbers) = server.call().await;
+    assert_eq!(
+        (verb.as_str(), &numbers),
+        ("EVALSHA", &vec![10, 11, 12, 13, 14])
+    );
+    server.says(":1\r\n:2\r\n:3\r\n").await;
+    server.answers(&numbers).await;
+    for (expected, answer) in (10..).zip(waiting) {
+        assert_eq!(number(answer).await, expected);
+    }
+    for (expected, answer) in (1..).zip(first) {
+        assert_eq!(number(answer).await, expected);
+    }
+    let state = multiplexer.lock();
+    assert!(state.waiting.is_empty() && state.calls.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_cancelled_while_it_waits_is_not_sent() {
+    let (multiplexer, mut server, first) = busy().await;
+    let [one, two, three, four] = [10, 11, 12, 13].map(|number| join(&multiplexer, number));
+    drop((one, three));
+    server.says(":0\r\n").await;
+    let (_, numbers) = server.call().await;
+    assert_eq!(numbers, [11, 13]);
+    drop(two);
+    server.says(":1\r\n:2\r\n:3\r\n").await;
+    server.answers(&numbers).await;
+    assert_eq!(number(four).await, 13);
+    // All that wait may have gone.
+    let last: Vec<_> = (20..23).map(|number| join(&multiplexer, number)).collect();
+    drop((first, last));
+    server.hears_nothing().await;
+    let state = multiplexer.lock();
+    assert!(state.waiting.is_empty() && state.calls.is_empty() && state.queue.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_time_is_over_while_it_waits_was_not_sent() {
+    let (multiplexer, mut server, first) = busy().await;
+    let early = timer::now() + Duration::from_millis(50);
+    let patience = Duration::from_secs(1);
+    let hasty = multiplexer.join(member(10), early, patience).unwrap();
+    let patient = join(&multiplexer, 11);
+    let error = hasty.await.unwrap_err();
+    assert_eq!(timer::now(), early);
+    assert_eq!(error.execution, Execution::Definite, "{error}");
+    server.says(":0\r\n").await;
+    assert_eq!(server.call().await.1, [11]);
+    server.says(":1\r\n:2\r\n:3\r\n:11\r\n").await;
+    assert_eq!(number(patient).await, 11);
+    for (expected, answer) in (0..).zip(first) {
+        assert_eq!(number(answer).await, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_connection_ends_what_was_sent_is_in_doubt_and_what_waits_is_not() {
+    let (multiplexer, mut server, mut first) = busy().await;
+    let [one, two] = [10, 11].map(|number| join(&multiplexer, number));
+    server.says(":0\r\n").await;
+    assert_eq!(server.call().await.1, [10, 11]);
+    let waits = join(&multiplexer, 12);
+    assert_eq!(number(first.remove(0)).await, 0);
+    drop(server);
+    let doubt = |answer: Result<Value, TransportError>| answer.unwrap_err().execution;
+    for answer in first.into_iter().chain([one, two]) {
+        assert_eq!(doubt(answer.await), Execution::Indeterminate);
+    }
+    assert_eq!(doubt(waits.await), Execution::Definite);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_several_that_is_refused_was_not_executed_and_the_next_ones_go_alone() {
+    for refusal in [
+        "$-1\r\n",
+        "-NOPERM No permissions to access a key\r\n",
+        "-CROSSSLOT Keys in request don't hash to the same slot\r\n",
+    ] {
+        let (multiplexer, mut server, first) = busy().await;
+        let [one, two] = [10, 11].map(|number| join(&multiplexer, number));
+        server.says(":0\r\n").await;
+        assert_eq!(server.call().await.1, [10, 11]);
+        server.says(":1\r\n:2\r\n:3\r\n").await;
+        server.says(refusal).await;
+        assert_eq!([one.await, two.await], [Ok(Value::Nil), Ok(Value::Nil)]);
+        drop(first);
+        let alone = [20, 21].map(|number| join(&multiplexer, number));
+        assert_eq!(server.call().await.1, [20]);
+        assert_eq!(server.call().await.1, [21]);
+        drop(alone);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_know_the_script_is_sent_its_text() {
+    let (multiplexer, mut server, first) = busy().await;
+    let [one, two] = [10, 11].map(|number| join(&multiplexer, number));
+    server.says(":0\r\n").await;
+    assert_eq!(server.call().await.1, [10, 11]);
+    server.says(":1\r\n:2\r\n:3\r\n").await;
+    server.says("-NOSCRIPT No matching script.\r\n").await;
+    assert_eq!([one.await, two.await], [Ok(Value::Nil), Ok(Value::Nil)]);
+    let waiting = [20, 21].map(|number| join(&multiplexer, number));
+    let (verb, numbers) = server.call().await;
+    assert_eq!((verb.as_str(), &numbers), ("EVAL", &vec![20, 21]));
+    server.answers(&numbers).await;
+    for (expected, answer) in (20..).zip(waiting) {
+        assert_eq!(number(answer).await, expected);
+    }
+    drop(first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_other_error_is_that_of_each() {
+    let (multiplexer, mut server, first) = busy().await;
+    let [one, two] = [10, 11].map(|number| join(&multiplexer, number));
+    server.says(":0\r\n").await;
+    assert_eq!(server.call().await.1, [10, 11]);
+    server.says(":1\r\n:2\r\n:3\r\n-LOADING it\r\n").await;
+    for answer in [one.await, two.await] {
+        assert!(matches!(answer, Ok(Value::ServerError(_))), "{answer:?}");
+    }
+    // Fewer replies than requests: it is not known whose they are.
+    let [one, two] = [20, 21].map(|number| join(&multiplexer, number));
+    assert_eq!(server.call().await.1, [20, 21]);
+    server.answers(&[20]).await;
+    for answer in [one.await, two.await] {
+        assert_eq!(answer.unwrap_err().execution, Execution::Indeterminate);
+    }
+    drop(first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_does_not_overtake_what_waits_and_does_not_wait_itself() {
+    let (multiplexer, mut server, first) = busy().await;
+    let waiting = [10, 11].map(|number| join(&multiplexer, number));
+    let command = multiplexer
+        .send(&redis::cmd("PING"), soon(), || {})
+        .unwrap();
+    let last = join(&multiplexer, 12);
+    assert_eq!(server.call().await.1, [10, 11]);
+    assert_eq!(server.call().await.0, "PING");
+    server.hears_nothing().await;
+    server.says(":0\r\n:1\r\n:2\r\n:3\r\n").await;
+    server.answers(&[10, 11]).await;
+    server.says(":77\r\n").await;
+    assert_eq!(number(command).await, 77);
+    assert_eq!(server.call().await.1, [12]);
+    drop((first, waiting, last));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_name_stands_once_in_a_call_and_a_call_has_a_bound() {
+    let (multiplexer, mut server, first) = busy().await;
+    let most = batch::MOST_CLAIMS as u64;
+    let waiting: Vec<_> = (10..15)
+        .chain([12])
+        .chain(100..100 + most)
+        .map(|number| join(&multiplexer, number))
+        .collect();
+    server.says(":0\r\n:1\r\n:2\r\n:3\r\n").await;
+    assert_eq!(server.call().await.1, [10, 11, 12, 13, 14]);
+    let expected: Vec<u64> = [12].into_iter().chain(100..99 + most).collect();
+    assert_eq!(server.call().await.1, expected);
+    assert_eq!(server.call().await.1, [99 + most]);
+    drop((first, waiting));
+}
