@@ -18,7 +18,8 @@
 -- ARGV     of each release: owner, channel of the name
 --
 -- Replies  an array: for each request, in the order of the keys, the reply of its own script, or an error
---          nil: nothing was done, and each may ask by itself: the server is another process, or may not be asked so
+--          nil: nothing was done, and each may ask by itself: the server is another process than the one that is trusted
+-- Errors   UNDONE  the same: what is looked at for all of them may not be looked at, or not by such a command
 --
 -- One request's error is its own: each write that can be refused is caught where it is made, and what was written of
 -- that claim before is undone. A raised token counter stays: tokens only grow. Acquires come first: a server that has
@@ -52,7 +53,8 @@ local function look_for_all()
 end
 
 local ok, same = pcall(look_for_all)
-if not ok or not same then return false end
+if not ok then return redis.error_reply('UNDONE ' .. tostring(type(same) == 'table' and same.err or same)) end
+if not same then return false end
 
 -- An error as the reply to one request.
 local function refusal(reply)

@@ -32,7 +32,7 @@ local function renew(claim, counter, owner, count, lease, token, mine)
   -- lets PEXPIRE pass. A claim without TTL keeps none.
   local left = call('PTTL', claim)
   if left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
-  store_token(call, counter, string.format('%.0f', token), ARGV[1])
+  carry_token(call, counter, stored, token, ARGV[1], lease)
   -- The number of a beat only grows.
   local number = held[3] and tonumber(string.match(held[3], ' (%d+) %d+$'))
   if mine ~= '' and not (number and tonumber(string.match(mine, ' (%d+) ')) <= number) then

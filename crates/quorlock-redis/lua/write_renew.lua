@@ -31,7 +31,7 @@ local function renew(claim, counter, owner, count, lease, token)
   -- lets PEXPIRE pass. A claim without TTL keeps none.
   local left = call('PTTL', claim)
   if left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
-  store_token(call, counter, string.format('%.0f', token), ARGV[1])
+  carry_token(call, counter, stored, token, ARGV[1], lease)
   if held[2] ~= count then call('HSET', claim, owner, count) end
   return token
 end

@@ -108,17 +108,33 @@ impl Keys {
         token
     }
 
-    /// Stores the token of a renewed claim, if it is larger than what is there.
+    /// Stores the token of a claim that goes on for so long, if it is larger than what is there, or half of the time is over for
+    /// which that is kept: nearly all renewals change nothing.
     pub(super) fn carry(
         &mut self,
         now: WallMillis,
         token: Token,
         retention: Retention,
+        lease_millis: u64,
     ) -> RenewReply {
         let stored = self.token(now);
         let token = stored.map_or(token, |stored| stored.max(token));
-        self.store_token(now, token, retention);
+        if stored != Some(token) || !self.outlives(now, retention, lease_millis) {
+            self.store_token(now, token, retention);
+        }
         RenewReply::AlreadyYours { token }
+    }
+
+    /// Whether the token counter, as it is, outlives a claim that lasts for so long.
+    fn outlives(&self, now: WallMillis, retention: Retention, lease_millis: u64) -> bool {
+        let left = self.token.as_ref().map(|key| key.ttl(now));
+        match (retention, left) {
+            (Retention::Forever, Some(Ttl::Unbounded)) => true,
+            (Retention::Millis(kept), Some(Ttl::Millis(left))) => {
+                lease_millis <= kept / 2 && kept <= left.saturating_mul(2)
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn token(&self, now: WallMillis) -> Option<Token> {

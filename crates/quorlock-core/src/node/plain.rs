@@ -100,7 +100,7 @@ pub(super) fn renew(
         _ => return RenewReply::NotYours,
     }
     key.extend(now, claim.kept_millis());
-    let reply = keys.carry(now, claim.token, retention);
+    let reply = keys.carry(now, claim.token, retention, claim.kept_millis());
     if let Some(keep) = claim.keep {
         keys.set_beat(claim.owner, claim.lease, keep);
     }

@@ -103,7 +103,7 @@ pub(super) fn renew_write(
     if !keep_writing(keys, now, claim.owner, claim.count, lease) {
         return RenewReply::NotYours;
     }
-    keys.carry(now, claim.token, retention)
+    keys.carry(now, claim.token, retention, lease)
 }
 
 pub(super) fn read_release(

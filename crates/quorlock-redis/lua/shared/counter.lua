@@ -32,3 +32,15 @@ local function store_token(call, counter, text, kept)
   if kept == '0' then return call('SET', counter, text) end
   return call('SET', counter, text, 'PX', kept)
 end
+
+-- Keeps the counter of a claim that goes on for so many ms. It is written when it is lower than the hold's token, or when half of
+-- the time for which it is kept is over: a hold of an hour is renewed hundreds of times, and nothing changes. In half of that time,
+-- unless it is shorter, the claim ends before the counter does.
+local function carry_token(call, counter, stored, token, kept, lease)
+  if stored == token then
+    local left = call('PTTL', counter)
+    if kept == '0' and left == -1 then return end
+    if kept ~= '0' and lease * 2 <= kept + 0 and kept + 0 <= left * 2 then return end
+  end
+  store_token(call, counter, string.format('%.0f', token), kept)
+end

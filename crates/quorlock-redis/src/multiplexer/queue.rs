@@ -154,6 +154,7 @@ impl Queue {
         match why {
             // The text makes it known.
             Why::UnknownScript => self.by = By::Text,
+            Why::Untrusted => {}
             Why::Refused => self.alone = ALONE_AFTER_REFUSAL,
         }
     }

@@ -292,7 +292,9 @@ pub(crate) enum Verdict {
 pub(crate) enum Why {
     /// The server does not know the script.
     UnknownScript,
-    /// It is another process, its user may not use one of the keys, or they belong to several nodes.
+    /// It is another process than the one that the client trusts, which each of the requests will hear.
+    Untrusted,
+    /// Its user may not use one of the keys or a command that only such calls have, or the keys belong to several nodes.
     Refused,
 }
 
@@ -300,10 +302,11 @@ pub(crate) enum Why {
 pub(crate) fn judge(answer: Value, members: usize) -> Verdict {
     match answer {
         Value::Array(replies) if replies.len() == members => Verdict::Replies(replies),
-        Value::Nil => Verdict::Alone(Why::Refused),
+        Value::Nil => Verdict::Alone(Why::Untrusted),
         Value::ServerError(refusal) if refusal.kind() == Some(ServerErrorKind::NoScript) => {
             Verdict::Alone(Why::UnknownScript)
         }
+        Value::ServerError(refusal) if refusal.code() == "UNDONE" => Verdict::Alone(Why::Refused),
         Value::ServerError(refusal) => {
             let error = error::server(&refusal);
             // Redis checks every key of a call, and refuses it as a whole.

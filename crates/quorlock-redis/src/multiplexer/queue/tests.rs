@@ -212,7 +212,7 @@ async fn when_the_connection_ends_what_was_sent_is_in_doubt_and_what_waits_is_no
 #[tokio::test(start_paused = true)]
 async fn a_call_of_several_that_is_refused_was_not_executed_and_the_next_ones_go_alone() {
     for refusal in [
-        "$-1\r\n",
+        "-UNDONE ERR The user executing the script can't run this command\r\n",
         "-NOPERM No permissions to access a key\r\n",
         "-CROSSSLOT Keys in request don't hash to the same slot\r\n",
     ] {
@@ -232,22 +232,33 @@ async fn a_call_of_several_that_is_refused_was_not_executed_and_the_next_ones_go
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_know_the_script_is_sent_its_text() {
-    let (multiplexer, mut server, first) = busy().await;
-    let [one, two] = [10, 11].map(|number| join(&multiplexer, number));
-    server.says(":0\r\n").await;
-    assert_eq!(server.call().await.1, [10, 11]);
-    server.says(":1\r\n:2\r\n:3\r\n").await;
-    server.says("-NOSCRIPT No matching script.\r\n").await;
-    assert_eq!([one.await, two.await], [Ok(Value::Nil), Ok(Value::Nil)]);
-    let waiting = [20, 21].map(|number| join(&multiplexer, number));
-    let (verb, numbers) = server.call().await;
-    assert_eq!((verb.as_str(), &numbers), ("EVAL", &vec![20, 21]));
-    server.answers(&numbers).await;
-    for (expected, answer) in (20..).zip(waiting) {
-        assert_eq!(number(answer).await, expected);
+async fn after_a_call_that_found_another_process_or_no_script_the_next_ones_go_together() {
+    for (refusal, says) in [
+        // It is sent the text.
+        ("-NOSCRIPT No matching script.\r\n", "EVAL"),
+        ("$-1\r\n", "EVALSHA"),
+    ] {
+        let (multiplexer, mut server, first) = busy().await;
+        let [one, two] = [10, 11].map(|number| join(&multiplexer, number));
+        server.says(":0\r\n").await;
+        assert_eq!(server.call().await.1, [10, 11]);
+        let waiting = [20, 21].map(|number| join(&multiplexer, number));
+        server.says(":1\r\n:2\r\n:3\r\n").await;
+        let (_, together) = server.call().await;
+        assert_eq!(together, [20, 21]);
+        server.says(refusal).await;
+        assert_eq!([one.await, two.await], [Ok(Value::Nil), Ok(Value::Nil)]);
+        server.answers(&together).await;
+        for (expected, answer) in (20..).zip(waiting) {
+            assert_eq!(number(answer).await, expected);
+        }
+        let singles: Vec<_> = (30..30 + MOST_CALLS as u64)
+            .map(|number| join(&multiplexer, number))
+            .collect();
+        let (verb, numbers) = server.call().await;
+        assert_eq!((verb.as_str(), numbers.len()), (says, MOST_CALLS));
+        drop((first, singles));
     }
-    drop(first);
 }
 
 #[tokio::test(start_paused = true)]
