@@ -1,4 +1,4 @@
-//! 64 callers on 64 names: how many pairs of acquire and release a second.
+//! 64 callers on 64 names: how many pairs of acquire and release a second, and what a pair costs the servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,22 +25,27 @@ fn measure(options: &Options, nodes: usize) -> Figure {
     let servers: Vec<_> = (0..nodes).map(|_| Server::start()).collect();
     let (turns, slice) = options.pick((60, 400), (8, 150));
     let slice = Duration::from_millis(slice);
-    let rates = options.block_on(async move {
+    let (rates, costs) = options.block_on(async move {
         let all = Contestants::connect(&servers).await;
         let mut rates = Each::<Vec<f64>>::default();
+        let mut costs = Each::<Vec<f64>>::default();
         let mut progress = Progress::new(format!("n = {nodes}"), turns);
         for turn in 0..turns {
             for who in Who::shuffled() {
                 all.settle().await;
-                let rate = pairs_per_second(&all, who, slice).await;
+                let before = micros_used(&servers);
+                let (pairs, rate) = pairs_per_second(&all, who, slice).await;
                 // The first turn warms up.
                 if turn != 0 {
                     rates.of_mut(who).push(rate);
+                    costs
+                        .of_mut(who)
+                        .push((micros_used(&servers) - before) / pairs);
                 }
             }
             progress.at(turn + 1);
         }
-        rates
+        (rates, costs)
     });
     // Contestants of one turn ran within a few seconds of each other.
     let to_bare = |who| {
@@ -48,6 +53,7 @@ fn measure(options: &Options, nodes: usize) -> Figure {
         Spread::of(&turns.map(|(rate, bare)| rate / bare).collect::<Vec<_>>()).median
     };
     let spread = |who| Some(Spread::of(rates.of(who)));
+    let cost = |who| Spread::of(costs.of(who)).median;
     Figure {
         case: "callers",
         what: "pairs per second, ours / bare".into(),
@@ -59,11 +65,33 @@ fn measure(options: &Options, nodes: usize) -> Figure {
         ours: spread(Who::Ours),
         bare: spread(Who::Bare),
         rslock: spread(Who::Rslock),
-        note: format!("rslock / bare {:.2}", to_bare(Who::Rslock)),
+        note: format!(
+            "rslock / bare {:.2}; the servers' processors, us a pair: ours {:.1}, bare {:.1}, rslock {:.1}",
+            to_bare(Who::Rslock),
+            cost(Who::Ours),
+            cost(Who::Bare),
+            cost(Who::Rslock)
+        ),
     }
 }
 
-async fn pairs_per_second(all: &Contestants, who: Who, slice: Duration) -> f64 {
+/// What the servers have used of their processors, in microseconds.
+fn micros_used(servers: &[Server]) -> f64 {
+    let used = servers.iter().map(|server| {
+        let info: String = server.command(&["INFO", "cpu"]);
+        let fields = info.lines().filter_map(|line| line.split_once(':'));
+        let times = fields.filter(|(field, _)| {
+            ["used_cpu_user_main_thread", "used_cpu_sys_main_thread"].contains(field)
+        });
+        times
+            .map(|(_, seconds)| seconds.parse::<f64>().expect("seconds"))
+            .sum::<f64>()
+    });
+    used.sum::<f64>() * 1e6
+}
+
+/// How many there were, and how many a second.
+async fn pairs_per_second(all: &Contestants, who: Who, slice: Duration) -> (f64, f64) {
     let is_over = Arc::new(AtomicBool::new(false));
     let pairs = Arc::new(AtomicU64::new(0));
     let began = Instant::now();
@@ -84,5 +112,6 @@ async fn pairs_per_second(all: &Contestants, who: Who, slice: Duration) -> f64 {
     for caller in join_all(callers).await {
         caller.expect("the caller ends without a panic");
     }
-    pairs.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64()
+    let pairs = pairs.load(Ordering::Relaxed) as f64;
+    (pairs, pairs / began.elapsed().as_secs_f64())
 }
