@@ -255,3 +255,32 @@ fn unused_token_counters_are_forgotten() {
     }
     assert!(node.names.len() < 3_000, "{}", node.names.len());
 }
+
+/// A hold of an hour is renewed hundreds of times: its counter is written when half of the time is over for which it is kept.
+#[test]
+fn a_renewal_writes_the_counter_when_half_of_its_time_is_over_or_it_grows() {
+    let retention = 86_400_000;
+    let renewed_at = |now: u64, token: u64, retention: u64| {
+        let mut node = Node::new();
+        node.apply(at(0), &acquire(1, 1));
+        let mut asking = renew(1, token);
+        if let Request::Renew(ask) = &mut asking {
+            ask.retention = Retention::Millis(retention);
+        }
+        let held = Held::Plain {
+            owner: owner(1),
+            count: 1,
+        };
+        node.put(&name(), held, None);
+        node.apply(at(now), &asking);
+        // From now on it is kept for so long.
+        let is_there = |millis| node.stored_token(at(millis), &name()).is_some();
+        is_there(retention + now) && !is_there(retention + now + 1)
+    };
+    let (half, same) = (retention / 2, START);
+    assert!(!renewed_at(1, same, retention));
+    assert!(!renewed_at(half, same, retention));
+    assert!(renewed_at(half + 1, same, retention));
+    assert!(renewed_at(1, same + 1, retention), "a larger token");
+    assert!(renewed_at(1, same, 19_999), "the claim would outlive it");
+}
