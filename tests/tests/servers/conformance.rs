@@ -113,11 +113,12 @@ async fn the_specification_a_real_server_and_the_embedded_interpreter_agree_on_e
 async fn requests_that_go_together_are_executed_as_if_each_came_by_itself() {
     let server = Server::start();
     let gathered = agree_on_gathered(server.port(), |_| Ok(()));
+    // Only calls of several requests have this command, one of each that has an acquire.
     let stats: String = server.command(&["INFO", "commandstats"]);
-    let calls = stats.split("cmdstat_evalsha:calls=").nth(1).unwrap();
+    let calls = stats.split("cmdstat_mget:calls=").nth(1).unwrap();
     let calls: u64 = calls.split(',').next().unwrap().parse().unwrap();
-    println!("{gathered} requests in {calls} calls");
-    assert!(2 * calls < gathered, "{gathered} requests in {calls} calls");
+    println!("{gathered} requests at the same moment, {calls} calls of several");
+    assert!(100 < calls, "{gathered} requests, {calls} calls of several");
 }
 
 /// The same through the simulated server, whose replies are those of the real one, byte for byte.
