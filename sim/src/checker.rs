@@ -1,6 +1,7 @@
 //! What must hold, whatever goes wrong: one property a file.
 
 mod exclusion;
+mod expiry;
 mod fairness;
 mod fencing;
 mod hold_count;
@@ -99,6 +100,7 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Statements => statements::check(history),
         Property::Leadership => leadership::check(history),
         Property::Terms => terms::check(history),
+        Property::Expiry => expiry::check(history),
         Property::Termination => termination::check(history),
     }
 }

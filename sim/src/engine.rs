@@ -15,7 +15,7 @@ use crate::engine::clients::executor::{self, run_ready};
 use crate::engine::clients::{endless, timers, writes};
 use crate::engine::faults::Aftermath;
 use crate::engine::network::{calls, connections, deadlines, subscriptions};
-use crate::engine::nodes::{arrivals, elections, failover, replicas, wait};
+use crate::engine::nodes::{arrivals, elections, estates, failover, replicas, wait};
 use crate::history::History;
 use crate::plan::Plan;
 use crate::plan::time::Span;
@@ -138,6 +138,9 @@ fn next(world: &mut World) -> Next {
             return Next::End;
         };
         world.advance(event.at);
+        if world.estates.is_due(event.at) {
+            estates::look(world);
+        }
         world.counters.events += 1;
         world.note(event.at ^ event.what.tag() << 32);
         let next = happen(world, event.what);

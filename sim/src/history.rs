@@ -307,6 +307,21 @@ pub struct Leftover {
     pub name: NameId,
 }
 
+/// A claim of a process that died stood on a node when its TTL was over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Overdue {
+    /// When that was seen.
+    pub at: u64,
+    /// Where.
+    pub node: u16,
+    /// Of which name.
+    pub name: NameId,
+    /// Whose.
+    pub process: Process,
+    /// When the process died.
+    pub died: u64,
+}
+
 /// How long a lock may stand idle while it is waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Idle {
@@ -364,6 +379,9 @@ pub struct History {
     pub shrunk: Vec<Shrunk>,
     /// In the order in which nodes answered.
     pub turns: Vec<Turn>,
+    /// In the order in which they were seen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overdue: Vec<Overdue>,
     /// Looked for at the end.
     pub leftovers: Vec<Leftover>,
     /// Where the run was put an end to, if it would not have come to one.
@@ -399,6 +417,7 @@ impl History {
         self.thefts.clear();
         self.shrunk.clear();
         self.turns.clear();
+        self.overdue.clear();
         self.leftovers.clear();
         self.endless = None;
         self.holds = 0;

@@ -20,6 +20,7 @@ pub(crate) mod node;
 // What is under way.
 pub(crate) mod call;
 pub(crate) mod effort;
+pub(crate) mod estate;
 pub(crate) mod event;
 pub(crate) mod replication;
 pub(crate) mod stop;
@@ -43,11 +44,12 @@ use redis_sim::WallMicros;
 use crate::history::recording::Recording;
 use crate::history::{History, NameId, Process};
 use crate::plan::Plan;
-use crate::plan::fault::{ClientTarget, MessageKind, Towards};
+use crate::plan::fault::{ClientTarget, Fault, Kind, MessageKind, Towards};
 use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
 use crate::world::client::ClientState;
 use crate::world::effort::Effort;
+use crate::world::estate::{Estates, Watch};
 use crate::world::event::{Events, What};
 use crate::world::fault::{Failovers, Faults};
 use crate::world::group::Group;
@@ -101,6 +103,7 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) failovers: Failovers,
     pub(crate) triggers: Triggers,
+    pub(crate) estates: Estates,
     pub(crate) halt: Halt,
     pub(crate) effort: Effort,
     /// What each process does, while a run goes on.
@@ -143,6 +146,11 @@ impl World {
         self.faults = Faults::new(plan.faults.len());
         self.failovers = Failovers::default();
         self.triggers = Triggers::default();
+        let kills = |fault: &Fault| fault.kind() == Kind::CrashClient;
+        self.estates = Estates::new(match plan.faults.iter().any(kills) {
+            true => Watch::On,
+            false => Watch::Off,
+        });
         self.halt.disarm();
         self.effort = Effort::default();
         self.store = Store::new(plan.seed);

@@ -8,11 +8,11 @@ mod routes;
 
 use std::rc::Rc;
 
-use crate::engine::nodes::elections;
 use crate::engine::nodes::failover::{self, Promotion};
 use crate::engine::nodes::replicas::keep;
+use crate::engine::nodes::{elections, estates};
 use crate::engine::{clients, nodes};
-use crate::history::Began;
+use crate::history::{Began, Process};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, NodeFault, Trigger};
 use crate::plan::time::Span;
 use crate::world::World;
@@ -147,7 +147,12 @@ fn begin_on_client(
         ClientFault::Step { by } => world.client(client).step_wall(now, by.as_nanos()),
         ClientFault::Crash if world.client(client).is_up() => {
             world.blame(id);
+            let process = Process {
+                client: client.get(),
+                restarts: world.client(client).restarts(),
+            };
             let tasks = clients::kill(world, client);
+            estates::leave(world, process);
             world.push(until, What::BootClient(client));
             return Aftermath::Drop(tasks);
         }

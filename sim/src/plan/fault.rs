@@ -2,6 +2,7 @@
 
 mod detail;
 mod kind;
+mod node;
 mod target;
 mod text;
 mod trigger;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use detail::{Direction, InFlight, ServerError, Suspended};
 pub use kind::Kind;
+pub use node::NodeFault;
 pub use target::{ClientTarget, NotAClient};
 use text::FaultText;
 pub(crate) use trigger::MOST_TIMES;
@@ -163,104 +165,6 @@ pub enum ClientFault {
     },
 }
 
-/// What goes wrong with a node.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum NodeFault {
-    /// The node stands still. Requests queue up, and are executed when it goes on; its clock runs on.
-    Pause,
-    /// The node ends, and comes back with what its persistence kept when the fault ends.
-    Crash,
-    /// The node loses power, and what it wrote last before that: it comes back without it when the fault ends, whatever its
-    /// persistence. An `appendfsync everysec` on a slow disk loses up to two seconds, and the end of a file that was cut
-    /// short is left out (`aof-load-truncated`).
-    PowerLoss {
-        /// For how long before it nothing that was written is kept.
-        loses: Span,
-    },
-    /// `FLUSHALL`.
-    Flush,
-    /// The node evicts what it has under one name.
-    Evict {
-        /// Which name, from 0.
-        name: u16,
-    },
-    /// The node answers every request with an error, without executing it.
-    Error {
-        /// The error.
-        error: ServerError,
-    },
-    /// The node forgets its scripts (`SCRIPT FLUSH`): the next call of each client takes one more round trip.
-    ForgetScripts,
-    /// The wall clock of a node runs at another rate from now on.
-    Rate {
-        /// How much faster than true time.
-        rate_ppm: i32,
-    },
-    /// The wall clock of a node is set.
-    Step {
-        /// By how much.
-        by: Step,
-    },
-    /// What the node sends to its replicas takes longer.
-    SlowReplication {
-        /// By how much.
-        by: Span,
-        /// To which of its replicas, from 0; without, to all.
-        replica: Option<u16>,
-    },
-    /// A replica takes the node's place. Clients that are left behind go on with the old primary, which rejoins when
-    /// the fault ends and loses its writes.
-    Failover {
-        /// Which of its replicas is promoted, from 0.
-        replica: u16,
-        /// Clients that do not notice.
-        left_behind: Vec<u16>,
-    },
-    /// The primary of a group is cut off from its replicas, its sentinels and all clients, but for those that are cut off
-    /// with it.
-    IsolatePrimary {
-        /// Clients on the side of the primary.
-        clients: Vec<u16>,
-        /// Sentinels on the side of the primary.
-        sentinels: Vec<u16>,
-    },
-    /// A sentinel is told to promote a replica though nothing is wrong (`SENTINEL FAILOVER`).
-    SentinelFailover,
-    /// A sentinel of a group ends, and is started again.
-    CrashSentinel {
-        /// Which one.
-        sentinel: u16,
-    },
-    /// A sentinel of a group stands still: its connections stay, and it answers nothing.
-    PauseSentinel {
-        /// Which one.
-        sentinel: u16,
-    },
-    /// A sentinel of a group hears nothing of servers and other sentinels, and goes on naming the primary that it knows.
-    /// Clients reach it.
-    StaleSentinel {
-        /// Which one.
-        sentinel: u16,
-    },
-    /// The node stands still behind the n-th request from now on, which it has executed (`DEBUG SLEEP`, a fork, a slow command
-    /// of others): the answer leaves when it goes on.
-    Stall {
-        /// Behind which request, from 1.
-        nth: u32,
-    },
-    /// The replication backlog of the node is freed, an hour after its last replica left: the node draws its
-    /// `master_replid` anew, as if it had been restarted, and loses nothing. A node with a replica keeps its backlog.
-    FreeBacklog,
-    /// The address of the node leads some clients to another server for a while. Two of these exchange two addresses.
-    Misroute {
-        /// Clients that are led there.
-        clients: Vec<u16>,
-        /// The node whose server answers them.
-        to: u16,
-    },
-}
-
 impl Fault {
     /// A fault of one node that happens once, or stays. [`Fault::lasting`] gives it a length.
     #[must_use]
@@ -326,6 +230,27 @@ impl Fault {
         let last = self.when.times().last();
         last.filter(|_| self.is_fixed())
             .map(|last| last.plus(self.lasts))
+    }
+
+    /// Where it says no clients or nodes of links, or no nodes to be backed up, it is a fault of all of them.
+    pub(crate) fn strike_all(&mut self, clients: u16, nodes: u16) {
+        let all = |list: &mut Vec<u16>, many: u16| {
+            if list.is_empty() {
+                list.extend(0..many);
+            }
+        };
+        match &mut self.what {
+            FaultKind::Link {
+                clients: at_one_end,
+                nodes: at_the_other,
+                ..
+            } => {
+                all(at_one_end, clients);
+                all(at_the_other, nodes);
+            }
+            FaultKind::Backup { nodes: backed_up } => all(backed_up, nodes),
+            FaultKind::Client { .. } | FaultKind::Node { .. } => {}
+        }
     }
 
     /// The fault itself, or as many as there are repetitions.

@@ -1,10 +1,15 @@
 //! Plans in TOML, and what a plan must be to be run.
 
+pub(crate) mod document;
 mod faults;
+mod shorthand;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::plan::file::document::Part;
+pub use crate::plan::file::document::{Misreading, Position};
+use crate::plan::file::shorthand::spell_out;
 use crate::plan::time::Span;
 use crate::plan::{Lacks, LockKind, Plan, WorkloadKind};
 
@@ -20,12 +25,12 @@ pub enum PlanError {
         error: std::io::Error,
     },
     /// It is no plan.
-    #[error("{path}: {error}")]
+    #[error("{path}:{}: {error}", error.at)]
     Syntax {
         /// Which file.
         path: PathBuf,
         /// Where and why.
-        error: Box<toml::de::Error>,
+        error: Misreading,
     },
     /// A plan cannot be written.
     #[error("{0}")]
@@ -42,13 +47,34 @@ pub enum PlanError {
     #[error(transparent)]
     Lacks(#[from] Lacks),
     /// The same, in a file.
-    #[error("{path}: {error}")]
+    #[error("{}: {error}", place(path, *at))]
     InFile {
         /// Which file.
         path: PathBuf,
+        /// Where in the file, if it says what is wrong.
+        at: Option<Position>,
         /// What.
         error: Box<PlanError>,
     },
+}
+
+/// A file, or a place in it.
+pub(crate) fn place(path: &Path, at: Option<Position>) -> String {
+    match at {
+        Some(at) => format!("{}:{at}", path.display()),
+        None => path.display().to_string(),
+    }
+}
+
+impl PlanError {
+    /// The field that cannot be as it is, if it is one.
+    pub(crate) fn field(&self) -> Option<String> {
+        match self {
+            PlanError::Impossible { place, .. } => Some(place.clone()),
+            PlanError::Lacks(lacks) => lacks.field(),
+            _ => None,
+        }
+    }
 }
 
 /// Reads and checks a plan.
@@ -61,15 +87,39 @@ pub fn read(path: &Path) -> Result<Plan, PlanError> {
         error,
     };
     let text = fs::read_to_string(path).map_err(io)?;
-    let plan: Plan = toml::from_str(&text).map_err(|error| PlanError::Syntax {
+    parse(path, &text)
+}
+
+/// The same from a text that has been read from a file.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanError> {
+    let syntax = |error| PlanError::Syntax {
         path: path.to_owned(),
-        error: Box::new(error),
-    })?;
+        error,
+    };
+    let table = document::parse(text).map_err(syntax)?;
+    let (plan, table) = plan_of(text, table).map_err(syntax)?;
     check(&plan).map_err(|error| PlanError::InFile {
         path: path.to_owned(),
+        at: error
+            .field()
+            .and_then(|field| document::locate(text, &table, &field)),
         error: Box::new(error),
     })?;
     Ok(plan)
+}
+
+/// The plan that a table says, which is not checked yet, and the table without what was said for short.
+pub(crate) fn plan_of<'a>(text: &str, mut table: Part<'a>) -> Result<(Plan, Part<'a>), Misreading> {
+    spell_out(&mut table).map_err(|misfit| misfit.in_text(text))?;
+    let mut plan: Plan = document::read(text, table.clone())?;
+    let (clients, nodes) = (plan.clients, plan.nodes.count);
+    for fault in &mut plan.faults {
+        fault.strike_all(clients, nodes);
+    }
+    Ok((plan, table))
 }
 
 /// A plan as TOML.
@@ -192,6 +242,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         let why = "the simulator's own lock has neither queues nor readers nor owners: this work needs variant = \"product\", \
                    or one that is wrong about them";
         return Err(wrong("workload.kind", why));
+    }
+    let mut demands = plan.not_demanded.iter().enumerate();
+    if let Some((_, twice)) =
+        demands.find(|(n, p)| plan.not_demanded.iter().take(*n).any(|q| q == *p))
+    {
+        return Err(wrong("not_demanded", format!("{twice} is named twice")));
     }
     for (fault, index) in plan.faults.iter().zip(0..) {
         faults::check(plan, fault)

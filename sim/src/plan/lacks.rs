@@ -63,6 +63,16 @@ impl Lane {
 }
 
 impl Lacks {
+    /// The field of the plan that asks for it.
+    pub(crate) fn field(&self) -> Option<String> {
+        match self {
+            Lacks::Kind(_) => None,
+            Lacks::Fault { index, .. } | Lacks::Answer(index) => Some(format!("faults[{index}]")),
+            Lacks::Sentinels => Some("nodes.sentinels".to_owned()),
+            Lacks::Variant(_) => Some("variant".to_owned()),
+        }
+    }
+
     /// Whether a plan can be run in its lane.
     ///
     /// # Errors

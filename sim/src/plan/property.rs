@@ -32,13 +32,15 @@ pub enum Property {
     Leadership,
     /// Terms of leaders grow strictly, with each election.
     Terms,
+    /// What a process that died held is free on each node within its TTL. Only the fast lane sees what nodes hold.
+    Expiry,
     /// The run comes to its end: clients and events do not go on for ever while no time passes.
     Termination,
 }
 
 impl Property {
     /// Every property, in the order in which they are checked.
-    pub const ALL: [Property; 13] = [
+    pub const ALL: [Property; 14] = [
         Property::Exclusion,
         Property::Leadership,
         Property::Terms,
@@ -51,6 +53,7 @@ impl Property {
         Property::Fairness,
         Property::Progress,
         Property::Orphans,
+        Property::Expiry,
         Property::Termination,
     ];
 
@@ -70,6 +73,7 @@ impl Property {
             Property::Statements => "statements",
             Property::Leadership => "leadership",
             Property::Terms => "terms",
+            Property::Expiry => "expiry",
             Property::Termination => "termination",
         }
     }
@@ -79,7 +83,7 @@ impl Property {
     pub const fn is_liveness(self) -> bool {
         matches!(
             self,
-            Property::Progress | Property::Orphans | Property::Termination
+            Property::Progress | Property::Orphans | Property::Expiry | Property::Termination
         )
     }
 }

@@ -71,6 +71,8 @@ variants! {
     PlainDelete = "plain-delete", [DeleteUnchecked];
     /// Nodes add to the count and take from it.
     Increments = "increments", [Increments];
+    /// A renewal adds the lease to what is left of the claim, where it should set it.
+    AddingRenewals = "adding-renewals", [RenewalAdds];
     /// A client has one owner number for all its rounds.
     ReusedNumber = "reused-number", [OneNumber];
     /// A confirmation counts for the latest renewal, whichever it answers.

@@ -206,7 +206,7 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
         Property::Exclusion | Property::ReadWrite | Property::Leadership => {
             both_inside(scene, &run.history, violation);
         }
-        Property::Progress | Property::Orphans => {
+        Property::Progress | Property::Orphans | Property::Expiry => {
             let from = run.history.healed.min(scene.end);
             let shape = Shape::Bar {
                 from,

@@ -77,6 +77,7 @@ fn headline(verdict: &Verdict) -> String {
         Property::HoldCount => format!("A hold of {name} counts wrongly"),
         Property::Progress => "Nobody gets the lock any more".to_owned(),
         Property::Orphans => format!("A claim on {name} stays behind"),
+        Property::Expiry => format!("A claim on {name} outlives its owner"),
         Property::Fairness => format!("Somebody who waits for {name} is overtaken"),
         Property::ReadWrite if violation.story.starts_with("node") => {
             format!("{name} is kept from somebody by nobody")

@@ -56,6 +56,7 @@ impl Source {
         let failure = Failure::read(path)?;
         file::check(&failure.plan).map_err(|error| PlanError::InFile {
             path: path.to_owned(),
+            at: None,
             error: Box::new(error),
         })?;
         Ok(Source::Failure(Box::new(failure)))

@@ -3,8 +3,11 @@
 mod modes;
 pub(crate) mod server;
 
+use std::time::Duration;
+
 use quorlock::WallMillis;
-use quorlock::transport::{AcquireReply, Applied, Held, Node, Reply, Request};
+use quorlock::transport::{AcquireReply, Applied, Held, Node, Reply, Request, Ttl};
+use quorlock_core::lease::Lease;
 
 use crate::plan::variant::{Flaw, Variant};
 
@@ -38,6 +41,17 @@ pub(crate) fn apply(
             }
             keys.apply(now, &Request::Acquire(ask))
         }
+        Request::Renew(ask) if variant.has(Flaw::RenewalAdds) => {
+            let mut ask = ask.clone();
+            for claim in &mut ask.claims {
+                if let Some((_, Ttl::Millis(left))) = keys.held(now, &claim.name) {
+                    let longer = claim.lease.millis().saturating_add(left);
+                    let longer = Lease::new(Duration::from_millis(longer));
+                    claim.lease = longer.unwrap_or(claim.lease);
+                }
+            }
+            keys.apply(now, &Request::Renew(ask))
+        }
         Request::Release(ask) => {
             let Some((Held::Plain { owner, count }, _)) = keys.held(now, &ask.name) else {
                 return keys.apply(now, request);
@@ -60,7 +74,6 @@ mod tests {
     use quorlock::transport::{Access, Acquire, Mode, Release, ReleaseReply, Retention};
     use quorlock::{Name, OwnerId, WallMillis};
     use quorlock_core::fencing::Fence;
-    use quorlock_core::lease::Lease;
     use quorlock_core::owner::ClientId;
 
     use super::*;

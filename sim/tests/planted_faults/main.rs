@@ -177,6 +177,7 @@ planted! {
     only_what_was_granted_is_released: GrantedReleasedOnly, Redlock, MutualExclusion, "inside", as_drawn => Progress within 50;
     a_claim_is_deleted_unchecked: PlainDelete, Single, MutualExclusion, "inside", as_drawn => Ownership within 20;
     nodes_count_up_and_down: Increments, Single, Reentrant, "none", everything_twice => Exclusion within 20;
+    renewals_add_up: AddingRenewals, Single, MutualExclusion, "none", renewed_and_killed => Expiry within 20;
     one_number_serves_all_rounds: ReusedNumber, Redlock, MutualExclusion, "none", everything_twice => Exclusion within 10;
     confirmations_count_for_the_last_pass: LastPassCredited, Single, LongWork, "none", slow_replies_then_none => Exclusion within 20;
     a_fresh_grant_counts_as_renewal: ExtendOrSet, Redlock, MutualExclusion, "none", unattended => Exclusion within 60;

@@ -9,7 +9,7 @@ use quorlock::transport::{
 use quorlock::{OwnerId, WallMillis};
 
 use crate::engine::network::{calls, subscriptions};
-use crate::engine::nodes::{replicas, statements, turn, wait};
+use crate::engine::nodes::{estates, replicas, statements, turn, wait};
 use crate::history::{Process, Theft};
 use crate::world::World;
 use crate::world::call::{Answer, Call, failure};
@@ -59,6 +59,9 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
         look_for_theft(world, id, by, claimed.as_slice(), release, *reply, wall);
     }
     statements::note(world, by, &request);
+    if world.estates.is_watched() {
+        estates::note(world, id, by, &request);
+    }
     turn::note(world, id, by, wall, &request, &applied.reply);
     if let Ok(Reply::Acquire(refused) | Reply::Checked(refused, _)) = applied.reply
         && matches!(refused, AcquireReply::Refused { .. })

@@ -203,8 +203,8 @@ impl FaultText {
             }
             Kind::HoldBack => text.link(LinkFault::HoldBack)?,
             Kind::Duplicate => FaultKind::Link {
-                clients: need!(text.clients),
-                nodes: need!(text.nodes),
+                clients: some("client", text.clients.take())?,
+                nodes: some("node", text.nodes.take())?,
                 direction: Direction::ToNode,
                 fault: LinkFault::Duplicate {
                     of_million: need!(text.of_million),
@@ -216,8 +216,8 @@ impl FaultText {
                 text.link(LinkFault::Reorder { most })?
             }
             Kind::Reset => FaultKind::Link {
-                clients: need!(text.clients),
-                nodes: need!(text.nodes),
+                clients: some("client", text.clients.take())?,
+                nodes: some("node", text.nodes.take())?,
                 direction: Direction::Both,
                 fault: LinkFault::Reset {
                     in_flight: text.in_flight.take().unwrap_or_default(),
@@ -256,7 +256,7 @@ impl FaultText {
                 text.client(ClientFault::Step { by })?
             }
             Kind::Backup => FaultKind::Backup {
-                nodes: need!(text.nodes),
+                nodes: some("node", text.nodes.take())?,
             },
             Kind::PauseNode
             | Kind::CrashNode
@@ -346,8 +346,8 @@ impl FaultText {
     fn link(&mut self, fault: LinkFault) -> Result<FaultKind, String> {
         let text = self;
         Ok(FaultKind::Link {
-            clients: need!(text.clients),
-            nodes: need!(text.nodes),
+            clients: some("client", text.clients.take())?,
+            nodes: some("node", text.nodes.take())?,
             direction: text.direction.take().unwrap_or_default(),
             fault,
         })
@@ -364,4 +364,14 @@ impl FaultText {
 
 fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| format!("by: {error}"))
+}
+
+/// The numbers of a list. Without the list it is one of all, and empty until the plan is known.
+fn some(what: &str, numbers: Option<Vec<u16>>) -> Result<Vec<u16>, String> {
+    match numbers {
+        Some(numbers) if numbers.is_empty() => Err(format!(
+            "{what}s: an empty list is no {what}: leave `{what}s` out for all of them"
+        )),
+        numbers => Ok(numbers.unwrap_or_default()),
+    }
 }

@@ -33,6 +33,9 @@ pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     };
     check_trigger(plan, fault)?;
     fault.clients().iter().copied().try_for_each(client)?;
+    once("client", fault.clients())?;
+    once("node", fault.nodes())?;
+    once("sentinel", fault.sentinels())?;
     if let FaultKind::Client { client, .. } = fault.what {
         check_holder(plan, "client", client)?;
     }
@@ -46,6 +49,16 @@ pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
             check_replica(plan, *replica)
         }
         FaultKind::Backup { .. } => Ok(()),
+    }
+}
+
+/// Whether a list has no number twice.
+fn once(what: &'static str, numbers: &[u16]) -> Result<(), Wrong> {
+    let mut each = numbers.iter().enumerate();
+    let twice = each.find(|(n, number)| numbers.iter().take(*n).any(|before| before == *number));
+    match twice {
+        Some((_, number)) => Err((what, format!("{what} {number} is named twice"))),
+        None => Ok(()),
     }
 }
 

@@ -21,6 +21,8 @@ pub enum Flaw {
     GetBeforeDelete,
     /// The node adds one to the count of a claim and takes one away, where it should set what the request states.
     Increments,
+    /// The node adds the lease of a renewal to what is left of the claim.
+    RenewalAdds,
     /// The node refuses a claim to its own owner: `SET NX` does.
     SetNx,
     /// All rounds of a client have one owner number, so what is left of one hits the next.
@@ -122,7 +124,10 @@ impl Flaw {
 
     /// Whether it is the nodes that are wrong.
     pub(crate) const fn is_of_nodes(self) -> bool {
-        let of_plain = matches!(self, Flaw::SetNx | Flaw::Increments | Flaw::DeleteUnchecked);
+        let of_plain = matches!(
+            self,
+            Flaw::SetNx | Flaw::Increments | Flaw::RenewalAdds | Flaw::DeleteUnchecked
+        );
         let of_users = matches!(
             self,
             Flaw::UpgradeWaits

@@ -4,15 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use toml::{Table, Value};
+use toml::de::DeValue;
+use toml::{Spanned, Table};
 
 use super::{Case, Expect, Figure, Least, Scenario};
 use crate::checker::Property;
-use crate::plan::Plan;
-use crate::plan::file::{self, PlanError};
+use crate::plan::file::document::{self, Misfit, Part, word_of};
+use crate::plan::file::{self, Misreading, PlanError, Position};
 
 /// The keys that a scenario has and a plan has not.
-const HEADER: [&str; 7] = ["id", "title", "reason", "source", "seeds", "least", "case"];
+const HEADER: [&str; 6] = ["id", "title", "reason", "source", "seeds", "least"];
 
 /// How many seeds are run if nobody says.
 const SEEDS: u64 = 100;
@@ -29,32 +30,24 @@ pub enum ScenarioError {
         error: std::io::Error,
     },
     /// It is no scenario.
-    #[error("{path}: {place}{error}")]
+    #[error("{path}:{}: {case}{error}", error.at)]
     Syntax {
         /// Which file.
         path: PathBuf,
-        /// In which part of it.
-        place: String,
+        /// In which case, if it is in one.
+        case: String,
         /// Where and why.
-        error: Box<toml::de::Error>,
-    },
-    /// Something in it is impossible.
-    #[error("{path}: {place}: {why}")]
-    Impossible {
-        /// Which file.
-        path: PathBuf,
-        /// Which part of it.
-        place: String,
-        /// Why.
-        why: String,
+        error: Misreading,
     },
     /// Its plan, or that of a case, cannot be run.
-    #[error("{path}: {place}{error}")]
+    #[error("{}: {case}{error}", file::place(path, *at))]
     Plan {
         /// Which file.
         path: PathBuf,
-        /// In which part of it.
-        place: String,
+        /// In which case.
+        case: String,
+        /// Where in the file, if it says what is wrong.
+        at: Option<Position>,
         /// Why.
         error: Box<PlanError>,
     },
@@ -78,8 +71,6 @@ struct Header {
     seeds: Option<u64>,
     #[serde(default)]
     least: Least,
-    #[serde(default)]
-    case: Vec<CaseHeader>,
 }
 
 #[derive(Deserialize)]
@@ -103,9 +94,6 @@ struct CaseHeader {
     least: Option<Least>,
     #[serde(default)]
     figure: Option<Figure>,
-    /// What is different from the scenario's plan.
-    #[serde(default)]
-    plan: Table,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -118,14 +106,6 @@ enum Word {
 /// Whether a text has a header, so that it is a scenario and not only a plan.
 pub(crate) fn has_header(table: &Table) -> bool {
     table.contains_key("id") || table.contains_key("case")
-}
-
-/// The plan of a scenario's text, without its header.
-pub(crate) fn without_header(mut table: Table) -> Table {
-    for key in HEADER {
-        table.remove(key);
-    }
-    table
 }
 
 /// Reads a scenario.
@@ -145,27 +125,33 @@ pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
 /// # Errors
 /// As [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
-    let syntax = |error| ScenarioError::Syntax {
-        path: path.to_owned(),
-        place: String::new(),
-        error: Box::new(error),
-    };
-    let whole: Table = toml::from_str(text).map_err(syntax)?;
-    let mut header = Table::new();
+    let reading = Reading { path, text };
+    let mut plan = document::parse(text).map_err(|error| reading.wrong("", error))?;
+    let cases = plan.remove("case");
+    let mut header = Part::new();
     for key in HEADER {
-        if let Some(value) = whole.get(key) {
-            header.insert(key.to_owned(), value.clone());
+        header.extend(plan.remove_entry(key));
+    }
+    let header: Header = document::read(text, header).map_err(|error| reading.wrong("", error))?;
+    let mut read: Vec<Case> = Vec::new();
+    for part in cases.into_iter().flat_map(items) {
+        let span = part.span();
+        let case = reading.case(&header, part, plan.clone())?;
+        if read.iter().any(|known| known.name == case.name) {
+            let why = format!(
+                "another case is called {:?}: give each a `name` of its own",
+                case.name
+            );
+            return Err(reading.misfit("", Misfit::new(span, why)));
         }
+        read.push(case);
     }
-    let plan = without_header(whole);
-    let header: Header = header.try_into().map_err(syntax)?;
-    if header.case.is_empty() {
-        return Err(impossible(path, "case", "a scenario has at least one"));
+    if read.is_empty() {
+        let why = "a scenario has at least one case: add [[case]] with expect = \"holds\"";
+        return Err(reading.misfit("", Misfit::new(0..0, why)));
     }
-    let cases = header.case.iter().zip(0..);
-    let cases = cases.map(|(case, index)| one_case(path, &header, case, index, &plan));
     Ok(Scenario {
-        cases: cases.collect::<Result<_, _>>()?,
+        cases: read,
         id: header.id,
         title: header.title,
         reason: header.reason.trim().to_owned(),
@@ -173,73 +159,116 @@ pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
     })
 }
 
-fn impossible(path: &Path, place: impl Into<String>, why: impl Into<String>) -> ScenarioError {
-    ScenarioError::Impossible {
-        path: path.to_owned(),
-        place: place.into(),
-        why: why.into(),
+/// The elements of a list.
+fn items(list: Spanned<DeValue<'_>>) -> Vec<Spanned<DeValue<'_>>> {
+    match list.into_inner() {
+        DeValue::Array(items) => items.into_iter().collect(),
+        _ => Vec::new(),
     }
 }
 
-fn one_case(
-    path: &Path,
-    header: &Header,
-    case: &CaseHeader,
-    index: usize,
-    plan: &Table,
-) -> Result<Case, ScenarioError> {
-    let place = format!("case[{index}]: ");
-    let mut changed = plan.clone();
-    merge(&mut changed, &case.plan);
-    let plan: Plan = changed.try_into().map_err(|error| ScenarioError::Syntax {
-        path: path.to_owned(),
-        place: place.clone(),
-        error: Box::new(error),
-    })?;
-    file::check(&plan).map_err(|error| ScenarioError::Plan {
-        path: path.to_owned(),
-        place: place.clone(),
-        error: Box::new(error),
-    })?;
-    let at = |field: &str| format!("case[{index}].{field}");
-    let expect = match (case.expect, case.property) {
-        (Word::Holds, None) if case.beside.is_empty() => Expect::Holds,
-        (Word::Holds, _) => {
-            let why = "a case that holds breaks no property: leave it out";
-            return Err(impossible(path, at("property"), why));
-        }
-        (Word::Breaks, Some(property)) => Expect::Breaks(property, case.beside.clone()),
-        (Word::Breaks, None) => {
-            let why = "which property breaks? For example property = \"exclusion\"";
-            return Err(impossible(path, at("property"), why));
-        }
-    };
-    let seeds = case.seeds.or(header.seeds).unwrap_or(SEEDS);
-    if seeds == 0 {
-        return Err(impossible(path, at("seeds"), "at least one is run"));
-    }
-    let name = case.name.clone();
-    Ok(Case {
-        name: name.unwrap_or_else(|| plan.variant.name().to_owned()),
-        expect,
-        reason: case.reason.trim().to_owned(),
-        fast_only: case.fast_only.clone(),
-        seeds,
-        least: case.least.unwrap_or(header.least),
-        figure: case.figure.clone(),
-        plan,
-    })
+/// A file that is read.
+#[derive(Clone, Copy)]
+struct Reading<'a> {
+    path: &'a Path,
+    text: &'a str,
 }
 
-/// Puts what a case says in the place of what the scenario says, table by table.
-fn merge(plan: &mut Table, changes: &Table) {
-    for (key, change) in changes {
-        match (plan.get_mut(key), change) {
-            (Some(Value::Table(inner)), Value::Table(change)) => merge(inner, change),
-            _ => {
-                plan.insert(key.clone(), change.clone());
+impl<'a> Reading<'a> {
+    fn wrong(self, case: &str, error: Misreading) -> ScenarioError {
+        ScenarioError::Syntax {
+            path: self.path.to_owned(),
+            case: case.to_owned(),
+            error,
+        }
+    }
+
+    fn misfit(self, case: &str, misfit: Misfit) -> ScenarioError {
+        self.wrong(case, misfit.in_text(self.text))
+    }
+
+    /// One case of a scenario, from its part of the text and the scenario's plan.
+    fn case(
+        self,
+        header: &Header,
+        part: Spanned<DeValue<'a>>,
+        mut plan: Part<'a>,
+    ) -> Result<Case, ScenarioError> {
+        let span = part.span();
+        let DeValue::Table(mut part) = part.into_inner() else {
+            return Err(self.misfit("", Misfit::new(span, "a case is a table: say [[case]]")));
+        };
+        let changes = part.remove("plan").map(Spanned::into_inner);
+        let name = part.get("name").and_then(|name| word_of(name.get_ref()));
+        let name = name.map(str::to_owned);
+        let told = |plan: &Part<'_>| {
+            let variant = plan
+                .get("variant")
+                .and_then(|variant| word_of(variant.get_ref()));
+            let name = name.as_deref().or(variant).unwrap_or("product");
+            format!("case {name:?}: ")
+        };
+        let places = part.clone();
+        let case = match changes {
+            Some(DeValue::Table(changes)) => {
+                let before = told(&plan);
+                let merged = document::merge(&mut plan, changes);
+                merged.map_err(|misfit| self.misfit(&before, misfit))?;
+                told(&plan)
             }
+            Some(_) => {
+                let why = "`plan` is a table of what is different";
+                return Err(self.misfit(&told(&plan), Misfit::new(span, why)));
+            }
+            None => told(&plan),
+        };
+        let own: CaseHeader =
+            document::read(self.text, part).map_err(|error| self.wrong(&case, error))?;
+        let (plan, table) =
+            file::plan_of(self.text, plan).map_err(|error| self.wrong(&case, error))?;
+        file::check(&plan).map_err(|error| ScenarioError::Plan {
+            path: self.path.to_owned(),
+            case: case.clone(),
+            at: error
+                .field()
+                .and_then(|field| document::locate(self.text, &table, &field)),
+            error: Box::new(error),
+        })?;
+        let refused = |field: &str, why: &str| {
+            let key = places.get_key_value(field).map(|(key, _)| key.span());
+            let why = format!("{field}: {why}");
+            self.misfit(&case, Misfit::new(key.unwrap_or(span.clone()), why))
+        };
+        let expect = match (own.expect, own.property) {
+            (Word::Holds, None) if own.beside.is_empty() => Expect::Holds,
+            (Word::Holds, _) => {
+                return Err(refused(
+                    "property",
+                    "a case that holds breaks no property: leave it out",
+                ));
+            }
+            (Word::Breaks, Some(property)) => Expect::Breaks(property, own.beside.clone()),
+            (Word::Breaks, None) => {
+                return Err(refused(
+                    "property",
+                    "which property breaks? For example property = \"exclusion\"",
+                ));
+            }
+        };
+        let seeds = own.seeds.or(header.seeds).unwrap_or(SEEDS);
+        if seeds == 0 {
+            return Err(refused("seeds", "at least one is run"));
         }
+        Ok(Case {
+            name: own.name.unwrap_or_else(|| plan.variant.name().to_owned()),
+            expect,
+            reason: own.reason.trim().to_owned(),
+            fast_only: own.fast_only,
+            seeds,
+            least: own.least.unwrap_or(header.least),
+            figure: own.figure,
+            plan,
+        })
     }
 }
 
@@ -271,34 +300,97 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
-        for (cases, place) in [
-            ("", "case"),
-            ("[[case]]\n", "expect"),
-            ("[[case]]\nexpect = \"perhaps\"", "perhaps"),
-            ("[[case]]\nexpect = \"breaks\"", "case[0].property"),
+    fn a_case_changes_a_list_without_repeating_it() {
+        let faults = "[[faults]]\nid = \"first\"\nkind = \"flush\"\nat = \"1s\"\nnode = 0\n\
+                      [[faults]]\nkind = \"flush\"\nat = \"1.1s\"\nnode = 1\n\
+                      [[faults]]\nid = \"last\"\nkind = \"flush\"\nat = \"1.2s\"\nnode = 2\n";
+        let case = "[[case]]\nexpect = \"holds\"\n\
+                    [case.plan.faults]\nremove = [\"first\"]\nchange.1.at = \"900ms\"\nchange.last.node = 1\n\
+                    add = [{ kind = \"flush\", at = \"2s\", node = 0 }]\n\
+                    [case.plan.not_demanded]\nadd = [\"fencing\"]\n";
+        let scenario = text(&format!("{faults}{case}")).unwrap();
+        let [case] = scenario.cases.as_slice() else {
+            panic!("{scenario:?}")
+        };
+        let told = case.plan.faults.iter();
+        let told: Vec<String> = told
+            .map(|fault| format!("{} {fault}", fault.when))
+            .collect();
+        let flushed =
+            |at: &str, node: u16| format!("{at} node {node} loses all its keys (FLUSHALL)");
+        assert_eq!(
+            told,
+            [flushed("900ms", 1), flushed("1.2s", 1), flushed("2s", 0)]
+        );
+        assert_eq!(case.plan.not_demanded, [Property::Fencing]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line_its_column_and_its_case() {
+        let faults = "[[faults]]\nid = \"a\"\nkind = \"flush\"\nat = \"1s\"\nnode = 0\n";
+        let of_list = |change: &str| {
+            format!("{faults}[[case]]\nexpect = \"holds\"\n[case.plan.faults]\n{change}")
+        };
+        for (cases, told) in [
             (
-                "[[case]]\nexpect = \"holds\"\nproperty = \"usage\"",
-                "case[0].property",
+                String::new(),
+                "1:1: a scenario has at least one case: add [[case]] with expect = \"holds\"",
             ),
-            ("[[case]]\nexpect = \"holds\"\nseeds = 0", "case[0].seeds"),
-            ("[[case]]\nexpect = \"holds\"\nwhat = 0", "what"),
             (
-                "[[case]]\nexpect = \"holds\"\nplan = { clients = 0 }",
-                "case[0]: clients",
+                "[[case]]\nname = \"x\"\n".into(),
+                "7:1: case \"x\": missing field `expect`",
             ),
             (
-                "[[case]]\nexpect = \"holds\"\nplan = { colour = 0 }",
-                "case[0]: ",
+                "[[case]]\nexpect = \"hold\"".into(),
+                "7:10: case \"product\": unknown variant `hold`, expected `holds` or `breaks`; did you mean `holds`?",
             ),
             (
-                "[[faults]]\nkind = \"dance\"\n[[case]]\nexpect = \"holds\"",
-                "dance",
+                "[[case]]\nexpect = \"breaks\"".into(),
+                "6:1: case \"product\": property: which property breaks? For example property = \"exclusion\"",
+            ),
+            (
+                "[[case]]\nexpect = \"holds\"\nproperty = \"usage\"".into(),
+                "8:1: case \"product\": property: a case that holds breaks no property: leave it out",
+            ),
+            (
+                "[[case]]\nexpect = \"holds\"\nseeds = 0".into(),
+                "8:1: case \"product\": seeds: at least one is run",
+            ),
+            (
+                "[[case]]\nexpect = \"holds\"\nplan = { variant = \"published\", clients = 0 }"
+                    .into(),
+                "8:34: case \"published\": clients: 0 is not between 1 and 60",
+            ),
+            (
+                "[[case]]\nname = \"grey\"\nexpect = \"holds\"\nplan = { nodes = { cuont = 3 } }"
+                    .into(),
+                "9:20: case \"grey\": unknown field `cuont`, expected one of `count`, `persistence`, `replicas`, \
+                 `replication_lag`, `wait`, `min_replicas`, `sentinels`; did you mean `count`?",
+            ),
+            (
+                "[[case]]\nexpect = \"holds\"\n[[case]]\nexpect = \"holds\"\n".into(),
+                "8:1: another case is called \"product\": give each a `name` of its own",
+            ),
+            (
+                of_list("remove = [\"b\"]"),
+                "14:11: case \"product\": there is no \"b\" in the list: say \"a\", or a number below 1",
+            ),
+            (
+                of_list("change = { 7 = { at = \"2s\" } }"),
+                "14:12: case \"product\": there is no \"7\" in the list: say \"a\", or a number below 1",
+            ),
+            (
+                of_list("drop = [\"a\"]"),
+                "14:1: case \"product\": a list has no `drop`: it is changed by `change`, `remove` and `add`, or \
+                 replaced by a list",
+            ),
+            (
+                of_list("change.a.node = 7"),
+                "14:10: case \"product\": faults[0].node: there is no node 7, only 3",
             ),
         ] {
-            let error = text(cases).unwrap_err().to_string();
-            assert!(error.starts_with("x.toml: "), "{error}");
-            assert!(error.contains(place), "{cases}: {error}");
+            let error = text(&cases).unwrap_err().to_string();
+            assert_eq!(error, format!("x.toml:{told}"), "{cases}");
         }
     }
 }

@@ -1,0 +1,131 @@
+//! What a process that died held is free on each node within its TTL.
+//!
+//! When a process dies, or when a request of its that was under way is executed later, nodes have its claims for at most
+//! as long as it ever told them to. Then it is looked whether they are gone, before the next thing happens.
+
+use quorlock::Name;
+use quorlock::transport::Request;
+
+use crate::history::{Overdue, Process};
+use crate::plan::fault::{Fault, FaultKind, NodeFault, Trigger};
+use crate::plan::time::Span;
+use crate::world::World;
+use crate::world::estate::Estate;
+use crate::world::id::{Id, NodeId, Seat, first};
+
+/// How much later it is looked again at a node that stands still or is down.
+const LATER: u64 = 10_000_000;
+
+/// A node executes a request.
+pub(crate) fn note(world: &mut World, node: NodeId, by: Process, request: &Request) {
+    let mut died = None;
+    match request {
+        Request::Acquire(ask) => {
+            died = world.estates.state(by, ask.owner, ask.kept_millis());
+        }
+        Request::Renew(ask) => {
+            for claim in &ask.claims {
+                died = world.estates.state(by, claim.owner, claim.kept_millis());
+            }
+        }
+        _ => {}
+    }
+    if let Some(died) = died {
+        let seat = world.seat_of(node);
+        leave_on(world, by, died, seat);
+    }
+}
+
+/// A process dies.
+pub(crate) fn leave(world: &mut World, process: Process) {
+    if !world.estates.is_watched() {
+        return;
+    }
+    let now = world.now();
+    world.estates.bury(process, now);
+    for seat in first::<Seat>(world.plan.nodes.count) {
+        leave_on(world, process, now, seat);
+    }
+}
+
+/// What it has on a node of the plan stands for no longer than a TTL from now on.
+fn leave_on(world: &mut World, process: Process, died: u64, seat: Seat) {
+    let Some(kept) = world.estates.kept_millis(process) else {
+        return;
+    };
+    let now = world.now();
+    let servers = std::iter::once(seat.first_node()).chain(world.replicas_of(seat));
+    let walls: Vec<u64> = servers
+        .map(|server| world.node(server).wall(now).0)
+        .collect();
+    let wall = walls.into_iter().max().unwrap_or_default();
+    let until = wall
+        .saturating_add(kept)
+        .saturating_add(set_back(world, seat));
+    let mut estate = Estate {
+        process,
+        died,
+        seat,
+        until,
+        due: 0,
+    };
+    estate.due = due(world, &estate);
+    world.estates.put(estate);
+}
+
+/// By how many milliseconds the clocks of a node of the plan may have been set since its claims were made.
+fn set_back(world: &World, seat: Seat) -> u64 {
+    let by = |fault: &Fault| match &fault.what {
+        // All clocks of a node that is set at the beginning show the same.
+        FaultKind::Node { replica: None, .. } if fault.when == Trigger::At(Span::ZERO) => None,
+        FaultKind::Node {
+            node,
+            fault: NodeFault::Step { by },
+            ..
+        } => (*node == seat.get()).then_some(by.as_nanos().unsigned_abs()),
+        _ => None,
+    };
+    let nanos: u64 = world.plan.faults.iter().filter_map(by).sum();
+    nanos.div_ceil(1_000_000)
+}
+
+/// When the primary of its node shows that its claims must be gone: a millisecond after their last one.
+fn due(world: &World, estate: &Estate) -> u64 {
+    let now = world.now();
+    let primary = world.nodes.get(world.failovers.primary(estate.seat));
+    let gone = estate.until.saturating_add(2).saturating_mul(1_000_000);
+    primary.map_or(u64::MAX, |node| node.clock().when(now, gone))
+}
+
+/// Looks whether the claims that are due are gone.
+#[cold]
+pub(crate) fn look(world: &mut World) {
+    let now = world.now();
+    for mut estate in world.estates.take_due(now) {
+        let primary = world.failovers.primary(estate.seat);
+        let node = world.node(primary);
+        let (is_awake, wall) = (node.is_up() && node.paused_until() <= now, node.wall(now).0);
+        if !is_awake || wall <= estate.until {
+            // Its clock may have been set since.
+            estate.due = due(world, &estate).max(now + LATER);
+            world.estates.put(estate);
+            continue;
+        }
+        let micros = world.micros(primary);
+        for text in world.history.names.clone() {
+            let Ok(name) = Name::new(&text) else { continue };
+            let claims = world.servers.claims(primary, micros, &name).into_iter();
+            let mut owners = claims.filter_map(|(owner, _)| owner);
+            if owners.any(|owner| world.estates.is_of(owner, estate.process)) {
+                let name = world.history.name(&text);
+                world.history.overdue.push(Overdue {
+                    at: now,
+                    node: primary.get(),
+                    name,
+                    process: estate.process,
+                    died: estate.died,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A text in TOML whose tables can be changed before they are read, and the places of what it says.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+/// A table, with the places of all that it says.
+pub(crate) type Part<'a> = DeTable<'a>;
+
+/// Where something stands in a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Position {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in its line, from 1.
+    pub column: usize,
+}
+
+impl Position {
+    /// Of a byte of a text.
+    fn of(text: &str, byte: usize) -> Self {
+        let before = text.get(..byte).unwrap_or(text);
+        let line = before.rsplit('\n').next().unwrap_or(before);
+        Position {
+            line: before.matches('\n').count() + 1,
+            column: line.chars().count() + 1,
+        }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// What is wrong with a part of a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Misfit {
+    span: Range<usize>,
+    why: String,
+}
+
+impl Misfit {
+    pub(crate) fn new(span: Range<usize>, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Misfit { span, why }
+    }
+
+    /// Where that is in a text, and what.
+    pub(crate) fn in_text(self, text: &str) -> Misreading {
+        Misreading {
+            at: Position::of(text, self.span.start),
+            why: self.why,
+        }
+    }
+}
+
+/// What is wrong with a text, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{why}")]
+pub struct Misreading {
+    /// Where.
+    pub at: Position,
+    /// What, and what to do.
+    pub why: String,
+}
+
+impl Misreading {
+    fn of(text: &str, error: &toml::de::Error) -> Self {
+        let span = error.span().unwrap_or_default();
+        let mut why = error.message().trim().replace('\n', ", ");
+        if let Some(meant) = meant(&why) {
+            why = format!("{why}; did you mean `{meant}`?");
+        }
+        Misfit::new(span, why).in_text(text)
+    }
+}
+
+/// What was meant by a word that is none of those that are expected, if one is much like it.
+fn meant(why: &str) -> Option<&str> {
+    if !why.starts_with("unknown ") {
+        return None;
+    }
+    let mut quoted = why.split('`').skip(1).step_by(2);
+    nearest(quoted.next()?, quoted)
+}
+
+/// The word that is most like another one, if it is much like it.
+pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let far = |known: &str| strsim::damerau_levenshtein(word, known);
+    let (distance, nearest) = known.map(|known| (far(known), known)).min()?;
+    (distance <= 2.max(word.len() / 3)).then_some(nearest)
+}
+
+/// The tables of a text.
+pub(crate) fn parse(text: &str) -> Result<Part<'_>, Misreading> {
+    let parsed = DeTable::parse(text);
+    let parsed = parsed.map_err(|error| Misreading::of(text, &error))?;
+    Ok(parsed.into_inner())
+}
+
+/// What a table of a text says.
+pub(crate) fn read<T: DeserializeOwned>(text: &str, table: Part<'_>) -> Result<T, Misreading> {
+    // What is missing is missing where the table begins.
+    let begins = table.iter().map(|(key, _)| key.span().start).min();
+    let begins = begins.unwrap_or_default();
+    let table = Spanned::new(begins..begins, table);
+    T::deserialize(toml::Deserializer::from(table)).map_err(|error| Misreading::of(text, &error))
+}
+
+/// Where a table says something: `faults[3].client`, or the last part of that which is there.
+pub(crate) fn locate(text: &str, table: &Part<'_>, place: &str) -> Option<Position> {
+    let mut table = table;
+    let mut found = None;
+    for step in place.split('.') {
+        let (name, index) = match step.split_once('[') {
+            Some((name, index)) => (name, index.trim_end_matches(']').parse::<usize>().ok()),
+            None => (step, None),
+        };
+        let Some((key, value)) = table.get_key_value(name) else {
+            break;
+        };
+        found = Some(key.span().start);
+        let mut value = value;
+        if let (Some(index), Some(items)) = (index, value.get_ref().as_array()) {
+            let Some(item) = items.get(index) else { break };
+            found = Some(item.span().start);
+            value = item;
+        }
+        match value.get_ref().as_table() {
+            Some(inner) => table = inner,
+            None => break,
+        }
+    }
+    found.map(|byte| Position::of(text, byte))
+}
+
+/// Puts what a table says in the place of what another one says, table by table. A table in the place of a list changes
+/// the list.
+pub(crate) fn merge<'a>(into: &mut Part<'a>, changes: Part<'a>) -> Result<(), Misfit> {
+    for (key, change) in changes {
+        let span = change.span();
+        let known = into.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut);
+        match (known, change.into_inner()) {
+            (Some(DeValue::Table(inner)), DeValue::Table(change)) => merge(inner, change)?,
+            (Some(DeValue::Array(items)), DeValue::Table(change)) => {
+                let taken = std::mem::replace(items, DeArray::new());
+                let mut list: Items<'a> = taken.into_iter().collect();
+                change_list(&mut list, change)?;
+                *items = list.into_iter().collect();
+            }
+            (None, DeValue::Table(change)) if is_change_of_list(&change) => {
+                let mut list = Vec::new();
+                change_list(&mut list, change)?;
+                let list = DeValue::Array(list.into_iter().collect());
+                into.insert(key, Spanned::new(span, list));
+            }
+            (_, change) => {
+                into.insert(key, Spanned::new(span, change));
+            }
+        }
+    }
+    Ok(())
+}
+
+const CHANGES: [&str; 3] = ["change", "remove", "add"];
+
+fn is_change_of_list(table: &Part<'_>) -> bool {
+    !table.is_empty()
+        && table
+            .keys()
+            .all(|key| CHANGES.contains(&key.get_ref().as_ref()))
+}
+
+type Items<'a> = Vec<Spanned<DeValue<'a>>>;
+
+/// Changes some elements of a list, then removes some, then adds some. Elements are called as they were before.
+fn change_list<'a>(items: &mut Items<'a>, mut changes: Part<'a>) -> Result<(), Misfit> {
+    let changed = changes.remove("change");
+    let removed = changes.remove("remove");
+    let added = changes.remove("add");
+    if let Some((key, _)) = changes.iter().next() {
+        let why = format!(
+            "a list has no `{}`: it is changed by `change`, `remove` and `add`, or replaced by a list",
+            key.get_ref()
+        );
+        return Err(Misfit::new(key.span(), why));
+    }
+    if let Some(changed) = changed {
+        let span = changed.span();
+        let DeValue::Table(changed) = changed.into_inner() else {
+            let why =
+                "`change` is a table: the name or number of each element, and what changes of it";
+            return Err(Misfit::new(span, why));
+        };
+        for (which, change) in changed {
+            let index = find(items, which.get_ref(), which.span())?;
+            let item = items.get_mut(index).map(Spanned::get_mut);
+            match (item, change.into_inner()) {
+                (Some(DeValue::Table(item)), DeValue::Table(change)) => merge(item, change)?,
+                _ => {
+                    let why = "only a table is changed: remove the element, and add another one";
+                    return Err(Misfit::new(which.span(), why));
+                }
+            }
+        }
+    }
+    let mut gone = Vec::new();
+    for item in list_of(removed, "remove")? {
+        let word = word_of(item.get_ref()).unwrap_or_default();
+        gone.push(find(items, word, item.span())?);
+    }
+    let mut index = 0..;
+    items.retain(|_| !index.next().is_some_and(|index| gone.contains(&index)));
+    items.extend(list_of(added, "add")?);
+    Ok(())
+}
+
+fn list_of<'a>(value: Option<Spanned<DeValue<'a>>>, name: &str) -> Result<Items<'a>, Misfit> {
+    let Some(value) = value else {
+        return Ok(Vec::new());
+    };
+    let span = value.span();
+    match value.into_inner() {
+        DeValue::Array(items) => Ok(items.into_iter().collect()),
+        _ => Err(Misfit::new(span, format!("`{name}` is a list"))),
+    }
+}
+
+/// The element of this name or number; of a list that has no tables, the one that is this.
+fn find(items: &Items<'_>, which: &str, span: Range<usize>) -> Result<usize, Misfit> {
+    let called = |item: &Spanned<DeValue<'_>>| match item.get_ref().as_table() {
+        Some(table) => table.get("id").and_then(|id| word_of(id.get_ref())) == Some(which),
+        None => word_of(item.get_ref()) == Some(which),
+    };
+    let are_tables = items.iter().any(|item| item.get_ref().is_table());
+    let by_number = || {
+        which
+            .parse()
+            .ok()
+            .filter(|n| are_tables && *n < items.len())
+    };
+    let found = items.iter().position(called).or_else(by_number);
+    found.ok_or_else(|| {
+        let names = items
+            .iter()
+            .filter_map(|item| match item.get_ref().as_table() {
+                Some(table) => word_of(table.get("id")?.get_ref()),
+                None => word_of(item.get_ref()),
+            });
+        let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();
+        let mut why = format!("there is no {which:?} in the list");
+        match (names.is_empty(), are_tables) {
+            (true, false) => why += ", which is empty",
+            (true, true) => why += &format!(": say a number below {}", items.len()),
+            (false, false) => why += &format!(": it has {}", names.join(", ")),
+            (false, true) => {
+                why += &format!(
+                    ": say {}, or a number below {}",
+                    names.join(", "),
+                    items.len()
+                );
+            }
+        }
+        Misfit::new(span, why)
+    })
+}
+
+/// A text or a number, as it is written.
+pub(crate) fn word_of<'v>(value: &'v DeValue<'_>) -> Option<&'v str> {
+    match value {
+        DeValue::String(text) => Some(text),
+        DeValue::Integer(number) => Some(number.as_str()),
+        _ => None,
+    }
+}

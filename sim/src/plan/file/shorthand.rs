@@ -1,0 +1,68 @@
+//! What a file may say for short: defaults of its faults, and names by which faults are changed.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::document::{Misfit, Part, nearest, word_of};
+use crate::plan::fault::Kind;
+
+/// Spells out the plan of a file: faults get the defaults of their kind, and lose their names.
+pub(crate) fn spell_out(plan: &mut Part<'_>) -> Result<(), Misfit> {
+    let defaults = take_defaults(plan)?;
+    let faults = plan.get_mut("faults").map(Spanned::get_mut);
+    let Some(DeValue::Array(faults)) = faults else {
+        return Ok(());
+    };
+    let mut names: Vec<String> = Vec::new();
+    for fault in faults.iter_mut() {
+        let DeValue::Table(fault) = fault.get_mut() else {
+            continue;
+        };
+        if let Some((key, name)) = fault.remove_entry("id") {
+            let Some(name) = name.get_ref().as_str() else {
+                return Err(Misfit::new(name.span(), "the `id` of a fault is a text"));
+            };
+            if names.iter().any(|known| known == name) {
+                let why = format!("another fault has the `id` {name:?}: give each its own");
+                return Err(Misfit::new(key.span(), why));
+            }
+            names.push(name.to_owned());
+        }
+        let kind = fault.get("kind").and_then(|kind| word_of(kind.get_ref()));
+        let own = kind.and_then(|kind| defaults.as_ref()?.get(kind)?.get_ref().as_table());
+        let own = own.cloned().unwrap_or_default();
+        for (key, value) in own {
+            if !fault.contains_key(key.get_ref().as_ref()) {
+                fault.insert(key, value);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What faults say unless they say something else, kind by kind.
+fn take_defaults<'a>(plan: &mut Part<'a>) -> Result<Option<Part<'a>>, Misfit> {
+    let Some((key, defaults)) = plan.remove_entry("defaults") else {
+        return Ok(None);
+    };
+    let DeValue::Table(defaults) = defaults.into_inner() else {
+        let why = "`defaults` is a table: say for example [defaults.pause-client]";
+        return Err(Misfit::new(key.span(), why));
+    };
+    let names = || Kind::ALL.into_iter().map(Kind::name);
+    for (kind, fields) in &defaults {
+        let word = kind.get_ref();
+        if !names().any(|name| name == *word) {
+            let mut why = format!("`{word}` is no kind of fault");
+            if let Some(meant) = nearest(word, names()) {
+                why += &format!("; did you mean `{meant}`?");
+            }
+            return Err(Misfit::new(kind.span(), why));
+        }
+        if !fields.get_ref().is_table() {
+            let why = format!("the defaults of a kind are a table: say [defaults.{word}]");
+            return Err(Misfit::new(kind.span(), why));
+        }
+    }
+    Ok(Some(defaults))
+}
