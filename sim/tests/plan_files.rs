@@ -12,6 +12,7 @@ fn read(text: &str) -> Result<Plan, String> {
 #[test]
 fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
     let flush = "[[faults]]\nkind = \"flush\"\nat = \"1s\"\n";
+    let mut wrong = Vec::new();
     for (text, told) in [
         (
             "clients = \n",
@@ -37,10 +38,10 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
             &format!("{flush}node = 9"),
             "4:1: faults[0].node: there is no node 9, only 5",
         ),
-        (flush, "2:1: a fault of kind `flush` needs the field `node`"),
+        (flush, "1:1: a fault of kind `flush` needs the field `node`"),
         (
             &format!("{flush}node = 0\nevery = \"190ms\""),
-            "2:1: a fault that comes again and again needs the field `times` or `until`",
+            "1:1: a fault that comes again and again needs the field `times` or `until`",
         ),
         (
             &format!("{flush}node = 0\nevery = \"10us\"\ntimes = 3"),
@@ -72,7 +73,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renew\", nth = 0 }",
-            "4:31: faults[0].after.nth: it counts from 1",
+            "4:30: faults[0].after.nth: it counts from 1",
         ),
         (
             "[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renewal\" }",
@@ -93,7 +94,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "[[faults]]\nkind = \"cut\"\nat = \"1s\"\nlasts = \"1s\"\nnodes = []",
-            "2:1: nodes: an empty list is no node: leave `nodes` out for all of them",
+            "1:1: nodes: an empty list is no node: leave `nodes` out for all of them",
         ),
         (
             "not_demanded = [\"fencing\", \"fencing\"]",
@@ -113,11 +114,15 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             &format!("[defaults.flush]\nlasts = \"1s\"\n{flush}node = 0"),
-            "4:1: a fault of kind `flush` has no field `lasts`",
+            "3:1: a fault of kind `flush` has no field `lasts`",
         ),
     ] {
-        assert_eq!(read(text), Err(format!("x.toml:{told}")), "{text}");
+        let error = read(text).err().unwrap_or_default();
+        if error != format!("x.toml:{told}") {
+            wrong.push((text.to_owned(), error));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

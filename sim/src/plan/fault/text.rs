@@ -224,8 +224,8 @@ impl FaultText {
                 },
             },
             Kind::Swallow => FaultKind::Link {
-                clients: need!(text.clients),
-                nodes: need!(text.nodes),
+                clients: some("client", text.clients.take())?,
+                nodes: some("node", text.nodes.take())?,
                 direction: Direction::Both,
                 fault: LinkFault::Swallow,
             },

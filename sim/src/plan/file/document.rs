@@ -160,6 +160,8 @@ pub(crate) fn merge<'a>(into: &mut Part<'a>, changes: Part<'a>) -> Result<(), Mi
                 into.insert(key, Spanned::new(span, list));
             }
             (_, change) => {
+                // A key that stays would keep its place in the text.
+                into.remove(key.get_ref().as_ref());
                 into.insert(key, Spanned::new(span, change));
             }
         }
