@@ -27,11 +27,11 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "[workload]\nwatchdog = \"yes\"",
-            "2:12: unknown variant `yes`, expected `off` or `on`",
+            "2:12: workload.watchdog: unknown variant `yes`, expected `off` or `on`",
         ),
         (
             "duration = \"fast\"",
-            "1:12: \"fast\" is no span of time: write for example 40us, 250ms or 1.5s",
+            "1:12: duration: \"fast\" is no span of time: write for example 40us, 250ms or 1.5s",
         ),
         ("\nclients = 0", "2:1: clients: 0 is not between 1 and 60"),
         (
@@ -77,7 +77,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renewal\" }",
-            "4:21: unknown variant `renewal`, expected one of `acquire`, `renew`, `release`, `inspect`, \
+            "4:21: faults[0].after.message: unknown variant `renewal`, expected one of `acquire`, `renew`, `release`, `inspect`, \
              `force-release`, `probe`; did you mean `renew`?",
         ),
         (
@@ -95,6 +95,16 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         (
             "[[faults]]\nkind = \"cut\"\nat = \"1s\"\nlasts = \"1s\"\nnodes = []",
             "1:1: nodes: an empty list is no node: leave `nodes` out for all of them",
+        ),
+        (
+            "lane = \"turmoil\"\n[[faults]]\nkind = \"stop-inside\"\nat = \"1s\"\nlasts = \"1ms\"\nclient = 0\nnth = 1",
+            "2:1: faults[0]: the lane turmoil has no faults of kind stop-inside: its network goes on only when every \
+             client has ended its step; use the lane fast",
+        ),
+        (
+            "lane = \"turmoil\"\n[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renew\", from = \"node\" }",
+            "2:1: faults[0]: the lane turmoil does not know what nodes answer; say from = \"client\" in after, or use \
+             the lane fast",
         ),
         (
             "not_demanded = [\"fencing\", \"fencing\"]",

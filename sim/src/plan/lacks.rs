@@ -18,7 +18,7 @@ pub enum Lacks {
         /// Of which kind it is.
         kind: Kind,
     },
-    /// A fault after the answer of a node, whose bytes nobody reads on their way.
+    /// A fault after the answer of a node, whose bytes are not read on their way.
     #[error(
         "faults[{0}]: the lane turmoil does not know what nodes answer; say from = \"client\" in after, or use the lane fast"
     )]

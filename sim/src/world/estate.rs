@@ -77,7 +77,7 @@ impl Estates {
         self.due <= now
     }
 
-    /// A process has told a node to keep a claim for so long. Returns when it died, if it has.
+    /// A process has told a node for how long to keep a claim. Returns when it died, if it has.
     pub(crate) fn state(&mut self, by: Process, owner: OwnerId, kept_millis: u64) -> Option<u64> {
         let stated = self.identities.entry(owner.client).or_insert(Stated {
             process: Some(by),

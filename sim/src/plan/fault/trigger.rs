@@ -76,7 +76,7 @@ pub enum MessageKind {
     Release,
     /// Who has a name: the `GET` of the variant `get-then-del`.
     Inspect,
-    /// To free a name, whoever has it.
+    /// To free a name of whatever owner.
     ForceRelease,
     /// Which process the node is.
     Probe,

@@ -108,8 +108,34 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str, table: Part<'_>) -> Result<T
     // What is missing is missing where the table begins.
     let begins = table.iter().map(|(key, _)| key.span().start).min();
     let begins = begins.unwrap_or_default();
-    let table = Spanned::new(begins..begins, table);
-    T::deserialize(toml::Deserializer::from(table)).map_err(|error| Misreading::of(text, &error))
+    let whole = Spanned::new(begins..begins, table.clone());
+    T::deserialize(toml::Deserializer::from(whole)).map_err(|error| {
+        let mut wrong = Misreading::of(text, &error);
+        let field = error.span().and_then(|span| field_at(&table, span.start));
+        if let Some(field) = field {
+            wrong.why = format!("{field}: {}", wrong.why);
+        }
+        wrong
+    })
+}
+
+/// The field whose value, which is neither a table nor a list, begins at this byte: `faults[3].client`.
+fn field_at(table: &Part<'_>, byte: usize) -> Option<String> {
+    table.iter().find_map(|(key, value)| {
+        let rest = below(value, byte)?;
+        Some(format!("{}{rest}", key.get_ref()))
+    })
+}
+
+fn below(value: &Spanned<DeValue<'_>>, byte: usize) -> Option<String> {
+    match value.get_ref() {
+        DeValue::Table(table) => field_at(table, byte).map(|field| format!(".{field}")),
+        DeValue::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            let rest = below(item, byte)?;
+            Some(format!("[{index}]{rest}"))
+        }),
+        _ => (value.span().start == byte).then(String::new),
+    }
 }
 
 /// Where a table says something: `faults[3].client`, or the last part of that which is there.

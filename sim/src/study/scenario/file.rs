@@ -343,7 +343,7 @@ mod tests {
             ),
             (
                 "[[case]]\nexpect = \"hold\"".into(),
-                "7:10: case \"product\": unknown variant `hold`, expected `holds` or `breaks`; did you mean `holds`?",
+                "7:10: case \"product\": expect: unknown variant `hold`, expected `holds` or `breaks`; did you mean `holds`?",
             ),
             (
                 "[[case]]\nexpect = \"breaks\"".into(),

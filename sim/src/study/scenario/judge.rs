@@ -285,5 +285,12 @@ mod tests {
         idle.plan.faults = vec![Fault::of_node(Span::ZERO, 0, NodeFault::Evict { name: 0 })];
         let judged = idle.judge(Depth::UntilFound);
         assert!(matches!(judged.verdict, Verdict::Vacuous(_)), "{judged:?}");
+        // With one node only the first is asked.
+        let mut unused = case(Expect::Holds);
+        let crash = Fault::of_node(Span::millis(100), 1, NodeFault::Crash);
+        unused.plan.faults = vec![crash.lasting(Span::millis(50))];
+        let judged = unused.judge(Depth::UntilFound);
+        let told = "never had an effect: node 1 crashes and is started again after 50ms, 100ms";
+        assert_eq!(judged.verdict, Verdict::Vacuous(told.to_owned()));
     }
 }
