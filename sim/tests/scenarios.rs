@@ -163,7 +163,7 @@ fn a_filter_chooses_by_id_or_title() {
 const MINE: &str = r#"
 id = "MINE"
 title = "my own"
-seeds = 20
+seeds = 60
 lock = "single"
 [nodes]
 count = 1
