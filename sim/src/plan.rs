@@ -204,7 +204,18 @@ impl Plan {
         let lease = self.workload.lease;
         match self.workload.kind {
             WorkloadKind::Extending => lease.plus(lease),
+            WorkloadKind::Together => Span::nanos(4 * lease.as_nanos()),
             _ => lease,
+        }
+    }
+
+    /// The longest lease of the clients that keep a node: where several take part in one lock, they need not agree.
+    pub(crate) fn longest_lease_on(&self, node: u16) -> Span {
+        match self.workload.kind {
+            WorkloadKind::Together if node % 2 == 1 => {
+                Span::nanos(self.longest_lease().as_nanos() / 2)
+            }
+            _ => self.longest_lease(),
         }
     }
 
@@ -215,7 +226,9 @@ impl Plan {
     }
 
     pub(crate) fn node_trust(&self) -> NodeTrust {
-        if !self.has_remedies() || !self.remedies.trust {
+        // What the longest lease of a client is worth shows where its nodes are watched.
+        let is_together = self.workload.kind == WorkloadKind::Together;
+        if !(self.has_remedies() || is_together) || !self.remedies.trust {
             return NodeTrust::Unwatched;
         }
         match self.remedies.restarts {

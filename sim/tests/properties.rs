@@ -256,6 +256,9 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
             WorkloadKind::Reentrant | WorkloadKind::Leading => lock != LockKind::Multi,
             // Queues on several nodes have no common order.
             WorkloadKind::Fair => lock != LockKind::Redlock,
+            // Its nodes forget, which is drawn by a law of its own.
+            WorkloadKind::Together => false,
+            WorkloadKind::Sides => lock != LockKind::Multi,
             _ => true,
         });
     let watchdog = select(&[Watchdog::Off, Watchdog::On][..]);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock::{Candidate, Lock, Locks, RetryPolicy, Runtime, Time, Timer};
+use quorlock::{Candidate, Lock, Locks, LocksBuilder, RetryPolicy, Runtime, Time, Timer};
 
 pub use office::{Office, Standing};
 pub use record::{Cancelled, Fencing, Held};
@@ -42,6 +42,9 @@ pub struct Context {
     plan: Rc<Plan>,
     /// One of all nodes, or one of each node for a lock that takes one name from each.
     locks: Rc<[Locks]>,
+    transports: Rc<[SimTransport]>,
+    /// How many clients of the product were made since.
+    made: Rc<std::cell::Cell<u16>>,
     /// What takes the place of the product, if the plan says so.
     variant: Option<Rc<model::Client>>,
     draw: Rc<std::cell::RefCell<Draw>>,
@@ -51,7 +54,7 @@ impl Context {
     pub(crate) fn new(who: Who, plan: &Rc<Plan>, medium: &dyn Medium) -> Self {
         let draw = Draw::new(plan.seed, Purpose::Workload, who.stream());
         let seats = first(plan.nodes.count);
-        let transports = seats
+        let transports: Rc<[SimTransport]> = seats
             .map(|seat| SimTransport::new(medium, who, seat))
             .collect();
         Context {
@@ -59,6 +62,8 @@ impl Context {
             plan: Rc::clone(plan),
             locks: locks(who, plan, &transports),
             variant: model::Client::new(who, plan, &transports),
+            transports,
+            made: Rc::default(),
             draw: Rc::new(draw.into()),
         }
     }
@@ -129,8 +134,7 @@ impl Context {
         make: impl Fn(&Locks, &str) -> Lock,
     ) -> Lock {
         let parts = names.into_iter().map(|name| {
-            let place = with(|world| world.history.name(name.as_ref()));
-            let locks = self.locks.get(usize::from(place.0) % self.locks.len());
+            let locks = self.locks.get(usize::from(self.place_of(name.as_ref())));
             make(locks.unwrap_or(self.locks()), name.as_ref())
         });
         let mut parts: Vec<Lock> = parts.collect();
@@ -140,6 +144,38 @@ impl Context {
             return only;
         }
         Lock::all(parts).expect("the names of a lock")
+    }
+
+    /// Which client of this process has a name.
+    fn place_of(&self, name: &str) -> u16 {
+        let place = with(|world| world.history.name(name)).0;
+        place % u16::try_from(self.locks.len()).unwrap_or(1)
+    }
+
+    /// Another client beside the one that has a name: younger, and with a clock of its own. Of a plan with
+    /// [`LockKind::Multi`]; else it is the same one.
+    ///
+    /// # Panics
+    /// Never: the plan was checked.
+    #[must_use]
+    pub fn another_client_of(&self, name: &str) -> Locks {
+        let place = self.place_of(name);
+        let transport = self.transports.get(usize::from(place));
+        let Some(transport) = transport.filter(|_| self.plan.lock == LockKind::Multi) else {
+            return self.locks().clone();
+        };
+        self.made.set(self.made.get() + 1);
+        let of_its_own = self.plan.nodes.count.saturating_add(self.made.get());
+        let runtime = SimRuntime::of(self.who, self.plan.seed, of_its_own);
+        let locks = builder(&self.plan, place, runtime).on_node(transport.clone());
+        locks.expect("the plan was checked")
+    }
+
+    /// The client that has a name: the only one, or with [`LockKind::Multi`] that of its node.
+    #[must_use]
+    pub fn client_of(&self, name: &str) -> Locks {
+        let locks = self.locks.get(usize::from(self.place_of(name)));
+        locks.unwrap_or(self.locks()).clone()
     }
 
     /// The lock of these names that the plan puts to the test, which need not be the product's.
@@ -250,7 +286,8 @@ impl Context {
     }
 }
 
-fn locks(who: Who, plan: &Plan, transports: &Rc<[SimTransport]>) -> Rc<[Locks]> {
+/// The settings of the client that keeps the node at a place, or of that of all nodes.
+fn builder(plan: &Plan, place: u16, runtime: SimRuntime) -> LocksBuilder {
     let lease = plan.workload.lease.as_duration();
     let policy = RetryPolicy::default();
     let backoff_cap = plan.workload.backoff_cap.as_duration();
@@ -258,15 +295,16 @@ fn locks(who: Who, plan: &Plan, transports: &Rc<[SimTransport]>) -> Rc<[Locks]> 
         .backoff(policy.backoff.min(backoff_cap))
         .backoff_cap(backoff_cap)
         .poll_cap(plan.workload.poll_cap.as_duration());
-    let builder = |runtime: SimRuntime| {
-        Locks::builder()
-            .retry(policy)
-            .watchdog_lease(lease)
-            .longest_lease(plan.longest_lease().as_duration())
-            .node_trust(plan.node_trust())
-            .clock_margin(plan.clock_margin().as_duration())
-            .runtime(Arc::new(runtime))
-    };
+    Locks::builder()
+        .retry(policy)
+        .watchdog_lease(lease)
+        .longest_lease(plan.longest_lease_on(place).as_duration())
+        .node_trust(plan.node_trust())
+        .clock_margin(plan.clock_margin().as_duration())
+        .runtime(Arc::new(runtime))
+}
+
+fn locks(who: Who, plan: &Plan, transports: &Rc<[SimTransport]>) -> Rc<[Locks]> {
     let first = || {
         transports
             .first()
@@ -274,15 +312,18 @@ fn locks(who: Who, plan: &Plan, transports: &Rc<[SimTransport]>) -> Rc<[Locks]> 
             .clone()
     };
     let locks = match plan.lock {
-        LockKind::Single => vec![builder(SimRuntime::new(who)).on_node(first())],
+        LockKind::Single => vec![builder(plan, 0, SimRuntime::new(who)).on_node(first())],
         LockKind::Redlock => {
             let nodes = transports.iter().cloned();
-            vec![builder(SimRuntime::new(who)).on_nodes(nodes)]
+            vec![builder(plan, 0, SimRuntime::new(who)).on_nodes(nodes)]
         }
         LockKind::Multi => transports
             .iter()
             .zip(0..)
-            .map(|(node, seat)| builder(SimRuntime::of(who, plan.seed, seat)).on_node(node.clone()))
+            .map(|(node, seat)| {
+                let runtime = SimRuntime::of(who, plan.seed, seat);
+                builder(plan, seat, runtime).on_node(node.clone())
+            })
             .collect(),
     };
     let locks: Result<Vec<Locks>, _> = locks.into_iter().collect();

@@ -11,6 +11,7 @@ mod overlapping;
 mod read_write;
 mod reentrant;
 mod storm;
+mod together;
 mod updates;
 mod writes;
 
@@ -44,6 +45,8 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
         WorkloadKind::FencedUpdates => Box::pin(updates::client(ctx, Fencing::Off)),
         WorkloadKind::Crowd => Box::pin(crowd::client(ctx)),
         WorkloadKind::Greedy => Box::pin(greedy::client(ctx)),
+        WorkloadKind::Together => Box::pin(together::client(ctx)),
+        WorkloadKind::Sides => Box::pin(read_write::both_sides(ctx)),
         WorkloadKind::Leading => Box::pin(leading::client(ctx)),
         WorkloadKind::RaisedUpdates => Box::pin(updates::client(ctx, Fencing::On)),
     }

@@ -141,8 +141,9 @@ pub(crate) fn stall(world: &mut World, id: NodeId, due: Counted) {
 
 /// Nodes that are there from the beginning have been watched for long, if the plan says that they are watched.
 pub(crate) fn ripen(world: &mut World) {
-    let longest_millis = world.plan.longest_lease().as_nanos().div_ceil(1_000_000);
     for id in world.nodes.ids() {
+        let longest = world.plan.longest_lease_on(id.get());
+        let longest_millis = longest.as_nanos().div_ceil(1_000_000);
         let now = world.micros(id);
         let node = world.node(id);
         match node.role() {

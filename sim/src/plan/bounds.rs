@@ -41,7 +41,7 @@ impl Plan {
     fn place(&self) -> Span {
         let workload = &self.workload;
         match workload.kind {
-            WorkloadKind::Fair => {
+            WorkloadKind::Fair | WorkloadKind::Together => {
                 let seldom = Span::nanos(workload.poll_cap.as_nanos().saturating_mul(4));
                 workload.lease.max(seldom)
             }

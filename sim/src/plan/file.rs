@@ -232,8 +232,20 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     let is_of_the_product = matches!(
         plan.workload.kind,
-        WorkloadKind::Fair | WorkloadKind::ReadWrite | WorkloadKind::Crowd
+        WorkloadKind::Fair
+            | WorkloadKind::ReadWrite
+            | WorkloadKind::Crowd
+            | WorkloadKind::Together
+            | WorkloadKind::Sides
     );
+    if plan.workload.kind == WorkloadKind::Together && plan.lock != LockKind::Multi {
+        let why = "there is one client to take locks of: say lock = \"multi\"";
+        return Err(wrong("workload.kind", why));
+    }
+    if plan.workload.kind == WorkloadKind::Sides && plan.lock == LockKind::Multi {
+        let why = "an owner is of one client: say lock = \"single\" or \"redlock\"";
+        return Err(wrong("workload.kind", why));
+    }
     if plan.workload.kind == WorkloadKind::Fair && plan.lock == LockKind::Redlock {
         let why = "queues on several nodes have no common order: a fair lock needs lock = \"single\" or \"multi\"";
         return Err(wrong("workload.kind", why));

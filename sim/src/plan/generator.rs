@@ -7,6 +7,7 @@ mod dice;
 mod groups;
 mod law;
 mod stopped;
+mod together;
 
 use std::fmt;
 use std::str::FromStr;
@@ -255,7 +256,9 @@ impl Swarm {
         {
             // A token that a bare majority took is lost with the counter of one of them. Its order then rests on the
             // nodes' clocks.
-            plan.not_demanded.push(Property::Fencing);
+            if !plan.not_demanded.contains(&Property::Fencing) {
+                plan.not_demanded.push(Property::Fencing);
+            }
             if plan.workload.kind == WorkloadKind::Leading {
                 plan.not_demanded.push(Property::Terms);
             }
@@ -268,10 +271,10 @@ impl Swarm {
         let is_plain = self.variant == Variant::Product && self.deployment != Deployment::Groups;
         let has_laws = matches!(self.faults, Faults::Inside | Faults::All) && is_plain;
         let stopped = Law::draw_stopped(plan.seed).filter(|_| self.lane.has(Kind::StopInside));
-        let (law, mut draw) = match stopped {
+        let (law, mut draw) = match stopped.or_else(|| Law::draw_together(plan.seed)) {
             // What is asked for by name is what is drawn.
             _ if !has_laws => return Law::Mixed,
-            Some(stopped) => stopped,
+            Some(own) => own,
             None => {
                 let mut draw = Law::stream(plan.seed);
                 (Law::draw(&mut draw), draw)

@@ -97,11 +97,16 @@ pub enum WorkloadKind {
     /// Acquire, stay a while, release, and ask again at once: a client that is quicker than the others takes the lock from
     /// them for ever, unless it lets them pass.
     Greedy,
+    /// Take locks of several clients together, fair ones among them, each client with settings, an age and a clock of its own,
+    /// and extend and enter one hold in several tasks at once.
+    Together,
+    /// Begin to write and to read as one owner at once, beside others who do.
+    Sides,
 }
 
 impl WorkloadKind {
     /// Every kind. **Append only**.
-    pub const ALL: [WorkloadKind; 15] = [
+    pub const ALL: [WorkloadKind; 17] = [
         WorkloadKind::MutualExclusion,
         WorkloadKind::Reentrant,
         WorkloadKind::Overlapping,
@@ -117,6 +122,8 @@ impl WorkloadKind {
         WorkloadKind::Leading,
         WorkloadKind::Crowd,
         WorkloadKind::Greedy,
+        WorkloadKind::Together,
+        WorkloadKind::Sides,
     ];
 
     /// Its name on the command line.
@@ -138,6 +145,8 @@ impl WorkloadKind {
             WorkloadKind::Leading => "leading",
             WorkloadKind::Crowd => "crowd",
             WorkloadKind::Greedy => "greedy",
+            WorkloadKind::Together => "together",
+            WorkloadKind::Sides => "sides",
         }
     }
 }

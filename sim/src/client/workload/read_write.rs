@@ -1,16 +1,33 @@
 //! Read beside others, write alone, read beside one's own writing, and ask to write while reading.
 
+use std::cell::Cell;
+
 use quorlock::{AcquireError, Owner};
 
 use super::{exclusion, hold_span, leased, names_of, think, two};
 use crate::client::context::{Context, Fencing, Held, Section};
 use crate::client::subject::Subject;
-use crate::history::{Access, NameId};
+use crate::history::{Access, HoldId, NameId};
 use crate::plan::variant::Flaw;
 use crate::plan::{LockKind, Watchdog};
 
 pub(super) async fn client(ctx: Context) {
     two(work(&ctx), work(&ctx)).await;
+}
+
+/// Begin to write and to read as one owner at once, beside others who write and read.
+pub(super) async fn both_sides(ctx: Context) {
+    let all = names_of(&ctx);
+    let sides = async {
+        loop {
+            think(&ctx).await;
+            let Some(texts) = super::any(&ctx, &all) else {
+                return;
+            };
+            Share::new(&ctx, texts).both().await;
+        }
+    };
+    two(sides, work(&ctx)).await;
 }
 
 async fn work(ctx: &Context) {
@@ -114,6 +131,39 @@ impl<'a> Share<'a> {
             exclusion::linger(self.ctx, &section, Some(&held)).await;
             drop(section);
             let _ = self.ctx.release(held).await;
+        }
+    }
+
+    /// Begins both at once. A writer reads beside its own writing; a reader that wants to write is told that it would wait
+    /// for itself.
+    async fn both(&self) {
+        let owner = self.ctx.locks().owner();
+        let (writing, lock) = (
+            Cell::new(HoldId::NONE),
+            self.of(Access::Write, Some(&owner)),
+        );
+        let write = async {
+            let Some(held) = self.acquire(&lock).await else {
+                return;
+            };
+            writing.set(held.hold);
+            drop(self.written(&held).await);
+            let _ = self.ctx.release(held).await;
+            writing.set(HoldId::NONE);
+        };
+        let lock = self.of(Access::Read, Some(&owner));
+        let read = async {
+            let Some(mut held) = self.acquire(&lock).await else {
+                return;
+            };
+            held.under = writing.get();
+            exclusion::stay(self.ctx, &held).await;
+            let _ = self.ctx.release(held).await;
+        };
+        // What is polled first has begun first.
+        match self.ctx.random(0, 1) {
+            0 => two(write, read).await,
+            _ => two(read, write).await,
         }
     }
 

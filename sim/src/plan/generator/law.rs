@@ -3,7 +3,7 @@
 //! Where leases of 100 ms meet latencies of milliseconds, the drift of clocks has no room to matter; where a waiter looks
 //! again after 200 ms, a wake-up that is lost is missed by none. Each law gives one of them its chance.
 
-use super::stopped;
+use super::{stopped, together};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, NodeFault};
 use crate::plan::time::Span;
@@ -24,6 +24,8 @@ pub(super) enum Law {
     WakeUps,
     /// A waiter is stopped again and again between a reading of its clock and the replies to what it had asked.
     Stopped,
+    /// Locks of several clients together, whose nodes come back empty; of one client, both sides of one owner.
+    Together,
 }
 
 /// Where nothing goes wrong, a lock that is waited for is acquired at least as often as this. A hold takes some 20 ms of
@@ -67,6 +69,7 @@ impl Law {
             Law::Clocks => clocks(plan, fixed, draw),
             Law::WakeUps => wake_ups(plan, fixed, draw),
             Law::Stopped => stopped::apply(plan, fixed, draw),
+            Law::Together => together::apply(plan, fixed, draw),
         }
     }
 
@@ -74,6 +77,12 @@ impl Law {
     pub(super) fn draw_stopped(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_001);
         draw.chance(100_000).then_some((Law::Stopped, draw))
+    }
+
+    /// The same for locks of several clients.
+    pub(super) fn draw_together(seed: u64) -> Option<(Self, Draw)> {
+        let mut draw = Draw::new(seed, Purpose::Plan, 2_002);
+        draw.chance(100_000).then_some((Law::Together, draw))
     }
 
     /// Whether kinds of fault are drawn beside what it says.

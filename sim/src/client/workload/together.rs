@@ -1,0 +1,92 @@
+//! Take locks of several clients together, each client with settings, an age and a clock of its own, and do several things
+//! with one hold at once.
+
+use quorlock::Lock;
+
+use super::exclusion::linger;
+use super::{Target, leased, name, patiently, think, two};
+use crate::client::context::{Context, Held, Section};
+use crate::client::subject::Subject;
+
+/// A hold is extended so often by each of two tasks, and entered again so often by a third.
+const STEPS: u32 = 3;
+
+pub(super) async fn client(ctx: Context) {
+    two(work(&ctx), two(work(&ctx), work(&ctx))).await;
+}
+
+async fn work(ctx: &Context) {
+    loop {
+        think(ctx).await;
+        let Some(target) = target(ctx) else {
+            return;
+        };
+        let Some(held) = patiently(ctx, &target).await else {
+            continue;
+        };
+        let section = ctx.section(&held);
+        let extensions = two(extend(ctx, &section, &held), extend(ctx, &section, &held));
+        two(extensions, enter(ctx, &section, &held)).await;
+        let _ = section.look(&held.guard);
+        drop(section);
+        match ctx.random(0, 3) {
+            0 => drop(held),
+            _ => {
+                let _ = ctx.release(held).await;
+            }
+        }
+    }
+}
+
+/// Some of the names in some order: the first client is the one whose lease and clock the lock goes by.
+fn target(ctx: &Context) -> Option<Target> {
+    let names = ctx.plan().workload.names.max(2);
+    let first = u16::try_from(ctx.random(0, u64::from(names) - 1)).ok()?;
+    let size = u16::try_from(ctx.random(1, u64::from(names))).ok()?;
+    let mut indices: Vec<u16> = (0..size).map(|offset| (first + offset) % names).collect();
+    if ctx.random(0, 1) == 0 {
+        indices.reverse();
+    }
+    let parts = indices.iter().map(|index| part(ctx, *index));
+    let lock = Lock::all(parts).ok()?;
+    let names = indices.iter().map(|index| ctx.name(&name(*index)));
+    Some(Target {
+        lock: leased(ctx, Subject::Product(lock)),
+        names: names.collect(),
+    })
+}
+
+/// The lock of one name, at times of a client that is younger than the others. The first name is that of a fair lock.
+fn part(ctx: &Context, index: u16) -> Lock {
+    let text = name(index);
+    let locks = match ctx.random(0, 4) {
+        0 => ctx.another_client_of(&text),
+        _ => ctx.client_of(&text),
+    };
+    match index {
+        0 => locks.fair(text),
+        _ => locks.lock(text),
+    }
+}
+
+/// By up to four leases: more than the clients of some nodes take, which is an error.
+async fn extend(ctx: &Context, section: &Section, held: &Held) {
+    let lease = ctx.plan().workload.lease.as_duration();
+    for _ in 0..STEPS {
+        linger(ctx, section, Some(held)).await;
+        let halves = u32::try_from(ctx.random(2, 8)).unwrap_or(2);
+        if ctx.extend(held, lease * halves / 2).await == Err(None) {
+            return;
+        }
+    }
+}
+
+async fn enter(ctx: &Context, section: &Section, held: &Held) {
+    for _ in 0..STEPS {
+        linger(ctx, section, Some(held)).await;
+        if let Ok(again) = ctx.reenter(held).await {
+            let _ = section.look(&again.guard);
+            let _ = ctx.release(again).await;
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Locks of several clients together, and both sides of one owner.
+
+use crate::plan::draw::Draw;
+use crate::plan::fault::{Fault, NodeFault};
+use crate::plan::property::Property;
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Persistence, Plan, WorkloadKind};
+
+pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    let kind = match plan.lock {
+        LockKind::Multi => WorkloadKind::Together,
+        LockKind::Single | LockKind::Redlock => WorkloadKind::Sides,
+    };
+    plan.workload.kind = fixed.unwrap_or(kind);
+    if plan.workload.kind != WorkloadKind::Together {
+        return;
+    }
+    let workload = &mut plan.workload;
+    workload.names = draw.between(2, 4) as u16;
+    workload.lease = Span::millis(draw.between(60, 160));
+    let lease = workload.lease.as_nanos();
+    workload.hold_least = Span::nanos(lease / 2);
+    workload.hold_most = Span::nanos(3 * lease);
+    workload.looks = 8;
+    if draw.chance(500_000) {
+        forget(plan, draw);
+    }
+}
+
+/// Nodes come back with nothing, again and again. Their clients watch them, so no lock is granted there until the longest
+/// lease of their own is over. Each has the only counter of its tokens.
+fn forget(plan: &mut Plan, draw: &mut Draw) {
+    plan.nodes.persistence = Persistence::Memory;
+    plan.not_demanded.push(Property::Fencing);
+    let last = plan.duration.as_nanos() / 10 * 6;
+    for node in 0..plan.nodes.count {
+        for _ in 0..draw.between(1, 3) {
+            let at = Span::nanos(draw.between(0, last));
+            let away = Span::micros(draw.between(100, 20_000));
+            let crash = Fault::of_node(at, node, NodeFault::Crash);
+            plan.faults.push(crash.lasting(away));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::generator::Swarm;
+    use crate::plan::{LockKind, WorkloadKind};
+
+    #[test]
+    fn a_plan_in_eleven_is_of_several_clients_or_of_both_sides() {
+        let kinds = [
+            (LockKind::Multi, WorkloadKind::Together),
+            (LockKind::Single, WorkloadKind::Sides),
+            (LockKind::Redlock, WorkloadKind::Sides),
+        ];
+        for (lock, kind) in kinds {
+            let swarm = Swarm {
+                lock,
+                ..Swarm::default()
+            };
+            let plans = (0..1_000).map(|seed| swarm.plan(seed));
+            let drawn = plans.filter(|plan| plan.workload.kind == kind);
+            let many = drawn
+                .inspect(|plan| crate::plan::file::check(plan).unwrap())
+                .count();
+            assert!((60..=130).contains(&many), "{lock:?}: {many}");
+        }
+    }
+}
