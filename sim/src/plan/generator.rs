@@ -121,7 +121,8 @@ fn is_inside(kind: Kind, plan: &Plan) -> bool {
         Kind::NodeStep => Span::ZERO < plan.clock_margin(),
         // Watched nodes may forget, as long as a majority of the token counters survives.
         Kind::PowerLoss => {
-            plan.node_trust() == NodeTrust::Watched && 3 <= plan.nodes.count && !is_group
+            let is_majority = plan.lock == LockKind::Redlock && 3 <= plan.nodes.count;
+            plan.node_trust() == NodeTrust::Watched && is_majority && !is_group
         }
         Kind::Flush | Kind::Evict | Kind::Failover | Kind::SlowReplication => false,
         // A renewal does not ask which server it comes to: of two members that lead to one, both confirm.
