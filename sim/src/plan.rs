@@ -212,9 +212,7 @@ impl Plan {
     /// The longest lease of the clients that keep a node: where several take part in one lock, they need not agree.
     pub(crate) fn longest_lease_on(&self, node: u16) -> Span {
         match self.workload.kind {
-            WorkloadKind::Together if node % 2 == 1 => {
-                Span::nanos(self.longest_lease().as_nanos() / 2)
-            }
+            WorkloadKind::Together if node % 2 == 1 => self.workload.lease,
             _ => self.longest_lease(),
         }
     }

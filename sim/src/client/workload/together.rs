@@ -4,7 +4,7 @@
 use quorlock::Lock;
 
 use super::exclusion::linger;
-use super::{Target, leased, name, patiently, think, two};
+use super::{Target, hold_span, leased, name, patiently, think, two};
 use crate::client::context::{Context, Held, Section};
 use crate::client::subject::Subject;
 
@@ -27,7 +27,8 @@ async fn work(ctx: &Context) {
         let section = ctx.section(&held);
         let extensions = two(extend(ctx, &section, &held), extend(ctx, &section, &held));
         two(extensions, enter(ctx, &section, &held)).await;
-        let _ = section.look(&held.guard);
+        // What was extended is relied upon for longer than some nodes are watched.
+        stay_on(ctx, &section, &held).await;
         drop(section);
         match ctx.random(0, 3) {
             0 => drop(held),
@@ -76,6 +77,16 @@ async fn extend(ctx: &Context, section: &Section, held: &Held) {
         linger(ctx, section, Some(held)).await;
         let halves = u32::try_from(ctx.random(2, 8)).unwrap_or(2);
         if ctx.extend(held, lease * halves / 2).await == Err(None) {
+            return;
+        }
+    }
+}
+
+async fn stay_on(ctx: &Context, section: &Section, held: &Held) {
+    let looks = u32::from(ctx.plan().workload.looks).max(1);
+    let step = hold_span(ctx) / looks;
+    for _ in 0..looks {
+        if ctx.cancellable(ctx.sleep(step)).await.is_err() || !section.look(&held.guard) {
             return;
         }
     }
