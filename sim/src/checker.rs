@@ -14,6 +14,7 @@ mod statements;
 mod termination;
 mod terms;
 mod usage;
+mod validity;
 
 use std::fmt;
 
@@ -101,6 +102,7 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Leadership => leadership::check(history),
         Property::Terms => terms::check(history),
         Property::Expiry => expiry::check(history),
+        Property::Validity => validity::check(history),
         Property::Termination => termination::check(history),
     }
 }

@@ -230,6 +230,39 @@ pub struct Shrunk {
     pub after: (u64, u64),
 }
 
+/// A hold is not worth what was said of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Broken {
+    /// When that was seen.
+    pub at: u64,
+    /// Whose hold.
+    pub process: Process,
+    /// Which hold.
+    pub hold: HoldId,
+    /// Of which name.
+    pub name: NameId,
+    /// What was said of it.
+    pub said: Said,
+}
+
+/// What is said of a hold, and may be wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Said {
+    /// It was acquired: the guard that was given out holds it.
+    Acquired,
+    /// It was extended by this lease, from when that was asked for.
+    Extended,
+    /// It is valid until a time. What is heard later makes that no earlier where one node decides.
+    ValidUntil,
+    /// It was released: too few nodes still have a claim of it for another client to be kept out.
+    Released,
+    /// It is renewed for so long at most (`max_hold`).
+    AtMost,
+    /// It is renewed, so it lasts until it is released: the plan says that nothing is in the way.
+    Renewed,
+}
+
 /// What a node answered about a fair lock or a read-write lock, in the lane that knows what nodes answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Turn {
@@ -377,6 +410,8 @@ pub struct History {
     pub thefts: Vec<Theft>,
     /// In the order in which nodes executed them.
     pub shrunk: Vec<Shrunk>,
+    /// In the order in which that was seen.
+    pub broken: Vec<Broken>,
     /// In the order in which nodes answered.
     pub turns: Vec<Turn>,
     /// In the order in which they were seen.
@@ -416,6 +451,7 @@ impl History {
         self.counts.clear();
         self.thefts.clear();
         self.shrunk.clear();
+        self.broken.clear();
         self.turns.clear();
         self.overdue.clear();
         self.leftovers.clear();

@@ -78,9 +78,21 @@ pub struct Plan {
     /// demanded. It says nothing of locks whose holds are nested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_within: Option<Span>,
+    /// Whether holds that are renewed last until they are released: faults leave each renewal the time for it. Without, that
+    /// is not demanded.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub holds_last: bool,
     /// What is not demanded of this run, because its faults go beyond what is promised of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_demanded: Vec<Property>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_no(value: &bool) -> bool {
+    !*value
 }
 
 /// What carries messages between clients and nodes.
@@ -180,6 +192,7 @@ impl Default for Plan {
             progress_within: None,
             idle_within: None,
             free_within: None,
+            holds_last: false,
             not_demanded: Vec::new(),
         }
     }

@@ -3,6 +3,7 @@
 pub mod campaign;
 pub mod failure;
 pub mod matrix;
+pub(crate) mod patience;
 pub(crate) mod pool;
 pub(crate) mod progress;
 pub mod scenario;

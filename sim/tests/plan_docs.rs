@@ -95,6 +95,7 @@ fn every_field() -> Plan {
             names: 1,
             lease: Span::secs(1),
             watchdog: Watchdog::On,
+            max_hold: Some(Span::ZERO),
             hold_least: Span::ZERO,
             hold_most: Span::ZERO,
             think_least: Span::ZERO,
@@ -108,6 +109,7 @@ fn every_field() -> Plan {
         progress_within: Some(Span::ZERO),
         idle_within: Some(Span::ZERO),
         free_within: Some(Span::ZERO),
+        holds_last: true,
         not_demanded: vec![Property::Fencing],
     }
 }

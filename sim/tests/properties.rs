@@ -280,6 +280,7 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
                 names,
                 lease,
                 watchdog,
+                max_hold: None,
                 hold_least,
                 hold_most: hold_least.plus(longer),
                 think_least,

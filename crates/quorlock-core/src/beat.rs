@@ -215,6 +215,21 @@ mod tests {
         assert_eq!(observed.replaceable(ms(99_999), &name("b")), None);
     }
 
+    /// Two clocks that are each wrong by 5,000 ppm differ by what one allowance covers. The holder's allowance, which its term
+    /// leaves out of the lease, is enough by itself: the one of the contender is a second one.
+    #[test]
+    fn a_term_ends_before_a_lease_has_passed_on_another_clock_that_is_off_by_the_bound() {
+        // Of a second of true time, the slow clock shows 995 ms and the fast one 1,005 ms.
+        let (slow, fast) = (995, 1_005);
+        for millis in 5..20_000 {
+            let lease = Lease::new(Duration::from_millis(millis)).unwrap();
+            let sent = ms(100);
+            let term = lease.term(sent).since(sent).as_nanos();
+            let seen = lease.length().as_nanos();
+            assert!(term * fast <= seen * slow, "{lease:?}");
+        }
+    }
+
     #[test]
     fn another_beat_begins_anew_and_none_or_a_gap_ends_it() {
         let longer = Beat {

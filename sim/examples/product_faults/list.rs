@@ -1,6 +1,7 @@
-//! The list of faults.
+//! The list of faults, and the page that tells of it.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -14,29 +15,13 @@ pub(crate) struct Fault {
     pub(crate) what: String,
     /// From the top of the repository.
     pub(crate) file: String,
-    /// Stands once in the file.
+    /// Stands once in the file, within one function.
     pub(crate) find: String,
     pub(crate) replace: String,
-    /// What noticed it last: the name of a judge, tried first.
+    /// What noticed it last: the name of a judge, which is asked first, and what it found.
     pub(crate) noticed: Option<String>,
     /// Why it can do no harm, and the test that shows it.
     pub(crate) harmless: Option<String>,
-}
-
-impl Fault {
-    /// The product as it is.
-    pub(crate) fn none() -> Self {
-        let name = "mod lease;".to_owned();
-        Fault {
-            name: "control".to_owned(),
-            what: "Nothing is planted.".to_owned(),
-            file: "crates/quorlock-core/src/lib.rs".to_owned(),
-            find: name.clone(),
-            replace: name,
-            noticed: None,
-            harmless: None,
-        }
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -44,10 +29,17 @@ struct Faults {
     fault: Vec<Fault>,
 }
 
+fn list() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("product-faults.toml")
+}
+
+pub(crate) fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/campaigns.md")
+}
+
 /// Reads the list beside this package.
 pub(crate) fn read() -> Result<Vec<Fault>, Failure> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("product-faults.toml");
-    let text = std::fs::read_to_string(path)?;
+    let text = std::fs::read_to_string(list())?;
     let faults: Faults = toml::from_str(&text)?;
     Ok(faults.fault)
 }
@@ -63,4 +55,53 @@ pub(crate) fn choose<'a>(faults: &'a [Fault], names: &[String]) -> Result<Vec<&'
     }
     let is_chosen = |fault: &&Fault| names.is_empty() || names.contains(&fault.name);
     Ok(faults.iter().filter(is_chosen).collect())
+}
+
+/// Writes into the list what noticed which fault, and the table of the list into the page.
+pub(crate) fn record(found: &BTreeMap<String, String>) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(list())?;
+    let mut recorded = String::new();
+    let mut noticed = None;
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("name = ") {
+            noticed = found.get(name.trim_matches('"'));
+        }
+        if noticed.is_some() && line.starts_with("noticed = ") {
+            continue;
+        }
+        recorded.push_str(line);
+        recorded.push('\n');
+        if line.starts_with("file = ")
+            && let Some(noticed) = noticed
+        {
+            recorded.push_str(&format!("noticed = {noticed:?}\n"));
+        }
+    }
+    std::fs::write(list(), recorded)?;
+    let text = std::fs::read_to_string(page())?;
+    let (before, after) = around_table(&text).ok_or("the page has no table of faults")?;
+    let table = table(&read()?);
+    Ok(std::fs::write(page(), format!("{before}{table}{after}"))?)
+}
+
+/// What stands before the table of a page, and behind it.
+pub(crate) fn around_table(page: &str) -> Option<(&str, &str)> {
+    let begins = page.find("| fault | noticed by |")?;
+    let length = page[begins..].find("\n\n")? + 1;
+    Some((&page[..begins], &page[begins + length..]))
+}
+
+/// Which fault is noticed by what.
+pub(crate) fn table(faults: &[Fault]) -> String {
+    let mut table = "| fault | noticed by |\n|---|---|\n".to_owned();
+    for fault in faults {
+        let by = match (&fault.noticed, &fault.harmless) {
+            (Some(noticed), _) => noticed.clone(),
+            (None, Some(why)) => format!("does no harm: {why}"),
+            (None, None) => "no campaign".to_owned(),
+        };
+        let what = fault.what.trim_end_matches('.');
+        table.push_str(&format!("| {what} | {by} |\n"));
+    }
+    table
 }

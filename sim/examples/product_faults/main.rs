@@ -1,7 +1,8 @@
 //! Plants one-line faults in the product, one at a time, and tells what notices each.
 //!
-//! The list is `sim/product-faults.toml`. Each fault is planted in a worktree of its own, built without LTO, and held
-//! against the campaigns, the catalog of scenarios and the tests, until one of them fails.
+//! The list is `sim/product-faults.toml`. All of them are planted in one worktree, each behind a number that is read when a
+//! program starts, and built once. Each is held against the campaigns, the catalog of scenarios and the tests, until one of
+//! them fails.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -10,8 +11,10 @@
 
 mod judges;
 mod list;
+mod splice;
 mod tree;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,9 +23,9 @@ use std::time::Instant;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use judges::{Judge, Noticed};
+use judges::{Effort, Noticed, questions};
 use list::Fault;
-use tree::Tree;
+use tree::{Planted, Tree};
 
 /// Plant one-line faults in the product, one at a time, and tell what notices each.
 ///
@@ -30,6 +33,7 @@ use tree::Tree;
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   cargo run --release -p quorlock-sim --example product_faults
+  cargo run --release -p quorlock-sim --example product_faults -- --record
   cargo run --release -p quorlock-sim --example product_faults -- no-drift silent-release --keep-going")]
 struct Arguments {
     /// Only those with these names; all without
@@ -52,6 +56,9 @@ struct Arguments {
     /// Leave out what is no campaign
     #[arg(long)]
     campaigns_only: bool,
+    /// Write what noticed each fault into the list, and into the page of campaigns
+    #[arg(long, conflicts_with = "control")]
+    record: bool,
     /// Where to build, and where the results are written, a line for each fault
     #[arg(long, default_value = "target/product-faults")]
     folder: PathBuf,
@@ -81,8 +88,9 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         return Ok(true);
     }
     let tree = Tree::new(&arguments.folder)?;
+    let planted = tree.plant(&faults)?;
     if arguments.control {
-        let noticed = judge(&Fault::none(), &tree, arguments)?;
+        let noticed = judge(None, None, &planted, arguments)?;
         noticed.iter().for_each(|noticed| println!("{noticed}"));
         return Ok(noticed.is_empty());
     }
@@ -92,30 +100,45 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         "{bar:30} {pos}/{len} {msg} {elapsed}",
     )?);
     let mut is_noticed = true;
-    for fault in chosen {
+    let mut recorded = BTreeMap::new();
+    for (number, fault) in faults.iter().enumerate() {
+        if !chosen.iter().any(|one| one.name == fault.name) {
+            continue;
+        }
         bar.set_message(fault.name.clone());
         let began = started();
-        let noticed = judge(fault, &tree, arguments)?;
+        let noticed = judge(Some(number), fault.noticed.as_deref(), &planted, arguments)?;
         let line = line(fault, &noticed, began.elapsed().as_secs());
         bar.suspend(|| println!("{line}"));
         writeln!(results, "{line}")?;
+        if let Some(first) = noticed.first() {
+            recorded.insert(fault.name.clone(), first.to_string());
+        }
         is_noticed &= !noticed.is_empty() || fault.harmless.is_some();
         bar.inc(1);
     }
     bar.finish_and_clear();
+    if arguments.record {
+        list::record(&recorded)?;
+    }
     Ok(is_noticed)
 }
 
-/// Plants a fault, and asks one judge after the other.
-fn judge(fault: &Fault, tree: &Tree, arguments: &Arguments) -> Result<Vec<Noticed>, Failure> {
-    let planted = tree.plant(fault)?;
+/// Asks one judge after the other about a fault, or about the product as it is.
+fn judge(
+    fault: Option<usize>,
+    last: Option<&str>,
+    planted: &Planted<'_>,
+    arguments: &Arguments,
+) -> Result<Vec<Noticed>, Failure> {
+    let effort = Effort {
+        seeds: arguments.seeds,
+        jobs: arguments.jobs,
+        are_all_asked: !arguments.campaigns_only,
+    };
     let mut noticed = Vec::new();
-    let mut judges = Judge::all(fault.noticed.as_deref());
-    if arguments.campaigns_only {
-        judges.retain(|judge| matches!(judge, Judge::Campaign { .. }));
-    }
-    for judge in judges {
-        if let Some(found) = judge.ask(&planted, arguments.seeds, arguments.jobs)? {
+    for question in questions(last, effort) {
+        if let Some(found) = question.ask(planted, fault, effort)? {
             noticed.push(found);
             if !arguments.keep_going {
                 break;

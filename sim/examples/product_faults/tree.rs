@@ -1,25 +1,55 @@
 //! A worktree in which faults are planted.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Failure;
 use crate::list::Fault;
+use crate::splice::{Change, splice};
 
 /// Source and build of the commit that is checked out, beside each other in a folder.
 pub(crate) struct Tree {
     source: PathBuf,
     build: PathBuf,
+    /// Copies of the files with faults, as they were written last.
+    planted: PathBuf,
 }
 
-/// A fault that is in the source, until this is dropped.
+/// The faults are in the source, and each is on where its number is chosen.
 pub(crate) struct Planted<'a> {
     pub(crate) tree: &'a Tree,
-    /// The simulator with the fault.
+    /// The simulator with the faults.
     pub(crate) simulator: PathBuf,
-    file: PathBuf,
-    original: String,
 }
+
+/// Says which fault is on.
+pub(crate) const CHOSEN: &str = "QUORLOCK_FAULT";
+
+/// What the bodies of functions are chosen by.
+const CHOICE: &str = r#"//! Which of the planted faults is on.
+
+use std::sync::OnceLock;
+
+static FAULT: OnceLock<usize> = OnceLock::new();
+
+/// Its number; none is as large as the one without.
+pub fn fault() -> usize {
+    *FAULT.get_or_init(|| {
+        let text = std::env::var("QUORLOCK_FAULT").ok();
+        text.and_then(|text| text.parse().ok()).unwrap_or(usize::MAX)
+    })
+}
+"#;
+
+const BUILD: [&str; 6] = [
+    "build",
+    "--quiet",
+    "--profile",
+    "test",
+    "--package",
+    "quorlock-sim",
+];
 
 impl Tree {
     pub(crate) fn new(folder: &Path) -> Result<Self, Failure> {
@@ -37,58 +67,96 @@ impl Tree {
             let mut git = Command::new("git");
             output(git.current_dir(&top).args(add).arg(&source))?;
         }
-        let reset = ["reset", "--hard", "--quiet", revision.trim()];
-        output(Command::new("git").current_dir(&source).args(reset))?;
+        let head = output(
+            Command::new("git")
+                .current_dir(&source)
+                .args(["rev-parse", "HEAD"]),
+        )?;
+        if head != revision {
+            let reset = ["reset", "--hard", "--quiet", revision.trim()];
+            output(Command::new("git").current_dir(&source).args(reset))?;
+        }
         Ok(Tree {
             source,
             build: folder.join("build"),
+            planted: folder.join("planted"),
         })
     }
 
-    /// Plants a fault, and builds the simulator with it.
-    pub(crate) fn plant(&self, fault: &Fault) -> Result<Planted<'_>, Failure> {
-        let file = self.source.join(&fault.file);
-        let original = std::fs::read_to_string(&file)?;
-        if original.matches(&fault.find).count() != 1 {
-            return Err(format!(
-                "{}: what is replaced stands not once in {}",
-                fault.name, fault.file
-            )
-            .into());
+    /// Plants all faults, each behind its number, and builds the simulator.
+    pub(crate) fn plant(&self, faults: &[Fault]) -> Result<Planted<'_>, Failure> {
+        let mut files: BTreeMap<&str, Vec<Change<'_>>> = BTreeMap::new();
+        for (number, fault) in faults.iter().enumerate() {
+            files.entry(&fault.file).or_default().push(Change {
+                number,
+                find: &fault.find,
+                replace: &fault.replace,
+            });
         }
-        std::fs::write(&file, original.replace(&fault.find, &fault.replace))?;
-        let planted = Planted {
+        for (file, changes) in files {
+            let is_core = file.starts_with("crates/quorlock-core/");
+            let chosen = format!(
+                "{}::planted::fault()",
+                if is_core { "crate" } else { "quorlock_core" }
+            );
+            let spliced = splice(&self.original(file)?, &changes, &chosen)
+                .map_err(|wrong| format!("{file}: {wrong}"))?;
+            self.write(file, &spliced)?;
+        }
+        let core = "crates/quorlock-core/src/lib.rs";
+        let map = format!(
+            "{}\n#[doc(hidden)]\npub mod planted;\n",
+            self.original(core)?
+        );
+        self.write(core, &map)?;
+        self.write("crates/quorlock-core/src/planted.rs", CHOICE)?;
+        output(self.cargo().args(BUILD))?;
+        Ok(Planted {
             tree: self,
             simulator: self.build.join("debug/quorlock-sim"),
-            file,
-            original,
-        };
-        let build = [
-            "build",
-            "--quiet",
-            "--profile",
-            "test",
-            "--package",
-            "quorlock-sim",
-        ];
-        output(self.cargo().args(build))?;
-        Ok(planted)
+        })
     }
 
-    /// Cargo in the source, without the warnings that a planted fault may cause.
+    /// A file of the commit.
+    fn original(&self, file: &str) -> Result<String, Failure> {
+        let mut git = Command::new("git");
+        git.current_dir(&self.source);
+        output(git.arg("show").arg(format!("HEAD:{file}")))
+    }
+
+    /// A file that becomes what it was at the last run keeps its time: then nothing is compiled again.
+    fn write(&self, file: &str, text: &str) -> Result<(), Failure> {
+        let copy = self.planted.join(file);
+        if !std::fs::read_to_string(&copy).is_ok_and(|before| before == text) {
+            std::fs::create_dir_all(copy.parent().ok_or("a file without a folder")?)?;
+            std::fs::write(&copy, text)?;
+        }
+        let modified = std::fs::metadata(&copy)?.modified()?;
+        let file = self.source.join(file);
+        std::fs::write(&file, text)?;
+        Ok(std::fs::File::options()
+            .write(true)
+            .open(file)?
+            .set_modified(modified)?)
+    }
+
+    /// Cargo in the source, with warnings that planted faults cause swallowed.
     pub(crate) fn cargo(&self) -> Command {
         let mut cargo = Command::new("cargo");
         cargo
             .current_dir(&self.source)
-            .env("CARGO_TARGET_DIR", &self.build)
-            .env("RUSTFLAGS", "-Awarnings");
+            .env("CARGO_TARGET_DIR", &self.build);
         cargo
     }
-}
 
-impl Drop for Planted<'_> {
-    fn drop(&mut self) {
-        let _ = std::fs::write(&self.file, &self.original);
+    /// Where is built.
+    pub(crate) fn build(&self) -> &Path {
+        &self.build
+    }
+
+    /// Where the source is.
+    pub(crate) fn source(&self) -> &Path {
+        &self.source
     }
 }
 

@@ -6,7 +6,7 @@ use crate::history::History;
 pub(super) fn check(history: &History) -> Option<Violation> {
     let theft = history.thefts.first()?;
     let story = format!(
-        "node {} let {} release what another client had claimed",
+        "node {} let {} release or renew what another client had claimed",
         theft.node, theft.by
     );
     let violation = Violation::new(Property::Ownership, theft.at, history, theft.name, story);

@@ -3,6 +3,7 @@
 mod office;
 mod record;
 mod section;
+mod worth;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -295,7 +296,12 @@ fn builder(plan: &Plan, place: u16, runtime: SimRuntime) -> LocksBuilder {
         .backoff(policy.backoff.min(backoff_cap))
         .backoff_cap(backoff_cap)
         .poll_cap(plan.workload.poll_cap.as_duration());
-    Locks::builder()
+    let builder = Locks::builder();
+    let builder = match plan.workload.max_hold {
+        Some(most) => builder.max_hold(most.as_duration()),
+        None => builder,
+    };
+    builder
         .retry(policy)
         .watchdog_lease(lease)
         .longest_lease(plan.longest_lease_on(place).as_duration())

@@ -83,6 +83,11 @@ impl Hold for quorlock::Guard {
         quorlock::Guard::is_held(self)
     }
 
+    fn validity(&self) -> Option<Duration> {
+        let validity = quorlock::Guard::validity(self);
+        (!validity.is_zero()).then_some(validity)
+    }
+
     fn each_name(&self, f: &mut dyn FnMut(&str)) {
         self.names().for_each(|name| f(name.as_str()));
     }
@@ -114,6 +119,13 @@ impl Hold for Guard {
         match self {
             Guard::Product(guard) => guard.is_held(),
             Guard::Variant(guard) => guard.is_held(),
+        }
+    }
+
+    fn validity(&self) -> Option<Duration> {
+        match self {
+            Guard::Product(guard) => Hold::validity(guard),
+            Guard::Variant(guard) => Hold::validity(guard),
         }
     }
 

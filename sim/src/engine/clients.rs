@@ -107,6 +107,12 @@ pub(crate) fn kill(world: &mut World, client: ClientId) -> Vec<Task> {
     tasks.collect()
 }
 
+/// What the monotonic clock of a process shows. A checker looks at it: that is no use of it.
+pub(crate) fn shown(world: &World, who: Who) -> u64 {
+    let client = world.clients.get(who.client);
+    client.map_or(0, |client| client.monotonic().read(world.moment(who)))
+}
+
 #[inline]
 pub(crate) fn read_monotonic(world: &mut World, who: Who) -> u64 {
     let at = seam(world, who).unwrap_or(world.now());

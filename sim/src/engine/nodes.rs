@@ -3,7 +3,7 @@
 pub(crate) mod arrivals;
 pub(crate) mod elections;
 pub(crate) mod estates;
-mod execution;
+pub(crate) mod execution;
 pub(crate) mod failover;
 pub(crate) mod replicas;
 mod statements;

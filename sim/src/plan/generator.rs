@@ -21,7 +21,7 @@ use crate::plan::time::{Span, Step};
 use crate::plan::variant::Variant;
 use crate::plan::{Lacks, Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 pub(crate) use dice::Dice;
-use law::Law;
+use law::{Fixed, Law};
 
 /// From which kinds of fault a plan is drawn.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -281,7 +281,13 @@ impl Swarm {
                 (Law::draw(&mut draw), draw)
             }
         };
-        law.apply(plan, self.workload, &mut draw);
+        let fixed = Fixed {
+            work: self.workload,
+            nodes: self.nodes,
+        };
+        law.apply(plan, fixed, &mut draw);
+        let lane = self.lane;
+        plan.faults.retain(|fault| lane.has(fault.kind()));
         law
     }
 

@@ -34,13 +34,16 @@ pub enum Property {
     Terms,
     /// What a process that died held is free on each node within its TTL. Only the fast lane sees what nodes hold.
     Expiry,
+    /// A hold is worth what is said of it: who is given a guard holds the lock, an extension is as long as it was asked for,
+    /// and what is renewed lasts.
+    Validity,
     /// The run comes to its end: clients and events do not go on for ever while no time passes.
     Termination,
 }
 
 impl Property {
     /// Every property, in the order in which they are checked.
-    pub const ALL: [Property; 14] = [
+    pub const ALL: [Property; 15] = [
         Property::Exclusion,
         Property::Leadership,
         Property::Terms,
@@ -50,6 +53,7 @@ impl Property {
         Property::Ownership,
         Property::HoldCount,
         Property::Statements,
+        Property::Validity,
         Property::Fairness,
         Property::Progress,
         Property::Orphans,
@@ -71,6 +75,7 @@ impl Property {
             Property::Fairness => "fairness",
             Property::ReadWrite => "read-write",
             Property::Statements => "statements",
+            Property::Validity => "validity",
             Property::Leadership => "leadership",
             Property::Terms => "terms",
             Property::Expiry => "expiry",

@@ -16,6 +16,9 @@ pub struct Workload {
     pub lease: Span,
     /// Whether the watchdog renews it.
     pub watchdog: Watchdog,
+    /// For how long the watchdog renews a hold at most; without, for as long as it is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_hold: Option<Span>,
     /// A section lasts at least
     pub hold_least: Span,
     /// and at most for this time.
@@ -39,6 +42,7 @@ impl Default for Workload {
             names: 1,
             lease: Span::secs(10),
             watchdog: Watchdog::Off,
+            max_hold: None,
             hold_least: Span::millis(20),
             hold_most: Span::millis(20),
             think_least: Span::millis(7),

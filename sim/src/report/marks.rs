@@ -223,6 +223,7 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
         | Property::HoldCount
         | Property::Ownership
         | Property::Statements
+        | Property::Validity
         | Property::Terms
         | Property::Termination
         | Property::Fairness => {

@@ -84,6 +84,7 @@ fn headline(verdict: &Verdict) -> String {
         }
         Property::ReadWrite => format!("Somebody writes {name} beside others"),
         Property::Statements => format!("A lease on {name} shrinks"),
+        Property::Validity => format!("A hold of {name} is not worth what was said of it"),
         Property::Leadership => format!("Two leaders believe to lead {name}"),
         Property::Termination => "The run does not end".to_owned(),
         Property::Terms => format!("The terms of leaders of {name} are out of order"),

@@ -12,6 +12,7 @@ use crate::plan::fault::Kind;
 use crate::plan::generator::Swarm;
 use crate::simulation::{Run, Verdict, run};
 use crate::study::failure::{Failure, FileError};
+use crate::study::patience::Patience;
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 
@@ -182,12 +183,13 @@ impl Campaign {
         let len = self.len();
         let bar = progress::bar(len, Counting::Runs);
         let files = AtomicUsize::new(0);
+        let patience = Patience::new();
         let mut summary = Summary::default();
         let mut trouble = None;
         let work = |batch| {
             let nths = batch * BATCH..len.min((batch + 1) * BATCH);
             let steps = nths.end - nths.start;
-            let part = self.batch(nths, &files);
+            let part = self.batch(nths, &files, &patience);
             bar.inc(steps);
             part
         };
@@ -215,10 +217,12 @@ impl Campaign {
         &self,
         nths: Range<u64>,
         files: &AtomicUsize,
+        patience: &Patience,
     ) -> Result<(Summary, ControlFlow<()>), FileError> {
         let mut summary = Summary::default();
         for nth in nths {
-            let ended = run(&Rc::new(self.swarm.plan(self.seed(nth))));
+            let seed = self.seed(nth);
+            let ended = patience.with(seed, || run(&Rc::new(self.swarm.plan(seed))));
             summary.add(&ended);
             if let Verdict::Violated(_) = &ended.verdict {
                 summary.files.extend(self.write(&ended, files)?);

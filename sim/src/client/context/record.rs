@@ -5,6 +5,7 @@ use std::time::Duration;
 use quorlock::{AcquireError, ConfirmError, ReleaseError};
 
 use super::Context;
+use super::worth::Left;
 use crate::client::subject::{Guard, Hold, Subject};
 use crate::engine::clients;
 use crate::history::{Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome};
@@ -226,9 +227,11 @@ impl Context {
     pub async fn extend(&self, held: &Held, lease: Duration) -> Result<(), Option<ConfirmError>> {
         let names = Self::mask(&held.guard);
         let begun = self.begin(Action::Extend, names, held.hold, held.guard.token());
+        let asked = with(|world| clients::shown(world, self.who));
         match self.cancellable(held.guard.extend(lease)).await {
             Ok(Ok(())) => {
                 self.end(begun, Outcome::Ok);
+                self.weigh_extension(held, lease, asked);
                 Ok(())
             }
             Ok(Err(error)) => {
@@ -249,9 +252,13 @@ impl Context {
     pub async fn release(&self, held: Held) -> Result<(), Option<ReleaseError>> {
         let names = Self::mask(&held.guard);
         let begun = self.begin(Action::Release, names, held.hold, held.guard.token());
+        let left = Left::behind(&held);
         match self.cancellable(held.guard.release()).await {
             Ok(Ok(())) => {
                 self.end(begun, Outcome::Ok);
+                if let Some(left) = left {
+                    self.weigh_release(&left);
+                }
                 Ok(())
             }
             Ok(Err(error)) => {

@@ -1,8 +1,14 @@
 //! Stays inside what a lock protects, as the exclusion checker sees them.
 
+use std::cell::Cell;
+use std::time::Duration;
+
 use crate::client::subject::Hold;
-use crate::engine::stop;
-use crate::history::{self, Access, HoldId};
+use crate::engine::{clients, stop};
+use crate::history::{self, Access, Broken, HoldId, Said};
+use crate::plan::LockKind;
+use crate::plan::time::Span;
+use crate::world::World;
 use crate::world::id::Who;
 use crate::world::with;
 
@@ -17,6 +23,8 @@ pub struct Section {
     who: Who,
     first: usize,
     names: usize,
+    /// Until when the hold was valid at the last look, by the clock of the client.
+    until: Cell<Option<u64>>,
 }
 
 impl Section {
@@ -32,6 +40,10 @@ impl Section {
         let (is_held, asked) = stop::ask(who, || guard.is_held());
         with(|world| {
             let entered = world.moment(who);
+            // A process that stood still since the product looked at its clock was given its guard before.
+            let is_at_once = entered == world.now()
+                && stop::polled_at(world, who) == Some(entered)
+                && world.plan.variant.has_product_clients();
             let first = world.history.sections.len();
             guard.each_name(&mut |name| {
                 let name = world.history.name(name);
@@ -40,6 +52,16 @@ impl Section {
                 let mut grants = world.history.grants.iter().rev();
                 let grant = grants.find(|grant| grant.hold == hold && grant.name == name);
                 let won = grant.map_or(entered, |grant| grant.won);
+                let given = grant.filter(|grant| grant.won == entered && is_at_once);
+                if given.is_some() && !is_held {
+                    world.history.broken.push(Broken {
+                        at: entered,
+                        process: who.process(),
+                        hold,
+                        name,
+                        said: Said::Acquired,
+                    });
+                }
                 world.history.sections.push(history::Section {
                     process: who.process(),
                     hold,
@@ -57,6 +79,7 @@ impl Section {
                 who,
                 first,
                 names: world.history.sections.len() - first,
+                until: Cell::new(None),
             }
         })
     }
@@ -64,11 +87,63 @@ impl Section {
     /// Asks the guard whether the lock is held, and notes it.
     #[must_use]
     pub fn look(&self, guard: &impl Hold) -> bool {
-        let (is_held, asked) = stop::ask(self.who, || guard.is_held());
-        if let Some(asked) = asked.filter(|_| is_held) {
+        let (validity, asked) = stop::ask(self.who, || guard.validity());
+        if let Some(asked) = asked {
+            let said = with(|world| self.weigh(world, validity, asked));
+            if let Some(said) = said {
+                self.complain(said);
+            }
+        }
+        if let Some(asked) = asked.filter(|_| validity.is_some()) {
             self.each(|section, _| section.believed = Some(asked));
         }
-        is_held
+        validity.is_some()
+    }
+
+    /// What was said of a hold, and is seen to be wrong.
+    fn weigh(&self, world: &mut World, validity: Option<Duration>, asked: u64) -> Option<Said> {
+        let Some(validity) = validity else {
+            let believed = world.history.sections.get(self.first)?.believed;
+            return (world.plan.holds_last && believed.is_some()).then_some(Said::Renewed);
+        };
+        // Any time may have passed in a process that stood still while it looked.
+        let is_at_once = world.moment(self.who) == asked && world.now() == asked;
+        if validity == Duration::MAX || !is_at_once {
+            self.until.set(None);
+            return None;
+        }
+        if let Some(most) = world.plan.workload.max_hold {
+            // By the clock of the client, which may be slow.
+            let most = most.plus(Span::nanos(most.as_nanos() / 50)).as_nanos();
+            let won = world.history.sections.get(self.first)?.won;
+            if won.saturating_add(most) < asked {
+                return Some(Said::AtMost);
+            }
+        }
+        let now = clients::shown(world, self.who);
+        let until = now.saturating_add(u64::try_from(validity.as_nanos()).unwrap_or(u64::MAX));
+        let before = self.until.replace(Some(until));
+        // Where several nodes decide, one that leaves takes its part with it.
+        let is_shorter = before.is_some_and(|before| until < before);
+        (is_shorter && world.plan.lock == LockKind::Single).then_some(Said::ValidUntil)
+    }
+
+    /// Notes that what was said of the hold is wrong.
+    pub(super) fn complain(&self, said: Said) {
+        with(|world| {
+            let Some(section) = world.history.sections.get(self.first) else {
+                return;
+            };
+            let (process, hold, name) = (section.process, section.hold, section.name);
+            let at = world.moment(self.who);
+            world.history.broken.push(Broken {
+                at,
+                process,
+                hold,
+                name,
+                said,
+            });
+        });
     }
 
     /// Notes that the lock is held now: for work under `Guard::while_held`, which is polled only then.

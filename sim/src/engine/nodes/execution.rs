@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use quorlock::transport::{
-    AcquireReply, Act, Cause, Execution, Held, Mode, Node as Keys, Release, ReleaseReply, Reply,
-    Request,
+    AcquireReply, Act, Cause, Claim, Execution, Held, Mode, Node as Keys, Release, ReleaseReply,
+    Renew, RenewReply, Reply, Request,
 };
 use quorlock::{OwnerId, WallMillis};
 
@@ -13,7 +13,7 @@ use crate::engine::nodes::{estates, replicas, statements, turn, wait};
 use crate::history::{Process, Theft};
 use crate::world::World;
 use crate::world::call::{Answer, Call, failure};
-use crate::world::id::{Id, NodeId};
+use crate::world::id::{Id, NodeId, Seat, first};
 use crate::world::slab::Key;
 use crate::world::specification::server::Specification;
 
@@ -47,6 +47,10 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
         Request::Release(release) => owners(server.keys(), wall, &release.name),
         _ => Owners::None,
     };
+    let strange = match &*request {
+        Request::Renew(renew) => of_others(server.keys(), wall, renew),
+        _ => Vec::new(),
+    };
     let mut applied = server.execute(wall, &request);
     let is_write = is_write(&request, &applied.reply);
     if is_write && has_replicas {
@@ -57,6 +61,15 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
         && !claimed.as_slice().is_empty()
     {
         look_for_theft(world, id, by, claimed.as_slice(), release, *reply, wall);
+    }
+    if let (Request::Renew(renew), Ok(Reply::Renew(replies))) = (&*request, &applied.reply) {
+        for place in strange {
+            if let (Some(claim), Some(RenewReply::AlreadyYours { .. })) =
+                (renew.claims.get(place), replies.get(place))
+            {
+                note_theft(world, id, by, &claim.name);
+            }
+        }
     }
     statements::note(world, by, &request);
     if world.estates.is_watched() {
@@ -112,10 +125,42 @@ fn look_for_theft(
             others.any(|owner| !left.as_slice().contains(owner))
         }
     };
-    if !is_theft {
-        return;
+    if is_theft {
+        note_theft(world, node, by, &release.name);
     }
-    let name = world.history.name(release.name.as_str());
+}
+
+/// Which claims of a renewal are those of other owners, by their places. Readers renew beside each other.
+fn of_others(keys: &Keys, now: WallMillis, renew: &Renew) -> Vec<usize> {
+    if !matches!(renew.mode, Mode::Plain | Mode::Fair) {
+        return Vec::new();
+    }
+    let is_others = |claim: &Claim| match owners(keys, now, &claim.name) {
+        Owners::One(owner) => owner != claim.owner,
+        _ => false,
+    };
+    let places = renew.claims.iter().enumerate();
+    let others = places.filter(|(_, claim)| is_others(claim));
+    others.map(|(place, _)| place).collect()
+}
+
+/// On how many nodes of the plan an owner has a claim on a name.
+pub(crate) fn claims_of(world: &mut World, name: &quorlock::Name, owner: OwnerId) -> usize {
+    let now = world.now();
+    let seats = first::<Seat>(world.plan.nodes.count);
+    let nodes: Vec<NodeId> = seats.map(Seat::first_node).collect();
+    let mut has_claim = |node: &NodeId| {
+        let Some(wall) = world.nodes.get(*node).map(|node| node.wall(now)) else {
+            return false;
+        };
+        let keys = Specification::of(&mut *world.servers).at(*node).keys();
+        owners(keys, wall, name).as_slice().contains(&owner)
+    };
+    nodes.iter().map(|node| usize::from(has_claim(node))).sum()
+}
+
+fn note_theft(world: &mut World, node: NodeId, by: Process, name: &quorlock::Name) {
+    let name = world.history.name(name.as_str());
     let at = world.now();
     world.history.thefts.push(Theft {
         at,

@@ -3,6 +3,12 @@
 //! Where leases of 100 ms meet latencies of milliseconds, the drift of clocks has no room to matter; where a waiter looks
 //! again after 200 ms, a wake-up that is lost is missed by none. Each law gives one of them its chance.
 
+mod connections;
+mod lasting;
+mod leftovers;
+mod sides;
+mod wake_ups;
+
 use super::{stopped, together};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, NodeFault};
@@ -20,17 +26,30 @@ pub(super) enum Law {
     WholeLeases,
     /// Long leases, quick messages, and clocks at the bounds of the drift that is allowed for.
     Clocks,
-    /// Nothing goes wrong, and waiters look again too late to help themselves.
+    /// Hardly anything goes wrong, and waiters look again too late to help themselves.
     WakeUps,
     /// A waiter is stopped again and again between a reading of its clock and the replies to what it had asked.
     Stopped,
     /// Locks of several clients together, whose nodes come back empty; of one client, both sides of one owner.
     Together,
+    /// What calls leave behind matters: leases outlast the run, and faults are short.
+    Leftovers,
+    /// Holds are renewed for several leases, while one connection of their client after another is late or cut.
+    Connections,
+    /// Holds are renewed for several leases, and what is in the way leaves them time enough: none may be lost.
+    Lasting,
+    /// Two clients have majorities that share only nodes that forget, or whose clocks are set.
+    Sides,
 }
 
-/// Where nothing goes wrong, a lock that is waited for is acquired at least as often as this. A hold takes some 20 ms of
-/// it; pauses after split votes take most.
-const IDLE: Span = Span::millis(1_500);
+/// What a user fixes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fixed {
+    /// Which work.
+    pub(super) work: Option<WorkloadKind>,
+    /// How many nodes.
+    pub(super) nodes: Option<u16>,
+}
 
 impl Law {
     /// The law of a seed.
@@ -42,9 +61,14 @@ impl Law {
             Law::OtherWork,
             Law::OtherWork,
             Law::WholeLeases,
-            Law::WholeLeases,
             Law::Clocks,
             Law::WakeUps,
+            Law::Leftovers,
+            Law::Connections,
+            Law::Connections,
+            Law::Lasting,
+            Law::Sides,
+            Law::Sides,
         ];
         laws.get(draw.index(laws.len()))
             .copied()
@@ -57,19 +81,24 @@ impl Law {
     }
 
     /// Changes a plan to what the law says; what is fixed stays.
-    pub(super) fn apply(self, plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    pub(super) fn apply(self, plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
+        let work = fixed.work;
         match self {
             Law::Mixed => {}
             Law::OtherWork => {
-                if fixed.is_none() {
+                if work.is_none() {
                     plan.workload.kind = other_work(plan.lock, draw);
                 }
             }
-            Law::WholeLeases => whole_leases(plan, fixed, draw),
-            Law::Clocks => clocks(plan, fixed, draw),
-            Law::WakeUps => wake_ups(plan, fixed, draw),
-            Law::Stopped => stopped::apply(plan, fixed, draw),
-            Law::Together => together::apply(plan, fixed, draw),
+            Law::WholeLeases => whole_leases(plan, work, draw),
+            Law::Clocks => clocks(plan, work, draw),
+            Law::WakeUps => wake_ups::apply(plan, work, draw),
+            Law::Leftovers => leftovers::apply(plan, work, draw),
+            Law::Connections => connections::apply(plan, work, draw),
+            Law::Lasting => lasting::apply(plan, work, draw),
+            Law::Sides => sides::apply(plan, fixed, draw),
+            Law::Stopped => stopped::apply(plan, work, draw),
+            Law::Together => together::apply(plan, work, draw),
         }
     }
 
@@ -87,7 +116,10 @@ impl Law {
 
     /// Whether kinds of fault are drawn beside what it says.
     pub(super) fn has_faults(self) -> bool {
-        !matches!(self, Law::WakeUps | Law::Stopped)
+        matches!(
+            self,
+            Law::Mixed | Law::OtherWork | Law::WholeLeases | Law::Clocks | Law::Together
+        )
     }
 }
 
@@ -183,28 +215,4 @@ fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
         let rate = NodeFault::Rate { rate_ppm: nodes };
         plan.faults.push(Fault::of_node(Span::ZERO, node, rate));
     }
-}
-
-fn wake_ups(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
-    if fixed.is_none() {
-        plan.workload.kind = match (draw.between(0, 3), plan.lock) {
-            (0, _) => WorkloadKind::ReadWrite,
-            (2, _) => WorkloadKind::Crowd,
-            (1, LockKind::Single | LockKind::Multi) => WorkloadKind::Fair,
-            _ => WorkloadKind::MutualExclusion,
-        };
-    }
-    let workload = &mut plan.workload;
-    workload.lease = Span::millis(draw.between(4_000, 10_000));
-    workload.hold_most = workload.hold_least;
-    workload.poll_cap = Span::secs(20);
-    workload.backoff_cap = Span::millis(draw.between(20, 200));
-    let is_brief = matches!(
-        workload.kind,
-        WorkloadKind::MutualExclusion
-            | WorkloadKind::Crowd
-            | WorkloadKind::Fair
-            | WorkloadKind::ReadWrite
-    );
-    plan.idle_within = is_brief.then_some(IDLE);
 }

@@ -79,6 +79,7 @@ pub(super) fn amounts(plan: &mut Plan, bounds: Bounds) -> Vec<Amount<'_>> {
         not_demanded: _,
         idle_within: _,
         free_within: _,
+        holds_last: _,
     } = plan;
     let mut all = vec![Amount::Span(duration)];
     all.extend(faults.iter_mut().flat_map(of_fault));
@@ -156,6 +157,7 @@ fn of_workload(workload: &mut Workload) -> [Amount<'_>; 8] {
         kind: _,
         names: _,
         watchdog: _,
+        max_hold: _,
     } = workload;
     [
         Amount::Span(backoff_cap),

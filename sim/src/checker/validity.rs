@@ -1,0 +1,59 @@
+//! A hold is worth what is said of it.
+
+use super::{Property, Violation};
+use crate::history::{History, Said};
+
+pub(super) fn check(history: &History) -> Option<Violation> {
+    let broken = history.broken.first()?;
+    let process = broken.process;
+    let story = match broken.said {
+        Said::Acquired => format!("{process} was given a guard that holds nothing"),
+        Said::Extended => format!(
+            "{process} was told that its hold was extended, and it is not valid for as long"
+        ),
+        Said::ValidUntil => {
+            format!("a hold of {process} became shorter by what its node confirmed")
+        }
+        Said::Released => format!(
+            "{process} was told that its hold was released, and so many nodes have its claim that others are kept out"
+        ),
+        Said::AtMost => format!("a hold of {process} is valid for longer than it may be renewed"),
+        Said::Renewed => {
+            format!("{process} lost a hold that was renewed, and nothing was in the way")
+        }
+    };
+    let violation = Violation::new(Property::Validity, broken.at, history, broken.name, story);
+    Some(violation.by(&[process]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checker::samples::{history, process};
+    use crate::history::{Broken, HoldId, NameId};
+
+    #[test]
+    fn a_hold_that_is_not_worth_what_was_said_is_found() {
+        let mut history = history(Vec::new());
+        assert_eq!(check(&history), None);
+        for said in [
+            Said::Acquired,
+            Said::Extended,
+            Said::ValidUntil,
+            Said::Released,
+            Said::AtMost,
+            Said::Renewed,
+        ] {
+            history.broken = vec![Broken {
+                at: 5,
+                process: process(1),
+                hold: HoldId(0),
+                name: NameId(0),
+                said,
+            }];
+            let violation = check(&history).unwrap();
+            assert_eq!(violation.property, Property::Validity);
+            assert_eq!(violation.processes, [process(1)]);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Whether calls do what they say that they did.
+
+use std::time::Duration;
+
+use quorlock::OwnerId;
+
+use super::{Context, Held};
+use crate::client::subject::{Guard, Hold};
+use crate::engine::clients;
+use crate::engine::nodes::execution::claims_of;
+use crate::history::{Access, Broken, HoldId, NameId, Said};
+use crate::plan::fault::{Fault, Kind};
+use crate::plan::{Lane, LockKind, WorkloadKind};
+use crate::world::with;
+
+impl Context {
+    /// Notes an extension that is not as long as it was asked for: by a lease from then, less the drift allowance.
+    pub(super) fn weigh_extension(&self, held: &Held, lease: Duration, asked: u64) {
+        let is_stop = |fault: &Fault| matches!(fault.kind(), Kind::StopInside | Kind::PauseInside);
+        // In a process that stands still any time may have passed since the product looked at its clock; and no extension
+        // reaches beyond the longest hold.
+        let is_capped = self.plan.workload.max_hold.is_some();
+        if is_capped || self.plan.faults.iter().any(is_stop) {
+            return;
+        }
+        let validity = held.guard.validity().unwrap_or_default();
+        let now = with(|world| clients::shown(world, self.who));
+        let passed = Duration::from_nanos(now.saturating_sub(asked));
+        let least = lease.saturating_sub(lease / 100 + Duration::from_millis(3) + passed);
+        if least <= validity {
+            return;
+        }
+        let process = self.who.process();
+        let mut name = NameId(0);
+        with(|world| {
+            held.guard
+                .each_name(&mut |text| name = world.history.name(text));
+            let at = world.moment(self.who);
+            world.history.broken.push(Broken {
+                at,
+                process,
+                hold: held.hold,
+                name,
+                said: Said::Extended,
+            });
+        });
+    }
+
+    /// Notes a release that was confirmed, and still keeps others out.
+    pub(super) fn weigh_release(&self, left: &Left) {
+        let plan = &self.plan;
+        let comes_again = |fault: &Fault| matches!(fault.kind(), Kind::Duplicate | Kind::Reorder);
+        // A request that comes once more may claim the name anew, and so may another task for the same owner.
+        let is_claimed_anew =
+            plan.workload.kind == WorkloadKind::Crowd || plan.faults.iter().any(comes_again);
+        if plan.lane != Lane::Fast || is_claimed_anew {
+            return;
+        }
+        let most = match plan.lock {
+            LockKind::Redlock => usize::from(plan.nodes.count).saturating_sub(1) / 2,
+            LockKind::Single | LockKind::Multi => 0,
+        };
+        let process = self.who.process();
+        with(|world| {
+            for text in &left.names {
+                let Ok(name) = quorlock::Name::new(text) else {
+                    continue;
+                };
+                if claims_of(world, &name, left.owner) <= most {
+                    continue;
+                }
+                let (at, name) = (world.moment(self.who), world.history.name(text));
+                world.history.broken.push(Broken {
+                    at,
+                    process,
+                    hold: left.hold,
+                    name,
+                    said: Said::Released,
+                });
+            }
+        });
+    }
+}
+
+/// What the last guard of a hold leaves behind.
+pub(super) struct Left {
+    hold: HoldId,
+    owner: OwnerId,
+    names: Vec<String>,
+}
+
+impl Left {
+    /// `None` for a guard that is not the last one, for a lock of the simulator's own, and where an owner may write beside
+    /// its reading.
+    pub(super) fn behind(held: &Held) -> Option<Self> {
+        let is_plain = matches!(held.guard, Guard::Product(_)) && held.access == Access::Alone;
+        let is_last = is_plain && held.guard.hold_count() == 1;
+        let mut names = Vec::new();
+        held.guard
+            .each_name(&mut |name| names.push(name.to_owned()));
+        is_last.then(|| Left {
+            hold: held.hold,
+            owner: held.guard.id(),
+            names,
+        })
+    }
+}

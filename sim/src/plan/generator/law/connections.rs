@@ -1,0 +1,209 @@
+//! Holds that are renewed for several leases, while one connection of their client after another is late or cut.
+//!
+//! What a renewal is worth is seen only when it was the last: its reply is late, and then the client is cut off.
+
+use super::margin;
+use crate::plan::draw::Draw;
+use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault};
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
+
+/// A member is given 25 ms to answer where leases are short: later replies are not heard.
+const LATE: u64 = 23;
+
+pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    if fixed.is_none() {
+        let kinds = [
+            WorkloadKind::MutualExclusion,
+            WorkloadKind::MutualExclusion,
+            WorkloadKind::LongWork,
+            WorkloadKind::Extending,
+            match plan.lock {
+                LockKind::Single => WorkloadKind::FencedWrites,
+                LockKind::Multi | LockKind::Redlock => WorkloadKind::Overlapping,
+            },
+            match plan.lock {
+                LockKind::Multi => WorkloadKind::MutualExclusion,
+                LockKind::Single | LockKind::Redlock => WorkloadKind::Reentrant,
+            },
+        ];
+        let kind = kinds.get(draw.index(kinds.len())).copied();
+        plan.workload.kind = kind.unwrap_or_default();
+    }
+    let workload = &mut plan.workload;
+    workload.names = match workload.kind {
+        WorkloadKind::Overlapping => 3,
+        _ => 1,
+    };
+    let lease = draw.between(60, 200);
+    workload.lease = Span::millis(lease);
+    workload.watchdog = match draw.chance(800_000) {
+        true => Watchdog::On,
+        false => Watchdog::Off,
+    };
+    if draw.chance(300_000) {
+        // At least twice a lease: what extends a hold may ask for that.
+        workload.max_hold = Some(Span::millis(lease * 5 / 2));
+    }
+    workload.hold_least = Span::millis(lease / 2);
+    workload.hold_most = Span::millis(lease * draw.between(1, 5));
+    workload.think_least = Span::ZERO;
+    workload.think_most = Span::millis(draw.between(1, 30));
+    workload.looks = draw.between(20, 200) as u16;
+    workload.poll_cap = Span::millis(draw.between(3, 30));
+    workload.backoff_cap = Span::millis(draw.between(2, 15));
+    plan.network.least = Span::micros(draw.between(50, 500));
+    plan.network.most = plan
+        .network
+        .least
+        .plus(Span::micros(draw.between(0, 1_500)));
+    plan.network.call_timeout = Span::millis(draw.between(lease / 4, lease * 2));
+    plan.network.connect_timeout = Span::millis(draw.between(lease / 4, lease));
+    margin(plan, draw);
+    if draw.chance(250_000) {
+        overtaken(plan, draw);
+    }
+    for client in 0..plan.clients {
+        let worst = draw.index(usize::from(plan.nodes.count)) as u16;
+        if plan.lock == LockKind::Redlock && 2 < plan.nodes.count && draw.chance(400_000) {
+            asked_again(plan, draw, client, worst);
+            continue;
+        }
+        if draw.chance(600_000) {
+            let fault = LinkFault::Delay {
+                least: Span::millis(2),
+                most: Span::millis(draw.between(5, LATE)),
+            };
+            let late = link(client, vec![worst], Direction::ToClient, fault);
+            plan.faults.push(late.lasting(plan.duration));
+        }
+        for _ in 0..draw.between(1, 5) {
+            let fault = cut(plan, draw, client, worst);
+            plan.faults.push(fault);
+        }
+        if draw.chance(300_000) {
+            let at = Span::micros(draw.between(0, plan.duration.as_nanos() / 1_000));
+            let lasts = Span::millis(draw.between(lease / 3, lease * 3 / 2));
+            let stop = match draw.between(0, 1) {
+                0 => ClientFault::Pause,
+                _ => ClientFault::StopInside {
+                    nth: draw.between(1, 30) as u32,
+                },
+            };
+            plan.faults
+                .push(Fault::of_client(at, client, stop).lasting(lasts));
+        }
+    }
+}
+
+/// Requests come once more, or in another order, a good part of a lease later; and waiters do not look in between.
+fn overtaken(plan: &mut Plan, draw: &mut Draw) {
+    let lease = plan.workload.lease.as_nanos();
+    plan.workload.poll_cap = Span::nanos(draw.between(lease / 2, 2 * lease));
+    plan.remedies.margin = match plan.lock {
+        LockKind::Redlock => None,
+        LockKind::Single | LockKind::Multi => Some(Span::nanos(lease)),
+    };
+    let most = Span::nanos(draw.between(lease / 3, lease * 3 / 2));
+    let fault = match draw.between(0, 2) {
+        0 => LinkFault::Reorder { most },
+        _ => LinkFault::Duplicate {
+            of_million: draw.between(100_000, 1_000_000) as u32,
+            most,
+        },
+    };
+    let what = FaultKind::Link {
+        clients: (0..plan.clients).collect(),
+        nodes: (0..plan.nodes.count).collect(),
+        direction: Direction::ToNode,
+        fault,
+    };
+    let (at, lasts) = (Span::ZERO, plan.duration);
+    plan.faults.push(Fault {
+        when: at.into(),
+        lasts,
+        what,
+    });
+}
+
+/// A node that answers late loses the claim and is asked for it again; before that answer comes, the client is cut off from
+/// so many of the others that this node decides, and then from all.
+fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {
+    let lease = plan.workload.lease.as_nanos();
+    let stays = lease + plan.clock_margin().as_nanos();
+    let others: Vec<u16> = (0..plan.nodes.count)
+        .filter(|node| *node != worst)
+        .collect();
+    let spare = usize::from(plan.nodes.count) / 2;
+    let (gone, kept) = others.split_at(spare);
+    let late = LinkFault::Delay {
+        least: Span::millis(8),
+        most: Span::millis(draw.between(12, LATE)),
+    };
+    plan.network.call_timeout = Span::nanos(lease);
+    let expires = draw.between(lease, 3 * lease);
+    let again = expires + stays / 10 * 11;
+    let last = again + draw.between(lease / 10, lease);
+    let late = link(client, vec![worst], Direction::ToClient, late).lasting(plan.duration);
+    plan.faults.push(late);
+    let cuts = [
+        (expires, again, vec![worst]),
+        (again - lease / 5, last + 2 * lease, gone.to_vec()),
+        (last, last + 2 * lease, kept.to_vec()),
+        (last, last + 2 * lease, vec![worst]),
+    ];
+    for (from, to, nodes) in cuts {
+        plan.faults.push(Fault {
+            when: Span::nanos(from).into(),
+            lasts: Span::nanos(to - from),
+            ..link(client, nodes, Direction::Both, LinkFault::Cut)
+        });
+    }
+}
+
+/// For about a lease a client hears nothing of one node, of all others, or of all.
+fn cut(plan: &Plan, draw: &mut Draw, client: u16, worst: u16) -> Fault {
+    let all = 0..plan.nodes.count;
+    let nodes = match draw.between(0, 3) {
+        0 => vec![worst],
+        1 => all.filter(|node| *node != worst).collect(),
+        2 => vec![draw.index(usize::from(plan.nodes.count)) as u16],
+        _ => all.collect(),
+    };
+    let nodes = match nodes.is_empty() {
+        true => vec![worst],
+        false => nodes,
+    };
+    let direction = match draw.between(0, 3) {
+        0 => Direction::ToNode,
+        1 => Direction::ToClient,
+        _ => Direction::Both,
+    };
+    let fault = match draw.between(0, 4) {
+        0 => LinkFault::HoldBack,
+        1 => LinkFault::Reorder {
+            most: Span::nanos(plan.workload.lease.as_nanos() / 2),
+        },
+        _ => LinkFault::Cut,
+    };
+    let last = plan.duration.as_nanos() / 10 * 8;
+    let lease = plan.workload.lease.as_nanos();
+    Fault {
+        when: Span::nanos(draw.between(0, last)).into(),
+        lasts: Span::nanos(draw.between(lease / 3, lease * 5 / 2)),
+        ..link(client, nodes, direction, fault)
+    }
+}
+
+fn link(client: u16, nodes: Vec<u16>, direction: Direction, fault: LinkFault) -> Fault {
+    Fault {
+        when: Span::ZERO.into(),
+        lasts: Span::ZERO,
+        what: FaultKind::Link {
+            clients: vec![client],
+            nodes,
+            direction,
+            fault,
+        },
+    }
+}

@@ -1,0 +1,89 @@
+//! Holds that are renewed, and that nothing need end.
+//!
+//! A client is cut off for less than half of a lease at a time. A renewal is sent each third of a lease, and again after a
+//! fifteenth if it failed, so one comes through before the lease ends. Of three nodes one may lose the claim, and is asked for
+//! it again: so the hold stands when another node is gone for good.
+
+use crate::plan::draw::Draw;
+use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault, NodeFault};
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Persistence, Plan, Watchdog, WorkloadKind};
+
+pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    if fixed.is_some_and(|kind| kind != WorkloadKind::MutualExclusion) {
+        return;
+    }
+    let lease = draw.between(600, 1_500);
+    let workload = &mut plan.workload;
+    workload.kind = WorkloadKind::MutualExclusion;
+    workload.names = 1;
+    workload.lease = Span::millis(lease);
+    workload.watchdog = Watchdog::On;
+    workload.hold_least = Span::millis(lease * 3);
+    workload.hold_most = Span::millis(lease * 6);
+    workload.think_least = Span::millis(1);
+    workload.think_most = Span::millis(50);
+    workload.looks = 40;
+    workload.poll_cap = Span::millis(draw.between(20, 200));
+    workload.backoff_cap = Span::millis(draw.between(10, 50));
+    plan.network.least = Span::micros(draw.between(50, 500));
+    plan.network.most = plan
+        .network
+        .least
+        .plus(Span::micros(draw.between(0, 1_000)));
+    // A call that is not answered ends well before the next try.
+    plan.network.call_timeout = Span::millis(lease / 30);
+    plan.network.connect_timeout = Span::millis(lease / 30);
+    plan.nodes.persistence = Persistence::EveryWrite;
+    plan.duration = plan.duration.max(Span::millis(lease * 12));
+    plan.holds_last = true;
+    // What was set at the beginning, and how fast clocks run, stays.
+    let is_majority = plan.lock == LockKind::Redlock && plan.nodes.count == 3;
+    match draw.between(0, 3) {
+        0 => {}
+        1 | 2 if is_majority => {
+            // A claim expires on the first node while its client is cut off from it; then it is asked for again, and after
+            // that the second is gone.
+            let expires = lease * 5 / 2;
+            let first = cut(plan, vec![0], Span::millis(lease), Span::millis(expires));
+            let second = cut(
+                plan,
+                vec![1],
+                Span::millis(lease * 5),
+                Span::millis(lease * 6),
+            );
+            plan.faults.extend([first, second]);
+        }
+        _ => {
+            let mut at = draw.between(lease / 2, lease * 2);
+            while at < lease * 10 {
+                let lasts = draw.between(lease / 3, lease * 45 / 100);
+                let all = (0..plan.nodes.count).collect();
+                let fault = cut(plan, all, Span::millis(at), Span::millis(lasts));
+                plan.faults.push(fault);
+                at += draw.between(lease * 3 / 2, lease * 3);
+            }
+        }
+    }
+    if draw.chance(200_000) {
+        let node = draw.index(plan.nodes.count.into()) as u16;
+        let at = Span::millis(draw.between(1, lease));
+        plan.faults
+            .push(Fault::of_node(at, node, NodeFault::ForgetScripts));
+    }
+}
+
+/// No client hears of these nodes.
+fn cut(plan: &Plan, nodes: Vec<u16>, at: Span, lasts: Span) -> Fault {
+    let what = FaultKind::Link {
+        clients: (0..plan.clients).collect(),
+        nodes,
+        direction: Direction::Both,
+        fault: LinkFault::Cut,
+    };
+    Fault {
+        when: at.into(),
+        lasts,
+        what,
+    }
+}

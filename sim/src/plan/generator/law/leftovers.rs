@@ -1,0 +1,120 @@
+//! What calls leave behind: claims of given-up, failed and dropped ones.
+//!
+//! A lease outlasts the run, so a claim that is not released keeps everybody out. Faults are short, and calls end soon: the
+//! product has the time to clean up.
+
+use crate::plan::draw::Draw;
+use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault};
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Plan, WorkloadKind};
+
+/// Releases are tried again after 200, 600, 1,200 and 2,000 ms. Faults last for 500 ms at most, and there are three of
+/// them: one of the tries succeeds.
+const IDLE: Span = Span::millis(4_000);
+
+pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    if fixed.is_none() {
+        let kinds = [
+            WorkloadKind::MutualExclusion,
+            WorkloadKind::MutualExclusion,
+            WorkloadKind::TryStorm,
+            WorkloadKind::Crowd,
+            WorkloadKind::ReadWrite,
+            match plan.lock {
+                LockKind::Multi => WorkloadKind::Crowd,
+                _ => WorkloadKind::Reentrant,
+            },
+        ];
+        let kind = kinds.get(draw.index(kinds.len())).copied();
+        plan.workload.kind = kind.unwrap_or_default();
+    }
+    let workload = &mut plan.workload;
+    workload.names = 1;
+    workload.lease = Span::millis(draw.between(10_000, 20_000));
+    workload.hold_least = Span::millis(draw.between(5, 40));
+    workload.hold_most = workload.hold_least.plus(Span::millis(draw.between(0, 40)));
+    workload.think_least = Span::millis(draw.between(5, 50));
+    workload.think_most = workload.think_least.plus(Span::millis(draw.between(1, 50)));
+    workload.poll_cap = Span::millis(draw.between(100, 400));
+    workload.backoff_cap = Span::millis(draw.between(20, 100));
+    plan.remedies.margin = (plan.lock == LockKind::Redlock).then_some(Span::ZERO);
+    plan.network.least = Span::micros(draw.between(50, 500));
+    plan.network.most = plan
+        .network
+        .least
+        .plus(Span::micros(draw.between(0, 2_000)));
+    plan.network.call_timeout = Span::millis(draw.between(20, 150));
+    plan.network.connect_timeout = Span::millis(draw.between(20, 80));
+    let is_brief = !matches!(
+        plan.workload.kind,
+        WorkloadKind::Leading | WorkloadKind::LongWork | WorkloadKind::Extending
+    );
+    if is_brief {
+        plan.duration = plan.duration.max(Span::secs(7));
+        plan.idle_within = Some(IDLE);
+        plan.progress_within = Some(IDLE);
+    }
+    for _ in 0..draw.between(1, 8) {
+        let client = draw.index(usize::from(plan.clients)) as u16;
+        let nth = draw.between(1, 20) as u32;
+        let at = Span::millis(draw.between(1, 2_000));
+        plan.faults
+            .push(Fault::of_client(at, client, ClientFault::Cancel { nth }));
+    }
+    for _ in 0..draw.between(1, 3) {
+        let fault = short(plan, draw);
+        plan.faults.push(fault);
+    }
+}
+
+/// One client and a node or all of them do not hear of each other for a moment.
+fn short(plan: &Plan, draw: &mut Draw) -> Fault {
+    let all = 0..plan.nodes.count;
+    let node = draw.index(usize::from(plan.nodes.count)) as u16;
+    let nodes = match draw.chance(500_000) {
+        true => all.collect(),
+        false => vec![node],
+    };
+    let direction = match draw.between(0, 2) {
+        0 => Direction::Both,
+        1 => Direction::ToNode,
+        _ => Direction::ToClient,
+    };
+    let late = Span::millis(draw.between(10, 150));
+    let (direction, lasts, fault) = match draw.between(0, 5) {
+        0 => (direction, late, LinkFault::Cut),
+        1 => (direction, late, LinkFault::HoldBack),
+        2 => {
+            let fault = LinkFault::Delay {
+                least: Span::ZERO,
+                most: late,
+            };
+            (direction, Span::millis(500), fault)
+        }
+        3 => {
+            // A call that has timed out is followed by a release on the same connection, which nothing overtakes there.
+            let most = Span::nanos(plan.network.call_timeout.as_nanos() / 3);
+            (direction, Span::millis(500), LinkFault::Reorder { most })
+        }
+        4 => {
+            let in_flight = InFlight::Lost;
+            (Direction::Both, Span::ZERO, LinkFault::Reset { in_flight })
+        }
+        _ => {
+            let in_flight = InFlight::Executed;
+            (Direction::Both, Span::ZERO, LinkFault::Reset { in_flight })
+        }
+    };
+    let what = FaultKind::Link {
+        clients: vec![draw.index(usize::from(plan.clients)) as u16],
+        nodes,
+        direction,
+        fault,
+    };
+    let at = Span::millis(draw.between(1, 2_000));
+    Fault {
+        when: at.into(),
+        lasts,
+        what,
+    }
+}

@@ -1,0 +1,83 @@
+//! Waiters that look again too late to help themselves.
+//!
+//! Clients think for longer than a lock may stand idle. So one that is not woken finds the lock idle for too long: no other
+//! client comes by in time, takes the lock and wakes it after all.
+
+use crate::plan::draw::Draw;
+use crate::plan::fault::{ClientFault, Fault};
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Plan, WorkloadKind};
+
+/// Where nothing goes wrong, a lock that is waited for is acquired at least as often as this. A hold takes up to 500 ms of
+/// it; pauses after split votes take most.
+const IDLE: Span = Span::secs(2);
+
+pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    if fixed.is_none() {
+        plan.workload.kind = match (draw.between(0, 3), plan.lock) {
+            (0, _) => WorkloadKind::ReadWrite,
+            (2, _) => WorkloadKind::Crowd,
+            (1, LockKind::Single | LockKind::Multi) => WorkloadKind::Fair,
+            _ => WorkloadKind::MutualExclusion,
+        };
+    }
+    let workload = &mut plan.workload;
+    workload.names = 1;
+    workload.lease = Span::millis(draw.between(4_000, 10_000));
+    // What is given back while a waiter subscribes is seen only where holds are as short as that takes.
+    workload.hold_least = match draw.between(0, 1) {
+        0 => Span::millis(draw.between(1, 10)),
+        _ => Span::millis(draw.between(200, 400)),
+    };
+    workload.hold_most = workload.hold_least.plus(Span::millis(draw.between(1, 100)));
+    workload.poll_cap = Span::secs(20);
+    workload.backoff_cap = Span::millis(draw.between(20, 200));
+    match draw.between(0, 2) {
+        0 => {
+            workload.think_least = Span::millis(1);
+            workload.think_most = Span::millis(60);
+        }
+        _ => {
+            workload.think_least = Span::millis(2_000);
+            workload.think_most = Span::millis(3_000);
+        }
+    }
+    let is_brief = matches!(
+        workload.kind,
+        WorkloadKind::MutualExclusion
+            | WorkloadKind::Crowd
+            | WorkloadKind::Fair
+            | WorkloadKind::ReadWrite
+    );
+    if !is_brief {
+        return;
+    }
+    plan.duration = plan.duration.max(Span::secs(10));
+    plan.idle_within = Some(IDLE);
+    if plan.workload.kind == WorkloadKind::MutualExclusion && draw.chance(400_000) {
+        crash(plan, draw);
+    }
+}
+
+/// A client ends with its lock held, and no wake-up says when its claim expires.
+fn crash(plan: &mut Plan, draw: &mut Draw) {
+    let lease = Span::millis(draw.between(500, 1_000));
+    plan.workload.lease = lease;
+    plan.workload.hold_least = Span::millis(200);
+    plan.workload.hold_most = Span::millis(800);
+    let mut stays = lease.plus(plan.clock_margin());
+    if plan.has_remedies() && draw.chance(600_000) {
+        // The claim is replaced when it was seen for a lease, long before it expires.
+        plan.remedies.margin = Some(Span::secs(20));
+        stays = lease.plus(lease);
+    }
+    plan.idle_within = Some(IDLE.plus(stays));
+    // A client thinks for 3 s, and may have to wait for a claim before it is granted anything.
+    plan.progress_within = Some(IDLE.plus(stays).plus(Span::secs(4)));
+    let client = draw.index(usize::from(plan.clients)) as u16;
+    for _ in 0..draw.between(1, 4) {
+        let at = Span::millis(draw.between(1, 6_000));
+        let fault = Fault::of_client(at, client, ClientFault::Crash);
+        plan.faults.push(fault.lasting(Span::millis(4_000)));
+    }
+}
