@@ -60,6 +60,8 @@ pub struct Acquisition {
     /// Whether the members that refused name several owners of whom none holds the lock.
     has_rivals: bool,
     passing: Passing,
+    /// So many releases of others are left to those that have waited for longer.
+    deference: u32,
 }
 
 /// Whether those are let pass who were told that the lock is free.
@@ -105,6 +107,7 @@ impl Acquisition {
             last_round: Duration::ZERO,
             has_rivals: false,
             passing: Passing::No,
+            deference: 0,
         }
     }
 
@@ -114,8 +117,12 @@ impl Acquisition {
         self.is_listening = true;
     }
 
-    /// Several others are known to want the lock, so that one of them passes by the order of the first round on.
-    pub fn expect_crowd(&mut self) {
+    /// So many others are known to want the lock, several of them, and this client has had it. One of them passes by the order
+    /// of the first round on, and each release is left to the others first, until each of them may have had it.
+    ///
+    /// A server tells its subscribers in one order, always the same: of ten the first two would have the lock by turns.
+    pub fn expect_crowd(&mut self, others: u32) {
+        self.deference = others;
         if 1 < self.members.len() {
             self.contention.handle_outrun();
         }
@@ -382,6 +389,7 @@ impl Acquisition {
     fn sleep(&mut self, now: Time, at: Time) -> Step {
         match self.wake_ups.published(&self.members) {
             Published::Nothing => Step::Sleep(at),
+            Published::Enough if 0 < self.deference => self.defer(now, at),
             Published::Enough => self.ask(Because::Woken),
             Published::Some if self.is_postponed => {
                 let hint = self.pauses.after_hint(now, self.last_round);
@@ -390,8 +398,23 @@ impl Acquisition {
             Published::Some if self.lost_rounds == 0 && self.passing == Passing::Over => {
                 Step::Sleep(at)
             }
+            Published::Some if 0 < self.deference => {
+                Step::Sleep(at.min(pauses::for_others(now, self.last_round)))
+            }
             Published::Some => Step::Sleep(at.min(now + self.last_round)),
         }
+    }
+
+    /// Asks for what was released when those that have waited for longer have had time to.
+    fn defer(&mut self, now: Time, at: Time) -> Step {
+        self.deference -= 1;
+        self.wake_ups.begin_round();
+        self.is_postponed = false;
+        if self.lost_rounds == 0 {
+            // They are let pass just now.
+            return Step::Sleep(at);
+        }
+        Step::Sleep(pauses::for_others(now, self.last_round))
     }
 
     fn ask(&mut self, because: Because) -> Step {

@@ -15,6 +15,11 @@ const ROUND_OF_OTHERS: u32 = 4;
 /// The first pause after the competitor that passed has given back is at most so many rounds.
 const ROUNDS_OF_A_HINT: u32 = 8;
 
+/// When competitors that begin at `from` have had their round, by the length of one's own.
+pub(super) fn for_others(from: Time, round: Duration) -> Time {
+    from + round.saturating_mul(ROUND_OF_OTHERS)
+}
+
 /// The pauses of one acquisition, each random and longer than the one before of its kind.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Pauses {
@@ -63,7 +68,7 @@ impl Pauses {
     /// After the first member refused, for the sake of a competitor that asks the rest now. A round that began while it does
     /// would split the vote.
     pub(super) fn after_postponement(&mut self, now: Time, took: Duration) -> Time {
-        self.after_loss(now, took) + took.saturating_mul(ROUND_OF_OTHERS)
+        for_others(self.after_loss(now, took), took)
     }
 
     /// After a collision.

@@ -69,7 +69,7 @@ impl Remembered {
             ears
         });
         if CROWD <= self.told {
-            machine.expect_crowd();
+            machine.expect_crowd(self.told);
         }
         if let Some(until) = self.passes_until.filter(|until| now < *until) {
             machine.let_pass(until);

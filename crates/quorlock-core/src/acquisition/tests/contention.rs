@@ -128,16 +128,39 @@ fn what_rivals_give_back_ends_the_pause_after_a_collision() {
     assert_eq!(*a.step(), Step::Ask(Order::FirstMember), "no vote is split");
 }
 
+/// Of three one has had the lock: it leaves two releases to the others, unless they do not take it.
+#[test]
+fn one_that_has_had_the_lock_comes_after_those_that_have_not() {
+    let mut a = five();
+    a.handle_listening();
+    a.expect_crowd(2);
+    let all = Loss::Refused {
+        free_after: Some(Duration::from_millis(900)),
+        split: false,
+        refused: a.members.all().collect(),
+    };
+    a.handle_loss(ms(101), ms(100), all.clone(), 0);
+    for now in [200, 300] {
+        wake_three(&mut a, now);
+        assert_eq!(*a.step(), Step::Sleep(ms(now + 4)), "four rounds");
+        a.handle_timeout(ms(now + 4));
+        assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+        a.handle_loss(ms(now + 6), ms(now + 5), all.clone(), 0);
+    }
+    wake_three(&mut a, 400);
+    assert_eq!(*a.step(), Step::Ask(Order::FirstMember), "it is its turn");
+}
+
 #[test]
 fn a_crowd_that_is_expected_asks_the_first_member_from_the_beginning() {
     let mut a = five();
     a.handle_listening();
-    a.expect_crowd();
+    a.expect_crowd(2);
     a.let_pass(ms(4));
     a.handle_timeout(ms(4));
     assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
     let mut alone = waiting(1);
-    alone.expect_crowd();
+    alone.expect_crowd(2);
     alone.let_pass(ms(4));
     alone.handle_timeout(ms(500));
     assert_eq!(*alone.step(), Step::Ask(Order::Parallel), "one member");
