@@ -7,6 +7,7 @@
 //! | tests that are ignored, with a reason, where there is no server | [`trials`] |
 //! | waiting for a condition, within a bound | [`wait`] |
 //! | a network that loses replies and cuts connections | [`proxy`] |
+//! | a network on which every message takes its time | [`relay`] |
 //! | requests, in few words | [`requests`] |
 //! | certificates, and who signs them | [`certificates`] |
 //! | what Redisson keeps under which key | [`wire`] |
@@ -25,6 +26,7 @@ pub mod heard;
 pub mod page;
 pub mod polls;
 pub mod proxy;
+pub mod relay;
 pub mod requests;
 pub mod sentinels;
 pub mod server;

@@ -5,12 +5,11 @@
 //! more stands in line. Here each server is behind a relay that holds every message up.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use quorlock::{Guard, Locks, NodeTrust};
+use quorlock_tests::relay::relay;
 use quorlock_tests::server::Server;
 use rand::seq::SliceRandom;
 
@@ -94,51 +93,4 @@ fn round_trips(port: u16) -> Vec<f64> {
             began.elapsed().as_secs_f64() * 1e6
         })
         .collect()
-}
-
-/// The port of a way to the server on which every message takes so long. It is there for as long as the process is.
-fn relay(server: u16, way: Duration) -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let port = listener.local_addr().expect("a port").port();
-    thread::spawn(move || {
-        for client in listener.incoming().map_while(Result::ok) {
-            let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else {
-                return;
-            };
-            carry(&client, &server, way);
-            carry(&server, &client, way);
-        }
-    });
-    port
-}
-
-/// Carries one direction: one thread takes what comes, and another hands it on when it is due.
-fn carry(from: &TcpStream, to: &TcpStream, way: Duration) {
-    to.set_nodelay(true).expect("a stream");
-    let from = from.try_clone().expect("a stream");
-    let to = to.try_clone().expect("a stream");
-    let (taken, due) = channel();
-    thread::spawn(move || take(from, &taken, way));
-    thread::spawn(move || hand_on(&due, to));
-}
-
-fn take(mut from: TcpStream, taken: &Sender<(Instant, Vec<u8>)>, way: Duration) {
-    let mut buffer = [0; 16 * 1024];
-    while let Ok(length @ 1..) = from.read(&mut buffer) {
-        let message = (Instant::now() + way, buffer[..length].to_vec());
-        if taken.send(message).is_err() {
-            return;
-        }
-    }
-}
-
-fn hand_on(due: &Receiver<(Instant, Vec<u8>)>, mut to: TcpStream) {
-    for (at, bytes) in due {
-        thread::sleep(at.saturating_duration_since(Instant::now()));
-        if to.write_all(&bytes).is_err() {
-            break;
-        }
-    }
-    // The other end may have gone already.
-    let _ = to.shutdown(Shutdown::Both);
 }

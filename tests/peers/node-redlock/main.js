@@ -1,0 +1,109 @@
+// Works with node-redlock as the runner says, and prints what came of it as a line of JSON. What is asked for: see
+// ../rust/src/job.rs.
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createRequire } from "node:module";
+import { Redis } from "ioredis";
+
+// Its package does not say where its types are, so it is asked for as CommonJS.
+const redlock = createRequire(import.meta.url)("redlock");
+const Redlock = redlock.default;
+
+const job = JSON.parse(process.argv[2]);
+const clients = job.ports.map((port) => new Redis({ host: "127.0.0.1", port }));
+// More tries than any work needs: with the default of 10 a waiter gives up. -1 is without end.
+const locks = new Redlock(clients, { retryCount: -1 });
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+const hear = async () => {
+  if ((await lines.next()).done) throw new Error("the runner has gone");
+};
+const now = () => performance.timeOrigin + performance.now();
+const acquire = (name) => locks.acquire([name], job.lease_millis);
+
+async function loop(body) {
+  const began = now();
+  while (now() - began < job.millis) {
+    await body();
+  }
+}
+
+async function callers(body) {
+  await Promise.all(Array.from({ length: job.callers }, (_, caller) => loop(() => body(caller))));
+}
+
+const works = {
+  async pairs() {
+    const began = now();
+    let pairs = 0;
+    await callers(async (caller) => {
+      const lock = await acquire(`${job.names}/${caller}`);
+      await lock.release();
+      pairs += 1;
+    });
+    return { pairs, micros: Math.round((now() - began) * 1000) };
+  },
+
+  async acquire() {
+    const acquires = [];
+    await loop(async () => {
+      const asked = now();
+      const lock = await acquire(job.names);
+      acquires.push((now() - asked) * 1000);
+      await lock.release();
+      if (job.pause_micros) await sleep(job.pause_micros / 1000);
+    });
+    return { acquires };
+  },
+
+  async holds() {
+    const holds = [];
+    await callers(async () => {
+      const lock = await acquire(job.names);
+      const from = Math.round(now() * 1000);
+      await sleep(job.hold_micros / 1000);
+      holds.push([from, Math.round(now() * 1000)]);
+      await lock.release();
+      if (job.pause_micros) await sleep(job.pause_micros / 1000);
+    });
+    return { holds };
+  },
+
+  // `using` extends by itself, half a second before a lease ends.
+  async keep() {
+    const stop = new AbortController();
+    const stopped = new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
+    const kept = [];
+    let held = 0;
+    for (let first = 0; first < job.locks; first += 100) {
+      const many = Math.min(100, job.locks - first);
+      await Promise.all(
+        Array.from({ length: many }, (_, at) => {
+          const name = `${job.names}/${String(first + at).padStart(20, "0")}`;
+          return new Promise((isHeld, fails) => {
+            const use = locks.using([name], job.lease_millis, async (signal) => {
+              isHeld();
+              await stopped;
+              if (!signal.aborted) held += 1;
+            });
+            kept.push(use.catch(fails));
+          });
+        }),
+      );
+    }
+    console.log("held");
+    await hear();
+    stop.abort();
+    await Promise.all(kept);
+    return { held };
+  },
+};
+
+for (let i = 0; i < 200; i += 1) {
+  const lock = await acquire(`warm-up/${process.pid}`);
+  await lock.release();
+}
+console.log("ready");
+await hear();
+console.log(JSON.stringify(await works[job.work]()));
+process.exit(0);

@@ -1,0 +1,179 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import org.redisson.Redisson;
+import org.redisson.RedissonRedLock;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/**
+ * Works with Redisson as the runner says, and prints what came of it as a line of JSON. What is asked for: see
+ * ../rust/src/job.rs. On one server it is an {@code RLock}, on several a {@code RedissonRedLock}; each with the defaults
+ * but for the length of the lease.
+ */
+public final class Driver {
+    private final JsonNode job;
+    private final List<RedissonClient> clients = new ArrayList<>();
+    private final BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+
+    public static void main(String[] arguments) throws Exception {
+        var json = new ObjectMapper();
+        var driver = new Driver(json.readTree(arguments[0]));
+        // The compiler of the JVM needs some thousands.
+        for (var i = 0; i < 5000; i++) {
+            var lock = driver.lock("warm-up/" + ProcessHandle.current().pid());
+            lock.lock();
+            lock.unlock();
+        }
+        System.out.println("ready");
+        driver.hear();
+        Object result = switch (driver.job.get("work").asText()) {
+            case "pairs" -> driver.pairs();
+            case "acquire" -> driver.acquires();
+            case "holds" -> driver.holds();
+            case "keep" -> driver.keep();
+            default -> throw new IllegalArgumentException("no work of that name");
+        };
+        System.out.println(json.writeValueAsString(result));
+        System.exit(0);
+    }
+
+    private Driver(JsonNode job) {
+        this.job = job;
+        for (var port : job.get("ports")) {
+            var config = new Config();
+            config.setLockWatchdogTimeout(number("lease_millis"));
+            config.useSingleServer().setAddress("redis://127.0.0.1:" + port.asInt());
+            clients.add(Redisson.create(config));
+        }
+    }
+
+    private int number(String field) {
+        return job.get(field).asInt();
+    }
+
+    private String names() {
+        return job.get("names").asText();
+    }
+
+    @SuppressWarnings("deprecation")
+    private RLock lock(String name) {
+        if (clients.size() == 1) {
+            return clients.get(0).getLock(name);
+        }
+        return new RedissonRedLock(clients.stream().map(client -> client.getLock(name)).toArray(RLock[]::new));
+    }
+
+    private void hear() throws IOException {
+        if (input.readLine() == null) {
+            throw new IOException("the runner has gone");
+        }
+    }
+
+    private interface Body<T> {
+        void run(int caller, List<T> results) throws Exception;
+    }
+
+    /** Each caller is a thread, because a lock of Redisson belongs to one. */
+    private <T> List<T> callers(int callers, Body<T> body) throws Exception {
+        var began = System.nanoTime();
+        var millis = number("millis");
+        var pool = Executors.newFixedThreadPool(callers);
+        var tasks = new ArrayList<Callable<List<T>>>();
+        for (var caller = 0; caller < callers; caller++) {
+            var number = caller;
+            tasks.add(() -> {
+                var results = new ArrayList<T>();
+                while (System.nanoTime() - began < millis * 1_000_000L) {
+                    body.run(number, results);
+                }
+                return results;
+            });
+        }
+        var all = new ArrayList<T>();
+        for (var results : pool.invokeAll(tasks)) {
+            all.addAll(results.get());
+        }
+        return all;
+    }
+
+    private void sleep(int micros) throws InterruptedException {
+        if (micros != 0) {
+            Thread.sleep(micros / 1000, micros % 1000 * 1000);
+        }
+    }
+
+    private Object pairs() throws Exception {
+        var began = System.nanoTime();
+        var pairs = callers(number("callers"), (caller, results) -> {
+            var lock = lock(names() + "/" + caller);
+            lock.lock();
+            lock.unlock();
+            results.add(1);
+        });
+        return Map.of("pairs", pairs.size(), "micros", (System.nanoTime() - began) / 1000);
+    }
+
+    private Object acquires() throws Exception {
+        var acquires = callers(1, (caller, results) -> {
+            var lock = lock(names());
+            var asked = System.nanoTime();
+            lock.lock();
+            results.add((System.nanoTime() - asked) / 1e3);
+            lock.unlock();
+            sleep(number("pause_micros"));
+        });
+        return Map.of("acquires", acquires);
+    }
+
+    private Object holds() throws Exception {
+        var holds = callers(number("callers"), (caller, results) -> {
+            var lock = lock(names());
+            lock.lock();
+            var from = date();
+            sleep(number("hold_micros"));
+            results.add(new long[] {from, date()});
+            lock.unlock();
+            sleep(number("pause_micros"));
+        });
+        return Map.of("holds", holds);
+    }
+
+    private Object keep() throws Exception {
+        var locks = new ArrayList<RLock>();
+        var asked = new ArrayList<CompletableFuture<Void>>();
+        for (var number = 0; number < number("locks"); number++) {
+            var lock = lock("%s/%020d".formatted(names(), number));
+            locks.add(lock);
+            asked.add(lock.lockAsync(1).toCompletableFuture());
+            if (asked.size() == 100) {
+                CompletableFuture.allOf(asked.toArray(CompletableFuture[]::new)).get();
+                asked.clear();
+            }
+        }
+        CompletableFuture.allOf(asked.toArray(CompletableFuture[]::new)).get();
+        System.out.println("held");
+        hear();
+        var held = 0;
+        for (var lock : locks) {
+            held += lock.isHeldByThread(1) ? 1 : 0;
+        }
+        return Map.of("held", held);
+    }
+
+    /** Microseconds since 1970: all processes of this machine have the same. */
+    private static long date() {
+        var now = Instant.now();
+        return now.getEpochSecond() * 1_000_000 + now.getNano() / 1000;
+    }
+}

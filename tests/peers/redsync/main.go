@@ -1,0 +1,189 @@
+// Works with redsync as the runner says, and prints what came of it as a line of JSON.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	lockredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+)
+
+// Job is what the runner asks for: see ../rust/src/job.rs.
+type Job struct {
+	Work        string `json:"work"`
+	Ports       []int  `json:"ports"`
+	Callers     int    `json:"callers"`
+	Millis      int    `json:"millis"`
+	HoldMicros  int    `json:"hold_micros"`
+	PauseMicros int    `json:"pause_micros"`
+	Locks       int    `json:"locks"`
+	Names       string `json:"names"`
+	LeaseMillis int    `json:"lease_millis"`
+}
+
+// More tries than any work needs: with the default of 32 a waiter gives up.
+const tries = 1_000_000
+
+type worker struct {
+	job     Job
+	redsync *redsync.Redsync
+	input   *bufio.Reader
+}
+
+func main() {
+	var job Job
+	if err := json.Unmarshal([]byte(os.Args[1]), &job); err != nil {
+		log.Fatal(err)
+	}
+	var pools []lockredis.Pool
+	for _, port := range job.Ports {
+		client := redis.NewClient(&redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", port)})
+		pools = append(pools, goredis.NewPool(client))
+	}
+	worker := &worker{job: job, redsync: redsync.New(pools...), input: bufio.NewReader(os.Stdin)}
+	warm := worker.mutex(fmt.Sprintf("warm-up/%d", os.Getpid()))
+	for range 200 {
+		acquire(warm)
+		release(warm)
+	}
+	fmt.Println("ready")
+	worker.hear()
+	var result any
+	switch job.Work {
+	case "pairs":
+		result = worker.pairs()
+	case "acquire":
+		result = worker.acquires()
+	case "holds":
+		result = worker.holds()
+	case "keep":
+		result = worker.keep()
+	default:
+		log.Fatalf("no work is called %q", job.Work)
+	}
+	line, err := json.Marshal(result)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(string(line))
+}
+
+func (w *worker) mutex(name string) *redsync.Mutex {
+	lease := time.Duration(w.job.LeaseMillis) * time.Millisecond
+	return w.redsync.NewMutex(name, redsync.WithExpiry(lease), redsync.WithTries(tries))
+}
+
+func (w *worker) hear() {
+	if _, err := w.input.ReadString('\n'); err != nil {
+		log.Fatal("the runner has gone")
+	}
+}
+
+func acquire(mutex *redsync.Mutex) {
+	if err := mutex.LockContext(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func release(mutex *redsync.Mutex) {
+	if _, err := mutex.UnlockContext(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func (w *worker) pairs() any {
+	began := time.Now()
+	var sum atomic.Int64
+	var callers sync.WaitGroup
+	for caller := range w.job.Callers {
+		callers.Go(func() {
+			mutex := w.mutex(fmt.Sprintf("%s/%d", w.job.Names, caller))
+			for time.Since(began) < time.Duration(w.job.Millis)*time.Millisecond {
+				acquire(mutex)
+				release(mutex)
+				sum.Add(1)
+			}
+		})
+	}
+	callers.Wait()
+	return map[string]int64{"pairs": sum.Load(), "micros": time.Since(began).Microseconds()}
+}
+
+func (w *worker) acquires() any {
+	began := time.Now()
+	micros := []float64{}
+	mutex := w.mutex(w.job.Names)
+	for time.Since(began) < time.Duration(w.job.Millis)*time.Millisecond {
+		asked := time.Now()
+		acquire(mutex)
+		micros = append(micros, float64(time.Since(asked).Nanoseconds())/1e3)
+		release(mutex)
+		time.Sleep(time.Duration(w.job.PauseMicros) * time.Microsecond)
+	}
+	return map[string][]float64{"acquires": micros}
+}
+
+func (w *worker) holds() any {
+	began := time.Now()
+	var lock sync.Mutex
+	holds := [][2]int64{}
+	var callers sync.WaitGroup
+	for range w.job.Callers {
+		callers.Go(func() {
+			mutex := w.mutex(w.job.Names)
+			for time.Since(began) < time.Duration(w.job.Millis)*time.Millisecond {
+				acquire(mutex)
+				from := time.Now().UnixMicro()
+				time.Sleep(time.Duration(w.job.HoldMicros) * time.Microsecond)
+				lock.Lock()
+				holds = append(holds, [2]int64{from, time.Now().UnixMicro()})
+				lock.Unlock()
+				release(mutex)
+				time.Sleep(time.Duration(w.job.PauseMicros) * time.Microsecond)
+			}
+		})
+	}
+	callers.Wait()
+	return map[string][][2]int64{"holds": holds}
+}
+
+// Each is extended every third of its lease, by a loop such as a user writes: redsync has none.
+func (w *worker) keep() any {
+	var held atomic.Int64
+	var keepers sync.WaitGroup
+	stop := make(chan struct{})
+	for number := range w.job.Locks {
+		mutex := w.mutex(fmt.Sprintf("%s/%020d", w.job.Names, number))
+		acquire(mutex)
+		keepers.Go(func() {
+			ticker := time.NewTicker(time.Duration(w.job.LeaseMillis) * time.Millisecond / 3)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-stop:
+					held.Add(1)
+					return
+				case <-ticker.C:
+					if extended, err := mutex.ExtendContext(context.Background()); err != nil || !extended {
+						return
+					}
+				}
+			}
+		})
+	}
+	fmt.Println("held")
+	w.hear()
+	close(stop)
+	keepers.Wait()
+	return map[string]int64{"held": held.Load()}
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Measures Quorlock beside rslock, rlock, redsync, Redisson and node-redlock: tests/peers/run.sh [--quick] [WORK]..., or --help
+#
+# Each library works by a program of its own: Rust in ./rust, Go in ./redsync, the JVM in ./redisson, Node.js in
+# ./node-redlock. This script builds them from their registries; where a language is not there, its library is left out,
+# and that is said. Servers are started on free ports of the loopback interface, and ended.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+built=$(cd ../.. && pwd)/target/peers
+
+step() { printf '== %s\n' "$*" >&2; }
+
+fail() {
+  printf 'tests/peers/run.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+for argument in "$@"; do
+  case $argument in
+    -h | --help | --list) exec cargo run --quiet --package quorlock-tests --example peers -- "$@" ;;
+  esac
+done
+
+command -v cargo >/dev/null || fail "there is no cargo on the PATH: install Rust and start again"
+command -v redis-server >/dev/null || fail "there is no redis-server on the PATH: ./test.sh installs one"
+
+left_out=()
+# lacks COMMAND LIBRARY PACKAGE: whether a command is missing, and the library is left out.
+lacks() {
+  command -v "$1" >/dev/null && return 1
+  printf 'left out: %s, because there is no %s (Debian: %s)\n' "$2" "$1" "$3" >&2
+  left_out+=("$2")
+}
+
+step "quorlock, rslock, rlock"
+# rlock asks for a newer compiler than Quorlock.
+CARGO_TARGET_DIR="$built" cargo build --quiet --release --locked --manifest-path rust/Cargo.toml
+
+if ! lacks go redsync golang-go; then
+  step "redsync"
+  (cd redsync && go build -o "$built/redsync" .)
+fi
+if ! lacks npm node-redlock npm; then
+  step "node-redlock"
+  (cd node-redlock && npm ci --silent --no-audit --no-fund)
+fi
+if ! lacks mvn redisson maven; then
+  step "redisson"
+  mvn --batch-mode --quiet --file redisson/pom.xml process-classes >&2
+fi
+
+arguments=("$@")
+if [ ${#left_out[@]} -gt 0 ] && [[ " $* " != *" --peer"* ]]; then
+  for peer in quorlock control rslock rlock redsync redisson node-redlock; do
+    [[ " ${left_out[*]} " == *" $peer "* ]] || arguments+=(--peer "$peer")
+  done
+fi
+step "measuring"
+cd ../..
+exec cargo run --quiet --package quorlock-tests --example peers -- "${arguments[@]}"

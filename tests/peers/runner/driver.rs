@@ -1,0 +1,101 @@
+//! A program that works with one library.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::Failure;
+use crate::peer::Peer;
+
+/// What a program has to do: `../rust/src/job.rs` says what each field is.
+#[derive(Clone, Serialize)]
+pub(crate) struct Job {
+    pub(crate) peer: &'static str,
+    pub(crate) work: &'static str,
+    pub(crate) ports: Vec<u16>,
+    pub(crate) callers: usize,
+    pub(crate) millis: u64,
+    pub(crate) hold_micros: u64,
+    pub(crate) pause_micros: u64,
+    pub(crate) locks: usize,
+    pub(crate) names: String,
+    pub(crate) lease_millis: u64,
+}
+
+/// A program that was started; it is killed when this is dropped.
+pub(crate) struct Driver {
+    peer: Peer,
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Driver {
+    /// Starts the program, and waits until it is connected and warm.
+    pub(crate) fn start(peer: Peer, job: &Job, folder: &Path) -> Result<Self, Failure> {
+        let job = Job {
+            peer: peer.library(),
+            ..job.clone()
+        };
+        let mut child = peer
+            .program(folder)
+            .arg(serde_json::to_string(&job)?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{peer}: {error} (tests/peers/run.sh builds it)"))?;
+        let input = child.stdin.take().ok_or("no standard input")?;
+        let output = BufReader::new(child.stdout.take().ok_or("no standard output")?);
+        let mut driver = Driver {
+            peer,
+            child,
+            input,
+            output,
+        };
+        driver.expect("ready")?;
+        Ok(driver)
+    }
+
+    /// Lets it go on.
+    pub(crate) fn go(&mut self) -> Result<(), Failure> {
+        Ok(self.input.write_all(b"go\n")?)
+    }
+
+    pub(crate) fn expect(&mut self, word: &str) -> Result<(), Failure> {
+        loop {
+            let line = self.line()?;
+            // Libraries of the JVM speak about themselves on the standard output.
+            if line.trim() == word {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What came of the work.
+    pub(crate) fn result(&mut self) -> Result<Value, Failure> {
+        loop {
+            let line = self.line()?;
+            if line.starts_with('{') {
+                return Ok(serde_json::from_str(&line)?);
+            }
+        }
+    }
+
+    fn line(&mut self) -> Result<String, Failure> {
+        let mut line = String::new();
+        if self.output.read_line(&mut line)? == 0 {
+            return Err(format!("the program of {} ended before its time", self.peer).into());
+        }
+        Ok(line)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

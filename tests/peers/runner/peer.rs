@@ -1,0 +1,93 @@
+//! The libraries that are measured.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::ValueEnum;
+
+/// A library, and the program that works with it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
+pub(crate) enum Peer {
+    Quorlock,
+    /// Quorlock once more: how far its figures are from the first ones is what the machine adds.
+    Control,
+    Rslock,
+    Rlock,
+    Redsync,
+    Redisson,
+    NodeRedlock,
+}
+
+impl Peer {
+    pub(crate) const ALL: [Peer; 7] = [
+        Peer::Quorlock,
+        Peer::Control,
+        Peer::Rslock,
+        Peer::Rlock,
+        Peer::Redsync,
+        Peer::Redisson,
+        Peer::NodeRedlock,
+    ];
+
+    /// Whether it works on so many servers, in so many processes.
+    pub(crate) fn works_on(self, nodes: usize, processes: usize) -> bool {
+        let is_small = !matches!(self, Peer::Redisson | Peer::NodeRedlock);
+        // rlock knows one server. Ten virtual machines beside five servers would measure the machine.
+        (nodes == 1 || self != Peer::Rlock) && (processes <= 2 || is_small)
+    }
+
+    /// The program, before its job.
+    pub(crate) fn program(self, folder: &Path) -> Command {
+        match self {
+            Peer::Quorlock | Peer::Control | Peer::Rslock | Peer::Rlock => {
+                Command::new(built(folder).join("release/peers-rust"))
+            }
+            Peer::Redsync => Command::new(built(folder).join("redsync")),
+            Peer::Redisson => {
+                let target = folder.join("redisson/target");
+                let path = std::fs::read_to_string(target.join("classpath")).unwrap_or_default();
+                let mut java = Command::new("java");
+                java.arg("-cp")
+                    .arg(format!(
+                        "{}:{}",
+                        target.join("classes").display(),
+                        path.trim()
+                    ))
+                    .arg("Driver");
+                java
+            }
+            Peer::NodeRedlock => {
+                let mut node = Command::new("node");
+                node.arg(folder.join("node-redlock/main.js"));
+                node
+            }
+        }
+    }
+
+    /// What its program calls it.
+    pub(crate) fn library(self) -> &'static str {
+        match self {
+            Peer::Quorlock | Peer::Control => "quorlock",
+            Peer::Rslock => "rslock",
+            Peer::Rlock => "rlock",
+            Peer::Redsync => "redsync",
+            Peer::Redisson => "redisson",
+            Peer::NodeRedlock => "node-redlock",
+        }
+    }
+}
+
+/// Where run.sh builds.
+fn built(folder: &Path) -> PathBuf {
+    folder.join("../../target/peers")
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Peer::Control => "quorlock again",
+            peer => peer.library(),
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! The servers, and what they say about the work that they did.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use quorlock_tests::relay::relay;
+use quorlock_tests::server::Server;
+
+use crate::Failure;
+
+/// One server, or the members of a majority, perhaps some way off.
+pub(crate) struct Servers {
+    servers: Vec<Server>,
+    ports: Vec<u16>,
+}
+
+impl Servers {
+    pub(crate) fn start(nodes: usize, way: Duration) -> Self {
+        let servers: Vec<_> = (0..nodes).map(|_| Server::start()).collect();
+        let port = |server: &Server| {
+            if way.is_zero() {
+                server.port()
+            } else {
+                relay(server.port(), way)
+            }
+        };
+        let ports = servers.iter().map(port).collect();
+        Servers { servers, ports }
+    }
+
+    pub(crate) fn ports(&self) -> Vec<u16> {
+        self.ports.clone()
+    }
+
+    /// Processor time of all of them so far, in seconds.
+    pub(crate) fn processor_seconds(&self) -> f64 {
+        let of = |server: &Server| -> f64 {
+            let info: String = server.command(&["INFO", "cpu"]);
+            let seconds = |field: &str| {
+                let line = info.lines().find_map(|line| line.strip_prefix(field));
+                line.and_then(|line| line.trim().parse::<f64>().ok())
+                    .unwrap_or(f64::NAN)
+            };
+            seconds("used_cpu_sys:") + seconds("used_cpu_user:")
+        };
+        self.servers.iter().map(of).sum()
+    }
+
+    /// Listens to the commands that clients send.
+    pub(crate) fn count_commands(&self) -> Result<Counting, Failure> {
+        let count = |server: &Server| Counter::start(server.port());
+        let counters: Result<_, Failure> = self.servers.iter().map(count).collect();
+        Ok(Counting(counters?))
+    }
+}
+
+/// Counts what clients send, until it is asked.
+pub(crate) struct Counting(Vec<Counter>);
+
+struct Counter {
+    stream: TcpStream,
+    counting: JoinHandle<usize>,
+}
+
+impl Counting {
+    /// Commands since it began, without those that scripts call.
+    pub(crate) fn commands(self) -> usize {
+        let count = |counter: Counter| {
+            let _ = counter.stream.shutdown(Shutdown::Both);
+            counter.counting.join().unwrap_or(0)
+        };
+        self.0.into_iter().map(count).sum()
+    }
+}
+
+impl Counter {
+    fn start(port: u16) -> Result<Self, Failure> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.write_all(b"MONITOR\r\n")?;
+        let mut lines = BufReader::new(stream.try_clone()?).lines();
+        lines
+            .next()
+            .ok_or("the server does not say what it does")??;
+        let is_sent = |line: &String| line.starts_with('+') && !line.contains(" lua] ");
+        let counting =
+            std::thread::spawn(move || lines.map_while(Result::ok).filter(is_sent).count());
+        Ok(Counter { stream, counting })
+    }
+}
