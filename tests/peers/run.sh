@@ -17,7 +17,7 @@ fail() {
 
 for argument in "$@"; do
   case $argument in
-    -h | --help | --list) exec cargo run --quiet --package quorlock-tests --example peers -- "$@" ;;
+    -h | --help | --list) exec cargo run --quiet --profile test --package quorlock-tests --example peers -- "$@" ;;
   esac
 done
 
@@ -57,4 +57,4 @@ if [ ${#left_out[@]} -gt 0 ] && [[ " $* " != *" --peer"* ]]; then
 fi
 step "measuring"
 cd ../..
-exec cargo run --quiet --package quorlock-tests --example peers -- "${arguments[@]}"
+exec cargo run --quiet --profile test --package quorlock-tests --example peers -- "${arguments[@]}"

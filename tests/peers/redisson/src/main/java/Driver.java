@@ -29,8 +29,8 @@ public final class Driver {
     public static void main(String[] arguments) throws Exception {
         var json = new ObjectMapper();
         var driver = new Driver(json.readTree(arguments[0]));
-        // The compiler of the JVM needs some thousands.
-        for (var i = 0; i < 5000; i++) {
+        // The compiler of the JVM needs some thousands of calls.
+        for (var i = 0; i < 10_000 / driver.clients.size(); i++) {
             var lock = driver.lock("warm-up/" + ProcessHandle.current().pid());
             lock.lock();
             lock.unlock();
