@@ -184,7 +184,10 @@ impl Rests {
             return;
         }
         let mut all = self.all.lock();
-        let over: Vec<_> = all.extract_if(.., |_, rest| is_over(rest)).collect();
+        let (over, rest): (BTreeMap<_, _>, _) = std::mem::take(&mut *all)
+            .into_iter()
+            .partition(|(_, rest)| is_over(rest));
+        *all = rest;
         self.is_used.store(!all.is_empty(), Ordering::Release);
         drop(all);
         drop(over);
