@@ -136,6 +136,11 @@ impl Contestants {
     /// Waits until what the one before left behind has been done, so that it is not charged to the next one: a
     /// request of nobody's goes to every server and back.
     pub(crate) async fn settle(&self) {
+        // A release returns when a quorum has answered. What it left for the other nodes goes before this, which all answer.
+        for locks in [&self.ours, &self.plain] {
+            let looked = locks.inspect("settled").await;
+            looked.expect("the servers answer");
+        }
         for _ in 0..2 {
             let pings = self.neutral.iter().map(|connection| {
                 let mut connection = connection.clone();
