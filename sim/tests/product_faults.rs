@@ -69,7 +69,7 @@ fn a_function_with_faults_has_its_body_once_for_each() {
     let spliced = splice(source, &[change(3, "1 + 2"), change(4, "1")], "chosen()").unwrap();
     assert_eq!(
         spliced,
-        "fn one() -> u8 { match chosen() {\n3 => { // {\n    1 + 2\n}\n4 => { // {\n    1\n}\n_ => { // {\n    1 + 1\n}\n} }\nfn two() { '{'; }\n"
+        " fn one() -> u8 { match chosen() {\n3 => { // {\n    1 + 2\n}\n4 => { // {\n    1\n}\n_ => { // {\n    1 + 1\n}\n} }\nfn two() { '{'; }\n"
     );
     for (find, wrong) in [
         ("3", "not once"),
