@@ -17,8 +17,10 @@ use crate::script::batch::{Batch, Member, Why};
 
 /// How many calls of requests that can go together are under way on a connection, before others wait for them.
 ///
-/// It bounds what a wait costs where the server is far away: of many callers, one waits for a fraction of the round trip, as an
-/// answer comes in this many times in each. Up to so many callers never wait.
+/// It is a compromise. Measured with 64 callers on loopback, 4 and 16 are the same within noise (8 to 9 µs of the server for a pair of
+/// acquire and release on one thread, 11 to 12 where two threads run the callers), and without a bound one node is as slow on two threads
+/// as without any of this: a caller that is woken writes at once, and the next one comes too late to go with it. Where the server is far
+/// away, a request waits for the next of so many replies, and never if there are no more callers than this.
 pub(super) const MOST_CALLS: usize = 4;
 
 /// How many requests go alone after the server has refused a call of several. Were each call of several tried and refused, requests
