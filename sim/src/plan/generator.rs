@@ -287,7 +287,13 @@ impl Swarm {
         };
         law.apply(plan, fixed, &mut draw);
         let lane = self.lane;
-        plan.faults.retain(|fault| lane.has(fault.kind()));
+        let end = plan.duration;
+        plan.faults
+            .retain(|fault| lane.has(fault.kind()) && fault.begins() <= end);
+        for fault in &mut plan.faults {
+            // A plan is refused if a fault outlasts the run.
+            fault.lasts = fault.lasts.min(end.minus(fault.begins()));
+        }
         law
     }
 
