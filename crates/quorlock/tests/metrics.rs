@@ -147,11 +147,11 @@ async fn split_votes_are_counted() {
     let _local = ::metrics::set_default_local_recorder(&sums);
     let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
     let name = Name::new("a").unwrap();
-    let others = Locks::builder()
-        .trust_fresh_nodes()
-        .on_nodes(nodes[..2].iter().cloned())
-        .unwrap();
-    let _theirs = others.lock("a").acquire().await.unwrap();
+    // One has the first node and another the second: neither holds a majority.
+    let one = Locks::on_node(nodes[0].clone()).unwrap();
+    let other = Locks::on_node(nodes[1].clone()).unwrap();
+    let _one = one.lock("a").acquire().await.unwrap();
+    let _other = other.lock("a").acquire().await.unwrap();
     let locks = Locks::builder()
         .trust_fresh_nodes()
         .on_nodes(nodes.clone())

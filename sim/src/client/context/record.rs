@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use quorlock::{AcquireError, ConfirmError, ReleaseError};
+use quorlock::{AcquireError, ConfirmError, OwnerId, ReleaseError};
 
 use super::Context;
-use super::worth::Left;
 use crate::client::subject::{Guard, Hold, Subject};
 use crate::engine::clients;
 use crate::history::{Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome};
@@ -373,4 +372,28 @@ fn bit(name: NameId) -> u64 {
 
 fn mask(names: &[NameId]) -> u64 {
     names.iter().fold(0, |mask, name| mask | bit(*name))
+}
+
+/// What the last guard of a hold leaves behind.
+pub(super) struct Left {
+    pub(super) hold: HoldId,
+    pub(super) owner: OwnerId,
+    pub(super) names: Vec<String>,
+}
+
+impl Left {
+    /// `None` for a guard that is not the last one, for a lock of the simulator's own, and where an owner may write beside
+    /// its reading.
+    pub(super) fn behind(held: &Held) -> Option<Self> {
+        let is_plain = matches!(held.guard, Guard::Product(_)) && held.access == Access::Alone;
+        let is_last = is_plain && held.guard.hold_count() == 1;
+        let mut names = Vec::new();
+        held.guard
+            .each_name(&mut |name| names.push(name.to_owned()));
+        is_last.then(|| Left {
+            hold: held.hold,
+            owner: held.guard.id(),
+            names,
+        })
+    }
 }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use quorlock::OwnerId;
-
+use super::record::Left;
 use super::{Context, Held};
-use crate::client::subject::{Guard, Hold};
+use crate::client::subject::Hold;
 use crate::engine::clients;
 use crate::engine::nodes::execution::claims_of;
-use crate::history::{Access, Broken, HoldId, NameId, Said};
+use crate::history::{Broken, NameId, Said};
 use crate::plan::fault::{Fault, Kind};
 use crate::plan::{Lane, LockKind, WorkloadKind};
 use crate::world::with;
@@ -53,7 +52,15 @@ impl Context {
         // A request that comes once more may claim the name anew, and so may another task for the same owner.
         let is_claimed_anew =
             plan.workload.kind == WorkloadKind::Crowd || plan.faults.iter().any(comes_again);
-        if plan.lane != Lane::Fast || is_claimed_anew {
+        // A node that comes back with what it had a while ago, or a replica that takes over, has the claim again.
+        let has_past = |fault: &Fault| {
+            matches!(
+                fault.kind(),
+                Kind::CrashNode | Kind::PowerLoss | Kind::Failover
+            )
+        };
+        let comes_back = 0 < plan.nodes.replicas || plan.faults.iter().any(has_past);
+        if plan.lane != Lane::Fast || is_claimed_anew || comes_back {
             return;
         }
         let most = match plan.lock {
@@ -79,29 +86,5 @@ impl Context {
                 });
             }
         });
-    }
-}
-
-/// What the last guard of a hold leaves behind.
-pub(super) struct Left {
-    hold: HoldId,
-    owner: OwnerId,
-    names: Vec<String>,
-}
-
-impl Left {
-    /// `None` for a guard that is not the last one, for a lock of the simulator's own, and where an owner may write beside
-    /// its reading.
-    pub(super) fn behind(held: &Held) -> Option<Self> {
-        let is_plain = matches!(held.guard, Guard::Product(_)) && held.access == Access::Alone;
-        let is_last = is_plain && held.guard.hold_count() == 1;
-        let mut names = Vec::new();
-        held.guard
-            .each_name(&mut |name| names.push(name.to_owned()));
-        is_last.then(|| Left {
-            hold: held.hold,
-            owner: held.guard.id(),
-            names,
-        })
     }
 }
