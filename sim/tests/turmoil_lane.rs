@@ -123,7 +123,7 @@ fn cases_of_the_catalog_come_to_the_same_verdict_as_in_the_fast_lane() {
             case.plan.lane = Lane::Turmoil;
             // A break is found with the first seeds or not at all; what holds is run for longer by the command line.
             case.seeds = case.seeds.min(match case.expect.property() {
-                Some(_) => 20,
+                Some(_) => 60,
                 None => 1,
             });
             let judged = case.judge(Depth::UntilFound);
