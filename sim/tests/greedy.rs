@@ -72,7 +72,9 @@ fn measure(nodes: u16, clients: u16, of_million: u32, free_within: Span) -> Meas
     idle.sort_by(f64::total_cmp);
     let at = |share: f64| {
         let last = idle.len().saturating_sub(1) as f64;
-        *idle.get((last * share).round() as usize).unwrap()
+        idle.get((last * share).round() as usize)
+            .copied()
+            .unwrap_or(f64::NAN)
     };
     Measured {
         gaps: [at(0.5), at(0.99), at(1.0)],

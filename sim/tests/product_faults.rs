@@ -15,7 +15,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn source(file: &str) -> String {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    std::fs::read_to_string(top.join(file)).unwrap()
+    std::fs::read_to_string(top.join(file)).expect("a file of the repository")
 }
 
 #[test]

@@ -5,6 +5,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// The number of a fault, and the body of its function with it.
+type Body = (usize, String);
+
 /// A text that is put in the stead of another.
 pub(crate) struct Change<'a> {
     /// Says that it is on.
@@ -20,7 +23,7 @@ pub(crate) struct Change<'a> {
 /// A change that is not within the body of one function, or whose text stands not once.
 pub(crate) fn splice(source: &str, changes: &[Change<'_>], chosen: &str) -> Result<String, String> {
     let functions = functions(source);
-    let mut bodies: BTreeMap<usize, (&Function, Vec<(usize, String)>)> = BTreeMap::new();
+    let mut bodies: BTreeMap<usize, (&Function, Vec<Body>)> = BTreeMap::new();
     for change in changes {
         if source.matches(change.find).count() != 1 {
             return Err(format!("{:?} stands not once", change.find));

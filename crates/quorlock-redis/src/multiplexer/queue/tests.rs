@@ -18,7 +18,7 @@ use crate::timer::{self, Instant};
 /// A release whose owner has this number, of a name that has it, too.
 pub(in crate::multiplexer) fn member(number: u64) -> Member {
     let request = Request::Release(Release {
-        name: Name::new(&format!("orders/{number}")).unwrap(),
+        name: Name::new(format!("orders/{number}")).unwrap(),
         mode: Mode::Plain,
         owner: OwnerId {
             client: ClientId::from_random(0),

@@ -15,7 +15,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     if plan.lock == LockKind::Redlock && plan.nodes.count == 1 && nodes.is_none() {
         plan.nodes.count = 3;
     }
-    if plan.lock != LockKind::Redlock || plan.nodes.count < 3 || plan.nodes.count % 2 == 0 {
+    if plan.lock != LockKind::Redlock || plan.nodes.count < 3 || plan.nodes.count.is_multiple_of(2)
+    {
         return connections::apply(plan, work, draw);
     }
     whole_leases(plan, work, draw);
