@@ -257,7 +257,7 @@ pub enum Said {
     ValidUntil,
     /// It was released: too few nodes still have a claim of it for another client to be kept out.
     Released,
-    /// It is renewed for so long at most (`max_hold`).
+    /// It is renewed for this long at most (`max_hold`).
     AtMost,
     /// It is renewed, so it lasts until it is released: the plan says that nothing is in the way.
     Renewed,

@@ -57,7 +57,7 @@ pub struct Acquisition {
     returns: Returns,
     /// How long the last round took.
     last_round: Duration,
-    /// Whether the members that refused name several owners of whom none holds the lock.
+    /// Whether the members that refused name several owners, and no owner of these holds the lock.
     has_rivals: bool,
     passing: Passing,
     /// So many releases of others are left to those that have waited for longer.
@@ -210,7 +210,7 @@ impl Acquisition {
         }
     }
 
-    /// The round that was lost found several owners in its way of whom none holds the lock. To be called before
+    /// The round that was lost found several owners in its way, and no owner of these holds the lock. Call this before
     /// [`Acquisition::handle_loss`].
     pub fn handle_rivals(&mut self) {
         self.has_rivals = true;

@@ -270,7 +270,7 @@ impl Round {
         self.answers.has_refused()
     }
 
-    /// Whether members that refuse name several owners of whom none is known to hold the lock: they collide just now, and
+    /// Whether members that refuse name several owners, and no owner is known to hold the lock: they collide just now, and
     /// each gives back what it has.
     #[must_use]
     pub fn has_rivals(&self) -> bool {

@@ -222,7 +222,7 @@ mod tests {
         // Another has had it meanwhile.
         history.operations.push(acquired(105, 200, Outcome::Ok));
         assert_eq!(check(&history), None);
-        // And has released it: nobody gets it any more.
+        // And has released it: no client gets it any more.
         history.operations.push(released(400, 410));
         assert_eq!(check(&history), None, "no client wants it");
         let waits = acquired(300, u64::MAX, Outcome::Indeterminate);

@@ -71,7 +71,7 @@ impl Estates {
         self.watch == Watch::On
     }
 
-    /// Whether something is to be looked at by this time.
+    /// Whether something is due by this time.
     #[inline]
     pub(crate) fn is_due(&self, now: u64) -> bool {
         self.due <= now

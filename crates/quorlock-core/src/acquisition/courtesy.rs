@@ -23,7 +23,7 @@ const MOST_SKIPPED: u32 = 6;
 /// B would wait for as long as A goes on. A knows from the replies to its release that B listens, and pauses.
 ///
 /// One that listens and does not ask (a monitor that subscribes to everything) costs a pause every now and then: a pause
-/// after which nobody has taken the lock is one in vain.
+/// after which no client has taken the lock is one in vain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Courtesy {
     in_vain: u32,
@@ -31,7 +31,7 @@ pub struct Courtesy {
 }
 
 impl Courtesy {
-    /// A release that others were told of ended now, and took so long. Returns until when they are let pass, if they
+    /// A release that others were told of ended now, and took this long. Returns until when they are let pass, if they
     /// are.
     pub fn handle_release(&mut self, now: Time, took: Duration) -> Option<Time> {
         if 0 < self.to_skip {

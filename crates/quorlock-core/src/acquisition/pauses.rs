@@ -60,7 +60,7 @@ impl Pauses {
         self.hints.reset();
     }
 
-    /// After a round that failed or may have collided, and took so long.
+    /// After a round that failed or may have collided, and took this long.
     pub(super) fn after_loss(&mut self, now: Time, took: Duration) -> Time {
         now + self.lost.next(self.random, took.saturating_mul(2))
     }

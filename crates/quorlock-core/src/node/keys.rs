@@ -108,7 +108,7 @@ impl Keys {
         token
     }
 
-    /// Stores the token of a claim that goes on for so long, if it is larger than what is there, or half of the time is over for
+    /// Stores the token of a claim that goes on for this long, if it is larger than what is there, or half of the time is over for
     /// which that is kept: nearly all renewals change nothing.
     pub(super) fn carry(
         &mut self,
@@ -125,7 +125,7 @@ impl Keys {
         RenewReply::AlreadyYours { token }
     }
 
-    /// Whether the token counter, as it is, outlives a claim that lasts for so long.
+    /// Whether the token counter, as it is, outlives a claim that lasts for this long.
     fn outlives(&self, now: WallMillis, retention: Retention, lease_millis: u64) -> bool {
         let left = self.token.as_ref().map(|key| key.ttl(now));
         match (retention, left) {

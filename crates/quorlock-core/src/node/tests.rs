@@ -273,7 +273,7 @@ fn a_renewal_writes_the_counter_when_half_of_its_time_is_over_or_it_grows() {
         };
         node.put(&name(), held, None);
         node.apply(at(now), &asking);
-        // From now on it is kept for so long.
+        // It is kept for this long from now on.
         let is_there = |millis| node.stored_token(at(millis), &name()).is_some();
         is_there(retention + now) && !is_there(retention + now + 1)
     };

@@ -212,7 +212,7 @@ impl Answers {
         })
     }
 
-    /// Whom the members of a group name that refuse, and how many of them name the same.
+    /// The owner that each refusing member of a group names, and how many members name the same owner.
     fn owners<'a>(&'a self, group: &Group) -> impl Iterator<Item = (OwnerId, usize)> + use<'a> {
         let asked = group.slice(&self.asked);
         let named = asked.iter().filter_map(|asked| asked.in_the_way);

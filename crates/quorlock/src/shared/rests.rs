@@ -79,7 +79,7 @@ impl Remembered {
 }
 
 impl Rests {
-    /// These subscriptions rest from now on, and are to be looked at at the time that is returned.
+    /// These subscriptions rest from now on; the keeper looks at them at the time that is returned.
     pub(crate) fn put(&self, now: Time, key: &Arc<str>, mut ears: Ears) -> Time {
         ears.rest();
         let until = now + SPAN;

@@ -29,7 +29,7 @@ fn others_have_their_time_unless_they_have_released_before() {
     wake_at(&mut a, 1, 0);
     wake_at(&mut a, 1, 1);
     a.handle_timeout(ms(3));
-    assert_eq!(*a.step(), Step::Sleep(ms(4)), "somebody gives back");
+    assert_eq!(*a.step(), Step::Sleep(ms(4)), "a competitor gives back");
     let mut released = a.clone();
     wake_at(&mut released, 3, 2);
     assert_eq!(*released.step(), Step::Ask(Order::Parallel));
