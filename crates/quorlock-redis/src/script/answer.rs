@@ -138,8 +138,10 @@ fn decode_release(answer: &Value) -> Option<ReleaseReply> {
         Value::Int(1) => Some(ReleaseReply::FREED),
         Value::Int(2) => Some(ReleaseReply::Kept),
         Value::Int(3) => Some(ReleaseReply::Left),
+        // No server has so many clients that this is more than 32 bits long: such a number is the token of another request's
+        // reply, from a proxy that has lost one between the two.
         Value::Int(told @ 4..) => {
-            let told = u32::try_from(told - 3).unwrap_or(u32::MAX);
+            let told = u32::try_from(told - 3).ok()?;
             Some(ReleaseReply::Freed { told })
         }
         _ => None,

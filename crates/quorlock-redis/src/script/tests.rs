@@ -266,7 +266,7 @@ fn every_answer_of_renew_and_release_is_understood() {
         (3, ReleaseReply::Left),
         (4, ReleaseReply::Freed { told: 1 }),
         (52, ReleaseReply::Freed { told: 49 }),
-        (i64::MAX, ReleaseReply::Freed { told: u32::MAX }),
+        (4_294_967_298, ReleaseReply::Freed { told: u32::MAX }),
     ] {
         assert_eq!(
             decode(&release(), &Value::Int(answer)),
@@ -389,6 +389,9 @@ fn nonsense_is_an_indeterminate_protocol_error() {
                 (Cause::Protocol, Execution::Indeterminate)
             );
         }
+    }
+    for token in [4_294_967_299, 1_795_424_351_607, i64::MAX] {
+        assert!(decode(&release(), &Value::Int(token)).is_err(), "{token}");
     }
     let text = || Value::BulkString(b"strange".to_vec());
     for answer in [
