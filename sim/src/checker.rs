@@ -107,6 +107,14 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
     }
 }
 
+/// Whether two holds that exclude each other were believed at once, in whatever way they are held.
+#[must_use]
+pub fn overlaps(history: &History) -> bool {
+    exclusion::check(history).is_some()
+        || read_write::beside_a_writer(history).is_some()
+        || leadership::check(history).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::samples::{acquired, believed, granted, history};
@@ -175,6 +183,13 @@ pub(crate) mod samples {
         }
     }
 
+    fn owner(client: u16) -> quorlock::OwnerId {
+        quorlock::OwnerId {
+            client: quorlock_core::owner::ClientId::from_random(u128::from(client)),
+            number: 1,
+        }
+    }
+
     pub(crate) fn history(sections: Vec<Section>) -> History {
         History {
             names: vec!["a".into(), "b".into()],
@@ -201,6 +216,7 @@ pub(crate) mod samples {
         Grant {
             hold: HoldId(hold),
             process: process(0),
+            owner: owner(0),
             name: NameId(0),
             invoked,
             won,
@@ -230,10 +246,7 @@ pub(crate) mod samples {
             wall: at,
             name: NameId(0),
             process: process(client),
-            owner: quorlock::OwnerId {
-                client: quorlock_core::owner::ClientId::from_random(u128::from(client)),
-                number: 1,
-            },
+            owner: owner(client),
             answer,
         }
     }

@@ -1,6 +1,5 @@
 //! What happened, as the checkers see it: in true time, by who did it.
 
-pub mod export;
 pub mod recording;
 
 use std::fmt;
@@ -112,6 +111,9 @@ pub struct Grant {
     pub hold: HoldId,
     /// Whose.
     pub process: Process,
+    /// The identity under which the nodes have it.
+    #[serde(serialize_with = "as_text")]
+    pub owner: OwnerId,
     /// Of which name.
     pub name: NameId,
     /// When it was asked for.

@@ -45,8 +45,8 @@ pub mod plan;
 
 pub use crate::turmoil as sockets;
 pub use client::{context, subject};
-pub use history::{export, recording};
+pub use history::recording;
 pub use plan::{fault, file as plan_file, generator as swarm, time as span, variant};
 pub use report::story;
-pub use study::{campaign, failure, matrix, scenario, shrink, source};
+pub use study::{campaign, export, failure, matrix, scenario, shrink, source};
 pub use world::Counters;

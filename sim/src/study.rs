@@ -1,6 +1,7 @@
 //! Many runs: what is drawn, compared with what is expected, counted, and made small.
 
 pub mod campaign;
+pub mod export;
 pub mod failure;
 pub mod matrix;
 pub(crate) mod patience;

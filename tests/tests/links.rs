@@ -103,7 +103,10 @@ fn every_link_leads_to_a_file_and_a_heading() {
 fn identifiers_are_those_of_mdbook() {
     for (heading, expected) in [
         ("Group commit", "group-commit"),
-        ("What is promised, and what is not", "what-is-promised-and-what-is-not"),
+        (
+            "What is promised, and what is not",
+            "what-is-promised-and-what-is-not",
+        ),
         ("`quorlock run`", "quorlock-run"),
         ("It's 5 % off", "its-5--off"),
     ] {

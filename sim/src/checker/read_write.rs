@@ -13,7 +13,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 }
 
 /// While somebody writes and believes in it, nobody else reads or writes and believes in that. Whoever writes may read.
-fn beside_a_writer(history: &History) -> Option<Violation> {
+pub(super) fn beside_a_writer(history: &History) -> Option<Violation> {
     let mut stays: Vec<(&Section, u64)> = history
         .sections
         .iter()

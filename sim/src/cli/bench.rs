@@ -194,6 +194,7 @@ fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, Trouble> {
         jobs,
         after_failure: AfterFailure::GoOn,
         out: None,
+        histories: None,
     };
     let watch = Watch::start();
     campaign.run()?;

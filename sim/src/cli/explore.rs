@@ -30,6 +30,9 @@ pub(super) struct Explore {
     /// same.
     #[arg(long, conflicts_with_all = ["keep_going", "json", "out"])]
     hashes: bool,
+    /// Write the history of every run into this folder, as redlock-seed-42.jsonl, for other checkers.
+    #[arg(long, value_name = "DIR", conflicts_with = "hashes")]
+    history: Option<PathBuf>,
     #[command(flatten)]
     out: Out,
     #[command(flatten)]
@@ -52,6 +55,7 @@ impl Explore {
                 AfterFailure::Stop
             },
             out: Some(self.out.out),
+            histories: self.history,
         };
         if self.hashes {
             for (seed, trace) in campaign.traces() {

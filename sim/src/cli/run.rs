@@ -53,7 +53,7 @@ impl RunOne {
         }
         let run = run(&Rc::new(plan));
         if let Some(file) = &self.history {
-            write_file(file, &crate::history::export::lines(&run.history))?;
+            write_file(file, &crate::export::lines(&run))?;
         }
         tell(&run, self.form)
     }

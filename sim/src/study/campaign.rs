@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::fault::Kind;
 use crate::plan::generator::Swarm;
 use crate::simulation::{Run, Verdict, run};
+use crate::study::export;
 use crate::study::failure::{Failure, FileError};
 use crate::study::patience::Patience;
 use crate::study::pool::share_out;
@@ -31,6 +32,8 @@ pub struct Campaign {
     pub after_failure: AfterFailure,
     /// Where failures are written.
     pub out: Option<PathBuf>,
+    /// The folder into which the history of every run is written.
+    pub histories: Option<PathBuf>,
 }
 
 /// One part of a campaign that is split over machines.
@@ -224,6 +227,9 @@ impl Campaign {
             let seed = self.seed(nth);
             let ended = patience.with(seed, || run(&Rc::new(self.swarm.plan(seed))));
             summary.add(&ended);
+            if let Some(folder) = &self.histories {
+                export::write(&ended, folder)?;
+            }
             if let Verdict::Violated(_) = &ended.verdict {
                 summary.files.extend(self.write(&ended, files)?);
                 if self.after_failure == AfterFailure::Stop {
@@ -300,6 +306,7 @@ mod tests {
             jobs: 1,
             after_failure: AfterFailure::GoOn,
             out: None,
+            histories: None,
         }
     }
 

@@ -72,20 +72,13 @@ impl Failure {
     /// # Errors
     /// [`FileError::Io`].
     pub fn write(&self, folder: &Path) -> Result<PathBuf, FileError> {
-        let lock = match self.plan.lock {
-            crate::plan::LockKind::Single => "single",
-            crate::plan::LockKind::Multi => "multi",
-            crate::plan::LockKind::Redlock => "redlock",
-        };
-        let path = folder.join(format!("{lock}-seed-{}.json", self.plan.seed));
-        let io = |error| FileError::Io {
+        let path = folder.join(format!("{}.json", stem(&self.plan)));
+        let text = serde_json::to_string_pretty(self);
+        let text = text.map_err(|error| FileError::Io {
             path: path.clone(),
-            error,
-        };
-        fs::create_dir_all(folder).map_err(io)?;
-        let text = serde_json::to_string_pretty(self).map_err(|e| io(e.into()))?;
-        fs::write(&path, text).map_err(io)?;
-        Ok(path)
+            error: error.into(),
+        })?;
+        write_file(path, &text)
     }
 
     /// Reads it from a file.
@@ -118,6 +111,25 @@ impl Failure {
     #[must_use]
     pub fn is_repeated_by(&self, run: &Run) -> bool {
         *self == Failure::of(run)
+    }
+}
+
+/// The name of a file about a run of this plan, without its ending.
+pub(super) fn stem(plan: &Plan) -> String {
+    let lock = match plan.lock {
+        crate::plan::LockKind::Single => "single",
+        crate::plan::LockKind::Multi => "multi",
+        crate::plan::LockKind::Redlock => "redlock",
+    };
+    format!("{lock}-seed-{}", plan.seed)
+}
+
+/// Writes a file, and the folders above it where they are missing.
+pub(super) fn write_file(path: PathBuf, text: &str) -> Result<PathBuf, FileError> {
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    match folder.and_then(|()| fs::write(&path, text)) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(FileError::Io { path, error }),
     }
 }
 

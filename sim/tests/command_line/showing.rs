@@ -1,9 +1,20 @@
 //! One run as text, as a history and as pictures.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use super::exploring::failure;
 use super::{folder, sim, stderr};
+
+/// What stands in backticks in the first cells of a table.
+fn first_cells(table: &str) -> BTreeSet<String> {
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    let words = cells.flat_map(|cell| cell.split(", "));
+    words
+        .map(|word| word.trim_matches('`').to_owned())
+        .collect()
+}
 
 #[test]
 fn a_history_is_exported_as_json_lines() {
@@ -17,8 +28,12 @@ fn a_history_is_exported_as_json_lines() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert!(lines.iter().any(|line| line["operation"] == "acquire"));
-    assert!(lines.iter().any(|line| line["operation"] == "use"));
+    let (header, lines) = lines.split_first().unwrap();
+    let operations = ["acquire", "grant", "use", "store"];
+    for operation in operations {
+        let is_there = lines.iter().any(|line| line["operation"] == operation);
+        assert!(is_there, "{operation}");
+    }
     assert!(lines.iter().all(|line| line["invoke"].is_u64()));
 
     // Every line has what the page says, and no more.
@@ -28,18 +43,17 @@ fn a_history_is_exported_as_json_lines() {
         .nth(1)
         .unwrap();
     let section = section.split("\n## ").next().unwrap();
-    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
-    let mut keys: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
-    keys.sort_unstable();
-    for line in &lines {
-        let mut said: Vec<&str> = line
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
-        said.sort_unstable();
-        assert_eq!(said, keys);
+    let (lines_table, header_table) = section.split_once("| in the header |").unwrap();
+    let keys = first_cells(lines_table);
+    let of_header = header.as_object().unwrap().keys();
+    assert_eq!(
+        of_header.cloned().collect::<BTreeSet<_>>(),
+        first_cells(header_table)
+    );
+    assert_eq!(header["seed"], 1);
+    for line in lines {
+        let said = line.as_object().unwrap().keys();
+        assert_eq!(said.cloned().collect::<BTreeSet<_>>(), keys);
         let operation = line["operation"].as_str().unwrap();
         assert!(section.contains(&format!("`{operation}`")), "{operation}");
         let outcome = line["outcome"].as_str().unwrap();

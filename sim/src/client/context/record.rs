@@ -113,6 +113,7 @@ impl Context {
                     history.grants.push(Grant {
                         hold: hold.id(),
                         process,
+                        owner: id,
                         name,
                         invoked,
                         won,
