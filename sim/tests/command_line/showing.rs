@@ -21,7 +21,7 @@ fn a_history_is_exported_as_json_lines() {
     let folder = folder("history");
     let file = folder.join("history.jsonl");
     let path = file.to_str().unwrap();
-    let run = ["run", "--seed", "1", "--workload", "mutual-exclusion"];
+    let run = ["run", "--seed", "1", "--workload", "fenced-writes"];
     sim(&[&run[..], &["--history", path]].concat());
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<serde_json::Value> = text
