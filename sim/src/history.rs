@@ -44,12 +44,12 @@ impl fmt::Display for Process {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// Nobody else is inside.
+    /// No other client is inside.
     #[default]
     Alone,
     /// Others may read.
     Read,
-    /// Nobody else is inside, but who writes may read as well.
+    /// No other client is inside, but the writer may read as well.
     Write,
 }
 
@@ -204,7 +204,7 @@ pub struct Reign {
     pub ended: u64,
 }
 
-/// A node changed or removed a claim at the request of somebody whose it was not.
+/// A node changed or removed a claim at the request of a client whose it was not.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Theft {
     /// When.

@@ -1,6 +1,6 @@
 //! A run as a picture: one page for a browser, or one figure for a paper.
 //!
-//! The picture is made once, as a figure. The page has the same figure in it and moves its parts when somebody zooms,
+//! The picture is made once, as a figure. The page has the same figure in it and moves its parts when the reader zooms,
 //! so it needs nothing from elsewhere, and says the same without scripts.
 
 mod bars;

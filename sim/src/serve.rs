@@ -124,7 +124,7 @@ async fn either(
     .await
 }
 
-/// What is to be done, in order.
+/// What to do, in order.
 struct Schedule(Vec<(Span, What)>);
 
 enum What {
@@ -141,7 +141,7 @@ impl Schedule {
                 due.push((at.plus(fault.lasts), What::Ends(fault.clone())));
             }
         }
-        // What is to be done at one time is done in this order: a fault begins before it ends.
+        // What is due at one time is done in this order: a fault begins before it ends.
         due.sort_by_key(|(at, _)| *at);
         // The next is taken from the end.
         due.reverse();

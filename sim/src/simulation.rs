@@ -1,4 +1,4 @@
-//! Runs, for whoever wants to put locks or code of their own to the test.
+//! Runs, for users who put locks or code of their own to the test.
 
 use std::fmt;
 use std::future::Future;
@@ -29,7 +29,7 @@ pub enum Verdict {
     Holds,
     /// One does not.
     Violated(Violation),
-    /// Nobody acquired anything, so nothing was shown.
+    /// No client acquired anything, so nothing was shown.
     Vacuous,
 }
 

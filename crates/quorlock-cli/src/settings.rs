@@ -37,7 +37,7 @@ pub(crate) struct Reach {
     /// The longest lease that any client of the deployment asks for, the same for all of them [default: 60s].
     #[arg(long, value_name = "SPAN")]
     pub(crate) longest_lease: Option<Span>,
-    /// Trusts servers of a majority that nobody has used before, instead of watching them for one longest lease first. Not
+    /// Trusts servers of a majority that no client has used before, instead of watching them for one longest lease first. Not
     /// where servers may come back without their data.
     #[arg(long)]
     pub(crate) trust_fresh_nodes: bool,

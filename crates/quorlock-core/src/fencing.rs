@@ -164,7 +164,7 @@ impl Tokens {
 
 /// Whether a member took a proposal: it must still record the claim as the caller's, and store just that value.
 ///
-/// It stores a larger one only when somebody was granted the name there in between, or proposed a larger one.
+/// It stores a larger one only when an owner was granted the name there in between, or proposed a larger one.
 #[must_use]
 pub fn took_proposal(stored: Token, proposal: Token) -> bool {
     stored == proposal

@@ -8,7 +8,7 @@
 use crate::failure::Cause;
 use crate::time::WallMillis;
 
-/// How long a node keeps a marker that nobody looks at: seven days. An acquire that finds less than half of it left
+/// How long a node keeps a marker that no client looks at: seven days. An acquire that finds less than half of it left
 /// starts it anew.
 pub const KEPT_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
@@ -49,7 +49,7 @@ pub struct Check {
     /// The longest lease of any client of the deployment. The node refuses longer ones, and a marker of its process
     /// that states another figure is an error.
     pub longest_millis: u64,
-    /// What is to be done.
+    /// What to do.
     pub act: Act,
     /// The process that the client trusts, and the nonce of its watch. A node that is that process, and has that
     /// marker, ripe, does nothing; what it shows is known already, and costs it less to say.
@@ -83,7 +83,7 @@ pub enum Lineage {
     Shared,
 }
 
-/// What is to be done with the marker.
+/// What to do with the marker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Act {
     /// Nothing.
@@ -174,7 +174,7 @@ impl Marked {
         Ok(())
     }
 
-    /// Does what is to be done with the marker, and says what is there then.
+    /// Does what the act says with the marker, and says what is there then.
     pub(crate) fn check(&mut self, now: WallMillis, check: Check) -> Shown {
         let found = self.marker(now);
         let is_trusted = |marker: Marker| {

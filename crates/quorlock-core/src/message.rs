@@ -25,7 +25,7 @@ pub enum Request {
     Release(Release),
     /// Say what stands under a name; changes nothing.
     Inspect(Inspect),
-    /// Free a name, whoever holds it.
+    /// Free a name, whichever owner holds it.
     ForceRelease(ForceRelease),
     /// Say which process the node is and what its marker shows, and perhaps change that.
     Probe(Check),
@@ -130,19 +130,19 @@ pub struct Inspect {
     pub name: Name,
 }
 
-/// "The name is free from now on, whoever holds it."
+/// "The name is free from now on, whichever owner holds it."
 ///
 /// For operators. It is the one request that is not owner-checked: the holder learns of it at its next renewal. The
-/// token counter stays, so that the next hold gets a larger token. Where nobody holds the name, those at the
+/// token counter stays, so that the next hold gets a larger token. Where no owner holds the name, those at the
 /// head of the fair lock's queue who are dead are dropped, or, if none is, the first: it keeps the name from all others
 /// until it comes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ForceRelease {
-    /// What is to be free.
+    /// The name to free.
     pub name: Name,
 }
 
-/// How long a node keeps the token counter of a name that nobody uses.
+/// How long a node keeps the token counter of a name that no client uses.
 ///
 /// A counter shared with Redisson's fenced lock must not expire: Redisson would start again at 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -192,7 +192,7 @@ pub enum AcquireReply {
         /// The token stored for the name now.
         token: Token,
     },
-    /// Somebody else holds the name.
+    /// Another owner holds the name.
     Refused {
         /// What is left of their claim.
         ttl: Ttl,
@@ -235,7 +235,7 @@ pub enum RenewReply {
         /// The token stored for the name now.
         token: Token,
     },
-    /// It is not: expired, freed or somebody else's.
+    /// It is not: expired, freed or another owner's.
     NotYours,
 }
 

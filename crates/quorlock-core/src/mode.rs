@@ -70,10 +70,10 @@ impl Access {
 pub enum Place {
     /// It is refused.
     None,
-    /// It gets a place in the queue, or keeps the one that it has. A waiter that has not asked again for so long is
+    /// It gets a place in the queue, or keeps the one that it has. A waiter that has not asked again for this time is
     /// taken for dead, and loses its place.
     Kept {
-        /// For so long, by the node's clock.
+        /// How long a waiter keeps its place without asking again, by the node's clock.
         millis: u64,
     },
 }

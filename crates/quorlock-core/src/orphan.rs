@@ -13,7 +13,7 @@ const TRIES: u8 = 5;
 /// The pause after a release that failed, times the number of failures.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// One possible claim that nobody will renew, until it is certainly gone.
+/// One possible claim that no hold will renew, until it is certainly gone.
 ///
 /// A release is sent at once, whether or not the acquire was answered: on one connection it is executed after it. If
 /// the acquire's answer comes later and says that the claim stands, and the release had found nothing (it overtook
@@ -63,7 +63,7 @@ impl Orphan {
         }
     }
 
-    /// Whether a release is to be sent now.
+    /// Whether to send a release now.
     #[must_use]
     pub fn is_due(&self, now: Time) -> bool {
         matches!(self.release, Release::Due(at) if at <= now) && now < self.gone

@@ -227,7 +227,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nobody was asked.
+    /// No member was asked.
     #[must_use]
     pub fn new(members: Arc<Members>) -> Self {
         let votes = vec![Vote::Unasked; members.len()];

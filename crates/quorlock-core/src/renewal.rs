@@ -14,7 +14,7 @@ use crate::time::Time;
 pub enum Lost {
     /// Its lease ran out: it was not renewed, or not for longer than the longest hold.
     Expired,
-    /// Nodes said that it is no longer ours: expired there, force-released or flushed, perhaps somebody else's.
+    /// Nodes said that it is no longer ours: expired there, force-released or flushed, perhaps another owner's.
     Taken,
     /// Its lease ran out while too many nodes did not answer its renewals.
     Unreachable,
@@ -92,7 +92,7 @@ pub enum Ask {
 /// A hold, from winning it until it is released or lost.
 ///
 /// A renewal counts only if the node says **already yours**, and only while the hold is valid: counting a fresh grant
-/// would revive a lapsed hold behind the back of whoever held the name in between. Only a member that does *not*
+/// would revive a lapsed hold behind the back of the owner that held the name in between. Only a member that does *not*
 /// count may join by a fresh grant, and only while the rest holds the lock without it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Renewal {
@@ -278,7 +278,7 @@ impl Renewal {
 
     /// A member granted an acquire that was sent at `sent`: a late answer of the round that won, or a re-acquire.
     ///
-    /// Returns whether the claim belongs to the hold; if not, it is to be released.
+    /// Returns whether the claim belongs to the hold; if not, the caller releases it.
     pub fn handle_granted(
         &mut self,
         now: Time,
@@ -359,7 +359,7 @@ impl Renewal {
         match self.status {
             Status::Held => {}
             Status::Releasing => return Time::NEVER,
-            // Its claims are to be given back at once.
+            // Its claims go back at once.
             Status::Lost(_) => return Time::ZERO,
         }
         let end = self.valid_until();

@@ -62,7 +62,7 @@ pub enum Outcome {
 }
 
 impl Round {
-    /// A round that begins now: the first requests are to be sent after this.
+    /// A round that begins now: the first requests go out after this.
     ///
     /// Each member is given `member_timeout` to answer.
     #[must_use]
@@ -94,7 +94,7 @@ impl Round {
         Some(member)
     }
 
-    /// The member that is to be asked now.
+    /// The member to ask now.
     fn to_ask(&self) -> Option<MemberId> {
         let members = self.answers.members();
         let member = members.at(self.next_place())?;

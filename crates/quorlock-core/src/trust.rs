@@ -1,7 +1,7 @@
 //! Whose votes count: nodes that were watched for the longest lease since they started.
 //!
 //! A process that has just started may have forgotten claims. Every claim that it may have forgotten was asked for
-//! before, so none is relied upon any more once the longest lease of all clients has passed since somebody saw the
+//! before, so none is relied upon any more once the longest lease of all clients has passed since a client saw the
 //! new process. That is measured on the client's own clock, from the receipt of the first reply that showed the
 //! marker's nonce to the sending of the request that ripens it. Until then the node is *quarantined*: it is asked, so
 //! that it knows whose the name is, but its fresh grants are not counted.
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(trust.known(), Some(nonce(2)));
     }
 
-    /// A client that slept sees another process whose marker somebody else has ripened.
+    /// A client that slept sees another process whose marker another client has ripened.
     #[test]
     fn another_process_that_others_have_watched_is_another_watch() {
         let mut trust = trusted();

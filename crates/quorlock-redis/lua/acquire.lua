@@ -39,7 +39,7 @@ if found ~= 0 then
     found, yours, beat = found - 1, held[2], held[3]
   end
   if not yours then
-    -- Whoever waits for the fair lock would be passed.
+    -- A waiter of the fair lock would be passed.
     if found ~= 0 then return 'fair' end
     if not mine then return {0, left} end
     -- A claim that its beat does not name is never replaced.

@@ -21,7 +21,7 @@
 --
 -- It must be atomic with the request: a server that is restarted in between would be taken for the one that was
 -- watched. Every check comes before the first write. The marker lives for seven days, and half of them later a request
--- that trusts nothing starts it anew: what is asked for every day does not expire, and what nobody asks for costs a
+-- that trusts nothing starts it anew: what is asked for every day does not expire, and what no client asks for costs a
 -- watch and not safety.
 local call, marker, last = redis.call, KEYS[#KEYS], #ARGV
 local trusted, restarts = ARGV[last - 5], ARGV[last - 4]

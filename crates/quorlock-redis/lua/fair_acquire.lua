@@ -1,4 +1,4 @@
--- Records a claim of a fair lock, if the name is free and nobody who waits was there before; else keeps a place.
+-- Records a claim of a fair lock, if the name is free and no live waiter was there before; else keeps a place.
 --
 -- KEYS[1]  the claim: a hash {owner: count} with a TTL, as Redisson keeps it
 -- KEYS[2]  the token counter of the name: a string

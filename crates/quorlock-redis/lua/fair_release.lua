@@ -15,7 +15,7 @@
 -- Errors   WRONGTYPE  one of the keys is something else
 --
 -- It must be atomic: between looking and deleting, the claim could expire and become another's. One waiter is told,
--- however many there are. Somebody who leaves the head of the queue while the name is free passes the turn on: the
+-- however many there are. A waiter that leaves the head of the queue while the name is free passes the turn on: the
 -- message that said so may have been meant for it.
 local call = redis.call
 local claim, queue, timeouts, alive, owner = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]

@@ -1,4 +1,4 @@
--- Frees a name, whoever holds it, and wakes who waits.
+-- Frees a name, whichever owner holds it, and wakes who waits.
 --
 -- KEYS[1]  the claim, as acquire.lua makes it, or that of a read-write lock, with a TTL
 -- KEYS[2]  who waits for the fair lock: a list of owners, the first one is next
@@ -8,8 +8,8 @@
 -- ARGV[2]  channel of the read-write lock
 -- ARGV[3]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
 --
--- Replies  1       freed; where nobody held it, of those in the queue who were dead, or of the first
---          0       nobody held it, and nobody was in front
+-- Replies  1       freed; where no owner held it, of those in the queue who were dead, or of the first
+--          0       no owner held it, and no waiter was in front
 -- Errors   WRONGTYPE  the key is something else, and stays
 --
 -- It must be atomic: what is deleted must be what was looked at. What is neither exactly one owner with a count nor a
@@ -23,7 +23,7 @@ local MOST_FIELDS, MOST_DELETED = 10000, 10000
 
 local fields = call('HLEN', claim)
 if fields == 0 then
-  -- Nobody holds it, but the first in the queue keeps it from all others until it comes, or is known to be dead.
+  -- No owner holds it, but the first in the queue keeps it from all others until it comes, or is known to be dead.
   local head, dropped = first_waiting(queue, timeouts, alive, server_now())
   if not head and not dropped then return 0 end
   if head and not dropped then

@@ -7,7 +7,7 @@
 --
 -- Replies  {token, waiting}                             nothing: the name is free
 --          {token, waiting, ttl, owner, count}          a plain or a fair lock; ttl in ms, -1 if it has none
---          {token, waiting, ttl, writer, count, reads}  a read-write lock; writer is nil if nobody writes, reads says
+--          {token, waiting, ttl, writer, count, reads}  a read-write lock; writer is nil if no owner writes, reads says
 --                                                       how many read whose leases have not run out
 --          {token, waiting, ttl}                        a key that is no lock
 --          where token is nil if none is stored, and waiting says how many wait for the fair lock

@@ -1,4 +1,4 @@
--- Records a reader's claim of a read-write lock, unless somebody else writes.
+-- Records a reader's claim of a read-write lock, unless another owner writes.
 --
 -- KEYS[1]  the claims: a hash {mode: read or write, reader: count, writer..':write': count} with a TTL, as Redisson
 --          keeps it

@@ -8,7 +8,7 @@
 --
 -- Replies  1  freed
 --          2  kept at the stated count
---          3  ended; others read, or somebody writes
+--          3  ended; others read, or an owner writes
 --          0  not the owner's: it never was, has expired, or was released before
 -- Errors   WRONGTYPE  the key is something else
 --
@@ -38,7 +38,7 @@ if 0 < count then
   return 2
 end
 
--- Whether somebody else reads whose lease has not run out. A reader of more than 1,000 holds, or of what is no whole
+-- Whether another owner reads whose lease has not run out. A reader of more than 1,000 holds, or of what is no whole
 -- number, is taken to live, and so is who comes after 10,000 keys that were looked for: every loop is bounded.
 local function somebody_reads()
   local cursor, looks = '0', 10000

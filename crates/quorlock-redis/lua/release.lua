@@ -13,7 +13,7 @@
 --
 -- It must be atomic: between looking and deleting, the claim could expire and become another's. The message goes out
 -- before the deletion, because it is no write: a user who may not publish is told so while nothing has been done.
--- Nobody can act on it earlier than the script ends.
+-- No client can act on it earlier than the script ends.
 local held = redis.call('HMGET', KEYS[1], 'mode', ARGV[1])
 if held[1] or not held[2] then return 0 end
 if ARGV[2] ~= '0' then

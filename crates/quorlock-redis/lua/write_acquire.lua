@@ -1,4 +1,4 @@
--- Records a writer's claim of a read-write lock, if nobody reads or writes, or the claim is the owner's already.
+-- Records a writer's claim of a read-write lock, if no owner reads or writes, or the claim is the owner's already.
 --
 -- KEYS[1]  the claims: a hash {mode: read or write, reader: count, writer..':write': count} with a TTL, as Redisson
 --          keeps it

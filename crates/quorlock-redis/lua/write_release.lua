@@ -29,7 +29,7 @@ local MOST_HOLDS = 1000
 
 local function lease(reader, n) return ARGV[3] .. reader .. ':rwlock_timeout:' .. n end
 
--- Whether somebody reads whose lease has not run out. A reader of more than 1,000 holds, or of what is no whole
+-- Whether an owner reads whose lease has not run out. A reader of more than 1,000 holds, or of what is no whole
 -- number, is taken to live, and so is who comes after 10,000 keys that were looked for: every loop is bounded.
 local function somebody_reads()
   local cursor, looks = '0', 10000

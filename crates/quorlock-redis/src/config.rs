@@ -182,7 +182,7 @@ impl RedisConfig {
 
     /// Bounds one call, from the wait for a connection to the reply. Default: 2 s.
     ///
-    /// A connection on which a call found no reply for so long is replaced. One that carries requests with short
+    /// A connection on which a call found no reply for this time is replaced. One that carries requests with short
     /// leases is replaced sooner: when the server has been silent on it for a sixth of the shortest of them (25 ms at
     /// least, and [`RedisConfig::wait`]'s time besides) another one is tried, and takes its place if the server answers
     /// there alone. Calls that wait on the first are then ended.
@@ -200,7 +200,7 @@ impl RedisConfig {
         self
     }
 
-    /// How long the wake-up connection stays open (give or take a ping interval) when nobody listens any more.
+    /// How long the wake-up connection stays open (give or take a ping interval) when no waiter listens any more.
     /// Default: 30 s.
     #[must_use]
     pub fn linger(mut self, span: Duration) -> Self {

@@ -23,7 +23,7 @@ type Outcome = Result<Arc<Link>, TransportError>;
 
 /// One connection at a time, made when it is first needed and replaced when it has failed.
 ///
-/// All callers that find none share one attempt, which runs in a task of its own: whoever started it may be dropped.
+/// All callers that find none share one attempt, which runs in a task of its own: the caller that started it may be dropped.
 /// They go on in the order in which they came, so that their requests leave in it. After a failed attempt calls fail at
 /// once for a while that grows with every further failure.
 ///
@@ -47,9 +47,9 @@ struct State {
 
 #[derive(Debug)]
 enum Phase {
-    /// There is none, and nobody makes one.
+    /// There is none, and no attempt to make one.
     Down,
-    /// There is none, and none is to be made before this time, because of this.
+    /// There is none, and the next attempt is not made before this time, because of this.
     Resting(Instant, TransportError),
     /// One is being made.
     Connecting(Arc<Attempt>),
@@ -140,7 +140,7 @@ impl Connection {
         self.target.source().was_wrong(link.whence(), Wrong::Call);
     }
 
-    /// Uses this connection no more: its replies could be late, or somebody else's. Calls that wait on it may end.
+    /// Uses this connection no more: its replies could be late, or those to other requests. Calls that wait on it may end.
     pub(crate) fn retire(self: &Arc<Self>, link: &Arc<Link>) {
         let mut state = self.lock();
         if let Phase::Up(current) = &state.phase

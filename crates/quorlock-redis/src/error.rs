@@ -38,7 +38,7 @@ fn reply(code: &str, detail: &str) -> TransportError {
     )
 }
 
-/// The place in the script is of no use to whoever reads the error.
+/// The place in the script is of no use to a reader of the error.
 fn without_place(detail: &str) -> &str {
     match detail.rsplit_once(" script: ") {
         Some((words, place)) if place.contains("@user_script") => words,

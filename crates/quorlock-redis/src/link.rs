@@ -269,7 +269,7 @@ impl Future for Carrier {
             return carrier.end();
         }
         if let Some(probes) = &mut carrier.probes {
-            // A reply has come, and the request behind it may be swallowed: nobody else would notice.
+            // A reply has come, and the request behind it may be swallowed: nothing else would notice.
             let Wire {
                 multiplexer,
                 health,

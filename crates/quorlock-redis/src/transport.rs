@@ -27,7 +27,7 @@ use crate::{error, key};
 
 /// A Redis server (or Valkey, or whatever runs their scripts), to be asked for locks. Cheap to clone.
 ///
-/// One connection carries the requests of all callers, and another one the wake-ups, as long as somebody listens.
+/// One connection carries the requests of all callers, and another one the wake-ups, as long as there are listeners.
 /// Both are made when they are first needed, and made again when they fail; a request is never sent again.
 ///
 /// # Runtime

@@ -118,7 +118,7 @@ impl Wait {
     }
 }
 
-/// Whether a reply lets somebody rely on what was written. A refusal wrote nothing, and a release that is lost leaves
+/// Whether a reply lets a client rely on what was written. A refusal wrote nothing, and a release that is lost leaves
 /// a claim that expires.
 pub(crate) fn is_relied_upon(reply: &Reply) -> bool {
     match reply {

@@ -1,4 +1,4 @@
-//! A holder that is cut off from most nodes: its work is cancelled before they give the lock to somebody else.
+//! A holder that is cut off from most nodes: its work is cancelled before they give the lock to another client.
 #![allow(
     clippy::disallowed_methods,
     reason = "an example is a program of its own"
@@ -39,9 +39,9 @@ async fn main() -> ExitCode {
     }
 }
 
-/// A short lease, so that nobody has to wait for half a minute. The default is 30 s.
+/// A short lease, so that the story does not wait for half a minute. The default is 30 s.
 fn settings() -> LocksBuilder {
-    // The nodes are new, and nobody else uses them: there is nothing that they could have forgotten.
+    // The nodes are new, and no other client uses them: there is nothing that they could have forgotten.
     Locks::builder()
         .trust_fresh_nodes()
         .watchdog_lease(Duration::from_secs(3))
@@ -155,7 +155,7 @@ async fn both(
     Ok(())
 }
 
-/// The way to a node, until it is cut: then requests are lost, and nobody is told.
+/// The way to a node, until it is cut: then requests are lost without a word.
 #[derive(Clone, Debug)]
 struct Cable {
     node: EmbeddedNode,
@@ -181,7 +181,7 @@ impl Transport for Cable {
         } else {
             self.node.call(request)
         };
-        // Every call ends: nobody knows then whether it was executed.
+        // Every call ends: the client does not know then whether it was executed.
         Box::pin(async move {
             let answer = timeout(Duration::from_millis(500), call).await;
             answer.unwrap_or_else(|_| {

@@ -40,7 +40,7 @@ async fn main() -> ExitCode {
 
 /// A short lease, so that renewals are seen: one every second. The default is 30 s.
 fn settings() -> LocksBuilder {
-    // The nodes are new, and nobody else uses them: there is nothing that they could have forgotten.
+    // The nodes are new, and no other client uses them: there is nothing that they could have forgotten.
     Locks::builder()
         .trust_fresh_nodes()
         .watchdog_lease(Duration::from_secs(3))

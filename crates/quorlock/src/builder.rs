@@ -42,7 +42,7 @@ impl Locks {
     /// Locks on a majority of nodes (RedLock), by transports of your own. Must be called inside a tokio runtime.
     ///
     /// Nodes that are new to all clients are quarantined for one [`longest_lease`](LocksBuilder::longest_lease) first.
-    /// Where nobody can have used them before, as in a test, say so by [`LocksBuilder::trust_fresh_nodes`].
+    /// Where no client can have used them before, as in a test, say so by [`LocksBuilder::trust_fresh_nodes`].
     ///
     /// # Errors
     /// [`ConfigError`] for no nodes, or one node twice.
@@ -175,7 +175,7 @@ impl LocksBuilder {
         self
     }
 
-    /// How long nodes keep the token counter of a name that nobody uses; `None` for ever, which is needed where
+    /// How long nodes keep the token counter of a name that no client uses; `None` for ever, which is needed where
     /// Redisson's fenced lock uses the same names. Default: one day.
     ///
     /// After it has expired, the order of tokens rests on the clients' wall clocks.
@@ -187,7 +187,7 @@ impl LocksBuilder {
     /// Which nodes' votes count. Default: on a majority of nodes [`NodeTrust::Watched`], on one node
     /// [`NodeTrust::Unwatched`].
     ///
-    /// Nodes are watched by a key of their own, the marker, which names their process. Whoever asks them needs to be
+    /// Nodes are watched by a key of their own, the marker, which names their process. A user that asks them needs to be
     /// allowed `INFO`.
     pub fn node_trust(mut self, trust: NodeTrust) -> Self {
         self.node_trust = Some(trust);
@@ -196,7 +196,7 @@ impl LocksBuilder {
 
     /// Trusts nodes that have no marker at all: they are taken for new, not for nodes that have forgotten everything.
     ///
-    /// For nodes that surely nobody has used before: embedded ones, those of a test, and at the very first start of a
+    /// For nodes that surely no client has used before: embedded ones, those of a test, and at the very first start of a
     /// deployment. Without it the first lock on new nodes comes after one [`longest_lease`](Self::longest_lease).
     /// **Do not leave it on** where nodes may come back without their data.
     pub fn trust_fresh_nodes(mut self) -> Self {

@@ -34,7 +34,7 @@ use call::{Slot, Waiting};
 /// use quorlock::{EmbeddedNode, Locks};
 ///
 /// let nodes: Vec<_> = (0..5).map(|_| EmbeddedNode::new()).collect();
-/// let locks = Locks::builder().trust_fresh_nodes(); // nobody has used these nodes before
+/// let locks = Locks::builder().trust_fresh_nodes(); // no client has used these nodes before
 /// let locks = locks.on_nodes(nodes.clone())?;
 /// nodes[0].kill();
 /// nodes[1].pause();
@@ -171,7 +171,7 @@ impl EmbeddedNode {
         }
     }
 
-    /// Lets a paused node go on. It executes what has come in, also what nobody waits for any more.
+    /// Lets a paused node go on. It executes what has come in, also requests whose callers have gone.
     pub fn resume(&self) {
         let queued = {
             let mut state = self.shared.state.lock();

@@ -57,7 +57,7 @@ impl fmt::Display for Quarantine {
     }
 }
 
-/// What stands in the way, as far as somebody who asks in this mode can tell: a fair lock that is held has the layout of
+/// What stands in the way, as far as a client that asks in this mode can tell: a fair lock that is held has the layout of
 /// a plain one.
 fn standing(asked: Mode, found: Mode) -> String {
     match (asked, found) {
@@ -186,7 +186,7 @@ pub enum AcquireError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// The nodes say that it was not ours any more: the work under it may have overlapped with somebody else's. After
+    /// The nodes say that it was not ours any more: the work under it may have overlapped with another owner's. After
     /// a release whose answer got lost it may also mean that the release was executed.
     #[error(
         "{names}: was not held any more when it was released; the work may have overlapped with another holder's"

@@ -203,7 +203,7 @@ impl Guard {
         }
     }
 
-    /// Lets go of the guard without releasing the lock: nobody renews it, and it ends with its lease.
+    /// Lets go of the guard without releasing the lock: it is not renewed, and ends with its lease.
     ///
     /// Useful to keep others out for a while after the work is done: for one lease those who wait for it, and for as long
     /// as the [`clock_margin`](crate::LocksBuilder::clock_margin) in addition those who did not look before. Other guards of the same hold end with it.

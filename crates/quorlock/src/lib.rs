@@ -9,7 +9,7 @@
 //! let locks = Locks::on_node(EmbeddedNode::new())?;
 //!
 //! let guard = locks.lock("orders/42").acquire().await?;
-//! let token = guard.fencing_token(); // a store that compares it rejects whoever comes late
+//! let token = guard.fencing_token(); // a store that compares it rejects a holder that comes late
 //! guard.release().await?;            // dropping the guard releases too, without a report
 //! # let _ = token;
 //! # Ok(())
@@ -19,7 +19,7 @@
 //! **What is promised.** While a guard says that it is held, no other client holds the lock, as long as no clock runs at
 //! a rate more than 1 % off and, on a single node, the node keeps its data and its clock is not stepped. On a majority
 //! of nodes neither restarts without data nor steps of clocks within a margin break it. A guard stops saying so before
-//! a node gives the lock to somebody else, and [`Guard::while_held`] cancels work at that moment.
+//! a node gives the lock to another client, and [`Guard::while_held`] cancels work at that moment.
 //!
 //! **What is not.** A process that is stopped in the middle of a write does not notice that its time is over. Only a
 //! resource that compares [fencing tokens](Guard::fencing_token) stops that write. Asynchronous replication, a single

@@ -212,7 +212,7 @@ impl Lock {
         })
     }
 
-    /// A new hold; `under` is who writes what is to be read.
+    /// A new hold; `under` is the writer of what the reader reads.
     fn acquire_anew(
         &self,
         under: Option<Under>,

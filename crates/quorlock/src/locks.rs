@@ -145,11 +145,11 @@ impl Locks {
         operate::inspect(&self.source, name).await
     }
 
-    /// Frees a name by force, whoever holds it: for a holder that is known to be gone, or to be stopped for good.
+    /// Frees a name by force, whichever owner holds it: for a holder that is known to be gone, or to be stopped for good.
     ///
     /// **The holder is not asked, and is not told.** Its watchdog learns of it at its next renewal, within a third of
     /// its lease, and its guards are then lost ([`Lost::Taken`](crate::Lost::Taken)); a holder with an explicit lease
-    /// asks nobody and learns nothing. Until then two may work at once, unless the resource compares
+    /// asks no node and learns nothing. Until then two may work at once, unless the resource compares
     /// [fencing tokens](crate::Guard::fencing_token): those keep growing, the counter stays.
     ///
     /// Locks of every mode are freed, readers all at once. Where the name has no holder, but a waiter stands in the queue of
@@ -157,7 +157,7 @@ impl Locks {
     /// end if it lives: that frees a queue behind a dead waiter of a JVM. A key that is no lock stays as it is.
     ///
     /// # Errors
-    /// [`ForceReleaseError::Unconfirmed`] when fewer nodes than a lock needs say that the name is free now: whoever
+    /// [`ForceReleaseError::Unconfirmed`] when fewer nodes than a lock needs say that the name is free now: the owner that
     /// held it may hold it still. It has the same report.
     ///
     /// # Cancel safety

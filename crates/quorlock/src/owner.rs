@@ -42,7 +42,7 @@ impl Owner {
     /// The lock of this name for a reader, to be acquired by this owner, who may be its writer. See [`Locks::read`](crate::Locks::read).
     ///
     /// An owner that writes reads at once, and goes on reading when the guard of its write lock is released: others
-    /// may read from then on, and nobody has written in between.
+    /// may read from then on, and no other owner has written in between.
     pub fn read(&self, name: impl AsRef<str>) -> Lock {
         self.source.one(Mode::Read, name)
     }

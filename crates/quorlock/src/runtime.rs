@@ -211,7 +211,7 @@ mod tests {
         tokio::time::Instant::now()
     }
 
-    /// Whoever has slept through its lease is told so: at once where it asks, within a second where it waits.
+    /// A holder that has slept through its lease is told so: at once where it asks, within a second where it waits.
     #[tokio::test(start_paused = true)]
     async fn a_holder_whose_machine_was_suspended_for_longer_than_its_lease_has_lost() {
         let node = crate::EmbeddedNode::new();

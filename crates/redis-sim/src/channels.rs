@@ -100,7 +100,7 @@ impl Channels {
         std::mem::take(&mut self.outbox)
     }
 
-    /// Channels that somebody listens to by name.
+    /// Channels with listeners by name.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Vec<u8>> {
         self.exact.keys()
     }
@@ -110,7 +110,7 @@ impl Channels {
         self.exact.get(channel).map_or(0, BTreeSet::len)
     }
 
-    /// How many patterns somebody listens to.
+    /// How many patterns have listeners.
     pub(crate) fn patterns(&self) -> usize {
         self.patterns.len()
     }

@@ -155,7 +155,7 @@ impl Data {
         }
     }
 
-    /// So many replicas follow it from now on. The first one finds a history that nobody has followed, and the server
+    /// So many replicas follow it from now on. The first one finds a history that no replica has followed, and the server
     /// begins another one, if it has no backlog that says otherwise.
     pub(crate) fn set_replicas(&mut self, many: usize) {
         if 0 < many && self.backlog == Backlog::Missing {

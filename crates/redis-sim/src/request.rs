@@ -1,4 +1,4 @@
-//! What a client sends: arrays of strings, or lines that somebody typed.
+//! What a client sends: arrays of strings, or lines that a person typed.
 
 /// A command and its arguments.
 pub(crate) type Words = Vec<Vec<u8>>;

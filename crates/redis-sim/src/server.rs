@@ -97,7 +97,7 @@ impl Server {
         data.expire();
     }
 
-    /// What is to be sent on a connection, in order; empty if there is nothing, or no such connection.
+    /// The output that waits for a connection, in order; empty if there is nothing, or no such connection.
     pub fn take_output(&mut self, session: SessionId) -> Vec<u8> {
         let state = self.0.find_session_mut(session);
         state

@@ -10,12 +10,12 @@ use crate::history::{Answered, History, NameId, Turn};
 /// One queue: of a name, on a node, for as long as the node remembers it.
 type Queue = (u16, u32, NameId);
 
-/// Somebody who has a place in a queue.
+/// A waiter that has a place in a queue.
 #[derive(Clone, Copy)]
 struct Waiter<'a> {
     /// The answer by which it got its place, the how manieth of all.
     came: usize,
-    /// Since which answer it has surely not lost it: a later one, if it was not heard of for so long meanwhile that it
+    /// Since which answer it has surely not lost it: a later one, if it was not heard of for such a time meanwhile that it
     /// may have been taken for dead.
     kept: usize,
     last: &'a Turn,
@@ -25,7 +25,7 @@ struct Waiter<'a> {
     was_dead: bool,
 }
 
-/// Nobody is served while somebody waits who came before, is alive by the node's clock, and has not left.
+/// No waiter is served while one waits that came before, is alive by the node's clock, and has not left.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let mut queues: BTreeMap<Queue, BTreeMap<OwnerId, Waiter<'_>>> = BTreeMap::new();
     for (index, turn) in history.turns.iter().enumerate() {

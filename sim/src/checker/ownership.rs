@@ -1,4 +1,4 @@
-//! Nobody changes a claim that is not theirs.
+//! No client changes the claim of another owner.
 
 use super::{Property, Violation};
 use crate::history::History;

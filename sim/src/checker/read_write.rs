@@ -1,4 +1,4 @@
-//! Who writes is alone, and nobody is kept out by somebody who has gone.
+//! A writer is alone, and no client is kept out by one that has gone.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
     violations.into_iter().flatten().min_by_key(|v| v.at)
 }
 
-/// While somebody writes and believes in it, nobody else reads or writes and believes in that. Whoever writes may read.
+/// While a client writes and believes in it, no other one reads or writes and believes in that. A writer may read.
 pub(super) fn beside_a_writer(history: &History) -> Option<Violation> {
     let mut stays: Vec<(&Section, u64)> = history
         .sections
@@ -70,7 +70,7 @@ type Place = (u16, NameId);
 /// Who is inside, and whether to read rather than to write.
 type Inside = (OwnerId, bool);
 
-/// Whoever is kept out is so by somebody whom the node has heard of within a lease. The layout has no lease of the
+/// A client is kept out only by one that the node has heard of within a lease. The layout has no lease of the
 /// writer alone: who writes and reads keeps both claims by either. Of a node that forgot what it had it is not known
 /// what it has now.
 fn kept_out_by_nobody(history: &History) -> Option<Violation> {

@@ -49,7 +49,7 @@ impl Chosen {
     }
 }
 
-/// What is to be run.
+/// What to run.
 pub(super) fn read(
     path: &Path,
     case: Option<&str>,

@@ -36,7 +36,7 @@ use crate::world::with;
 /// One client process of a simulation: its locks, its clock, its randomness, the store, and the marks by which the
 /// checkers follow it.
 ///
-/// Cheap to clone. It is used by the future that it was given to and by nobody else.
+/// Cheap to clone. It is used by the future that it was given to and by no other.
 #[derive(Clone)]
 pub struct Context {
     who: Who,

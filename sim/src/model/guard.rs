@@ -92,7 +92,7 @@ impl Guard {
         }
     }
 
-    /// Counts this guard out and states that to the nodes, in the background: whoever waits for it may go.
+    /// Counts this guard out and states that to the nodes, in the background: a task that waits for it may go.
     fn begin_release(&mut self) -> Rc<Released> {
         self.is_released = true;
         let (hold, left) = (Rc::clone(&self.hold), self.hold.leave());

@@ -182,7 +182,7 @@ impl Lock {
         guard
     }
 
-    /// A hold that nobody granted.
+    /// A hold that no node granted.
     fn imagined(&self, lease: Lease) -> Rc<Hold> {
         let term = lease.term(self.client.clock());
         let tokens = vec![Token(self.client.runtime().wall_clock().0); self.layout.names.len()];

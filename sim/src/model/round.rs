@@ -57,7 +57,7 @@ pub(super) enum Vote {
 pub(super) enum Outcome {
     Won(Rc<Hold>),
     /// Others hold so much that no threshold was left. When that may have changed, as far as one can tell; `None`
-    /// where some members granted, so that perhaps nobody has won.
+    /// where some members granted, so that perhaps no client has won.
     Refused(Option<Duration>),
     /// Too few answered, or too late.
     Failed,

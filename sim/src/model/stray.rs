@@ -1,4 +1,4 @@
-//! A part of a lock that stays claimed though nobody holds the lock.
+//! A part of a lock that stays claimed though no client holds the lock.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::hold::Hold;
 use super::layout::Layout;
 use super::watchdog;
 
-/// Claims of a lock that nobody releases: each member is a lock of its own, with its own watchdog.
+/// Claims of a lock that no client releases: each member is a lock of its own, with its own watchdog.
 pub(super) struct Strays<'a> {
     pub(super) client: &'a Rc<Client>,
     pub(super) layout: &'a Layout,
@@ -29,7 +29,7 @@ impl Strays<'_> {
         // Whether the claim is still there is for the node to say.
         let terms = vec![Some(self.lease.term(self.client.clock()))];
         let hold = Hold::new(self.client, &part, self.owner, self.lease, tokens, terms);
-        // For the guard that nobody has.
+        // For the guard that no client has.
         hold.enter();
         self.client.spawn(watchdog::watch(hold));
     }

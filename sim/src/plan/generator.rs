@@ -388,7 +388,7 @@ impl Swarm {
         }
     }
 
-    /// Clients' wall clocks may show anything, and nodes' too, as long as nobody sets them.
+    /// Clients' wall clocks may show anything, and nodes' too, as long as no fault sets them.
     fn clocks(&self, plan: &mut Plan, seed: u64) {
         if self.faults == Faults::None {
             return;

@@ -1,4 +1,4 @@
-//! What lasts: waiting, holding, believing, claims on nodes, and times at which somebody stood still.
+//! What lasts: waiting, holding, believing, claims on nodes, and times at which a process stood still.
 
 use super::scene::{Scene, Shape, What, Who};
 use crate::history::recording::{Place, Recording, Status};

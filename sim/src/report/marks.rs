@@ -238,7 +238,7 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
     scene.push(shape, "wrong", violation.to_string());
 }
 
-/// The last holds of whoever takes part.
+/// The last holds of those that take part.
 fn involved(scene: &mut Scene, run: &Run, violation: &Violation) {
     let at = violation.at.as_nanos();
     let named = violation.name.as_deref();

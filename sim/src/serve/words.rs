@@ -15,7 +15,7 @@ pub struct FaultWords {
     node: Option<u16>,
 }
 
-/// Which kinds there are, for whoever wrote another.
+/// Which kinds there are, for a user who wrote another.
 const KNOWN: &str = "pause-node@5s..8s, crash-node@10s..12s, reset@3s, flush@3s, forget-scripts@3s, \
      backup@3s, server-error=loading@2s..4s (or read-only, out-of-memory, busy), delay=20ms@1s..5s, node-step=30s@6s (or -30s), \
      node-rate=5000@6s (in ppm)";

@@ -17,7 +17,7 @@ use crate::study::patience::Patience;
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 
-/// What is to be run.
+/// What to run.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// What plans are drawn from.
@@ -60,13 +60,13 @@ pub enum AfterFailure {
 pub struct Summary {
     /// How many runs.
     pub runs: u64,
-    /// In how many nobody acquired anything.
+    /// In how many no client acquired anything.
     pub vacuous_runs: u64,
     /// How many holds were won.
     pub holds: u64,
     /// How many requests nodes executed.
     pub commands: u64,
-    /// How many acquires found somebody else's claim.
+    /// How many acquires found another owner's claim.
     pub refused: u64,
     /// How many runs broke which property.
     pub violated: BTreeMap<String, u64>,

@@ -21,7 +21,7 @@ use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 use crate::study::scenario::Interval;
 
-/// What is to be run.
+/// What to run.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     /// Which locks.
@@ -52,7 +52,7 @@ pub struct Cell {
     pub class: String,
     /// How many runs.
     pub runs: u64,
-    /// In how many nobody acquired anything.
+    /// In how many no client acquired anything.
     pub vacuous: u64,
     /// The first seed of which the run did not come to an end, and was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,7 +283,7 @@ mod tests {
         assert!(0 < restarts.exclusion.violations);
     }
 
-    /// A lock that nobody ever gets breaks nothing, and shows nothing.
+    /// A lock that no client ever gets breaks nothing, and shows nothing.
     #[test]
     fn every_lock_is_held_where_nothing_goes_wrong() {
         let ids: Vec<&str> = CONTENDERS.iter().map(|contender| contender.id).collect();

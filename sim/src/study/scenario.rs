@@ -71,7 +71,7 @@ pub enum Expect {
 pub struct Least {
     /// Holds that were won.
     pub grants: u64,
-    /// Acquires that found somebody else's claim.
+    /// Acquires that found another owner's claim.
     pub refusals: u64,
 }
 

@@ -161,7 +161,7 @@ struct Search<'a> {
 /// With how many other seeds a smaller plan is tried: what clients draw changes with everything that is left out.
 const SEEDS: u64 = 12;
 
-/// The same where much is to be gained.
+/// The same where there is much to gain.
 const MANY_SEEDS: u64 = 48;
 
 impl Search<'_> {

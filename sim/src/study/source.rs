@@ -8,10 +8,10 @@ use crate::plan::file::{self, PlanError};
 use crate::simulation::Run;
 use crate::study::failure::{Failure, FileError};
 
-/// What a file says is to be run.
+/// What a file says to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// A plan; nobody says what it comes to.
+    /// A plan, without what it comes to.
     Plan(Box<Plan>),
     /// A run that has failed before.
     Failure(Box<Failure>),
@@ -62,7 +62,7 @@ impl Source {
         Ok(Source::Failure(Box::new(failure)))
     }
 
-    /// What is to be run.
+    /// What to run.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         match self {

@@ -355,7 +355,7 @@ impl Guardian {
     }
 
     /// A number is not given to another group while a process has it as its own or as its group's, also a dead one that
-    /// nobody has waited for.
+    /// no parent has waited for.
     fn send(&self, signal: Signal) {
         let _ = kill_process_group(self.group, signal);
     }

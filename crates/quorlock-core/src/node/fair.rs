@@ -1,7 +1,7 @@
 //! Claims of fair locks: plain claims, and a queue of those who wait for one.
 //!
 //! A waiter that is not heard of for as long as it said it would be is dead. The dead are dropped when they come to
-//! the head of the queue, by whoever asks next. All of it goes by the clock of the node.
+//! the head of the queue, by the next request. All of it goes by the clock of the node.
 
 use super::Published;
 use super::keys::{Key, Keys, Queue};

@@ -16,7 +16,7 @@ pub(super) enum Obstacle {
     None,
     /// Nothing: the claim is the owner's already.
     Ours,
-    /// Somebody else's claim.
+    /// Another owner's claim.
     Theirs,
 }
 

@@ -1,7 +1,7 @@
 //! Claims of read-write locks: any number of readers, or one writer.
 //!
 //! Each reader has a lease of its own beside the TTL of the whole, so that a dead reader is not kept alive by those who
-//! live. When nobody is left who lives, the name is free.
+//! live. When no owner is left that lives, the name is free.
 
 use super::Published;
 use super::held::{Held, ReadWrite};

@@ -11,7 +11,7 @@ use quorlock_core::message::Request;
 use super::Health;
 use crate::timer::{self, Instant, Sleep};
 
-/// The shortest silence that is suspicious. A server that forks, or runs another's script, is silent for so long.
+/// The shortest silence that is suspicious. A server that forks, or runs another's script, is silent as long as that.
 pub(crate) const LEAST: Duration = Duration::from_millis(25);
 
 /// How long a server may be silent that was sent this request, before that is suspicious; `None` when the request says

@@ -49,7 +49,7 @@ fn decode_acquire(answer: &Value) -> Result<Option<AcquireReply>, TransportError
             [Value::Int(0), Value::Int(left)] | [Value::Int(0), Value::Int(left), Value::Nil] => {
                 refused(*left, None)
             }
-            // What somebody else wrote there is no beat.
+            // What another program wrote there is no beat.
             [Value::Int(0), Value::Int(left), Value::BulkString(text)] => {
                 refused(*left, beat(text))
             }

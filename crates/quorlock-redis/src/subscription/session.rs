@@ -80,7 +80,7 @@ enum Purpose {
 /// What happens next.
 enum Event {
     Answered(Vec<Reply>),
-    /// Somebody came or went, or the connection was closed.
+    /// A listener came or went, or the connection was closed.
     Changed,
     PingIsDue,
 }
@@ -220,7 +220,7 @@ impl<'a> Session<'a> {
         self.refused.extend(channels);
     }
 
-    /// Whether nobody has listened for long enough.
+    /// Whether the connection has had no listener for long enough.
     fn has_lingered(&mut self) -> bool {
         if !self.registry.is_idle() {
             self.idle_since = None;

@@ -17,7 +17,7 @@ pub(crate) struct Story(Instant);
 
 impl Story {
     pub(crate) fn say(self, line: impl Display) {
-        // Somebody may have closed the other end of a pipe: that is no reason to fail.
+        // The reader may have closed the other end of a pipe: that is no reason to fail.
         let _ = writeln!(stdout(), "{:7.3} s  {line}", self.elapsed().as_secs_f64());
     }
 

@@ -53,7 +53,7 @@ fn patience(source: &LockSource) -> Duration {
     config.member_timeout(config.watchdog_lease)
 }
 
-/// One request to each node, with what is to be remembered of it, and what was made of the results of those that answered in time.
+/// One request to each node, with what the caller remembers of it, and what was made of the results of those that answered in time.
 async fn each<S: Copy, T>(
     source: &LockSource,
     request: impl Fn(&Node) -> Option<(Request, S)>,

@@ -31,13 +31,13 @@ pub struct NodeForceRelease {
 }
 
 impl ForceReleased {
-    /// How many nodes ended a claim; none if nobody held the name.
+    /// How many nodes ended a claim; none if no owner held the name.
     #[must_use]
     pub fn freed(&self) -> usize {
         self.count(|reply| reply == ForceReleaseReply::Freed)
     }
 
-    /// Whether the name is free on enough nodes for somebody to acquire it.
+    /// Whether the name is free on enough nodes for a client to acquire it.
     pub(super) fn is_free(&self) -> bool {
         let is_free =
             |reply| matches!(reply, ForceReleaseReply::Freed | ForceReleaseReply::WasFree);
@@ -60,7 +60,7 @@ pub enum ForceReleaseError {
     /// The name cannot be one.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Fewer nodes than a lock needs say that the name is free now: whoever held it may hold it still.
+    /// Fewer nodes than a lock needs say that the name is free now: the owner that held it may hold it still.
     #[error("not enough nodes have freed it; ask again, or wait for the TTL: {0}")]
     Unconfirmed(ForceReleased),
 }

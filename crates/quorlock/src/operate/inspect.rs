@@ -46,22 +46,22 @@ pub enum Summary {
         /// How many nodes show it.
         nodes: usize,
     },
-    /// Enough nodes show readers, and nobody who writes.
+    /// Enough nodes show readers, and no writer.
     Read {
         /// How many nodes show readers.
         nodes: usize,
     },
-    /// Nobody holds the name, but enough nodes keep it for the first in the queue of the fair lock, who has yet to come.
+    /// No owner holds the name, but enough nodes keep it for the first in the queue of the fair lock, who has yet to come.
     /// One that is dead is passed over in time; [`Locks::force_release`](crate::Locks::force_release) does so at once.
     Queued {
         /// How many nodes keep it.
         nodes: usize,
     },
-    /// Enough nodes are free for somebody to acquire the name.
+    /// Enough nodes are free for a client to acquire the name.
     Free,
     /// Keys that are no locks keep everybody from acquiring the name.
     Obstructed,
-    /// Enough nodes answered, but no owner has enough of them, nor are enough free: votes are split, or somebody left
+    /// Enough nodes answered, but no owner has enough of them, nor are enough free: votes are split, or an owner left
     /// claims behind. This passes; look again.
     Undecided,
     /// Too few nodes answered to say.
@@ -112,7 +112,7 @@ impl Inspection {
     }
 }
 
-/// Whether the name can be acquired there. What dead readers have left is in nobody's way.
+/// Whether the name can be acquired there. What dead readers have left is in no owner's way.
 fn is_free(reply: &InspectReply) -> bool {
     match reply.found {
         Found::Nothing => reply.waiting == 0,

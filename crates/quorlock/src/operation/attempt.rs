@@ -33,7 +33,7 @@ pub(crate) struct Attempt {
     client: Arc<Client>,
     wanted: Wanted,
     machine: Acquisition,
-    /// As whom it waits in a queue, if it does: other rounds ask as somebody new each time.
+    /// As whom it waits in a queue, if it does: other rounds ask as a new owner each time.
     owner: Option<OwnerId>,
     has_place: bool,
     running: Option<Running>,

@@ -38,7 +38,7 @@ pub(crate) struct Queues(Mutex<BTreeMap<Key, Arc<Queue>>>);
 /// The queue for one lock, and the attempt that is made on behalf of all who stand in it.
 ///
 /// The attempt is the queue's, and the leader has it in its hands only while it polls it: what the leader's task does
-/// between two polls keeps nobody else from it. A leader that does not come when it is woken is passed over.
+/// between two polls keeps no other waiter from it. A leader that does not come when it is woken is passed over.
 #[derive(Debug)]
 pub(crate) struct Queue {
     key: Key,
@@ -86,7 +86,7 @@ pub(crate) enum Turn {
     Lead(Option<Box<Attempt>>, Company),
     /// Wait. Rounds fail since this time, if they do.
     Follow(Option<Time>),
-    /// Ask by itself: nobody is in the way any more.
+    /// Ask by itself: no other waiter is in the way any more.
     Enter,
     /// Join anew, at the end: others have gone on.
     Rejoin,

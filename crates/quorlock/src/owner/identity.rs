@@ -26,7 +26,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Enters the hold that the owner has, or wins a new one by `anew`, which is told who writes what is to be read.
+    /// Enters the hold that the owner has, or wins a new one by `anew`, which is told the writer of what the reader reads.
     pub(crate) async fn acquire<F>(
         &self,
         client: &Arc<Client>,

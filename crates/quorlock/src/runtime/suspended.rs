@@ -18,7 +18,7 @@ mod counted {
     /// How long the machine has been suspended since it was started. It never goes down.
     ///
     /// `CLOCK_BOOTTIME` is `CLOCK_MONOTONIC` and this. It is read first: a thread that is held up before it reads the
-    /// other sees too little, which those that were not held up have put right; nobody ever sees too much.
+    /// other sees too little, which those that were not held up have put right; no reader ever sees too much.
     pub(in super::super) fn time() -> Duration {
         let with = nanos(ClockId::Boottime);
         let without = nanos(ClockId::Monotonic);
@@ -93,7 +93,7 @@ pub(super) mod pretended {
         pub(super) static NANOS: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// The machine sleeps for so long: the clocks of Rust stand still.
+    /// The machine sleeps for this time: the clocks of Rust stand still.
     pub(in super::super) fn suspend(span: Duration) {
         let span = u64::try_from(span.as_nanos()).unwrap();
         NANOS.set(NANOS.get() + span);

@@ -27,7 +27,7 @@ impl Received {
     }
 }
 
-/// Sends a request if it has not been, and takes its result if it has come. Nobody is woken when it comes later.
+/// Sends a request if it has not been, and takes its result if it has come. No task is woken when it comes later.
 pub(crate) fn poll_once(call: &mut Call, clock: &dyn Runtime) -> Poll<Received> {
     let result = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     result.map(|result| Received::now(result, clock))

@@ -134,12 +134,12 @@ impl Hold {
         self.readers.get_or_init(Readers::default)
     }
 
-    /// What the hold is worth now. Whoever finds out that it is lost tells the others.
+    /// What the hold is worth now. The first caller that finds out that it is lost tells the others.
     pub(crate) fn status(&self, now: Time) -> Status {
         self.change(now, |state| state.renewal.status(now))
     }
 
-    /// Changes the state, then wakes whoever waits for its end, outside the mutex, if that is what it came to.
+    /// Changes the state, then wakes the tasks that wait for its end, outside the mutex, if that is what it came to.
     fn change<T>(&self, now: Time, change: impl FnOnce(&mut HoldState) -> T) -> T {
         let mut state = self.state.lock();
         let result = change(&mut state);
@@ -154,7 +154,7 @@ impl Hold {
             Vec::new()
         };
         drop(state);
-        // The end of a leaked hold is nobody's loss.
+        // The end of a leaked hold is no loss.
         if let Some((status, false)) = ended {
             let held = now.since(self.began);
             (self.tell_end)(&*self.layout, self.owner, self.token(0), held, status);
@@ -167,7 +167,7 @@ impl Hold {
         self.state.lock().renewal.valid_until()
     }
 
-    /// Whether it is held. If it is found to be lost by now, nobody is told.
+    /// Whether it is held. If it is found to be lost by now, no signal is sent.
     pub(crate) fn is_valid(&self, now: Time) -> bool {
         let state = self.state.lock();
         !state.renewal.is_over() && now < state.renewal.valid_until()
@@ -214,12 +214,12 @@ impl Hold {
         self.state.lock().waiting.remove(key);
     }
 
-    /// The members to renew or re-acquire, each of which is to be asked from now on until [`Hold::end_ask`].
+    /// The members to renew or re-acquire, each of which the keeper asks from now on until [`Hold::end_ask`].
     pub(crate) fn take_due(&self, now: Time) -> Vec<MemberId> {
         self.change(now, |state| state.renewal.take_due(now, usize::MAX))
     }
 
-    /// What to send to such a member now, and what it states; `None` when nothing more is to be asked.
+    /// What to send to such a member now, and what it states; `None` when there is nothing more to ask.
     ///
     /// Much may have changed since it was due: the member has left or joined, the hold was extended or released.
     pub(crate) fn ask(&self, now: Time, member: MemberId) -> Option<(Ask, Statement)> {
@@ -269,7 +269,7 @@ impl Hold {
         self.change(now, |state| state.renewal.handle_failed(now, member));
     }
 
-    /// A member answered an acquire late. Returns whether a claim stands there that is to be released.
+    /// A member answered an acquire late. Returns whether a claim stands there that the keeper releases.
     pub(crate) fn answered(
         &self,
         now: Time,
@@ -306,7 +306,7 @@ impl Hold {
         })
     }
 
-    /// The acquires of the round that won whose answers nobody has looked at.
+    /// The acquires of the round that won whose answers have not been looked at.
     pub(crate) fn take_late(&self) -> Vec<PendingAcquire> {
         std::mem::take(&mut self.state.lock().late)
     }
@@ -320,7 +320,7 @@ impl Hold {
         self.state.lock().claims.may_stand_on(member)
     }
 
-    /// Whether a renewal or re-entry is to be sent to the member.
+    /// Whether to send a renewal or re-entry to the member.
     pub(crate) fn counts(&self, member: MemberId) -> bool {
         self.state.lock().renewal.counts(member)
     }
@@ -369,7 +369,7 @@ impl Hold {
         })
     }
 
-    /// Nobody renews it from now on, and nobody gives it back.
+    /// It is neither renewed nor given back from now on.
     pub(crate) fn leak(&self) {
         let mut state = self.state.lock();
         state.is_leaked = true;

@@ -198,7 +198,7 @@ impl Keeper {
         });
     }
 
-    /// Leaves claims to the keeper that are to be released, unless they have been already.
+    /// Leaves claims to the keeper, which releases them, unless they have been already.
     pub(crate) fn leave(&self, now: Time, mut orphans: Vec<Orphaned>) {
         orphans.retain(|orphan| !orphan.report_if_done(now));
         if orphans.is_empty() {
@@ -217,7 +217,7 @@ impl Keeper {
         });
     }
 
-    /// Whether nobody renews and cleans up any more.
+    /// Whether renewing and cleaning up have ended.
     pub(crate) fn is_dead(&self) -> bool {
         self.phase.get() == Phase::Dead
     }

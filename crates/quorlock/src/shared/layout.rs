@@ -43,7 +43,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// How a claim is to be kept beyond its lease by the `number`-th request of its owner. A fair lock is not: its
+    /// How a node keeps a claim beyond its lease by the `number`-th request of its owner. A fair lock is not: its
     /// queue goes by the clock of the node.
     pub(crate) fn keep(&self, number: u64) -> Option<Keep> {
         match self.mode {

@@ -32,7 +32,7 @@ use crate::shared::party::Party;
 #[non_exhaustive]
 pub enum NodeTrust {
     /// Those whose process was watched for one [`longest_lease`](crate::LocksBuilder::longest_lease): a node that was
-    /// restarted, flushed or failed over may have forgotten claims, and is quarantined for so long.
+    /// restarted, flushed or failed over may have forgotten claims, and is quarantined for this time.
     Watched,
     /// As [`NodeTrust::Watched`], and a node that was restarted is trusted at once if it still has its marker.
     ///
@@ -57,7 +57,7 @@ pub(crate) enum Asking {
     /// A new hold. That a claim is there already means that the request was delivered twice, and counts no more than
     /// the first delivery.
     NewHold,
-    /// A hold that is held without this member. What it has there already is its own, whoever the node is.
+    /// A hold that is held without this member. What it has there already is its own, whichever process the node is.
     Missing,
 }
 
@@ -196,7 +196,7 @@ impl Peer {
         self.runtime.now()
     }
 
-    /// How a claim is to be kept beyond its lease by the `number`-th request of its owner.
+    /// How a node keeps a claim beyond its lease by the `number`-th request of its owner.
     pub(crate) fn keep(&self, number: u64) -> Option<Keep> {
         let margin_millis = millis_of(self.margin);
         (0 < margin_millis).then_some(Keep {
@@ -210,7 +210,7 @@ impl Peer {
         !self.margin.is_zero()
     }
 
-    /// By when a claim that nobody renews any more is gone: its margin goes by the node's clock.
+    /// By when a claim that is not renewed any more is gone: its margin goes by the node's clock.
     pub(crate) fn gone(&self, now: Time, lease: Lease) -> Time {
         let kept = lease.length().saturating_add(self.margin);
         now + kept + drift(kept)

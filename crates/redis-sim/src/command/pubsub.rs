@@ -1,4 +1,4 @@
-//! Messages to whoever listens.
+//! Messages to those that listen.
 
 use crate::call::{Answer, Call, Flag};
 use crate::channels::Named;

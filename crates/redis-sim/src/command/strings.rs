@@ -91,7 +91,7 @@ fn set_for(call: &mut Call<'_>, unit: i64) -> Answer {
     Ok(Reply::OK)
 }
 
-/// When something ends that lasts so long, which must be in the future of 1970.
+/// When something ends that lasts this long, which must be in the future of 1970.
 fn lifetime(lasts: i64, unit: i64, since: i64, name: &str) -> Result<i64, Refusal> {
     let lasts = if lasts <= 0 { None } else { Some(lasts) };
     let ends = lasts.and_then(|lasts| lasts.checked_mul(unit)?.checked_add(since));

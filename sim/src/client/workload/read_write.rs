@@ -114,7 +114,7 @@ impl<'a> Share<'a> {
         section
     }
 
-    /// Writes, then goes on reading: nobody writes in between.
+    /// Writes, then goes on reading: no other client writes in between.
     async fn downgrade(&self) {
         let owner = self.ctx.locks().owner();
         let (writer, reader) = (Access::Write, Access::Read);

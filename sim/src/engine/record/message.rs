@@ -126,7 +126,7 @@ fn asked(request: &Request) -> String {
     }
 }
 
-/// What is to be known of a node whose votes do not count.
+/// What stories tell of a node whose votes do not count.
 fn marker(shown: &Shown) -> &'static str {
     match shown.marker {
         ShownMarker::Own(_, Ripeness::Ripe) => "",

@@ -16,7 +16,7 @@ pub struct Figure {
     pub of: Measure,
     /// The published share, in percent.
     pub published: u64,
-    /// What is measured is to be at least this,
+    /// What is measured has to be at least this,
     pub least: u64,
     /// and at most this, in percent.
     pub most: u64,

@@ -15,7 +15,7 @@ use crate::plan::file::{self, Misreading, PlanError, Position};
 /// The keys that a scenario has and a plan has not.
 const HEADER: [&str; 6] = ["id", "title", "reason", "source", "seeds", "least"];
 
-/// How many seeds are run if nobody says.
+/// How many seeds are run if the file does not say.
 const SEEDS: u64 = 100;
 
 /// Why a file is no scenario.

@@ -51,7 +51,7 @@ pub struct Judged {
     pub first: Option<u64>,
     /// Holds that were won.
     pub grants: u64,
-    /// Acquires that found somebody else's claim.
+    /// Acquires that found another owner's claim.
     pub refusals: u64,
     /// What was measured.
     pub measured: Option<Measured>,
@@ -173,7 +173,7 @@ impl Case {
         if let Some(property) = unexpected {
             return Verdict::Broken(property);
         }
-        // What nobody did cannot break, and what breaks has been done.
+        // What no client did cannot break, and what breaks has been done.
         let is_found = judged.first.is_some();
         if !is_found && let Some(why) = self.vacuity(judged, effects) {
             return Verdict::Vacuous(why);
@@ -203,7 +203,7 @@ impl Case {
 }
 
 impl Expect {
-    /// What is to be broken.
+    /// What the case breaks.
     #[must_use]
     pub fn property(&self) -> Option<Property> {
         match self {

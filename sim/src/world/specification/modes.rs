@@ -90,7 +90,7 @@ fn fair_acquire(
     keys.apply(now, &Request::Acquire(ask))
 }
 
-/// Grants a free name to whoever of the living came last, and to nobody else.
+/// Grants a free name to the live waiter that came last, and to no other.
 fn serve_newest(keys: &mut Node, now: WallMillis, ask: &Acquire) -> Applied {
     let queue = waiting(keys, now, &ask.name);
     let Some((newest, millis)) = queue.iter().rfind(|(_, millis)| 0 < *millis) else {

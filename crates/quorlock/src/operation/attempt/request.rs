@@ -20,7 +20,7 @@ pub(crate) struct Wanted {
     pub(crate) member_timeout: Duration,
     pub(crate) is_watched: bool,
     pub(crate) patience: Patience,
-    /// Who writes what is to be read.
+    /// The writer of what the reader reads.
     pub(crate) under: Option<Under>,
 }
 

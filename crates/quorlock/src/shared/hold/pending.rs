@@ -29,7 +29,7 @@ pub(crate) struct Asked {
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An acquire of the round that won, without its answer. It is looked at when the hold is released, or after a while:
-/// until then nobody needs to know.
+/// until then no task needs to know.
 pub(crate) struct PendingAcquire {
     pub(crate) member: MemberId,
     sent: Time,

@@ -45,7 +45,7 @@ pub(super) enum Next {
 }
 
 impl Lanes {
-    /// A hold's member is to be asked: `Some` when it may be now, and is counted.
+    /// A member of a hold waits to be asked: `Some` when it may be now, and is counted.
     pub(super) fn ask(&mut self, node: &Node, hold: Arc<Hold>, member: MemberId) -> Option<Next> {
         let lane = self.lane(node);
         if lane.under_way < MOST_ASKED && lane.asks.is_empty() {
@@ -56,7 +56,7 @@ impl Lanes {
         None
     }
 
-    /// An orphan is to be released: `Some` when it may be now, and is counted.
+    /// An orphan waits to be released: `Some` when it may be now, and is counted.
     pub(super) fn release(&mut self, node: &Node, orphan: u64) -> Option<Next> {
         let lane = self.lane(node);
         if lane.under_way < MOST_RELEASED && lane.releases.is_empty() {
