@@ -48,7 +48,7 @@ mod documentation {
     }
 
     pages! {
-        architecture breaks campaigns command connections deployments exhaustive fencing guide leader matrix migration performance plans
+        architecture breaks campaigns command connections deployments exhaustive fencing guide leader matrix migration operating performance plans
         recipes redis redisson safety scenarios simulator threads
     }
 }

@@ -387,6 +387,7 @@ impl LocksBuilder {
             _ => config.longest_lease,
         });
         self.check_retention(margin)?;
+        telemetry::made();
         telemetry::built(config.doubts(nodes.len()));
         let keeper = Keeper::new();
         let party = Arc::new(Party::new(&config));

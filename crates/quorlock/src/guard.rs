@@ -21,6 +21,7 @@ use crate::operation::confirm::Confirm;
 use crate::operation::release::Releasing;
 use crate::shared::client::Client;
 use crate::shared::hold::{Hold, NoEntry};
+use crate::telemetry;
 
 /// Holds a lock.
 ///
@@ -210,7 +211,10 @@ impl Guard {
     pub fn leak(mut self) {
         self.is_dropped_by = DroppedBy::Us;
         self.client.keeper.unreserve(None);
-        self.hold.leak();
+        // The end of a leaked hold is no loss, and not told.
+        if self.hold.leak() {
+            telemetry::leaked();
+        }
         self.client.keeper.reschedule(&self.hold);
     }
 }

@@ -1,44 +1,104 @@
-//! The names of the metrics, recorded through the [`metrics`](https://docs.rs/metrics) facade. Feature `metrics`.
+//! The metrics, recorded through the [`metrics`](https://docs.rs/metrics) facade. Feature `metrics`.
 //!
-//! Install a recorder or an exporter of your own. No label has more values than are listed here; names of locks,
-//! owners and addresses are in the `tracing` events.
+//! Install a recorder or an exporter of your own, before the first client is made or before [`describe`] is called. No label has more
+//! values than are listed here, except the address of a node; names of locks and owners are in the `tracing` events.
 
-/// Histogram, seconds: from the call to its end, for every acquisition that was waited for to the end. Label `outcome`: `acquired`,
-/// `contended`, `no_quorum`, `too_slow`, `closed`, `refused` (any other error).
-pub const WAIT_SECONDS: &str = "quorlock_wait_seconds";
+use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram};
 
-/// Histogram, seconds: from the begin of the round that won a lock to its release or loss.
-pub const HOLD_SECONDS: &str = "quorlock_hold_seconds";
+/// What a metric is.
+enum Kind {
+    Histogram,
+    Gauge,
+    /// With a label and all its values; none for a counter without a label.
+    Counter(&'static str, &'static [&'static str]),
+}
 
-/// Counter: rounds that were lost because others hold the lock (contention).
-pub const REFUSED_ROUNDS: &str = "quorlock_refused_rounds_total";
+const PLAIN: Kind = Kind::Counter("", &[]);
 
-/// Counter: those refused rounds in which some nodes granted: competitors split the votes.
-pub const SPLIT_VOTES: &str = "quorlock_split_votes_total";
+/// The table of metrics: each with its constant, its name, what it is and what its documentation says.
+macro_rules! metrics {
+    ($($(#[doc = $doc:literal])+ $constant:ident = $name:literal, $kind:expr;)+) => {
+        $($(#[doc = $doc])+ pub const $constant: &str = $name;)+
 
-/// Counter: rounds that were lost because too few nodes answered, or too slowly, or too many are quarantined.
-pub const FAILED_ROUNDS: &str = "quorlock_failed_rounds_total";
+        const ALL: &[(&str, Kind, &str)] = &[$(($name, $kind, concat!($($doc),+))),+];
+    };
+}
 
-/// Counter: rounds that were won whose nodes had handed out different tokens, which takes one more round trip.
-pub const RAISED_TOKENS: &str = "quorlock_raised_tokens_total";
+metrics! {
+    /// Histogram, seconds: from the call to its end, for every acquisition that was waited for to the end. Label `outcome`: `acquired`,
+    /// `contended`, `no_quorum`, `too_slow`, `closed`, `refused` (any other error).
+    WAIT_SECONDS = "quorlock_wait_seconds", Kind::Histogram;
 
-/// Counter: holds that were lost. Label `kind`: `expired`, `taken`, `unreachable`, `closed`.
-pub const LOST: &str = "quorlock_lost_total";
+    /// Histogram, seconds: from the begin of the round that won a lock to its release or loss.
+    HOLD_SECONDS = "quorlock_hold_seconds", Kind::Histogram;
 
-/// Counter: elections that a candidate of this process has won.
-pub const ELECTIONS: &str = "quorlock_elections_total";
+    /// Histogram, seconds: one round of requests to all members. Label `outcome`: `won`, `refused` (others hold the lock), `failed`.
+    ROUND_SECONDS = "quorlock_round_seconds", Kind::Histogram;
 
-/// Counter: renewals (of up to a hundred claims each) that a node did not answer.
-pub const RENEWAL_FAILURES: &str = "quorlock_renewal_failures_total";
+    /// Gauge: holds that this process has now, without those that were leaked.
+    HOLDS = "quorlock_holds", Kind::Gauge;
 
-/// Counter: claims of which a node said at a renewal that they are gone.
-pub const CLAIMS_GONE: &str = "quorlock_claims_gone_total";
+    /// Gauge: acquisitions under way now, those that wait among them.
+    WAITERS = "quorlock_waiters", Kind::Gauge;
 
-/// Counter: releases that too few nodes confirmed; they go on in the background.
-pub const RELEASES_UNCONFIRMED: &str = "quorlock_releases_unconfirmed_total";
+    /// Gauge: 1 while the votes of a node do not count, else 0; not there before the node has been quarantined once. Label
+    /// `address`. Clients of one process that share a node share it.
+    QUARANTINED = "quorlock_node_quarantined", Kind::Gauge;
 
-/// Counter: how often a node was quarantined, or the reason for it changed.
-pub const QUARANTINES: &str = "quorlock_quarantines_total";
+    /// Counter: rounds that were lost because others hold the lock (contention).
+    REFUSED_ROUNDS = "quorlock_refused_rounds_total", PLAIN;
 
-/// Counter: claims that were cleaned up in the background, one for each node: of lost rounds, dropped guards and lost holds.
-pub const ORPHANS_CLEANED: &str = "quorlock_orphans_cleaned_total";
+    /// Counter: those refused rounds in which some nodes granted: competitors split the votes.
+    SPLIT_VOTES = "quorlock_split_votes_total", PLAIN;
+
+    /// Counter: rounds that were lost because too few nodes answered, or too slowly, or too many are quarantined.
+    FAILED_ROUNDS = "quorlock_failed_rounds_total", PLAIN;
+
+    /// Counter: rounds that were won whose nodes had handed out different tokens, which takes one more round trip.
+    RAISED_TOKENS = "quorlock_raised_tokens_total", PLAIN;
+
+    /// Counter: holds that were lost. Label `kind`: `expired`, `taken`, `unreachable`, `closed`.
+    LOST = "quorlock_lost_total", Kind::Counter("kind", &["expired", "taken", "unreachable", "closed"]);
+
+    /// Counter: elections that a candidate of this process has won.
+    ELECTIONS = "quorlock_elections_total", PLAIN;
+
+    /// Counter: renewals (of up to a hundred claims each) that a node did not answer.
+    RENEWAL_FAILURES = "quorlock_renewal_failures_total", PLAIN;
+
+    /// Counter: claims of which a node said at a renewal that they are gone.
+    CLAIMS_GONE = "quorlock_claims_gone_total", PLAIN;
+
+    /// Counter: releases that too few nodes confirmed; they go on in the background.
+    RELEASES_UNCONFIRMED = "quorlock_releases_unconfirmed_total", PLAIN;
+
+    /// Counter: how often a node was quarantined, or the reason for it changed.
+    QUARANTINES = "quorlock_quarantines_total", PLAIN;
+
+    /// Counter: claims that were cleaned up in the background, one for each node: of lost rounds, dropped guards and lost holds.
+    ORPHANS_CLEANED = "quorlock_orphans_cleaned_total", PLAIN;
+}
+
+/// Gives every metric its unit and its documentation, and makes every counter exist, at zero: an alert on a counter that begins with
+/// its first event would miss that event.
+///
+/// Each client does so when it is made. Call it by yourself where the recorder is installed later than that.
+pub fn describe() {
+    for (name, kind, text) in ALL {
+        let text = text.trim_start();
+        match kind {
+            Kind::Histogram => describe_histogram!(*name, Unit::Seconds, text),
+            Kind::Gauge => describe_gauge!(*name, Unit::Count, text),
+            Kind::Counter(label, values) => {
+                describe_counter!(*name, Unit::Count, text);
+                // Registered is enough, and counts nothing.
+                if values.is_empty() {
+                    drop(counter!(*name));
+                }
+                for value in *values {
+                    drop(counter!(*name, *label => *value));
+                }
+            }
+        }
+    }
+}

@@ -46,6 +46,14 @@ macro_rules! note {
     };
 }
 
+/// Moves a gauge by one.
+macro_rules! shift {
+    ($name:ident, $way:ident) => {
+        #[cfg(feature = "metrics")]
+        ::metrics::gauge!(crate::metrics::$name).$way(1.0);
+    };
+}
+
 /// Tells an event.
 macro_rules! tell {
     ($level:ident, $($rest:tt)+) => {
@@ -54,12 +62,18 @@ macro_rules! tell {
     };
 }
 
-/// When an acquisition began, if anybody wants to know.
-#[derive(Clone, Copy)]
+/// An acquisition under way: when it began, if its end will be told. It is counted until it is dropped.
 pub(crate) struct Began(Option<Time>);
+
+impl Drop for Began {
+    fn drop(&mut self) {
+        shift!(WAITERS, decrement);
+    }
+}
 
 /// An acquisition begins. The clock is read only if its end will be told.
 pub(crate) fn begin(now: impl FnOnce() -> Time) -> Began {
+    shift!(WAITERS, increment);
     Began(is_wanted().then(now))
 }
 
@@ -73,7 +87,7 @@ fn is_wanted() -> bool {
 
 /// An acquisition has ended.
 pub(crate) fn acquired(
-    began: Began,
+    began: &Began,
     now: impl FnOnce() -> Time,
     names: &dyn Display,
     result: Result<(OwnerId, Token), &AcquireError>,
@@ -105,8 +119,23 @@ fn outcome(result: Result<(OwnerId, Token), &AcquireError>) -> &'static str {
     }
 }
 
-/// A round was lost.
-pub(crate) fn round_lost(names: &dyn Display, loss: &Loss, problems: &[NodeReport]) {
+/// A round was won, which took this long: a hold begins, whose end is told by [`ended`] or [`leaked`].
+pub(crate) fn won(lasted: Duration) {
+    shift!(HOLDS, increment);
+    note!(ROUND_SECONDS, lasted, "outcome" => "won");
+}
+
+/// A round was lost, which took this long.
+pub(crate) fn round_lost(
+    names: &dyn Display,
+    loss: &Loss,
+    lasted: Duration,
+    problems: &[NodeReport],
+) {
+    note!(ROUND_SECONDS, lasted, "outcome" => match loss {
+        Loss::Refused { .. } | Loss::Postponed | Loss::OtherMode(_) => "refused",
+        _ => "failed",
+    });
     match loss {
         Loss::Refused { split, .. } => {
             count!(REFUSED_ROUNDS);
@@ -168,6 +197,12 @@ pub(crate) fn waits_for_itself(names: &dyn Display, before: &AtomicBool) {
     }
 }
 
+/// A client is made: its metrics exist from now on.
+pub(crate) fn made() {
+    #[cfg(feature = "metrics")]
+    crate::metrics::describe();
+}
+
 /// A client was made with settings that are legal and doubtful.
 pub(crate) fn built(doubts: impl Iterator<Item = String>) {
     for doubt in doubts {
@@ -189,6 +224,7 @@ pub(crate) fn ended(
     held: Duration,
     status: Status,
 ) {
+    shift!(HOLDS, decrement);
     note!(HOLD_SECONDS, held);
     if let Status::Lost(lost) = status {
         count!(LOST, "kind" => kind(lost));
@@ -200,6 +236,11 @@ pub(crate) fn ended(
     } else {
         tell!(debug, %names, %owner, ?held, "released");
     }
+}
+
+/// A hold is not this process's any more, and nothing is told of its end.
+pub(crate) fn leaked() {
+    shift!(HOLDS, decrement);
 }
 
 #[cfg(any(feature = "metrics", feature = "tracing"))]
@@ -264,12 +305,19 @@ pub(crate) fn trust_changed(address: &str, change: Option<TrustChange>) {
         None => {}
         Some(TrustChange::Quarantined(quarantine)) => {
             count!(QUARANTINES);
+            quarantined(address, 1.0);
             tell!(warn, address, why = %quarantine.why, left = ?quarantine.left, "a node is quarantined: it is asked, but its votes do not count yet");
         }
         Some(TrustChange::Trusted) => {
+            quarantined(address, 0.0);
             tell!(info, address, "a node is trusted: its votes count");
         }
     }
+}
+
+fn quarantined(address: &str, is_so: f64) {
+    #[cfg(feature = "metrics")]
+    ::metrics::gauge!(crate::metrics::QUARANTINED, "address" => address.to_owned()).set(is_so);
 }
 
 /// These nodes will be taken for restarted when they are next backed up.

@@ -354,3 +354,37 @@ mod backlogs {
         assert_eq!(warnings(0, Some(NodeTrust::Unwatched)).await, 0);
     }
 }
+
+/// Level and text of every event, read in the source.
+fn sources() -> Vec<(&'static str, &'static str)> {
+    let source = include_str!("../src/telemetry.rs");
+    let told = source.split("tell!(").skip(1);
+    let told = told.filter_map(|rest| rest.split_once(");"));
+    let parts = told.filter_map(|(call, _)| {
+        let (level, rest) = call.trim_start().split_once(',')?;
+        let text = rest.rsplit('"').nth(1)?;
+        Some((level, text))
+    });
+    parts.collect()
+}
+
+/// The page for operators has a row for each event, which begins as the event does.
+#[test]
+fn every_event_is_on_the_page() {
+    let page = include_str!("../../../docs/src/operating.md");
+    let rows: Vec<(&str, &str)> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| "))
+        .filter_map(|row| row.split_once(" | `"))
+        .filter_map(|(level, rest)| Some((level, rest.split_once('`')?.0)))
+        .collect();
+    let sources = sources();
+    assert!(25 < sources.len(), "{sources:?}");
+    for (level, text) in sources {
+        let is_there = rows.iter().any(|(at, row)| {
+            let begin = row.strip_suffix(" ..").unwrap_or(row);
+            *at == level && text.starts_with(begin) && (begin.len() == text.len() || begin != *row)
+        });
+        assert!(is_there, "{level}: {text}");
+    }
+}

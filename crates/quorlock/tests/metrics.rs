@@ -12,16 +12,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::metrics::{
-    Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
 };
 use quorlock::transport::Held;
 use quorlock::{EmbeddedNode, Locks, Lost, Name, metrics};
 use tokio::time::sleep;
 
-/// Keeps sums by name and label.
+/// Keeps values by name and label, and what was said of each name.
 #[derive(Clone, Default)]
-struct Sums(Arc<Mutex<BTreeMap<String, Vec<f64>>>>);
+struct Sums(
+    Arc<Mutex<BTreeMap<String, Vec<f64>>>>,
+    Arc<Mutex<BTreeMap<String, String>>>,
+);
 
 struct One(Sums, String);
 
@@ -40,6 +43,18 @@ impl CounterFn for One {
     fn absolute(&self, _: u64) {}
 }
 
+impl GaugeFn for One {
+    fn increment(&self, value: f64) {
+        self.add(value);
+    }
+    fn decrement(&self, value: f64) {
+        self.add(-value);
+    }
+    fn set(&self, value: f64) {
+        self.0.0.lock().unwrap().insert(self.1.clone(), vec![value]);
+    }
+}
+
 impl HistogramFn for One {
     fn record(&self, value: f64) {
         self.add(value);
@@ -53,9 +68,23 @@ impl Sums {
         Arc::new(One(self.clone(), name))
     }
 
+    fn describe(&self, kind: &str, name: &KeyName, unit: Option<Unit>, text: &str) {
+        let unit = unit.map_or("", |unit| unit.as_str());
+        let line = format!("{kind} {unit}: {text}");
+        self.1
+            .lock()
+            .unwrap()
+            .insert(name.as_str().to_owned(), line);
+    }
+
     fn of(&self, name: &str) -> Vec<f64> {
         let sums = self.0.lock().unwrap();
         sums.get(name).cloned().unwrap_or_default()
+    }
+
+    /// What a gauge shows.
+    fn shown(&self, name: &str) -> f64 {
+        self.of(name).iter().sum()
     }
 
     fn count(&self, name: &str) -> usize {
@@ -64,14 +93,22 @@ impl Sums {
 }
 
 impl Recorder for Sums {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(self.one(key))
+    fn describe_counter(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe("counter", &name, unit, &text);
     }
-    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::noop()
+    fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe("gauge", &name, unit, &text);
+    }
+    fn describe_histogram(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe("histogram", &name, unit, &text);
+    }
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        let one = self.one(key);
+        self.0.lock().unwrap().entry(one.1.clone()).or_default();
+        Counter::from_arc(one)
+    }
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.one(key))
     }
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
         Histogram::from_arc(self.one(key))
@@ -181,4 +218,140 @@ async fn elections_are_counted() {
         candidacy.resign().await.unwrap();
     }
     assert_eq!(sums.count(metrics::ELECTIONS), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_and_waited_for_now_is_shown() {
+    let sums = Sums::default();
+    let _local = ::metrics::set_default_local_recorder(&sums);
+    let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+    let shown = || (sums.shown(metrics::HOLDS), sums.shown(metrics::WAITERS));
+    let first = locks.lock("a").acquire().await.unwrap();
+    let second = locks.lock("b").acquire().await.unwrap();
+    let third = locks.lock("c").acquire().await.unwrap();
+    let again = third.reenter().await.unwrap();
+    assert_eq!(shown(), (3.0, 0.0));
+    let lock = locks.lock("a");
+    let mut waiting = Box::pin(lock.acquire());
+    assert!(
+        tokio::time::timeout(Duration::from_secs(1), &mut waiting)
+            .await
+            .is_err()
+    );
+    assert_eq!(shown(), (3.0, 1.0));
+    drop(waiting);
+    assert_eq!(shown(), (3.0, 0.0));
+    // Each hold ends once: released, leaked, lost.
+    second.leak();
+    assert_eq!(shown(), (2.0, 0.0));
+    third.release().await.unwrap();
+    assert_eq!(shown(), (2.0, 0.0));
+    again.release().await.unwrap();
+    assert_eq!(shown(), (1.0, 0.0));
+    locks.force_release("a").await.unwrap();
+    assert_eq!(first.lost().await, Lost::Taken);
+    first.leak();
+    settle().await;
+    assert_eq!(shown(), (0.0, 0.0));
+    assert_eq!(sums.count("quorlock_round_seconds won"), 3);
+    assert!(0 < sums.count("quorlock_round_seconds refused"));
+    assert_eq!(sums.count(metrics::HOLD_SECONDS), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_forgot_is_shown_until_it_counts_again() {
+    let sums = Sums::default();
+    let _local = ::metrics::set_default_local_recorder(&sums);
+    let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
+    let locks = Locks::builder()
+        .trust_fresh_nodes()
+        .on_nodes(nodes.clone())
+        .unwrap();
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let quarantined = || {
+        let values = sums.0.lock().unwrap();
+        let nodes = values.iter();
+        let nodes = nodes.filter(|(name, _)| name.starts_with(metrics::QUARANTINED));
+        nodes
+            .map(|(_, value)| value.iter().sum::<f64>())
+            .sum::<f64>()
+    };
+    assert_eq!(quarantined(), 0.0);
+    nodes[1].kill();
+    nodes[1].restart();
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    assert_eq!(quarantined(), 1.0);
+    sleep(Duration::from_secs(120)).await;
+    locks
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    assert_eq!(quarantined(), 0.0);
+}
+
+/// The names of the metrics, read in the source.
+fn constants() -> Vec<&'static str> {
+    let source = include_str!("../src/metrics.rs");
+    let names = source
+        .split('"')
+        .filter(|word| word.starts_with("quorlock_"));
+    names.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_metric_is_described_and_every_counter_exists_before_it_counts() {
+    let sums = Sums::default();
+    let _local = ::metrics::set_default_local_recorder(&sums);
+    let _locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+    let described = sums.1.lock().unwrap().clone();
+    let names = constants();
+    assert!(15 < names.len());
+    assert_eq!(described.keys().map(String::as_str).collect::<Vec<_>>(), {
+        let mut names = names.clone();
+        names.sort_unstable();
+        names
+    });
+    for name in names {
+        let said = &described[name];
+        let unit = if name.ends_with("_seconds") {
+            "seconds"
+        } else {
+            "count"
+        };
+        assert!(said.contains(&format!(" {unit}: ")), "{name}: {said}");
+        if name.ends_with("_total") {
+            let values = sums.0.lock().unwrap();
+            let mut series = values.keys().filter(|series| series.starts_with(name));
+            assert!(series.next().is_some(), "{name} does not exist yet");
+            assert!(said.starts_with("counter "), "{said}");
+        }
+    }
+    assert_eq!(sums.of("quorlock_lost_total expired"), Vec::<f64>::new());
+}
+
+/// The page for operators has a row for each metric.
+#[test]
+fn every_metric_is_on_the_page() {
+    let page = include_str!("../../../docs/src/operating.md");
+    for name in constants() {
+        assert!(page.contains(&format!("| `{name}` |")), "{name}");
+    }
 }

@@ -234,6 +234,7 @@ impl Attempt {
             let rests = self.client.keeper.rests();
             rests.passed(&self.wanted.layout.key, was_there);
         }
+        telemetry::won(now.since(running.began));
         let hold = Arc::new(Hold::new(running.into_won(now, &self.wanted)));
         self.client.keeper.keep(now, &hold);
         Some(hold)
@@ -244,7 +245,7 @@ impl Attempt {
             return;
         };
         let now = self.client.now();
-        let is_first_refusal = self.losses.add(&loss, &running, &self.wanted.layout);
+        let is_first_refusal = self.losses.add(&loss, &running, now, &self.wanted.layout);
         if matches!(loss, Loss::Refused { .. } | Loss::Postponed) {
             let Wanted { layout, .. } = &self.wanted;
             self.client.waiters.in_the_way(&layout.key);

@@ -51,7 +51,7 @@ struct HoldState {
     count: u32,
     statements: Statements,
     is_leaked: bool,
-    /// Its end was told to operators.
+    /// Its end was told to operators, or never will be.
     is_told: bool,
     claims: Claims,
     late: Vec<PendingAcquire>,
@@ -147,15 +147,14 @@ impl Hold {
         let woken = if state.renewal.is_over() {
             state.beside = None;
             if !std::mem::replace(&mut state.is_told, true) {
-                ended = Some((state.renewal.status(now), state.is_leaked));
+                ended = Some(state.renewal.status(now));
             }
             state.waiting.take()
         } else {
             Vec::new()
         };
         drop(state);
-        // The end of a leaked hold is no loss.
-        if let Some((status, false)) = ended {
+        if let Some(status) = ended {
             let held = now.since(self.began);
             (self.tell_end)(&*self.layout, self.owner, self.token(0), held, status);
         }
@@ -369,11 +368,13 @@ impl Hold {
         })
     }
 
-    /// It is neither renewed nor given back from now on.
-    pub(crate) fn leak(&self) {
+    /// It is neither renewed nor given back from now on. Returns whether its end is not told yet, and never will be.
+    pub(crate) fn leak(&self) -> bool {
         let mut state = self.state.lock();
+        let is_untold = !std::mem::replace(&mut state.is_told, true);
         state.is_leaked = true;
         state.renewal.stop_renewing();
+        is_untold
     }
 
     /// The client is closed; returns what the hold was worth.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use quorlock_core::acquisition::GiveUp;
 use quorlock_core::message::Mode;
 use quorlock_core::round::Loss;
+use quorlock_core::time::Time;
 
 use super::request::Wanted;
 use super::round::Running;
@@ -35,13 +36,19 @@ impl Losses {
     }
 
     /// A round was lost. Returns whether it is the first that was refused by another's claim.
-    pub(super) fn add(&mut self, loss: &Loss, running: &Running, layout: &Layout) -> bool {
+    pub(super) fn add(
+        &mut self,
+        loss: &Loss,
+        running: &Running,
+        now: Time,
+        layout: &Layout,
+    ) -> bool {
         let problems = running.problems(layout);
         // One node of another figure is one node that does not count, for as long as there are enough of the others.
         self.disagreement = (*loss == Loss::Denied)
             .then(|| running.disagreement(layout))
             .flatten();
-        telemetry::round_lost(layout, loss, &problems);
+        telemetry::round_lost(layout, loss, now.since(running.began), &problems);
         if *loss != Loss::Postponed {
             // What the first member says alone is no news of the others.
             self.problems = problems;
