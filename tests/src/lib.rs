@@ -4,6 +4,7 @@
 //! |---|---|
 //! | a real `redis-server` that ends with the test | [`server`] |
 //! | a Sentinel group of such processes | [`sentinels`] |
+//! | a Redis Cluster of such processes | [`cluster`] |
 //! | tests that are ignored, with a reason, where there is no server | [`trials`] |
 //! | waiting for a condition, within a bound | [`wait`] |
 //! | a network that loses replies and cuts connections | [`proxy`] |
@@ -20,6 +21,7 @@
 
 pub mod certificates;
 pub mod clients;
+pub mod cluster;
 pub mod conformance;
 mod guardian;
 pub mod heard;

@@ -24,6 +24,8 @@ pub struct Server {
     port: u16,
     /// Where it speaks TLS, if it does.
     tls_port: Option<u16>,
+    /// Where it speaks to the other nodes of a cluster.
+    bus_port: u16,
     program: String,
     options: Vec<String>,
     /// The words of its configuration file, if it has one.
@@ -77,6 +79,16 @@ impl Server {
         Server::start_on("redis-server", None, options, || Some(free_port()))
     }
 
+    /// A node of a cluster, which knows no other node and owns no slot yet.
+    ///
+    /// # Panics
+    /// When it does not come up, with what it wrote.
+    #[must_use]
+    pub fn start_in_cluster(options: &[&str]) -> Server {
+        let options = [&["--cluster-enabled", "yes"], options].concat();
+        Server::start_on("redis-server", None, &options, || None)
+    }
+
     /// A sentinel with these lines in its configuration file: `sentinel monitor ..`.
     ///
     /// # Panics
@@ -120,6 +132,7 @@ impl Server {
             let mut server = Server {
                 port: free_port(),
                 tls_port: tls_port(),
+                bus_port: free_port(),
                 program: program.to_owned(),
                 options: options.clone(),
                 configuration: configuration.clone(),
@@ -153,6 +166,12 @@ impl Server {
     #[must_use]
     pub fn tls_port(&self) -> u16 {
         self.tls_port.expect("it speaks TLS")
+    }
+
+    /// The port on which it speaks to the other nodes of its cluster, if it is in one.
+    #[must_use]
+    pub fn bus_port(&self) -> u16 {
+        self.bus_port
     }
 
     /// Its folder: data, socket and output.
@@ -333,6 +352,13 @@ impl Server {
                 .into_iter()
                 .flat_map(|port| ["--tls-port".into(), port]),
         );
+        if self
+            .options
+            .iter()
+            .any(|option| option == "--cluster-enabled")
+        {
+            arguments.extend(["--cluster-port".into(), self.bus_port.to_string()]);
+        }
         arguments.extend(self.options.iter().cloned());
         let running = Guardian::start(self.dir.path(), &self.program, &arguments);
         let pid = running.pid();

@@ -16,7 +16,8 @@ use crate::span::Span;
 #[command(next_help_heading = "Servers")]
 pub(crate) struct Reach {
     /// A server: redis://[user@]host[:port][/db], rediss:// for the same under TLS, or unix:///path, or a Sentinel group:
-    /// redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]. Several, with a comma between them or one --nodes each,
+    /// redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db], or a Redis Cluster:
+    /// redis+cluster://[user@]host[:port][,host[:port]..]. Several, with a comma between them or one --nodes each,
     /// make a majority (RedLock); a comma is between two addresses where the second begins with its scheme (`redis://`).
     /// Without: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]

@@ -14,6 +14,7 @@
 //! | in which ways a name can be locked | [`mode`] |
 //! | what a node does with it, exactly | [`node`] |
 //! | which names belong to others | [`reserved`] |
+//! | the parts of a node that is divided | [`slot`] |
 //! | how a request gets there, and why it may not | [`transport`], [`failure`] |
 //! | when a quorum is won or lost | [`quorum`], [`round`] |
 //! | how long the holder may believe | [`lease`] |
@@ -42,6 +43,7 @@ pub mod release;
 pub mod renewal;
 pub mod reserved;
 pub mod round;
+pub mod slot;
 pub mod time;
 pub mod transport;
 pub mod trust;

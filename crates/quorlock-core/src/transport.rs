@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 pub use crate::failure::{Cause, Execution, TransportError};
 use crate::message::{Channel, Reply, Request, Wake};
+use crate::name::Name;
+use crate::slot::{ScatteredName, Slot};
 
 /// A request under way.
 ///
@@ -37,6 +39,18 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
         drop(witness);
         Subscription::new(())
+    }
+
+    /// Which part of the node the keys of a name lie in. A request about names in different parts may be executed in one of them and
+    /// fail in another; the locks make none.
+    ///
+    /// By default a node is not divided.
+    ///
+    /// # Errors
+    /// [`ScatteredName`] for a name that this node cannot keep.
+    fn slot(&self, name: &Name) -> Result<Slot, ScatteredName> {
+        let _ = name;
+        Ok(Slot::WHOLE)
     }
 
     /// Which server this is, without secrets: for the canonical order, errors and logs.

@@ -1,6 +1,8 @@
 //! Where a server is, and how to log in.
 
+pub(crate) mod cluster;
 pub(crate) mod group;
+pub(crate) mod hosts;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -98,7 +100,8 @@ impl Address {
                 if host.contains(',') {
                     return Err(AddressError::Malformed {
                         reason: "its host has a comma: several servers are several addresses, several sentinels \
-                                 of one group are redis+sentinel://h1,h2,h3/name"
+                                 of one group are redis+sentinel://h1,h2,h3/name, several nodes of one cluster \
+                                 redis+cluster://h1,h2,h3"
                             .into(),
                     });
                 }
@@ -156,6 +159,11 @@ pub enum AddressError {
         /// What is wrong with it.
         reason: String,
     },
+    /// It is meant for a Redis Cluster, and does not parse.
+    Cluster {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// It asks for TLS, and the cargo feature `tls` is off.
     Tls,
     /// It asks for TLS without asking the server for a proof of who it is (`#insecure`).
@@ -180,6 +188,11 @@ impl fmt::Display for AddressError {
                 "not the address of a Sentinel group ({reason}): write \
                  redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]\
                  [?sentinel_user=..&sentinel_password=..]"
+            ),
+            AddressError::Cluster { reason } => write!(
+                f,
+                "not the address of a Redis Cluster ({reason}): write \
+                 redis+cluster://[user[:password]@]host[:port][,host[:port]..]"
             ),
             AddressError::Tls => f.write_str(
                 "TLS (rediss://, valkeys://) needs the cargo feature `tls`: turn it on, or use redis:// through a tunnel",

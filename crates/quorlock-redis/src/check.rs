@@ -2,6 +2,7 @@
 
 mod connect_error;
 
+use futures_util::future::join_all;
 use quorlock_core::transport::{Cause, Execution, Transport as _, TransportError};
 use redis::Value;
 
@@ -10,7 +11,9 @@ use crate::config::RedisConfig;
 use crate::doubt::{self, Doubt};
 use crate::info::Info;
 use crate::link::Link;
-use crate::timer;
+use crate::server::Server;
+use crate::target::Target;
+use crate::timer::{self, Instant};
 use crate::transport::RedisTransport;
 use crate::wait::Wait;
 use crate::{error, key};
@@ -38,21 +41,45 @@ impl RedisTransport {
     /// Checks that the server answers, is a primary, is not older than version 5, and knows how to wait for its disk if the
     /// configuration wants that; says which process it is.
     ///
-    /// A user who may not ask (`INFO`) is believed, and told nothing.
+    /// A user who may not ask (`INFO`) is believed, and told nothing. Of a cluster each server that owns slots is checked, and one of
+    /// them must answer.
     ///
     /// # Errors
     /// [`ConnectError`] says what is in the way, and what to do.
     pub async fn check(&self) -> Result<Checked, ConnectError> {
+        let deadline = timer::now() + self.config().connect_timeout;
+        let servers = timer::by(deadline, self.routes().all()).await;
+        let servers = servers.unwrap_or_else(|| Err(error::no_handshake()));
+        let servers = servers.map_err(|error| self.refused(error))?;
+        let checks = join_all(servers.iter().map(|server| self.check_server(server))).await;
+        let mut checked = None;
+        let mut problem = None;
+        for check in checks {
+            match check {
+                Ok(found) => checked = checked.or(Some(found)),
+                // Of several servers some may be down at the moment. What waiting will not mend is told.
+                Err(error) => problem = problem.filter(ConnectError::is_final).or(Some(error)),
+            }
+        }
+        match (checked, problem) {
+            (Some(checked), None) => Ok(checked),
+            (Some(checked), Some(problem)) if !problem.is_final() => Ok(checked),
+            (_, Some(problem)) => Err(problem),
+            (None, None) => Ok(Checked::default()),
+        }
+    }
+
+    /// Checks one of the servers.
+    async fn check_server(&self, server: &Server) -> Result<Checked, ConnectError> {
         let mut info = Info::default();
-        let wait = self.wait();
-        let needs_disk = wait.is_some_and(Wait::needs_disk);
+        let needs_disk = self.wait().is_some_and(Wait::needs_disk);
         let persistence = needs_disk.then_some("persistence");
         for section in ["server", "replication"].into_iter().chain(persistence) {
-            match self.command(redis::cmd("INFO").arg(section)).await {
+            match server.command(redis::cmd("INFO").arg(section)).await {
                 Ok(text) if info.add(&text) => {}
                 Ok(_) => return Err(self.not_redis("INFO was answered with no text".into())),
                 Err(error) if error.cause == Cause::NoPermission => return Ok(Checked::default()),
-                Err(error) => return Err(self.explained(error).await),
+                Err(error) => return Err(self.explained(server, error).await),
             }
         }
         self.judge(&info)
@@ -61,37 +88,24 @@ impl RedisTransport {
     /// What is legal on this server and doubtful, for locks on names with this prefix. It is asked on a connection of its own; what
     /// it does not say, or the user may not ask, gives rise to no doubt.
     pub async fn doubts(&self, prefix: &str) -> Vec<Doubt> {
-        let deadline = timer::now() + self.target().config().connect_timeout;
-        let asked = timer::by(deadline, self.look(prefix)).await;
-        asked.and_then(Result::ok).unwrap_or_default()
-    }
-
-    async fn look(&self, prefix: &str) -> Result<Vec<Doubt>, TransportError> {
-        let deadline = timer::now() + self.target().config().connect_timeout;
-        let link = Link::trial(self.target(), deadline).await?;
-        let mut info = Info::default();
-        for section in ["memory", "persistence", "replication"] {
-            info.add(
-                &link
-                    .ask(self.target(), redis::cmd("INFO").arg(section))
-                    .await?,
-            );
+        let deadline = timer::now() + self.config().connect_timeout;
+        let servers = timer::by(deadline, self.routes().all()).await;
+        let servers = servers.and_then(Result::ok).unwrap_or_default();
+        let looks = servers.iter().map(|server| async move {
+            let asked = timer::by(deadline, look(&server.target, prefix, deadline)).await;
+            asked.and_then(Result::ok).unwrap_or_default()
+        });
+        let mut doubts: Vec<Doubt> = Vec::new();
+        for doubt in join_all(looks).await.into_iter().flatten() {
+            if !doubts.contains(&doubt) {
+                doubts.push(doubt);
+            }
         }
-        let mut doubts = doubt::of_info(&info);
-        if self.target().source().group().is_some() {
-            // Which is what a group is for.
+        if self.routes().group().is_some() || self.is_divided() {
+            // Which is what a group and a cluster are for.
             doubts.retain(|doubt| !matches!(doubt, Doubt::HasReplicas { .. }));
         }
-        let channel = key::channel(&format!("{prefix}quorlock")).to_string();
-        let answer = link
-            .ask(self.target(), redis::cmd("SUBSCRIBE").arg(channel))
-            .await?;
-        if let Value::ServerError(refusal) = answer
-            && error::server(&refusal).cause == Cause::NoPermission
-        {
-            doubts.push(Doubt::MayNotSubscribe);
-        }
-        Ok(doubts)
+        doubts
     }
 
     fn judge(&self, info: &Info) -> Result<Checked, ConnectError> {
@@ -101,7 +115,9 @@ impl RedisTransport {
         let mode = info.field("redis_mode").or(info.field("server_mode"));
         match mode {
             Some("sentinel") => return Err(ConnectError::Sentinel { address }),
-            Some("cluster") => return Err(ConnectError::ClusterNode { address }),
+            Some("cluster") if !self.is_divided() => {
+                return Err(ConnectError::ClusterNode { address });
+            }
             _ => {}
         }
         let Some(version) = field("redis_version") else {
@@ -125,7 +141,10 @@ impl RedisTransport {
             });
         }
         match field("role").as_deref() {
-            Some("slave" | "replica") => Err(ConnectError::Replica { address }),
+            // In a cluster that is between two looks, and requests go to the new owner.
+            Some("slave" | "replica") if !self.is_divided() => {
+                Err(ConnectError::Replica { address })
+            }
             Some("active-replica") => Err(ConnectError::ActiveReplica { address }),
             _ => Ok(Checked {
                 run_id: field("run_id").filter(|id| !id.is_empty()).map(RunId),
@@ -146,7 +165,7 @@ impl RedisTransport {
     }
 
     /// What is behind an error of the first question.
-    async fn explained(&self, error: TransportError) -> ConnectError {
+    async fn explained(&self, server: &Server, error: TransportError) -> ConnectError {
         let address = self.address().to_owned();
         // A proxy for many servers has no INFO of one of them.
         if error.cause == Cause::Unsupported || error.detail.starts_with(WORD_OF_ENVOY) {
@@ -154,22 +173,11 @@ impl RedisTransport {
             return ConnectError::Proxy { address, detail };
         }
         // Twemproxy ends a connection at a command that it does not know, as SCRIPT, and answers PING.
-        if error.cause == Cause::Unreachable && self.answers_ping().await {
+        if error.cause == Cause::Unreachable && answers_ping(&server.target).await {
             let detail = "it answers PING, and ends the connection at SCRIPT LOAD".into();
             return ConnectError::Proxy { address, detail };
         }
         self.refused(error)
-    }
-
-    /// Whether PING is answered on a new connection, on which nothing else was asked.
-    async fn answers_ping(&self) -> bool {
-        let deadline = timer::now() + self.target().config().connect_timeout;
-        let asked = async {
-            let link = Link::trial(self.target(), deadline).await.ok()?;
-            link.ask(self.target(), &redis::cmd("PING")).await.ok()
-        };
-        let answer = timer::by(deadline, asked).await.flatten();
-        matches!(answer, Some(Value::SimpleString(word)) if word == "PONG")
     }
 
     fn refused(&self, error: TransportError) -> ConnectError {
@@ -186,6 +194,41 @@ impl RedisTransport {
             _ => ConnectError::Refused { address, error },
         }
     }
+}
+
+/// What is doubtful about the server that a target leads to.
+async fn look(
+    target: &Target,
+    prefix: &str,
+    deadline: Instant,
+) -> Result<Vec<Doubt>, TransportError> {
+    let link = Link::trial(target, deadline).await?;
+    let mut info = Info::default();
+    for section in ["memory", "persistence", "replication"] {
+        info.add(&link.ask(target, redis::cmd("INFO").arg(section)).await?);
+    }
+    let mut doubts = doubt::of_info(&info);
+    let channel = key::channel(&format!("{prefix}quorlock")).to_string();
+    let answer = link
+        .ask(target, redis::cmd("SUBSCRIBE").arg(channel))
+        .await?;
+    if let Value::ServerError(refusal) = answer
+        && error::server(&refusal).cause == Cause::NoPermission
+    {
+        doubts.push(Doubt::MayNotSubscribe);
+    }
+    Ok(doubts)
+}
+
+/// Whether PING is answered on a new connection, on which nothing else was asked.
+async fn answers_ping(target: &Target) -> bool {
+    let deadline = timer::now() + target.config().connect_timeout;
+    let asked = async {
+        let link = Link::trial(target, deadline).await.ok()?;
+        link.ask(target, &redis::cmd("PING")).await.ok()
+    };
+    let answer = timer::by(deadline, asked).await.flatten();
+    matches!(answer, Some(Value::SimpleString(word)) if word == "PONG")
 }
 
 /// What a server lacks that is to say when a write is on its disk (`WAITAOF`).

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::RedisConnectionInfo;
 
-use crate::address::{Scheme, group};
+use crate::address::{Scheme, hosts};
 use crate::connect::{Connect, Network};
 use crate::credentials::Credentials;
 use crate::security::Security;
@@ -238,7 +238,7 @@ impl RedisConfig {
     #[must_use]
     pub fn sentinel_login(mut self, user: Option<&str>, password: impl AsRef<str>) -> Self {
         let password = password.as_ref().to_owned();
-        self.sentinel_login = Some(group::login(user.map(String::from), Some(password)));
+        self.sentinel_login = Some(hosts::login(user.map(String::from), Some(password)));
         self
     }
 }

@@ -1,6 +1,6 @@
 //! How a stream of bytes to a server comes about.
 
-mod race;
+pub(crate) mod race;
 
 use std::fmt;
 use std::future::Future;
@@ -79,7 +79,7 @@ impl Connect for Network {
             Endpoint::Tcp { host, port } => Box::pin(async move {
                 let addresses = tokio::net::lookup_host((host, port)).await?;
                 let addresses = race::by_turns(addresses);
-                let stream = race::race(addresses, TcpStream::connect).await?;
+                let stream = race::connected(addresses, TcpStream::connect).await?;
                 tune(&stream)?;
                 Ok(Box::new(stream) as Box<dyn ByteStream>)
             }),

@@ -8,8 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use quorlock_core::transport::{TransportError, Witness};
 use tokio::sync::Notify;
 
-pub(crate) use self::attendance::Attendance;
-use self::attendance::Witnesses;
+pub(crate) use self::attendance::{Attendance, Witnesses};
 
 use crate::error;
 use crate::link::{Ended, Health, LEAST, Link, Probes, Usage};
@@ -175,6 +174,11 @@ impl Connection {
             witness.reachable();
         }
         Attendance::new(Arc::clone(self), number)
+    }
+
+    /// Whether the last attempt to connect has failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        0 < self.lock().failures
     }
 
     /// Ends an attendance.

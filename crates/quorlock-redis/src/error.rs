@@ -5,6 +5,7 @@
 
 use std::{fmt, io};
 
+use quorlock_core::slot::{ScatteredName, Slot};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{ServerError, Value};
 
@@ -226,6 +227,26 @@ pub(crate) fn not_sent_in_time() -> TransportError {
 /// No reply came in time.
 pub(crate) fn unanswered() -> TransportError {
     TransportError::indeterminate(Cause::TimedOut, "no reply within the call time-out")
+}
+
+/// No node owns the slot.
+pub(crate) fn no_owner(slot: Slot) -> TransportError {
+    TransportError::definite(
+        Cause::Cluster,
+        format!("no node owns slot {slot}, in which the name lies: see CLUSTER INFO"),
+    )
+}
+
+/// A name that a cluster cannot keep.
+pub(crate) fn scattered(name: &ScatteredName) -> TransportError {
+    TransportError::definite(Cause::Cluster, name.to_string())
+}
+
+/// The nodes of a cluster have sent a request back and forth.
+pub(crate) fn redirected(times: u32, last: &ServerError) -> TransportError {
+    let last = server(last);
+    let detail = format!("refused {times} times, last with {:?}", last.detail);
+    TransportError::new(last.execution, last.cause, detail)
 }
 
 /// An answer that the script never gives.

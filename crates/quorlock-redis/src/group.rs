@@ -12,16 +12,18 @@ use quorlock_core::transport::TransportError;
 use redis::{Cmd, RedisConnectionInfo, Value};
 use tokio::sync::watch;
 
-use self::answer::{Refusals, Told};
+use self::answer::Told;
 use self::hints::Hints;
 use self::sentinel::{Origin, Sentinel};
-use crate::address::group::{GroupAddress, login};
+use crate::address::group::GroupAddress;
+use crate::address::hosts::login;
 use crate::config::RedisConfig;
 use crate::connect::Endpoint;
 use crate::error;
 use crate::security::Security;
 use crate::source::fixed::Fixed;
-use crate::source::{Finding, GroupMark, Lead, Recall, Source, Whence, Wrong};
+use crate::source::refusals::Refusals;
+use crate::source::{Finding, GroupMark, Lead, Namer, Recall, Source, Whence, Wrong};
 use crate::sync::task::AbortHandle;
 use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
@@ -142,7 +144,11 @@ impl Group {
         match outdated {
             // All that answer count from a lower epoch: the group was set up anew.
             Some((sentinel, told)) => Ok(self.accept(&sentinel, told)),
-            None => Err(refusals.into_error(&self.name)),
+            None => {
+                let name = &self.name;
+                let what = format!("no sentinel says which server is the primary {name:?}");
+                Err(refusals.into_error(&what))
+            }
         }
     }
 
@@ -190,7 +196,7 @@ impl Group {
         });
         Whence {
             endpoint: told.primary,
-            named_by: Some(by.endpoint().clone()),
+            named_by: Some(Namer::Sentinel(by.endpoint().clone())),
         }
     }
 
@@ -273,7 +279,7 @@ impl Source for Group {
     fn was_wrong(&self, whence: &Whence, why: Wrong<'_>) -> Option<Duration> {
         match why {
             Wrong::Opening(error) => {
-                if let Some(by) = &whence.named_by {
+                if let Some(Namer::Sentinel(by)) = &whence.named_by {
                     // It may lie, or be cut off together with the old primary. Another one is asked first next time.
                     self.move_to_back(by);
                 }

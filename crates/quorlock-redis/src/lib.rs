@@ -10,6 +10,8 @@
 //! | `check`, `info`, `doubt` | whether a server will do, by what it says of itself, and what is doubtful about it |
 //! | `config`, `address` | what a user says |
 //! | `connect` | how a stream of bytes comes about ([`Connect`]) |
+//! | `route`, `cluster`, `keyslot` | which server a request goes to: the one there is, the node of a cluster that owns the slot of its name |
+//! | `server` | one server: a connection for requests, and one for wake-ups |
 //! | `source`, `group` | which server the next connection goes to: a fixed one, the primary of a Sentinel group |
 //! | `security`, `tls` | whether a stream is encrypted, and how ([`Tls`], feature `tls`) |
 //! | `credentials` | what to log in with, where that changes ([`Credentials`]) |
@@ -27,9 +29,11 @@
 //! `HLEN` and `HGETALL` besides, who has set a [`Wait`] `WAIT` or `WAITAOF`, who has a Sentinel group `ROLE`
 //! (believed where it is denied). On sentinels: `SENTINEL GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER`,
 //! `SENTINEL SENTINELS`, `SUBSCRIBE` and `PING`, the channels `+switch-master` and `+promoted-slave`; all but the first may be denied.
+//! On the nodes of a cluster `CLUSTER SLOTS` and `ASKING` besides.
 
 mod address;
 mod check;
+mod cluster;
 mod config;
 mod connect;
 mod connection;
@@ -39,11 +43,14 @@ mod error;
 mod group;
 mod info;
 mod key;
+mod keyslot;
 mod link;
 mod multiplexer;
 mod resp;
+mod route;
 mod script;
 mod security;
+mod server;
 mod source;
 mod subscription;
 mod sync;

@@ -179,6 +179,21 @@ impl Link {
         self.wire.send(now, cmd, deadline, patience)
     }
 
+    /// As [`Link::send`], right behind an `ASKING`: a node of a cluster that is getting a slot then executes what is about that slot.
+    ///
+    /// # Errors
+    /// A definite one when nothing was sent.
+    pub(crate) fn send_asking(
+        &self,
+        now: Instant,
+        cmd: &Cmd,
+        deadline: Instant,
+        patience: Duration,
+    ) -> Result<Answer, TransportError> {
+        let asking = redis::cmd("ASKING");
+        self.wire.send_behind(&asking, now, cmd, deadline, patience)
+    }
+
     /// Sends a request that may go together with others. Otherwise as [`Link::send`].
     ///
     /// # Errors

@@ -109,13 +109,27 @@ impl Multiplexer {
         deadline: Instant,
         sent: impl FnOnce(),
     ) -> Result<Answer, TransportError> {
-        self.enter(deadline, |state| {
-            if state.queue.is_empty() {
-                cmd.write_packed_command(&mut state.outbox);
-                state.calls.push_back(Call::command());
-            } else {
-                state.queue.push_command(cmd.get_packed_command());
-            }
+        self.enter(deadline, 0, |state| {
+            state.write(cmd);
+            sent();
+        })
+    }
+
+    /// Sends a request right behind another command, whose reply no caller takes. No other caller's request comes between them, and
+    /// a caller that leaves leaves both or none of them behind.
+    ///
+    /// # Errors
+    /// A definite one, when the connection is closed or too many requests wait.
+    pub(crate) fn send_behind(
+        self: &Arc<Self>,
+        first: &Cmd,
+        cmd: &Cmd,
+        deadline: Instant,
+        sent: impl FnOnce(),
+    ) -> Result<Answer, TransportError> {
+        self.enter(deadline, 1, |state| {
+            state.write(first);
+            state.write(cmd);
             sent();
         })
     }
@@ -136,13 +150,14 @@ impl Multiplexer {
         deadline: Instant,
         patience: Duration,
     ) -> Result<Answer, TransportError> {
-        self.enter(deadline, |state| state.queue.push(member, patience))
+        self.enter(deadline, 0, |state| state.queue.push(member, patience))
     }
 
-    /// Gives a request a place among those that wait.
+    /// Gives a request a place among those that wait, behind so many commands whose replies no caller takes.
     fn enter(
         self: &Arc<Self>,
         deadline: Instant,
+        behind: usize,
         write: impl FnOnce(&mut State),
     ) -> Result<Answer, TransportError> {
         let mut state = self.lock();
@@ -154,6 +169,10 @@ impl Multiplexer {
             return Err(error::unreachable(
                 "too many requests wait for this server: nothing was sent",
             ));
+        }
+        for _ in 0..behind {
+            let slot = Slot::Left;
+            state.waiting.push_back(Waiting { deadline, slot });
         }
         let number = state.first + state.waiting.len() as u64;
         state.waiting.push_back(Waiting {
@@ -211,6 +230,16 @@ impl Multiplexer {
 }
 
 impl State {
+    /// Writes a command, whose place among those that wait is taken under the same lock.
+    fn write(&mut self, cmd: &Cmd) {
+        if self.queue.is_empty() {
+            cmd.write_packed_command(&mut self.outbox);
+            self.calls.push_back(Call::command());
+        } else {
+            self.queue.push_command(cmd.get_packed_command());
+        }
+    }
+
     /// Whether there is something that the driver may take.
     fn has_more(&self) -> bool {
         !self.outbox.is_empty() || self.queue.may_go()

@@ -93,6 +93,18 @@ static FORCE_RELEASE: LazyLock<Script> = LazyLock::new(|| {
     )))
 });
 
+/// Whether the script of a request uses no key that its call does not name. (The scripts about readers find those of other readers'
+/// leases by what stands in the claim.)
+pub(crate) fn declares_its_keys(request: &Request) -> bool {
+    match request {
+        Request::Acquire(ask) => matches!(ask.access, Access::Plain | Access::Fair(_)),
+        Request::Renew(ask) => ask.mode != Mode::Read,
+        Request::Release(ask) => matches!(ask.mode, Mode::Plain | Mode::Fair),
+        Request::Inspect(_) | Request::ForceRelease(_) => false,
+        Request::Probe(_) => true,
+    }
+}
+
 /// How a call names its script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum By {

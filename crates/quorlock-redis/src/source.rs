@@ -1,6 +1,7 @@
 //! Where the connections of a transport lead, and for how long each is right there.
 
 pub(crate) mod fixed;
+pub(crate) mod refusals;
 
 use std::fmt;
 use std::future::Future;
@@ -62,7 +63,25 @@ pub(crate) struct Lead {
 pub(crate) struct Whence {
     pub(crate) endpoint: Endpoint,
     /// `None` where the user did.
-    pub(crate) named_by: Option<Endpoint>,
+    pub(crate) named_by: Option<Namer>,
+}
+
+/// What names an endpoint that the user has not given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Namer {
+    /// This sentinel.
+    Sentinel(Endpoint),
+    /// The nodes of a cluster.
+    Cluster,
+}
+
+impl fmt::Display for Namer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Namer::Sentinel(endpoint) => write!(f, "the sentinel {endpoint}"),
+            Namer::Cluster => f.write_str("the cluster"),
+        }
+    }
 }
 
 /// What tells one Sentinel group from another: what it is called, and by whom.
@@ -98,7 +117,7 @@ impl Whence {
             None => error,
             Some(by) => {
                 let detail = &error.detail;
-                let detail = format!("{}, which the sentinel {by} names: {detail}", self.endpoint);
+                let detail = format!("{}, which {by} names: {detail}", self.endpoint);
                 TransportError::new(error.execution, error.cause, detail)
             }
         }

@@ -1,29 +1,36 @@
 //! The way to one Redis server.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_core::message::{Channel, ReleaseReply, Reply, Request};
+use futures_util::future::join_all;
+use quorlock_core::message::{Channel, ReleaseReply, Renew, Reply, Request};
+use quorlock_core::name::Name;
+use quorlock_core::slot::{ScatteredName, Slot};
 use quorlock_core::transport::{
-    Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
+    Call, Execution, Listener, Subscription, Transport, TransportError, Witness,
 };
-use redis::{Cmd, ConnectionAddr, ServerErrorKind, Value};
+use redis::{ConnectionAddr, Value};
 
+use crate::address::cluster::ClusterAddress;
 use crate::address::group::GroupAddress;
 use crate::address::{Address, AddressError, Scheme};
+use crate::cluster::Cluster;
 use crate::config::RedisConfig;
-use crate::connection::Connection;
 use crate::group::Group;
 use crate::link::{self, Link};
-use crate::multiplexer::Answer;
-use crate::script::batch::Member;
-use crate::script::{self, By};
-use crate::subscription::Wakes;
+use crate::route::direct::Direct;
+use crate::route::{Refused, Route, Routes};
+use crate::server::Bounds;
 use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::wait::{self, Wait};
-use crate::{error, key};
+use crate::{error, key, script};
+
+/// How often a request goes somewhere else that was refused.
+const MOST_DETOURS: u32 = 5;
 
 /// A Redis server (or Valkey, or whatever runs their scripts), to be asked for locks. Cheap to clone.
 ///
@@ -39,19 +46,25 @@ pub struct RedisTransport {
 }
 
 struct Inner {
-    target: Arc<Target>,
-    connection: Arc<Connection>,
-    wakes: Wakes,
+    routes: Arc<dyn Routes>,
+    /// The address without credentials.
+    shown: String,
+    config: RedisConfig,
 }
 
 impl RedisTransport {
-    pub(crate) fn target(&self) -> &Target {
-        &self.inner.target
+    /// Where requests go.
+    pub(crate) fn routes(&self) -> &dyn Routes {
+        &*self.inner.routes
+    }
+
+    pub(crate) fn config(&self) -> &RedisConfig {
+        &self.inner.config
     }
 
     /// How far a write must have gone before it counts.
     pub(crate) fn wait(&self) -> Option<&Wait> {
-        self.inner.target.config().wait.as_ref()
+        self.inner.config.wait.as_ref()
     }
 
     /// Takes the address of a server; connects when it is first needed.
@@ -61,6 +74,8 @@ impl RedisTransport {
     /// `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]` (`rediss+sentinel://` under TLS) for the
     /// primary of a Sentinel group. The user and the password are those of the servers of the group; those of its sentinels
     /// are `?sentinel_user=..&sentinel_password=..`, or [`RedisConfig::sentinel_login`].
+    /// `redis+cluster://[user[:password]@]host[:port][,host[:port]..]` (`rediss+cluster://` under TLS) is a Redis Cluster, by any of
+    /// its nodes.
     ///
     /// # Errors
     /// [`AddressError`] when the address does not parse, asks for TLS while the feature `tls` is off, or does not ask for TLS
@@ -72,6 +87,15 @@ impl RedisTransport {
                 return Err(AddressError::Unencrypted);
             }
             return Ok(Self::to(Group::target(address, config)));
+        }
+        if ClusterAddress::is_meant(address) {
+            let address = ClusterAddress::parse(address)?;
+            if config.has_tls() && address.scheme == Scheme::Plain {
+                return Err(AddressError::Unencrypted);
+            }
+            let cluster = Cluster::at(address, config.clone());
+            let shown = cluster.shown().to_owned();
+            return Ok(Self::by(cluster, shown, config));
         }
         let address = Address::parse(address)?;
         if config.has_tls() && address.is_for_all_to_read() {
@@ -110,167 +134,280 @@ impl RedisTransport {
     }
 
     fn to(target: Target) -> Self {
-        let target = Arc::new(target);
+        let (shown, config) = (target.shown().to_owned(), target.config().clone());
+        Self::by(Arc::new(Direct::to(target)), shown, config)
+    }
+
+    fn by(routes: Arc<dyn Routes>, shown: String, config: RedisConfig) -> Self {
         let inner = Inner {
-            connection: Connection::new(Arc::clone(&target)),
-            wakes: Wakes::new(Arc::clone(&target)),
-            target,
+            routes,
+            shown,
+            config,
         };
         RedisTransport {
             inner: Arc::new(inner),
         }
     }
 
+    /// Whether keys lie on several servers, each with a part of them: a cluster.
+    #[must_use]
+    pub fn is_divided(&self) -> bool {
+        self.inner.routes.is_divided()
+    }
+
     /// Whether both lead to the primary of one Sentinel group, by the sentinels that are known: those of the addresses, and those
     /// that answers have named since.
     #[must_use]
     pub fn is_same_group_as(&self, other: &RedisTransport) -> bool {
-        let group = |transport: &RedisTransport| transport.inner.target.source().group();
+        let group = |transport: &RedisTransport| transport.inner.routes.group();
         match (group(self), group(other)) {
             (Some(one), Some(other)) => one.is_same_as(&other),
             _ => false,
         }
     }
-
-    /// Sends a command of the adapter's own and waits for the answer, within the bounds of a call.
-    pub(crate) async fn command(&self, cmd: &Cmd) -> Result<Value, TransportError> {
-        let now = timer::now();
-        let patience = self.inner.target.config().call_bound();
-        let deadline = now + patience;
-        let link = self.inner.link(now, deadline).await?;
-        let answer = link.send(now, cmd, deadline, patience)?;
-        match self.inner.answer(&link, answer).await? {
-            Value::ServerError(error) => {
-                let error = error::server(&error);
-                self.inner.retire_if_useless(&link, &error);
-                Err(error)
-            }
-            value => Ok(value),
-        }
-    }
 }
 
 impl Inner {
+    /// Sends a request to the server that has its name, and to another one when that refuses it and says so.
     async fn exchange(&self, request: Arc<Request>) -> Result<Reply, TransportError> {
         let now = timer::now();
-        let deadline = now + self.target.config().call_bound();
-        let patience = self.patience(&request);
-        let link = self.link(now, deadline).await?;
-        let mut answer = Value::Nil;
-        if let Some(member) = Member::of(&request) {
-            let joined = link.join(member, deadline, patience)?;
-            answer = self.answer(&link, joined).await?;
+        let deadline = now + self.config.call_bound();
+        let bounds = Bounds {
+            deadline,
+            patience: self.patience(&request),
+        };
+        let slot = self.slot_of(&request)?;
+        let mut route = match self.routes.known(slot) {
+            Some(route) => route,
+            // Boxed, like whatever is seldom needed: each call would carry the room for it.
+            None => Box::pin(self.find(slot, deadline)).await?,
+        };
+        let mut times = 0;
+        loop {
+            let Route { server, manner } = &route;
+            let (link, answer) = match server.ask(&request, *manner, now, bounds).await {
+                Ok(answered) => answered,
+                Err(error) => {
+                    times += 1;
+                    let instead = Box::pin(self.instead(&error, &route, slot, times, deadline));
+                    route = instead.await.ok_or(error)?;
+                    continue;
+                }
+            };
+            let Value::ServerError(words) = &answer else {
+                return self.judge(&request, &route, &link, &answer, deadline).await;
+            };
+            let refused = Refused {
+                at: &link.whence().endpoint,
+                request: &request,
+                slot,
+                times,
+            };
+            // A server that refuses so has executed nothing, so that this is no second execution.
+            match self.routes.elsewhere(refused, words) {
+                None => {
+                    let error = error::server(words);
+                    server.retire_if_useless(&link, &error);
+                    return Err(error);
+                }
+                Some(detour) => {
+                    times += 1;
+                    let error = || error::redirected(times, words);
+                    if MOST_DETOURS < times || !pause(detour.pause, deadline).await {
+                        return Err(error());
+                    }
+                    route = detour.route;
+                }
+            }
         }
-        // Nothing was sent yet, or the server has refused the call in which it went with others: it has executed nothing.
-        if matches!(answer, Value::Nil) {
-            let cmd = script::encode(&request, By::Digest);
-            let alone = link.send(timer::now(), &cmd, deadline, patience)?;
-            answer = self.answer(&link, alone).await?;
+    }
+
+    /// Another way for a request that came to no server. One that may have been executed goes nowhere else.
+    async fn instead(
+        &self,
+        error: &TransportError,
+        route: &Route,
+        slot: Slot,
+        times: u32,
+        deadline: Instant,
+    ) -> Option<Route> {
+        if error.execution == Execution::Definite && times <= MOST_DETOURS {
+            let found = self.routes.instead(&route.server, slot);
+            return timer::by(deadline, found).await.flatten();
         }
-        if let Value::ServerError(error) = &answer
-            && error.kind() == Some(ServerErrorKind::NoScript)
-        {
-            // Its scripts were flushed since the connection was made: it has executed nothing.
-            let cmd = script::encode(&request, By::Text);
-            let again = link.send(timer::now(), &cmd, deadline, patience)?;
-            answer = self.answer(&link, again).await?;
-        }
-        if let Value::ServerError(error) = &answer {
-            let error = error::server(error);
-            self.retire_if_useless(&link, &error);
-            return Err(error);
-        }
-        let reply = script::decode(&request, &answer);
-        let mut reply = reply.inspect_err(|_| self.connection.retire(&link))?;
+        self.routes.doubt(&route.server);
+        None
+    }
+
+    async fn find(&self, slot: Slot, deadline: Instant) -> Result<Route, TransportError> {
+        let found = timer::by(deadline, self.routes.find(slot)).await;
+        found.unwrap_or_else(|| Err(error::not_sent()))
+    }
+
+    /// Where the keys of a request lie. Of a request about several names that is one slot: others were split before.
+    fn slot_of(&self, request: &Request) -> Result<Slot, TransportError> {
+        let name = match request {
+            Request::Acquire(ask) => &ask.name,
+            Request::Renew(ask) => match ask.claims.first() {
+                Some(claim) => &claim.name,
+                None => return Ok(Slot::WHOLE),
+            },
+            Request::Release(ask) => &ask.name,
+            Request::Inspect(ask) => &ask.name,
+            Request::ForceRelease(ask) => &ask.name,
+            Request::Probe(_) => return Ok(Slot::WHOLE),
+        };
+        self.slot(name)
+    }
+
+    fn slot(&self, name: &Name) -> Result<Slot, TransportError> {
+        let slot = self.routes.slot(name);
+        slot.map_err(|scattered| error::scattered(&scattered))
+    }
+
+    /// Takes in the answer of a server that has executed the request.
+    async fn judge(
+        &self,
+        request: &Request,
+        route: &Route,
+        link: &Arc<Link>,
+        answer: &Value,
+        deadline: Instant,
+    ) -> Result<Reply, TransportError> {
+        let server = &route.server;
+        let reply = script::decode(request, answer);
+        let mut reply = reply.inspect_err(|_| server.connection.retire(link))?;
         if let (Request::Release(ask), Reply::Release(ReleaseReply::Freed { told: told @ 1.. })) =
-            (&*request, &mut reply)
-            && self
+            (request, &mut reply)
+            && server
                 .wakes
                 .listens(&key::channel_of(&Channel::Lock(ask.name.clone())))
         {
             // The server counts this client, too.
             *told -= 1;
         }
-        if let Some(wait) = &self.target.config().wait
+        if let Some(wait) = &self.config.wait
             && wait::is_relied_upon(&reply)
         {
-            Box::pin(self.wait(&link, wait, deadline)).await?;
+            Box::pin(server.wait(link, wait, deadline)).await?;
         }
         Ok(reply)
     }
 
-    /// Waits until replicas have what was written on this connection, which is what the server counts.
-    async fn wait(
-        &self,
-        link: &Arc<Link>,
-        wait: &Wait,
-        deadline: Instant,
-    ) -> Result<(), TransportError> {
-        // What fails here is not undone by that, whatever the error says of the command itself.
-        let uncertain = |error: TransportError| error.with_execution(Execution::Indeterminate);
-        let patience = self.target.config().call_bound();
-        let answer = link.send(timer::now(), &wait.command(), deadline, patience);
-        let answer = self.answer(link, answer.map_err(uncertain)?).await;
-        wait.judge(&answer.map_err(uncertain)?)
+    /// Renews claims whose names lie in different slots, each slot by itself. One that fails is the failure of the whole: which claims
+    /// were renewed is not known then, and the locks never ask so.
+    async fn renew_apart(&self, parts: Vec<Part>) -> Result<Reply, TransportError> {
+        let (places, calls): (Vec<_>, Vec<_>) = parts
+            .into_iter()
+            .map(|part| {
+                (
+                    part.places,
+                    self.exchange(Arc::new(Request::Renew(part.renew))),
+                )
+            })
+            .unzip();
+        let mut replies = Vec::new();
+        for (places, reply) in places.into_iter().zip(join_all(calls).await) {
+            match reply.map_err(|error| error.with_execution(Execution::Indeterminate))? {
+                Reply::Renew(renewed) => replies.extend(places.into_iter().zip(renewed)),
+                _ => {
+                    return Err(error::no_reply(
+                        "a renewal was answered with something else",
+                    ));
+                }
+            }
+        }
+        replies.sort_by_key(|(place, _)| *place);
+        Ok(Reply::Renew(
+            replies.into_iter().map(|(_, reply)| reply).collect(),
+        ))
+    }
+
+    /// The parts of a renewal whose names lie in several slots.
+    fn parts(&self, request: &Request) -> Result<Option<Vec<Part>>, TransportError> {
+        let Request::Renew(ask) = request else {
+            return Ok(None);
+        };
+        let slots = ask.claims.iter().map(|claim| self.slot(&claim.name));
+        let slots = slots.collect::<Result<Vec<_>, _>>()?;
+        if slots.windows(2).all(|pair| pair.first() == pair.last()) {
+            return Ok(None);
+        }
+        let mut parts: BTreeMap<Slot, Part> = BTreeMap::new();
+        for (place, (claim, slot)) in ask.claims.iter().zip(slots).enumerate() {
+            let part = parts.entry(slot).or_insert_with(|| Part {
+                places: Vec::new(),
+                renew: Renew {
+                    claims: Vec::new(),
+                    ..*ask
+                },
+            });
+            part.places.push(place);
+            part.renew.claims.push(claim.clone());
+        }
+        Ok(Some(parts.into_values().collect()))
     }
 
     /// How long the server may be silent before that is suspicious.
     fn patience(&self, request: &Request) -> Duration {
-        let config = self.target.config();
+        let config = &self.config;
         let patience = link::patience(request).unwrap_or(config.call_bound());
         // While the server waits for replicas it is silent, as it should be.
         let wait = config.wait.as_ref().map_or(Duration::ZERO, Wait::within);
         patience.saturating_add(wait).min(config.call_bound())
     }
+}
 
-    async fn link(&self, now: Instant, deadline: Instant) -> Result<Arc<Link>, TransportError> {
-        match self.connection.current(now) {
-            Some(link) => Ok(link),
-            // Boxed, like whatever is seldom needed: each call would carry the room for it.
-            None => Box::pin(self.connection.next(now, deadline)).await,
-        }
-    }
+/// A renewal of claims whose names lie in one slot, and their places in the whole.
+struct Part {
+    places: Vec<usize>,
+    renew: Renew,
+}
 
-    /// After a failover the same address may lead to the new primary, on a new connection only; a server that has forgotten who asks
-    /// lets in who logs in again.
-    fn retire_if_useless(&self, link: &Arc<Link>, error: &TransportError) {
-        match error.cause {
-            Cause::ReadOnly => self.connection.refuse(link),
-            Cause::NoAuth => self.connection.retire(link),
-            _ => {}
-        }
+/// Waits before another try; `false` where that would be too late.
+async fn pause(pause: Option<Duration>, deadline: Instant) -> bool {
+    let Some(until) = pause.map(|pause| timer::now() + pause) else {
+        return true;
+    };
+    if deadline <= until {
+        return false;
     }
-
-    /// A connection that broke, or on which a call found no reply in time, is used no more.
-    async fn answer(&self, link: &Arc<Link>, answer: Answer) -> Result<Value, TransportError> {
-        answer.await.inspect_err(|_| self.connection.retire(link))
-    }
+    Box::pin(timer::sleep_until(until)).await;
+    true
 }
 
 impl Transport for RedisTransport {
     fn call(&self, request: Request) -> Call {
         let inner = Arc::clone(&self.inner);
-        Box::pin(async move { inner.exchange(Arc::new(request)).await })
+        Box::pin(async move {
+            match inner.parts(&request)? {
+                Some(parts) => Box::pin(inner.renew_apart(parts)).await,
+                None => inner.exchange(Arc::new(request)).await,
+            }
+        })
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        let channel = key::channel_of(channel);
-        Subscription::new(self.inner.wakes.subscribe(channel, listener))
+        self.inner.routes.subscribe(channel, listener)
     }
 
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
-        Subscription::new(self.inner.connection.attend(witness))
+        self.inner.routes.attend(witness)
+    }
+
+    fn slot(&self, name: &Name) -> Result<Slot, ScatteredName> {
+        self.inner.routes.slot(name)
     }
 
     fn address(&self) -> &str {
-        self.inner.target.shown()
+        &self.inner.shown
     }
 }
 
 impl fmt::Debug for RedisTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("RedisTransport")
-            .field(&self.inner.target)
+            .field(&self.inner.routes)
             .finish()
     }
 }

@@ -53,7 +53,8 @@ impl Locks {
     /// Locks on one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
     ///
     /// `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]` are locks on the primary of a Sentinel group,
-    /// whichever server that is at the time. A failover may lose a claim that the new primary has not got, and the lock is
+    /// whichever server that is at the time. `redis+cluster://[user[:password]@]host[:port][,host[:port]..]` are locks on a Redis
+    /// Cluster, each on the node that owns the slot of its name. A failover may lose a claim that the new primary has not got, and the lock is
     /// granted twice then; see [`RedisConfig::wait`](quorlock_redis::RedisConfig::wait), and [`Locks::quorum`] of several groups.
     ///
     /// # Errors

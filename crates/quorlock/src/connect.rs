@@ -39,6 +39,7 @@ impl LocksBuilder {
             .collect::<Result<Vec<_>, ConnectError>>()?;
         nodes.sort_by(|a, b| a.address().cmp(b.address()));
         distinct(nodes.iter().map(|node| node.address()))?;
+        self.unwatched_clusters(&nodes)?;
         let checks = join_all(nodes.iter().map(RedisTransport::check)).await;
         let needed = Threshold::majority(nodes.len()).needed();
         let of = nodes.len();
@@ -48,7 +49,7 @@ impl LocksBuilder {
         }
         let problems: Vec<NodeError> = checks.into_iter().filter_map(Result::err).collect();
         let reachable = of - problems.len();
-        if problems.iter().any(is_final) || reachable < needed {
+        if problems.iter().any(NodeError::is_final) || reachable < needed {
             return Err(ConnectError::Nodes {
                 reachable,
                 needed,
@@ -64,6 +65,17 @@ impl LocksBuilder {
             .map(|node| Arc::new(node) as Arc<dyn Transport>);
         self.doubt_call_timeout();
         Ok(self.build(nodes.collect())?)
+    }
+
+    /// Checks that no cluster is under watch: its keys lie in many slots, and a script can use those of one.
+    fn unwatched_clusters(&self, nodes: &[RedisTransport]) -> Result<(), ConfigError> {
+        let is_watched = self.trust_in(nodes.len()) != NodeTrust::Unwatched || 1 < nodes.len();
+        match nodes.iter().find(|node| node.is_divided()) {
+            Some(cluster) if is_watched => Err(ConfigError::WatchedCluster {
+                address: cluster.address().to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// A call that takes longer than half of a lease leaves no time to try again on another connection. Of the default
@@ -155,15 +167,6 @@ fn counts(doubt: &Doubt, nodes: usize) -> bool {
     match doubt {
         Doubt::KeepsNothing => nodes == 1,
         Doubt::HasReplicas { .. } => 1 < nodes,
-        _ => true,
-    }
-}
-
-/// Whether waiting for the server will not help.
-fn is_final(problem: &NodeError) -> bool {
-    match problem {
-        NodeError::Unreachable { .. } | NodeError::TimedOut { .. } => false,
-        NodeError::Refused { error, .. } => !error.cause.may_pass(),
         _ => true,
     }
 }

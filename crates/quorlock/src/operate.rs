@@ -68,5 +68,5 @@ pub(crate) async fn force_release(
 
 fn key(source: &LockSource, name: impl AsRef<str>) -> Result<Name, ConfigError> {
     let given = Name::new(name)?;
-    Ok(source.client().config.key(&given)?)
+    source.key(&given)
 }

@@ -25,7 +25,7 @@ const CORE: Floors = &[
         "transport.rs",
     ],
     &["trust.rs", "beat.rs", "message.rs"],
-    &["mode.rs", "marker.rs", "lease.rs", "fencing.rs"],
+    &["mode.rs", "marker.rs", "lease.rs", "fencing.rs", "slot.rs"],
     // Words and numbers.
     &[
         "name.rs",
@@ -44,6 +44,15 @@ const ADAPTER: Floors = &[
     &["doubt.rs"],
     // A call from its request to its reply.
     &["transport.rs"],
+    // A cluster: its servers, and which of them has a slot.
+    &["cluster.rs"],
+    &["cluster/node.rs"],
+    &["cluster/ears.rs", "cluster/map.rs"],
+    &["cluster/answer.rs", "cluster/hints.rs"],
+    // Which server a request goes to.
+    &["route/"],
+    &["route.rs"],
+    &["server.rs"],
     // A Sentinel group, which is asked and listened to over connections.
     &["group.rs"],
     &["group/"],
@@ -77,7 +86,7 @@ const ADAPTER: Floors = &[
         "wait.rs",
     ],
     &["error.rs", "key.rs"],
-    &["info.rs", "resp.rs", "timer.rs"],
+    &["info.rs", "keyslot.rs", "resp.rs", "timer.rs"],
     // Steps of a schedule.
     &["sync.rs"],
 ];

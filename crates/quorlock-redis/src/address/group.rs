@@ -1,16 +1,16 @@
 //! Where a Sentinel group is: its sentinels, and the name of its primary.
 
-use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use redis::RedisConnectionInfo;
 
-use percent_encoding::percent_decode_str;
-use redis::{ProtocolVersion, RedisConnectionInfo};
-
+use super::hosts::{self, Hosts, decoded, login};
 use super::{AddressError, Scheme};
 use crate::connect::Endpoint;
 
-/// The port of a sentinel that names none.
-const DEFAULT_PORT: u16 = 26379;
+/// What the hosts of the address are.
+const SENTINEL: hosts::Kind = hosts::Kind {
+    called: "sentinel",
+    default_port: 26379,
+};
 
 /// A parsed address of a Sentinel group.
 pub(crate) struct GroupAddress {
@@ -50,22 +50,15 @@ impl GroupAddress {
         }
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = place.split_once('/').unwrap_or((place, ""));
-        let (login, hosts) = match authority.rsplit_once('@') {
-            Some((login, hosts)) => (login, hosts),
-            None => ("", authority),
-        };
-        let sentinels = endpoints(hosts)?;
+        let hosts = Hosts::parse(authority, SENTINEL).map_err(malformed)?;
         let (name, db) = name_and_db(path)?;
-        let login = servers_login(login)?.set_db(db);
-        let shown: BTreeSet<String> = sentinels.iter().map(Endpoint::to_string).collect();
-        let shown: Vec<String> = shown.into_iter().collect();
         Ok(GroupAddress {
-            shown: format!("{}/{name}/{db}", shown.join(",")),
+            shown: format!("{}/{name}/{db}", hosts.shown()),
             sentinel_login: sentinel_login(query)?,
             scheme,
             name,
-            sentinels,
-            login,
+            sentinels: hosts.endpoints,
+            login: hosts.login.set_db(db),
         })
     }
 }
@@ -76,72 +69,10 @@ fn malformed(reason: impl Into<String>) -> AddressError {
     }
 }
 
-fn endpoints(hosts: &str) -> Result<Vec<Endpoint>, AddressError> {
-    let mut endpoints = Vec::new();
-    for (number, host) in (1..).zip(hosts.split(',')) {
-        let endpoint = endpoint(host.trim())
-            .map_err(|what| malformed(format!("sentinel number {number} {what}")))?;
-        if !endpoints.contains(&endpoint) {
-            endpoints.push(endpoint);
-        }
-    }
-    Ok(endpoints)
-}
-
-fn endpoint(text: &str) -> Result<Endpoint, &'static str> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']').ok_or("has a [ without a ]")?;
-            let host: Ipv6Addr = host
-                .parse()
-                .map_err(|_| "has something between [ and ] that is no IPv6 address")?;
-            if host.is_unspecified() {
-                return Err("is the address of no host in particular (::)");
-            }
-            let port = match port.strip_prefix(':') {
-                Some(port) => Some(port),
-                None if port.is_empty() => None,
-                None => return Err("has something behind ] that is no port"),
-            };
-            (host.to_string(), port)
-        }
-        None => {
-            let (host, port) = match text.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (text, None),
-            };
-            if port.is_some_and(|port| port.contains(':')) {
-                return Err("has two colons: write an IPv6 address in brackets, as [::1]:26379");
-            }
-            let is_a_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-            match host {
-                "" => return Err("has no host"),
-                host if !host.chars().all(is_a_name) => {
-                    return Err(
-                        "has a character that no host name has (in a password, write %40 for @ and %2F for /)",
-                    );
-                }
-                host if host.parse() == Ok(Ipv4Addr::UNSPECIFIED) => {
-                    return Err("is the address of no host in particular (0.0.0.0)");
-                }
-                host => (host.to_owned(), port),
-            }
-        }
-    };
-    let port = match port {
-        None => DEFAULT_PORT,
-        Some(port) => match port.parse() {
-            // Rust takes `+7` for a number.
-            Ok(number) if number != 0 && !port.starts_with('+') => number,
-            _ => return Err("has a port that is no number from 1 to 65535"),
-        },
-    };
-    Ok(Endpoint::Tcp { host, port })
-}
-
 fn name_and_db(path: &str) -> Result<(String, i64), AddressError> {
     let mut parts = path.split('/');
-    let name = decoded(parts.next().unwrap_or_default(), "the name of the primary")?;
+    let name =
+        decoded(parts.next().unwrap_or_default(), "the name of the primary").map_err(malformed)?;
     if name.is_empty() {
         return Err(malformed(
             "it lacks the name of the primary, which the sentinels know it by (`sentinel monitor NAME ..`)",
@@ -162,37 +93,15 @@ fn name_and_db(path: &str) -> Result<(String, i64), AddressError> {
     }
 }
 
-fn servers_login(text: &str) -> Result<RedisConnectionInfo, AddressError> {
-    let (user, password) = match text.split_once(':') {
-        Some((user, password)) => (user, Some(password)),
-        None => (text, None),
-    };
-    let user = decoded(user, "the user")?;
-    let password = password
-        .map(|password| decoded(password, "the password"))
-        .transpose()?;
-    Ok(login(Some(user), password))
-}
-
-/// Both connections speak RESP2, as those to one server do.
-pub(crate) fn login(user: Option<String>, password: Option<String>) -> RedisConnectionInfo {
-    let mut login = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP2);
-    if let Some(user) = user.filter(|user| !user.is_empty()) {
-        login = login.set_username(user);
-    }
-    if let Some(password) = password {
-        login = login.set_password(password);
-    }
-    login
-}
-
 fn sentinel_login(query: &str) -> Result<Option<RedisConnectionInfo>, AddressError> {
     let (mut user, mut password) = (None, None);
     for part in query.split('&').filter(|part| !part.is_empty()) {
         match part.split_once('=') {
-            Some(("sentinel_user", value)) => user = Some(decoded(value, "sentinel_user")?),
+            Some(("sentinel_user", value)) => {
+                user = Some(decoded(value, "sentinel_user").map_err(malformed)?);
+            }
             Some(("sentinel_password", value)) => {
-                password = Some(decoded(value, "sentinel_password")?);
+                password = Some(decoded(value, "sentinel_password").map_err(malformed)?);
             }
             _ => {
                 return Err(malformed(
@@ -206,12 +115,6 @@ fn sentinel_login(query: &str) -> Result<Option<RedisConnectionInfo>, AddressErr
         (Some(_), None) => Err(malformed("it has a sentinel_user and no sentinel_password")),
         (user, password) => Ok(Some(login(user, password))),
     }
-}
-
-fn decoded(text: &str, what: &str) -> Result<String, AddressError> {
-    let decoded = percent_decode_str(text).decode_utf8();
-    let decoded = decoded.map_err(|_| malformed(format!("{what} is no UTF-8")))?;
-    Ok(decoded.into_owned())
 }
 
 #[cfg(test)]

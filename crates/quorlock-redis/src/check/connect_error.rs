@@ -100,6 +100,18 @@ pub enum ConnectError {
     },
 }
 
+impl ConnectError {
+    /// Whether waiting for the server will not help.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            ConnectError::Unreachable { .. } | ConnectError::TimedOut { .. } => false,
+            ConnectError::Refused { error, .. } => !error.cause.may_pass(),
+            _ => true,
+        }
+    }
+}
+
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (address, cause, detail) = match self {
@@ -146,8 +158,8 @@ impl fmt::Display for ConnectError {
             ConnectError::ClusterNode { address } => {
                 return write!(
                     f,
-                    "{address} is a node of a Redis Cluster, which redis:// does not lead to: its keys are moved between nodes, and \
-                     clusters are not supported yet. Give the address of a server that is in none"
+                    "{address} is a node of a Redis Cluster, whose keys lie on several servers and move between them: write \
+                     redis+cluster://host:port[,host:port..]"
                 );
             }
             ConnectError::ActiveReplica { address } => {

@@ -30,18 +30,33 @@ pub(super) fn by_turns(addresses: impl Iterator<Item = SocketAddr>) -> Vec<Socke
     addresses
 }
 
-/// Connects to the addresses of a host: the first that is connected wins, and the other attempts are dropped. The next
-/// one is tried when one has failed, and beside those that are under way when the last of them has had its head start.
+/// Connects to the addresses of a host: the first that is connected wins.
 ///
 /// # Errors
 /// Why the last attempt failed, when all have.
-pub(super) async fn race<A, S, F>(addresses: Vec<A>, connect: impl Fn(A) -> F) -> io::Result<S>
+pub(super) async fn connected<A, S, F>(addresses: Vec<A>, connect: impl Fn(A) -> F) -> io::Result<S>
 where
     F: Future<Output = io::Result<S>>,
 {
+    let none = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
+    race(addresses, none, connect).await
+}
+
+/// Tries addresses: the first attempt that comes off wins, and the others are dropped. The next one is begun when one has failed,
+/// and beside those that are under way when the last of them has had its head start.
+///
+/// # Errors
+/// Why the last attempt failed, when all have; `error` when there is nothing to try.
+pub(crate) async fn race<A, S, E, F>(
+    addresses: Vec<A>,
+    mut error: E,
+    connect: impl Fn(A) -> F,
+) -> Result<S, E>
+where
+    F: Future<Output = Result<S, E>>,
+{
     let mut addresses = addresses.into_iter();
     let mut attempts: Vec<Pin<Box<F>>> = Vec::new();
-    let mut error = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     loop {
         match addresses.next() {
             Some(address) => attempts.push(Box::pin(connect(address))),
@@ -98,7 +113,7 @@ mod tests {
     async fn raced(fates: &[Fate]) -> (Result<usize, String>, Duration, Vec<(usize, Duration)>) {
         let began = timer::now();
         let tried = RefCell::new(Vec::new());
-        let won = race((0..fates.len()).collect(), |address| {
+        let won = connected((0..fates.len()).collect(), |address| {
             tried.borrow_mut().push((address, timer::now() - began));
             async move {
                 match fates[address] {

@@ -10,27 +10,27 @@ use super::Connection;
 
 /// Witnesses, in the order in which they came.
 #[derive(Default)]
-pub(super) struct Witnesses {
+pub(crate) struct Witnesses {
     present: BTreeMap<u64, Arc<dyn Witness>>,
     last_number: u64,
 }
 
 impl Witnesses {
-    pub(super) fn add(&mut self, witness: Arc<dyn Witness>) -> u64 {
+    pub(crate) fn add(&mut self, witness: Arc<dyn Witness>) -> u64 {
         self.last_number += 1;
         self.present.insert(self.last_number, witness);
         self.last_number
     }
 
-    pub(super) fn remove(&mut self, number: u64) -> Option<Arc<dyn Witness>> {
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Arc<dyn Witness>> {
         self.present.remove(&number)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.present.is_empty()
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<dyn Witness>> {
+    pub(crate) fn all(&self) -> Vec<Arc<dyn Witness>> {
         self.present.values().cloned().collect()
     }
 }

@@ -136,35 +136,6 @@ pub(super) fn must_be_primary(answer: &Value) -> Result<(), TransportError> {
     }
 }
 
-/// Why each of the sentinels had no valid answer.
-#[derive(Default)]
-pub(super) struct Refusals(Vec<(Endpoint, TransportError)>);
-
-impl Refusals {
-    pub(super) fn push(&mut self, sentinel: &Endpoint, error: TransportError) {
-        self.0.push((sentinel.clone(), error));
-    }
-
-    /// What stops the search: the cause that a user can mend goes before one that may pass.
-    pub(super) fn into_error(self, name: &str) -> TransportError {
-        let causes = || self.0.iter().map(|(_, error)| error.cause);
-        let cause = causes()
-            .find(|cause| *cause == Cause::UnknownGroup)
-            .or_else(|| causes().find(|cause| !cause.may_pass()))
-            .or_else(|| causes().find(|cause| *cause != Cause::TimedOut))
-            .unwrap_or(Cause::Unreachable);
-        let each = self.0.iter();
-        let each: Vec<_> = each
-            .map(|(sentinel, error)| format!("{sentinel}: {}", error.detail))
-            .collect();
-        let detail = format!(
-            "no sentinel says which server is the primary {name:?} ({})",
-            each.join("; ")
-        );
-        TransportError::definite(cause, detail)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,31 +242,5 @@ mod tests {
             let error = must_be_primary(&parsed(wire)).unwrap_err();
             assert_eq!(error.cause, cause, "{wire}");
         }
-    }
-
-    #[test]
-    fn what_a_user_can_mend_stands_before_what_may_pass() {
-        let error = |causes: &[Cause]| {
-            let mut refusals = Refusals::default();
-            for (port, cause) in (1..).zip(causes) {
-                let host = "h".to_owned();
-                let error = TransportError::definite(*cause, format!("no {port}"));
-                refusals.push(&Endpoint::Tcp { host, port }, error);
-            }
-            refusals.into_error("m")
-        };
-        use Cause::{NoAuth, TimedOut, UnknownGroup, Unreachable};
-        assert_eq!(
-            error(&[Unreachable, NoAuth, UnknownGroup]).cause,
-            UnknownGroup
-        );
-        assert_eq!(error(&[Unreachable, NoAuth]).cause, NoAuth);
-        assert_eq!(error(&[TimedOut, Unreachable]).cause, Unreachable);
-        let text = error(&[TimedOut, TimedOut]);
-        assert_eq!(text.cause, Unreachable);
-        assert_eq!(
-            text.detail,
-            "no sentinel says which server is the primary \"m\" (h:1: no 1; h:2: no 2)"
-        );
     }
 }

@@ -50,6 +50,22 @@ impl Wire {
         self.multiplexer.send(cmd, deadline, owes)
     }
 
+    /// As [`Wire::send`], right behind another command, whose reply no caller takes.
+    ///
+    /// # Errors
+    /// A definite one when nothing was sent.
+    pub(super) fn send_behind(
+        &self,
+        first: &Cmd,
+        now: Instant,
+        cmd: &Cmd,
+        deadline: Instant,
+        patience: Duration,
+    ) -> Result<Answer, TransportError> {
+        let owes = || self.health.owes_an_answer(now, patience);
+        self.multiplexer.send_behind(first, cmd, deadline, owes)
+    }
+
     /// Sends a command while the connection is being made: an error says that there is none.
     pub(super) async fn ask(&self, target: &Target, cmd: &Cmd) -> Result<Value, TransportError> {
         let now = timer::now();

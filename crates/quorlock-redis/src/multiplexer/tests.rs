@@ -241,3 +241,23 @@ async fn when_the_connection_ends_everybody_hears_it_and_nothing_more_is_sent() 
         assert!(!refused.to_string().contains("address"), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn nothing_comes_between_a_request_and_the_command_before_it() {
+    let (multiplexer, mut server) = connected();
+    let one = ask(&multiplexer, "ONE");
+    let deadline = timer::now() + Duration::from_secs(2);
+    let cmds = [redis::cmd("FIRST"), redis::cmd("SECOND")];
+    let behind = || multiplexer.send_behind(&cmds[0], &cmds[1], deadline, || {});
+    let second = behind().unwrap();
+    // Its caller leaves before anything was written: both are sent, or the next request would be taken for the second.
+    drop(behind().unwrap());
+    let two = ask(&multiplexer, "TWO");
+    let sent = ["ONE", "FIRST", "SECOND", "FIRST", "SECOND", "TWO"];
+    hears(&mut server, &sent).await;
+    let replies = b":1\r\n+OK\r\n:2\r\n-ERR no\r\n:3\r\n:4\r\n";
+    server.write_all(replies).await.unwrap();
+    assert_eq!(one.await, Ok(Value::Int(1)));
+    assert_eq!(second.await, Ok(Value::Int(2)));
+    assert_eq!(two.await, Ok(Value::Int(4)));
+}

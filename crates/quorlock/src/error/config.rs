@@ -6,6 +6,7 @@ use std::time::Duration;
 use quorlock_core::lease::LeaseTooShort;
 use quorlock_core::message::Mode;
 use quorlock_core::name::NameError;
+use quorlock_core::slot::ScatteredName;
 
 /// Where a lease comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -121,6 +122,23 @@ pub enum ConfigError {
         address: String,
         /// The words of the server.
         detail: String,
+    },
+    /// A name that a cluster cannot keep.
+    #[error("{address}: {error}")]
+    ScatteredName {
+        /// The cluster.
+        address: String,
+        /// Which name, and what to lock instead.
+        error: ScatteredName,
+    },
+    /// A cluster whose votes were to be watched, alone or in a majority.
+    #[error(
+        "{address}: a cluster cannot be watched, nor be a member of a majority: its marker would lie in another slot than the names. Connect to it alone, \
+         with NodeTrust::Unwatched (the default for one address), or use independent servers or Sentinel groups for a majority"
+    )]
+    WatchedCluster {
+        /// The cluster.
+        address: String,
     },
     /// No nodes.
     #[error("no nodes were given: a lock needs at least one")]

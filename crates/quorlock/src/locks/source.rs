@@ -82,7 +82,7 @@ impl LockSource {
                 return Err(ConfigError::FairQuorum { name });
             }
             parts.push(Part {
-                name: self.client.config.key(&given)?,
+                name: self.key(&given)?,
                 given,
                 mode,
                 nodes: self.nodes.clone(),
@@ -90,6 +90,22 @@ impl LockSource {
             });
         }
         Layout::of(parts, Vec::new())
+    }
+
+    /// The key under which the nodes have a name.
+    ///
+    /// # Errors
+    /// For a name that one of them cannot keep.
+    pub(crate) fn key(&self, given: &Name) -> Result<Name, ConfigError> {
+        let key = self.client.config.key(given)?;
+        for node in self.nodes.iter() {
+            node.slot(&key)
+                .map_err(|error| ConfigError::ScatteredName {
+                    address: node.address().to_owned(),
+                    error,
+                })?;
+        }
+        Ok(key)
     }
 
     #[cfg(test)]

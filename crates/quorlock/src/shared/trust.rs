@@ -13,6 +13,7 @@ use quorlock_core::marker::{Act, Check, Nonce, Restarts};
 use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
+use quorlock_core::slot::{ScatteredName, Slot};
 use quorlock_core::time::{Time, millis_of};
 use quorlock_core::transport::{Call, Listener, Subscription, Transport, TransportError, Witness};
 use quorlock_core::trust::{Counts, Trust};
@@ -142,6 +143,14 @@ impl Peer {
 
     pub(crate) fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
         self.transport.attend(witness)
+    }
+
+    /// In which slot of the node the keys of a name lie.
+    ///
+    /// # Errors
+    /// For a name that the node cannot keep.
+    pub(crate) fn slot(&self, name: &Name) -> Result<Slot, ScatteredName> {
+        self.transport.slot(name)
     }
 
     pub(crate) fn address(&self) -> &str {

@@ -1,9 +1,11 @@
 //! Renewals, many claims in one request.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorlock_core::message::{Claim, Mode, Renew, RenewReply, Reply, Request};
 use quorlock_core::renewal::Status;
+use quorlock_core::slot::Slot;
 use quorlock_core::transport::Call;
 
 use crate::shared::calls::Received;
@@ -21,7 +23,8 @@ pub(super) struct Batches(Vec<Batch>);
 struct Batch {
     node: Node,
     mode: Mode,
-    claims: Vec<(Claim, Asked)>,
+    /// Slot by slot: where one part of a node is down, the claims in the others are renewed.
+    claims: BTreeMap<Slot, Vec<(Claim, Asked)>>,
 }
 
 impl Batches {
@@ -32,12 +35,14 @@ impl Batches {
         };
         let is_known =
             |batch: &&mut Batch| batch.mode == mode && Arc::ptr_eq(&batch.node, &place.node);
+        // A name that the node cannot keep has no claims there.
+        let slot = place.node.slot(&place.name).unwrap_or(Slot::WHOLE);
         match self.0.iter_mut().find(is_known) {
-            Some(batch) => batch.claims.push((claim, asked)),
+            Some(batch) => batch.claims.entry(slot).or_default().push((claim, asked)),
             None => self.0.push(Batch {
                 node: place.node.clone(),
                 mode,
-                claims: vec![(claim, asked)],
+                claims: BTreeMap::from([(slot, vec![(claim, asked)])]),
             }),
         }
     }
@@ -46,16 +51,19 @@ impl Batches {
     pub(super) fn send(self) -> impl Iterator<Item = (Vec<Asked>, Call)> {
         self.0.into_iter().flat_map(|batch| {
             let Batch { node, mode, claims } = batch;
-            let mut claims = claims.into_iter().peekable();
-            std::iter::from_fn(move || {
-                claims.peek()?;
-                let (claims, renewing): (Vec<_>, Vec<_>) = claims.by_ref().take(BATCH).unzip();
-                let call = node.call(Request::Renew(Renew {
-                    mode,
-                    claims,
-                    retention: node.party.retention,
-                }));
-                Some((renewing, call))
+            claims.into_values().flat_map(move |claims| {
+                let node = node.clone();
+                let mut claims = claims.into_iter().peekable();
+                std::iter::from_fn(move || {
+                    claims.peek()?;
+                    let (claims, renewing): (Vec<_>, Vec<_>) = claims.by_ref().take(BATCH).unzip();
+                    let call = node.call(Request::Renew(Renew {
+                        mode,
+                        claims,
+                        retention: node.party.retention,
+                    }));
+                    Some((renewing, call))
+                })
             })
         })
     }

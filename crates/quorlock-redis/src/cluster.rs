@@ -1,0 +1,516 @@
+//! A Redis Cluster: its nodes say which of them owns which slot, and send requests on that came to another one.
+
+mod answer;
+mod ears;
+mod hints;
+mod map;
+mod node;
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+use quorlock_core::message::Channel;
+use quorlock_core::name::Name;
+use quorlock_core::slot::{ScatteredName, Slot};
+use quorlock_core::transport::{Listener, Subscription, TransportError, Witness};
+use redis::{RedisConnectionInfo, ServerError, ServerErrorKind};
+use tokio::sync::Notify;
+
+use self::answer::Told;
+use self::ears::Ears;
+use self::hints::Hints;
+use self::map::SlotMap;
+use self::node::{Member, Node};
+use crate::address::cluster::ClusterAddress;
+use crate::config::RedisConfig;
+use crate::connect::{Endpoint, race};
+use crate::connection::{Attendance, Witnesses};
+use crate::link::Link;
+use crate::route::{Detour, Gathering, Refused, Rerouting, Route, Routes, Routing};
+use crate::security::Security;
+use crate::server::{Manner, Server};
+use crate::source::Source;
+use crate::source::fixed::Fixed;
+use crate::source::refusals::Refusals;
+use crate::sync::task::AbortHandle;
+use crate::sync::{Mutex, MutexGuard};
+use crate::target::Target;
+use crate::timer::{self, Instant};
+use crate::{error, key, keyslot, script};
+
+/// How old what is known of the slots grows: a node that got some is found without a redirect after that.
+const REFRESH: Duration = Duration::from_secs(60);
+
+/// The pause before the nodes are asked again. A promotion takes seconds.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// How long a request waits whose keys are being moved, the first time; each next time twice as long. To move a key takes less than a
+/// millisecond, to move a slot some of those for each key in it.
+const MOVING: Duration = Duration::from_millis(10);
+
+/// How many nodes are asked in turn at most, before those that the address names.
+const MOST_ASKED: usize = 32;
+
+/// The nodes of a cluster.
+///
+/// There is one [`Server`] for each node that owns slots or has been named by a redirect. Who owns what is asked when it is first
+/// needed, when a node answers `MOVED` or `CLUSTERDOWN` or cannot be reached, and once a minute: in a task of its own, because callers may be
+/// dropped.
+pub(crate) struct Cluster {
+    shown: String,
+    config: RedisConfig,
+    security: Security,
+    login: RedisConnectionInfo,
+    /// Nodes that the address names.
+    seeds: Vec<Endpoint>,
+    ears: Arc<Ears>,
+    hints: Arc<Hints>,
+    /// A look has ended.
+    looked: Notify,
+    state: Mutex<State>,
+    this: Weak<Cluster>,
+}
+
+struct State {
+    map: SlotMap<Arc<Node>>,
+    /// Owners, and nodes that redirects have named since the last look.
+    nodes: Vec<Arc<Node>>,
+    /// In the order in which they are asked.
+    asked: Vec<Endpoint>,
+    /// Whether a slot has another owner than at the last look.
+    has_changed: bool,
+    /// No look before this.
+    rests_until: Option<Instant>,
+    /// Why the last look found nothing.
+    trouble: Option<TransportError>,
+    /// Looks that found nothing since one that did.
+    failures: u32,
+    witnesses: Witnesses,
+    /// The task that looks.
+    lookout: Option<AbortHandle>,
+}
+
+impl Cluster {
+    /// The nodes of the cluster at this address. Nothing is sent yet.
+    pub(crate) fn at(address: ClusterAddress, config: RedisConfig) -> Arc<Self> {
+        Arc::new_cyclic(|this| Cluster {
+            shown: address.shown,
+            security: config.security(address.scheme),
+            config,
+            login: address.login,
+            ears: Arc::default(),
+            hints: Arc::default(),
+            looked: Notify::new(),
+            state: Mutex::new(State {
+                map: SlotMap::new(),
+                nodes: Vec::new(),
+                asked: address.seeds.clone(),
+                has_changed: false,
+                rests_until: None,
+                trouble: None,
+                failures: 0,
+                witnesses: Witnesses::default(),
+                lookout: None,
+            }),
+            seeds: address.seeds,
+            this: this.clone(),
+        })
+    }
+
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// What connections to a node that this source names have in common.
+    fn target(&self, endpoint: &Endpoint, source: Arc<dyn Source>) -> Target {
+        Target::behind(
+            source,
+            self.security.clone(),
+            self.login.clone(),
+            endpoint.to_string(),
+            self.config.clone(),
+        )
+    }
+
+    /// The node at an endpoint, made if there is none.
+    fn node(&self, state: &mut State, endpoint: &Endpoint) -> Arc<Node> {
+        let known = state.nodes.iter().find(|node| node.endpoint == *endpoint);
+        if let Some(node) = known {
+            return Arc::clone(node);
+        }
+        let source = Arc::new(Member {
+            endpoint: endpoint.clone(),
+            hints: Arc::clone(&self.hints),
+        });
+        let node = Arc::new(Node {
+            endpoint: endpoint.clone(),
+            server: Arc::new(Server::new(self.target(endpoint, source))),
+        });
+        state.nodes.push(Arc::clone(&node));
+        node
+    }
+
+    /// The owner of a slot.
+    fn owner(&self, slot: Slot) -> Option<Arc<Node>> {
+        self.lock().map.owner(slot).cloned()
+    }
+
+    /// Asks for a look.
+    fn look_again(&self) {
+        self.follow_hints();
+        self.hints.look_again();
+    }
+
+    /// Asks for a look, at others than this one first.
+    fn distrust(&self, endpoint: &Endpoint) {
+        self.follow_hints();
+        self.hints.distrust(endpoint);
+    }
+
+    /// Sees to it that there is a task that looks. It ends with its runtime.
+    fn follow_hints(&self) {
+        let mut state = self.lock();
+        let has_ended = |task: &AbortHandle| task.is_finished();
+        if state.lookout.as_ref().is_none_or(has_ended) {
+            let task = follow(Arc::clone(&self.hints), self.this.clone());
+            state.lookout = Some(timer::spawn(task).abort_handle());
+        }
+    }
+
+    /// Asks the nodes who owns what: when the next look may be.
+    async fn look(&self) -> Instant {
+        let deadline = timer::now() + self.config.connect_timeout;
+        let found = timer::by(deadline, self.search()).await;
+        let rest = match found.unwrap_or_else(|| Err(error::no_handshake())) {
+            Ok((told, by)) => {
+                self.accept(told, &by);
+                AGAIN
+            }
+            Err(error) => {
+                let mut state = self.lock();
+                state.trouble = Some(error);
+                state.failures = state.failures.saturating_add(1);
+                timer::delay(state.failures)
+            }
+        };
+        let until = timer::now() + rest;
+        self.lock().rests_until = Some(until);
+        self.looked.notify_waiters();
+        until
+    }
+
+    /// Asks one node after another, until one of them has an answer.
+    async fn search(&self) -> Result<(Told, Endpoint), TransportError> {
+        let distrusted = self.hints.take_distrusted();
+        let mut asked = self.lock().asked.clone();
+        asked.sort_by_key(|asked| distrusted.contains(asked));
+        let refusals = Mutex::new(Refusals::default());
+        let none = || error::unreachable("there is no node to ask");
+        let found = race::race(asked, none(), |endpoint| {
+            let refusals = &refusals;
+            async move {
+                match self.ask(&endpoint).await {
+                    Ok(told) => Ok((told, endpoint)),
+                    Err(error) => {
+                        let mut refusals = refusals.lock().unwrap_or_else(PoisonError::into_inner);
+                        refusals.push(&endpoint, error);
+                        Err(none())
+                    }
+                }
+            }
+        });
+        found.await.map_err(|_| {
+            let refusals = refusals
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner);
+            refusals.into_error("no node says who owns the slots of the cluster")
+        })
+    }
+
+    /// Asks one node, on the connection for requests if there is one.
+    async fn ask(&self, endpoint: &Endpoint) -> Result<Told, TransportError> {
+        let now = timer::now();
+        let mut slots = redis::cmd("CLUSTER");
+        slots.arg("SLOTS");
+        if let Some(node) = self.known_node(endpoint)
+            && let Some(link) = node.server.connection.current(now)
+        {
+            let answer = link.ask(&node.server.target, &slots).await?;
+            return answer::slots(&answer, endpoint);
+        }
+        // Not by the source of the node: what fails here is no reason for another look.
+        let target = self.target(endpoint, Arc::new(Fixed(endpoint.clone())));
+        let link = Link::trial(&target, now + self.config.connect_timeout).await?;
+        answer::slots(&link.ask(&target, &slots).await?, endpoint)
+    }
+
+    fn known_node(&self, endpoint: &Endpoint) -> Option<Arc<Node>> {
+        let state = self.lock();
+        let mut nodes = state.nodes.iter();
+        nodes.find(|node| node.endpoint == *endpoint).cloned()
+    }
+
+    /// Believes what a node says.
+    fn accept(&self, told: Told, by: &Endpoint) {
+        let mut state = self.lock();
+        let mut map = SlotMap::new();
+        for share in &told.shares {
+            let owner = self.node(&mut state, &share.owner);
+            map.assign(share.first, share.last, &owner);
+        }
+        let owners: Vec<_> = map.owners().cloned().collect();
+        state.has_changed |= !map.is_like(&state.map);
+        let before = std::mem::replace(&mut state.map, map);
+        let retired = std::mem::replace(&mut state.nodes, owners);
+        let mut asked: Vec<_> = state
+            .nodes
+            .iter()
+            .map(|node| node.endpoint.clone())
+            .collect();
+        asked.extend(told.replicas);
+        // The next look asks another one: this one may be cut off from the rest, and not know it.
+        asked.sort_by_key(|asked| asked == by);
+        asked.truncate(MOST_ASKED);
+        let seeds = self.seeds.iter().filter(|seed| !asked.contains(seed));
+        let seeds: Vec<_> = seeds.cloned().collect();
+        asked.extend(seeds);
+        state.asked = asked;
+        (state.trouble, state.failures) = (None, 0);
+        let has_changed = std::mem::take(&mut state.has_changed);
+        let witnesses = if has_changed {
+            state.witnesses.all()
+        } else {
+            Vec::new()
+        };
+        drop(state);
+        self.ears.settle(|slot| self.server_of(slot));
+        // Ending their connections runs code of its own.
+        drop((before, retired));
+        witnesses.iter().for_each(|witness| witness.reachable());
+    }
+
+    fn server_of(&self, slot: Slot) -> Option<Arc<Server>> {
+        let owner = self.owner(slot);
+        owner.map(|node| Arc::clone(&node.server))
+    }
+
+    /// A node has named the owner of a slot.
+    fn learn(&self, slot: Slot, endpoint: &Endpoint) -> Route {
+        let mut state = self.lock();
+        let node = self.node(&mut state, endpoint);
+        state.map.assign(slot.0, slot.0, &node);
+        state.has_changed = true;
+        // It has heard of the change.
+        state.asked.retain(|asked| asked != endpoint);
+        state.asked.insert(0, endpoint.clone());
+        drop(state);
+        self.look_again();
+        node.route()
+    }
+
+    /// Why no server is known for a slot.
+    fn trouble(&self, slot: Slot) -> TransportError {
+        let trouble = self.lock().trouble.clone();
+        trouble.unwrap_or_else(|| error::no_owner(slot))
+    }
+
+    /// Ends an attendance.
+    fn leave(&self, number: u64) {
+        let left = self.lock().witnesses.remove(number);
+        // Outside of the lock, because dropping it may run code of the witness's.
+        drop(left);
+    }
+
+    /// Held for a few instructions, never across an await.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Routes for Cluster {
+    fn slot(&self, name: &Name) -> Result<Slot, ScatteredName> {
+        keyslot::of_name(name)
+    }
+
+    fn known(&self, slot: Slot) -> Option<Route> {
+        self.owner(slot).map(|node| node.route())
+    }
+
+    fn find(&self, slot: Slot) -> Routing<'_> {
+        Box::pin(async move {
+            let mut looked = pin!(self.looked.notified());
+            // From here on the end of a look is not missed.
+            looked.as_mut().enable();
+            if let Some(route) = self.known(slot) {
+                return Ok(route);
+            }
+            let rests_until = self.lock().rests_until;
+            if rests_until.is_some_and(|until| timer::now() < until) {
+                return Err(self.trouble(slot));
+            }
+            self.look_again();
+            looked.await;
+            self.known(slot).ok_or_else(|| self.trouble(slot))
+        })
+    }
+
+    fn elsewhere(&self, refused: Refused<'_>, words: &ServerError) -> Option<Detour> {
+        let at_once = |route| Detour { route, pause: None };
+        let redirect = || answer::redirect(words.details()?, refused.at);
+        match words.kind()? {
+            ServerErrorKind::Moved => {
+                let Some((slot, endpoint)) = redirect() else {
+                    self.look_again();
+                    return None;
+                };
+                Some(at_once(self.learn(slot, &endpoint)))
+            }
+            // A reader's lease is a key that its script finds by itself, and no node checks whether it has arrived: A reads, its
+            // claim has been moved and its lease has not, and B would be granted the name to write.
+            ServerErrorKind::Ask if script::declares_its_keys(refused.request) => {
+                let (_, endpoint) = redirect()?;
+                let node = self.node(&mut self.lock(), &endpoint);
+                Some(at_once(node.route_in(Manner::Asking)))
+            }
+            // Its keys are under way, one after another.
+            ServerErrorKind::Ask | ServerErrorKind::TryAgain => Some(Detour {
+                route: self.known(refused.slot)?,
+                pause: Some(MOVING * 2_u32.saturating_pow(refused.times)),
+            }),
+            ServerErrorKind::ClusterDown | ServerErrorKind::MasterDown => {
+                self.distrust(refused.at);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn instead<'a>(&'a self, of: &'a Arc<Server>, slot: Slot) -> Rerouting<'a> {
+        let another = move || {
+            let route = self.known(slot);
+            route.filter(|route| !Arc::ptr_eq(&route.server, of))
+        };
+        Box::pin(async move {
+            let mut looked = pin!(self.looked.notified());
+            // From here on the end of a look is not missed.
+            looked.as_mut().enable();
+            if let Some(route) = another() {
+                return Some(route);
+            }
+            self.doubt(of);
+            looked.await;
+            another()
+        })
+    }
+
+    fn doubt(&self, server: &Arc<Server>) {
+        let state = self.lock();
+        let mut nodes = state.nodes.iter();
+        let node = nodes.find(|node| Arc::ptr_eq(&node.server, server));
+        let endpoint = node.map(|node| node.endpoint.clone());
+        drop(state);
+        if let Some(endpoint) = endpoint {
+            self.distrust(&endpoint);
+        }
+    }
+
+    fn all(&self) -> Gathering<'_> {
+        Box::pin(async {
+            // Whichever slot it is: what a look finds is found for all.
+            let found = self.find(Slot(0)).await;
+            let servers = self.lock();
+            let servers = servers.map.owners().map(|node| Arc::clone(&node.server));
+            let servers: Vec<_> = servers.collect();
+            match found {
+                Err(error) if servers.is_empty() => Err(error),
+                _ => Ok(servers),
+            }
+        })
+    }
+
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        let channel = key::channel_of(channel);
+        let slot = keyslot::of_key(&channel);
+        let handle = self.ears.add(channel, slot, listener);
+        match self.server_of(slot) {
+            Some(server) => self.ears.listen(handle.number(), &server),
+            None => self.look_again(),
+        }
+        Subscription::new(handle)
+    }
+
+    /// A waiter's call has failed at one of the nodes, which one is not known here. It is told when one of those comes back that
+    /// could not be reached, when slots have other owners, and at once if nothing of the kind is expected.
+    fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
+        let mut state = self.lock();
+        let number = state.witnesses.add(Arc::clone(&witness));
+        let nodes = state.nodes.clone();
+        let is_known = state.map.owners().next().is_some();
+        drop(state);
+        let failing = nodes.iter().map(|node| &node.server.connection);
+        let failing: Vec<_> = failing
+            .filter(|connection| connection.is_failing())
+            .map(|connection| connection.attend(Arc::clone(&witness)))
+            .collect();
+        if !is_known {
+            self.look_again();
+        } else if failing.is_empty() {
+            witness.reachable();
+        }
+        Subscription::new(Attending {
+            cluster: self.this.clone(),
+            number,
+            _failing: failing,
+        })
+    }
+
+    fn is_divided(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(lookout) = self.lock().lookout.take() {
+            lookout.abort();
+        }
+    }
+}
+
+/// Keeps a witness until it is dropped.
+struct Attending {
+    cluster: Weak<Cluster>,
+    number: u64,
+    /// Nodes that could not be reached when it came.
+    _failing: Vec<Attendance>,
+}
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        if let Some(cluster) = self.cluster.upgrade() {
+            cluster.leave(self.number);
+        }
+    }
+}
+
+/// Looks who owns what, after hints and once a minute, for as long as there is a cluster.
+async fn follow(hints: Arc<Hints>, cluster: Weak<Cluster>) {
+    loop {
+        // Without a hint it is time all the same.
+        let _ = timer::by(timer::now() + REFRESH, hints.given()).await;
+        let Some(cluster) = cluster.upgrade() else {
+            return;
+        };
+        let until = cluster.look().await;
+        drop(cluster);
+        timer::sleep_until(until).await;
+    }
+}

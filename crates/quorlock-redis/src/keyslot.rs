@@ -1,0 +1,147 @@
+//! In which slot of a cluster a key lies, and which names have all of their keys in one.
+
+use crc::{CRC_16_XMODEM, Crc};
+use quorlock_core::name::Name;
+use quorlock_core::slot::{ScatteredName, Slot};
+
+/// How many slots a cluster has.
+pub(crate) const SLOTS: u16 = 16_384;
+
+/// What clusters number keys by.
+const CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
+
+/// The slot of a key, or of a channel for shards.
+pub(crate) fn of_key(key: &str) -> Slot {
+    Slot(CRC.checksum(tag(key).unwrap_or(key).as_bytes()) % SLOTS)
+}
+
+/// The part of a key that stands for all of it: what is between the first `{` and the first `}` behind that, unless it is nothing.
+fn tag(key: &str) -> Option<&str> {
+    let (_, behind) = key.split_once('{')?;
+    let (tag, _) = behind.split_once('}')?;
+    (!tag.is_empty()).then_some(tag)
+}
+
+/// The slot in which all keys of a name lie.
+///
+/// The keys beside the name itself are `prefix:{name}`, but `prefix:name` where the name has a `{`. So `a}b` has the tag `a` in
+/// those alone, and of `a{b` each is hashed as a whole.
+///
+/// # Errors
+/// A name whose keys lie in different slots. (By chance they might lie in one; a rule that people can tell by the name is worth more.)
+pub(crate) fn of_name(name: &Name) -> Result<Slot, ScatteredName> {
+    let text = name.as_str();
+    let is_together = tag(text).is_some() || !text.contains(['{', '}']);
+    if is_together {
+        return Ok(of_key(text));
+    }
+    // The same for all clients: what two of them lock instead must be one name.
+    let mut tag = text.replace(['{', '}'], "");
+    if tag.is_empty() {
+        tag.push_str("lock");
+    }
+    Err(ScatteredName {
+        name: name.clone(),
+        instead: format!("{{{tag}}}:{text}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use quorlock_core::message::Channel;
+    use quorlock_core::owner::{ClientId, OwnerId};
+
+    use super::*;
+    use crate::key;
+
+    /// As `CLUSTER KEYSLOT` says on redis-server 7.0.15.
+    #[test]
+    fn slots_are_those_of_redis() {
+        for (key, slot) in [
+            ("123456789", 12_739),
+            ("foo", 12_182),
+            ("{foo}", 12_182),
+            ("a{foo}b", 12_182),
+            ("foo{}{bar}", 8_363),
+            ("foo{{bar}}zap", 4_015),
+            ("foo{bar}{zap}", 5_061),
+            ("", 0),
+        ] {
+            assert_eq!(of_key(key), Slot(slot), "{key}");
+        }
+    }
+
+    fn keys(name: &Name) -> Vec<String> {
+        let text = name.as_str();
+        let owner = OwnerId {
+            client: ClientId::from_random(7),
+            number: 1,
+        };
+        let channels = [
+            Channel::Lock(name.clone()),
+            Channel::Waiter(name.clone(), owner),
+            Channel::ReadWrite(name.clone()),
+        ];
+        let keys = [
+            key::token(text),
+            key::queue(text),
+            key::timeouts(text),
+            key::alive(text),
+        ];
+        let mut all = vec![
+            text.to_owned(),
+            format!("{}1", key::own_leases(text, owner)),
+        ];
+        all.extend(keys.iter().map(ToString::to_string));
+        all.extend(channels.iter().map(key::channel_of));
+        all
+    }
+
+    /// All names of up to five of these letters: the slot of one that is taken is that of all its keys and channels, and one that is
+    /// refused has keys in others.
+    #[test]
+    fn a_name_is_taken_when_its_keys_lie_together() {
+        let mut texts = vec![String::new()];
+        let (mut taken, mut refused) = (0, 0);
+        for _ in 0..5 {
+            texts = texts
+                .iter()
+                .flat_map(|text| ['a', 'b', '{', '}'].map(|c| format!("{text}{c}")))
+                .collect();
+            for text in &texts {
+                let name = Name::new(text).unwrap();
+                match of_name(&name) {
+                    Ok(slot) => {
+                        taken += 1;
+                        assert!(keys(&name).iter().all(|key| of_key(key) == slot), "{text}");
+                    }
+                    Err(scattered) => {
+                        refused += 1;
+                        let slots = keys(&name);
+                        let mut slots = slots.iter().map(|key| of_key(key));
+                        let first = slots.next().unwrap();
+                        assert!(slots.any(|slot| slot != first), "{text}");
+                        let instead = Name::new(&scattered.instead).unwrap();
+                        assert!(of_name(&instead).is_ok(), "{text}");
+                    }
+                }
+            }
+        }
+        assert_eq!((taken, refused), (296, 1068));
+    }
+
+    #[test]
+    fn a_name_that_is_refused_is_told_with_the_tag_to_use() {
+        for (name, instead) in [
+            ("a}b", "{ab}:a}b"),
+            ("orders{42", "{orders42}:orders{42"),
+            ("{}x", "{x}:{}x"),
+            ("}{", "{lock}:}{"),
+        ] {
+            let scattered = of_name(&Name::new(name).unwrap()).unwrap_err();
+            assert_eq!(scattered.instead, instead);
+            let text = scattered.to_string();
+            assert!(text.contains(name) && text.contains(instead), "{text}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One server: the connection that carries requests to it, and that which carries its wake-ups.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorlock_core::message::Request;
+use quorlock_core::transport::{Cause, Execution, TransportError};
+use redis::{Cmd, ServerErrorKind, Value};
+
+use crate::connection::Connection;
+use crate::error;
+use crate::link::Link;
+use crate::multiplexer::Answer;
+use crate::script::batch::Member;
+use crate::script::{self, By};
+use crate::subscription::Wakes;
+use crate::target::Target;
+use crate::timer::{self, Instant};
+use crate::wait::Wait;
+
+/// A server, or whichever one a source names at the time.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) target: Arc<Target>,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) wakes: Wakes,
+}
+
+/// How a request goes to a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Manner {
+    /// With requests of others, where it can and the server has enough to do.
+    Together,
+    /// By itself.
+    Alone,
+    /// By itself and behind an `ASKING`, to a node that is getting its slot.
+    Asking,
+}
+
+/// How long a request may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Its reply is waited for until then.
+    pub(crate) deadline: Instant,
+    /// A longer silence of the server is suspicious.
+    pub(crate) patience: Duration,
+}
+
+impl Server {
+    pub(crate) fn new(target: Target) -> Self {
+        let target = Arc::new(target);
+        Server {
+            connection: Connection::new(Arc::clone(&target)),
+            wakes: Wakes::new(Arc::clone(&target)),
+            target,
+        }
+    }
+
+    /// Sends a request: the reply, which may be an error reply, and the connection that it came on.
+    ///
+    /// # Errors
+    /// Why there is no reply.
+    pub(crate) async fn ask(
+        &self,
+        request: &Arc<Request>,
+        manner: Manner,
+        now: Instant,
+        bounds: Bounds,
+    ) -> Result<(Arc<Link>, Value), TransportError> {
+        let Bounds { deadline, patience } = bounds;
+        let link = self.link(now, deadline).await?;
+        let mut answer = Value::Nil;
+        if manner == Manner::Together
+            && let Some(member) = Member::of(request)
+        {
+            let joined = link.join(member, deadline, patience)?;
+            answer = self.answer(&link, joined).await?;
+        }
+        // Nothing was sent yet, or the server has refused the call in which it went with others: it has executed nothing.
+        if matches!(answer, Value::Nil) {
+            let cmd = script::encode(request, By::Digest);
+            answer = self.send(&link, &cmd, manner, bounds).await?;
+        }
+        if let Value::ServerError(error) = &answer
+            && error.kind() == Some(ServerErrorKind::NoScript)
+        {
+            // Its scripts were flushed since the connection was made: it has executed nothing.
+            let cmd = script::encode(request, By::Text);
+            answer = self.send(&link, &cmd, manner, bounds).await?;
+        }
+        Ok((link, answer))
+    }
+
+    async fn send(
+        &self,
+        link: &Arc<Link>,
+        cmd: &Cmd,
+        manner: Manner,
+        Bounds { deadline, patience }: Bounds,
+    ) -> Result<Value, TransportError> {
+        let now = timer::now();
+        let answer = match manner {
+            Manner::Together | Manner::Alone => link.send(now, cmd, deadline, patience),
+            Manner::Asking => link.send_asking(now, cmd, deadline, patience),
+        };
+        self.answer(link, answer?).await
+    }
+
+    /// Sends a command of the adapter's own and waits for the answer, within the bounds of a call.
+    pub(crate) async fn command(&self, cmd: &Cmd) -> Result<Value, TransportError> {
+        let now = timer::now();
+        let patience = self.target.config().call_bound();
+        let deadline = now + patience;
+        let link = self.link(now, deadline).await?;
+        let answer = link.send(now, cmd, deadline, patience)?;
+        match self.answer(&link, answer).await? {
+            Value::ServerError(error) => {
+                let error = error::server(&error);
+                self.retire_if_useless(&link, &error);
+                Err(error)
+            }
+            value => Ok(value),
+        }
+    }
+
+    /// Waits until replicas have what was written on this connection, which is what the server counts.
+    pub(crate) async fn wait(
+        &self,
+        link: &Arc<Link>,
+        wait: &Wait,
+        deadline: Instant,
+    ) -> Result<(), TransportError> {
+        // What fails here is not undone by that, whatever the error says of the command itself.
+        let uncertain = |error: TransportError| error.with_execution(Execution::Indeterminate);
+        let patience = self.target.config().call_bound();
+        let answer = link.send(timer::now(), &wait.command(), deadline, patience);
+        let answer = self.answer(link, answer.map_err(uncertain)?).await;
+        wait.judge(&answer.map_err(uncertain)?)
+    }
+
+    async fn link(&self, now: Instant, deadline: Instant) -> Result<Arc<Link>, TransportError> {
+        match self.connection.current(now) {
+            Some(link) => Ok(link),
+            // Boxed, like whatever is seldom needed: each call would carry the room for it.
+            None => Box::pin(self.connection.next(now, deadline)).await,
+        }
+    }
+
+    /// After a failover the same address may lead to the new primary, on a new connection only; a server that has forgotten who asks
+    /// lets in who logs in again.
+    pub(crate) fn retire_if_useless(&self, link: &Arc<Link>, error: &TransportError) {
+        match error.cause {
+            Cause::ReadOnly => self.connection.refuse(link),
+            Cause::NoAuth => self.connection.retire(link),
+            _ => {}
+        }
+    }
+
+    /// A connection that broke, or on which a call found no reply in time, is used no more.
+    async fn answer(&self, link: &Arc<Link>, answer: Answer) -> Result<Value, TransportError> {
+        answer.await.inspect_err(|_| self.connection.retire(link))
+    }
+}

@@ -1,0 +1,23 @@
+//! Tests against a Redis Cluster of real processes.
+
+mod clusters {
+    pub(crate) mod calls;
+    pub(crate) mod discovery;
+    pub(crate) mod failover;
+    pub(crate) mod locks;
+    pub(crate) mod moving;
+    pub(crate) mod stage;
+    pub(crate) mod steady;
+}
+
+fn main() {
+    let trials = [
+        clusters::calls::trials(),
+        clusters::discovery::trials(),
+        clusters::failover::trials(),
+        clusters::locks::trials(),
+        clusters::moving::trials(),
+        clusters::steady::trials(),
+    ];
+    quorlock_tests::trials::run(trials.into_iter().flatten().collect())
+}

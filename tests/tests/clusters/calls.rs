@@ -1,0 +1,133 @@
+//! Calls of the adapter to a cluster.
+
+use std::time::Instant;
+
+use quorlock_core::message::{AcquireReply, Mode, Renew, RenewReply, Reply, Request, Retention};
+use quorlock_core::transport::{Call, Cause, Execution, Transport};
+use quorlock_redis::RedisTransport;
+use quorlock_tests::requests::{self, RETENTION};
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::BOUND;
+
+use super::stage::{cluster, redis};
+
+server_tests![
+    a_renewal_of_names_on_all_shards_has_each_answer_in_its_place,
+    nodes_that_send_a_request_back_and_forth_are_an_error_soon,
+    a_slot_without_an_owner_is_an_error_until_it_has_one,
+];
+
+fn ask(transport: &RedisTransport, name: &str) -> Call {
+    let name = requests::name(name);
+    transport.call(Request::Acquire(requests::acquire(&name, 1)))
+}
+
+async fn a_renewal_of_names_on_all_shards_has_each_answer_in_its_place() {
+    let cluster = cluster().await;
+    let transport = RedisTransport::open(&cluster.address(), redis()).unwrap();
+    let names: Vec<_> = (0..30)
+        .map(|n| requests::name(&format!("apart/{n}")))
+        .collect();
+    let mut claims = Vec::new();
+    let mut expected = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let token = requests::take(&transport, name, 1).await;
+        // Every third is asked for by another owner.
+        let owner = if number % 3 == 0 { 2 } else { 1 };
+        claims.push(requests::claim(name, owner, token));
+        expected.push(match owner {
+            1 => RenewReply::AlreadyYours { token },
+            _ => RenewReply::NotYours,
+        });
+    }
+    let renewal = transport.call(Request::Renew(Renew {
+        mode: Mode::Plain,
+        claims,
+        retention: Retention::of(RETENTION),
+    }));
+    assert_eq!(renewal.await.unwrap(), Reply::Renew(expected));
+    for name in &names {
+        requests::release(&transport, name, 1, 0).await.unwrap();
+    }
+}
+
+async fn nodes_that_send_a_request_back_and_forth_are_an_error_soon() {
+    let cluster = cluster().await;
+    let [a, b, _] = cluster.primaries()[..] else {
+        panic!("there are three");
+    };
+    let name = cluster.name_on(a, "loop/");
+    let slot = cluster.slot_of(&name).to_string();
+    let transport = RedisTransport::open(&cluster.address(), redis()).unwrap();
+    let (node, other) = (&cluster.nodes()[a], &cluster.nodes()[b]);
+    let own: String = node.command(&["CLUSTER", "MYID"]);
+    let others: String = other.command(&["CLUSTER", "MYID"]);
+    // One says that the other has it, which says that the first has it.
+    node.command::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &others]);
+    let began = Instant::now();
+    let error = ask(&transport, &name).await.unwrap_err();
+    assert_eq!(
+        (error.cause, error.execution),
+        (Cause::Cluster, Execution::Definite)
+    );
+    assert!(error.detail.contains("MOVED"), "{error}");
+    assert!(began.elapsed() < redis().call_bound());
+    node.command::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &own]);
+    let answer = ask(&transport, &name).await;
+    assert!(matches!(
+        answer,
+        Ok(Reply::Acquire(AcquireReply::Granted { .. }))
+    ));
+    requests::release(&transport, &requests::name(&name), 1, 0)
+        .await
+        .unwrap();
+}
+
+async fn a_slot_without_an_owner_is_an_error_until_it_has_one() {
+    let cluster = cluster().await;
+    let [other, primary, third] = cluster.primaries()[..] else {
+        panic!("there are three");
+    };
+    let name = cluster.name_on(primary, "nobody/");
+    let elsewhere = cluster.name_on(other, "nobody/");
+    let slot = cluster.slot_of(&name).to_string();
+    let transport = RedisTransport::open(&cluster.address(), redis()).unwrap();
+    let set = |value: &str| {
+        for node in cluster.nodes() {
+            node.command::<()>(&["CONFIG", "SET", "cluster-require-full-coverage", value]);
+        }
+    };
+    set("no");
+    for index in [primary, other, third] {
+        let node = &cluster.nodes()[index];
+        let _ = node.try_command::<()>(&["CLUSTER", "DELSLOTS", &slot]);
+    }
+    for _ in 0..3 {
+        let error = ask(&transport, &name).await.unwrap_err();
+        assert_eq!(
+            (error.cause, error.execution),
+            (Cause::Cluster, Execution::Definite)
+        );
+    }
+    // The rest is served.
+    requests::take(&transport, &requests::name(&elsewhere), 1).await;
+    let node = &cluster.nodes()[primary];
+    node.command::<()>(&["CLUSTER", "ADDSLOTS", &slot]);
+    let began = Instant::now();
+    let answer = loop {
+        match ask(&transport, &name).await {
+            Ok(answer) => break answer,
+            Err(error) => assert!(began.elapsed() < BOUND, "still: {error}"),
+        }
+    };
+    set("yes");
+    assert!(matches!(
+        answer,
+        Reply::Acquire(AcquireReply::Granted { .. })
+    ));
+    for name in [&name, &elsewhere] {
+        requests::release(&transport, &requests::name(name), 1, 0)
+            .await
+            .unwrap();
+    }
+}

@@ -1,0 +1,160 @@
+//! How a cluster is found, and what is said when it is not.
+
+use std::time::{Duration, Instant};
+
+use quorlock::{ConfigError, ConnectError, Locks, NodeTrust};
+use quorlock_tests::cluster::Cluster;
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::wait_until;
+
+use super::stage::{client_at, cluster, settings};
+
+server_tests![
+    every_node_leads_to_all_of_them,
+    a_first_node_that_is_dead_or_stopped_does_no_harm,
+    nodes_that_are_all_dead_are_told,
+    what_is_no_cluster_is_told_by_name,
+    a_login_that_is_wrong_is_told_without_it,
+    a_user_with_exact_rights_is_enough,
+    nodes_are_found_however_they_call_themselves,
+    votes_of_a_cluster_are_not_watched,
+];
+
+async fn locks_everywhere(cluster: &Cluster, locks: &Locks) {
+    for primary in cluster.primaries() {
+        let lock = locks.lock(cluster.name_on(primary, "found/"));
+        let guard = lock.acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+}
+
+async fn every_node_leads_to_all_of_them() {
+    let cluster = cluster().await;
+    for node in cluster.nodes() {
+        let locks = client_at(&cluster.address_by(&[node])).await;
+        locks_everywhere(&cluster, &locks).await;
+    }
+}
+
+async fn a_first_node_that_is_dead_or_stopped_does_no_harm() {
+    let cluster = cluster().await;
+    let (mut dead, silent) = (Server::start(), Server::start());
+    dead.kill();
+    // It takes connections, and answers nothing.
+    silent.pause();
+    let last = cluster.nodes().last().unwrap();
+    for seeds in [[&dead, &silent, last], [&silent, &dead, last]] {
+        let began = Instant::now();
+        let locks = client_at(&cluster.address_by(&seeds)).await;
+        assert!(began.elapsed() < Duration::from_secs(1));
+        locks_everywhere(&cluster, &locks).await;
+    }
+}
+
+async fn nodes_that_are_all_dead_are_told() {
+    let mut dead = [Server::start(), Server::start()];
+    dead.iter_mut().for_each(Server::kill);
+    let [one, two] = dead.each_ref().map(Server::port);
+    let address = format!("redis+cluster://u:s3cret@127.0.0.1:{one},127.0.0.1:{two}");
+    let error = settings().connect(&address).await.unwrap_err();
+    let text = format!("{error} {error:?}");
+    let (one, two) = (format!("127.0.0.1:{one}: "), format!("127.0.0.1:{two}: "));
+    for says in [&one, &two, "refused", "check that the node runs"] {
+        assert!(text.contains(says), "{text}");
+    }
+    assert!(!text.contains("s3cret"), "{text}");
+}
+
+async fn what_is_no_cluster_is_told_by_name() {
+    let plain = Server::start();
+    let as_cluster = format!("redis+cluster://127.0.0.1:{}", plain.port());
+    let node = Server::start_in_cluster(&[]);
+    let as_plain = node.address();
+    let no_slots = format!("redis+cluster://127.0.0.1:{}", node.port());
+    for (address, says) in [
+        (as_cluster, "write redis://"),
+        (as_plain, "write redis+cluster://"),
+        (no_slots, "redis-cli --cluster create"),
+    ] {
+        let error = settings().connect(&address).await.unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+/// A cluster of one node, which owns every slot.
+fn alone(options: &[&str]) -> Server {
+    let node = Server::start_in_cluster(options);
+    node.command::<()>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    wait_until("it serves all slots", || {
+        let info: String = node.command(&["CLUSTER", "INFO"]);
+        info.contains("cluster_state:ok")
+    });
+    node
+}
+
+async fn a_login_that_is_wrong_is_told_without_it() {
+    let node = alone(&[]);
+    node.command::<()>(&["CONFIG", "SET", "requirepass", "right"]);
+    let address = |login: &str| format!("redis+cluster://{login}127.0.0.1:{}", node.port());
+    for login in ["", ":s3cret@", "bob:s3cret@"] {
+        let error = settings().connect(address(login)).await.unwrap_err();
+        let text = format!("{error} {error:?}");
+        assert!(text.contains("check the user and the password"), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+    let locks = client_at(&address(":right@")).await;
+    let guard = locks.lock("n").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    assert!(!format!("{locks:?}").contains("right"));
+}
+
+/// What a plain lock needs of a server by itself.
+const RIGHTS: &str = "~* &redisson_lock__channel:* +evalsha +eval +exists +pttl +hmget +hset +pexpire +get +set +del +time \
+                      +publish +subscribe +unsubscribe +ping";
+
+async fn a_user_with_exact_rights_is_enough() {
+    let node = alone(&[]);
+    let rights = ["ACL", "SETUSER", "bob", "on", ">pw"].into_iter();
+    let rights: Vec<&str> = rights.chain(RIGHTS.split_whitespace()).collect();
+    node.command::<()>(&rights);
+    let address = format!("redis+cluster://bob:pw@127.0.0.1:{}", node.port());
+    let error = settings().connect(&address).await.unwrap_err();
+    assert!(error.to_string().contains("+cluster|slots"), "{error}");
+    node.command::<()>(&["ACL", "SETUSER", "bob", "+cluster|slots", "+asking"]);
+    let locks = client_at(&address).await;
+    let guard = locks.lock("n").acquire().await.unwrap();
+    guard.release().await.unwrap();
+}
+
+async fn nodes_are_found_however_they_call_themselves() {
+    let kind = "--cluster-preferred-endpoint-type";
+    for options in [
+        [kind, "ip"].as_slice(),
+        &[kind, "hostname"],
+        &[kind, "hostname", "--cluster-announce-hostname", "localhost"],
+        &[kind, "unknown-endpoint"],
+        &["--cluster-announce-ip", "127.0.0.1"],
+    ] {
+        let node = alone(options);
+        let locks = client_at(&format!("redis+cluster://127.0.0.1:{}", node.port())).await;
+        let guard = locks.lock("n").acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+}
+
+async fn votes_of_a_cluster_are_not_watched() {
+    let cluster = cluster().await;
+    let is_told = |error: &ConnectError| {
+        assert!(matches!(
+            error,
+            ConnectError::Config(ConfigError::WatchedCluster { .. })
+        ));
+        assert!(error.to_string().contains("Connect to it alone"), "{error}");
+    };
+    let watched = settings().node_trust(NodeTrust::Watched);
+    is_told(&watched.connect(cluster.address()).await.unwrap_err());
+    let (one, two) = (Server::start(), Server::start());
+    let addresses = [cluster.address(), one.address(), two.address()];
+    is_told(&settings().quorum(addresses).await.unwrap_err());
+}

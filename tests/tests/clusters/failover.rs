@@ -1,0 +1,140 @@
+//! What becomes of holds and waiters when a replica takes the place of its primary.
+
+use std::time::{Duration, Instant};
+
+use quorlock::{Guard, Lock};
+use quorlock_tests::clients::is_claimed_by;
+use quorlock_tests::cluster::Cluster;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::{BOUND, until};
+use tokio::task::JoinHandle;
+
+use super::stage::{claimed_at, client, cluster, listens};
+
+server_tests![
+    a_failover_on_request_moves_holds_and_wake_ups,
+    a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served,
+    a_primary_that_stands_still_is_left_for_its_replica,
+];
+
+/// Longer than a failover.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// So soon a waiter has a free name when the replica has been promoted: other nodes hear of it, the client asks them every 100 ms
+/// to 200 ms, the waiter asks within another 100 ms, and the machine may be busy.
+const SOON: Duration = Duration::from_secs(2);
+
+/// A failover may lose what the replica had not: here it has it.
+async fn replicated(cluster: &Cluster, replica: usize, name: &str, guard: &Guard) {
+    let replica = &cluster.nodes()[replica];
+    replica.command::<()>(&["READONLY"]);
+    until("the replica has the claim", || {
+        is_claimed_by(replica, name, guard)
+    })
+    .await;
+    replica.command::<()>(&["READWRITE"]);
+}
+
+/// A waiter with all the time that a test has, and when it had the lock.
+fn waiter(lock: &Lock) -> JoinHandle<(Guard, Instant)> {
+    let lock = lock.clone().wait(4 * BOUND);
+    tokio::spawn(async move {
+        loop {
+            if let Ok(guard) = lock.acquire().await {
+                return (guard, Instant::now());
+            }
+        }
+    })
+}
+
+async fn a_failover_on_request_moves_holds_and_wake_ups() {
+    let cluster = cluster().await;
+    let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
+    let before = cluster.primaries()[0];
+    let name = cluster.name_on(before, "asked/");
+    let guard = ours.lock(&name).lease(LEASE).acquire().await.unwrap();
+    let behind = waiter(&theirs.lock(&name));
+    listens(&cluster, before, &name).await;
+    let replica = tokio::task::block_in_place(|| cluster.fail_over(before));
+    guard.extend(LEASE).await.unwrap();
+    assert_eq!(claimed_at(&cluster, &name, &guard), [replica]);
+    let token = guard.fencing_token();
+    let released = Instant::now();
+    guard.release().await.unwrap();
+    let (next, served) = behind.await.unwrap();
+    println!(
+        "released; the next one served {:?} after that",
+        served - released
+    );
+    assert!(token < next.fencing_token() && served < released + SOON);
+    next.release().await.unwrap();
+}
+
+async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() {
+    let mut cluster = cluster().await;
+    let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
+    let primaries = cluster.primaries();
+    let (dies, lives) = (primaries[0], primaries[1]);
+    let replica = cluster.replica_of(dies);
+    let [held, free] = ["held/", "free/"].map(|prefix| cluster.name_on(dies, prefix));
+    let other = cluster.name_on(lives, "other/");
+    let guard = ours.lock(&held).lease(LEASE / 2).acquire().await.unwrap();
+    let unharmed = ours.lock(&other).lease(LEASE / 2).acquire().await.unwrap();
+    replicated(&cluster, replica, &held, &guard).await;
+    let behind = waiter(&theirs.lock(&held));
+    listens(&cluster, dies, &held).await;
+
+    let began = Instant::now();
+    cluster.node_mut(dies).kill();
+    let free = waiter(&theirs.lock(&free));
+    tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
+    let promoted = Instant::now();
+    let (granted, served) = free.await.unwrap();
+    println!(
+        "killed; promoted after {:?}, a waiter served {:?} after that",
+        promoted - began,
+        served.saturating_duration_since(promoted)
+    );
+    assert!(served < promoted + SOON);
+    granted.release().await.unwrap();
+
+    assert!(guard.is_held() && unharmed.is_held());
+    let before = guard.validity();
+    guard.extend(LEASE).await.unwrap();
+    assert!(before < guard.validity());
+    unharmed.extend(LEASE).await.unwrap();
+    unharmed.release().await.unwrap();
+    assert!(!behind.is_finished());
+    listens(&cluster, replica, &held).await;
+    let token = guard.fencing_token();
+    let released = Instant::now();
+    guard.release().await.unwrap();
+    let (next, served) = behind.await.unwrap();
+    println!(
+        "released; the next one served {:?} after that",
+        served - released
+    );
+    assert!(token < next.fencing_token());
+    next.release().await.unwrap();
+}
+
+async fn a_primary_that_stands_still_is_left_for_its_replica() {
+    let cluster = cluster().await;
+    let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
+    let stands = cluster.primaries()[2];
+    let replica = cluster.replica_of(stands);
+    let name = cluster.name_on(stands, "stopped/");
+    let guard = ours.lock(&name).lease(LEASE).acquire().await.unwrap();
+    replicated(&cluster, replica, &name, &guard).await;
+    cluster.nodes()[stands].pause();
+    let behind = waiter(&theirs.lock(&name));
+    tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
+    listens(&cluster, replica, &name).await;
+    assert!(guard.is_held());
+    cluster.nodes()[stands].resume();
+    guard.extend(LEASE).await.unwrap();
+    guard.release().await.unwrap();
+    let (next, _) = behind.await.unwrap();
+    assert_eq!(claimed_at(&cluster, &name, &next), [replica]);
+    next.release().await.unwrap();
+}
