@@ -35,6 +35,7 @@ pub struct Guard {
     client: Arc<Client>,
     hold: Arc<Hold>,
     is_dropped_by: DroppedBy,
+    span: telemetry::Span,
 }
 
 /// What the drop of a guard has to do.
@@ -50,10 +51,16 @@ impl Guard {
     /// Takes over one entry of the hold's count, for which the keeper has a place.
     pub(crate) fn new(client: Arc<Client>, hold: Arc<Hold>) -> Self {
         Guard {
+            span: telemetry::hold_span(&*hold.layout, hold.owner, hold.token(0)),
             client,
             hold,
             is_dropped_by: DroppedBy::User,
         }
+    }
+
+    /// What its work is done in.
+    fn span(&self) -> &telemetry::Span {
+        &self.span
     }
 
     pub(crate) fn hold(&self) -> &Arc<Hold> {
@@ -198,10 +205,13 @@ impl Guard {
     pub async fn release(mut self) -> Result<(), ReleaseError> {
         self.is_dropped_by = DroppedBy::Us;
         let (client, hold) = (self.client.clone(), self.hold.clone());
-        match Releasing::begin(client, hold)? {
-            Some(releasing) => releasing.await,
-            None => Ok(()),
-        }
+        let result = match Releasing::begin(client, hold) {
+            Ok(Some(releasing)) => releasing.await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        self.span.released(&result);
+        result
     }
 
     /// Lets go of the guard without releasing the lock: it is not renewed, and ends with its lease.
@@ -216,6 +226,7 @@ impl Guard {
             telemetry::leaked();
         }
         self.client.keeper.reschedule(&self.hold);
+        self.span.ended("leaked");
     }
 }
 
@@ -224,6 +235,10 @@ impl Drop for Guard {
         if self.is_dropped_by == DroppedBy::User {
             let (count, status) = self.hold.leave(self.client.now());
             self.client.keeper.dropped(&self.hold, count, status);
+            self.span.ended(match status {
+                Status::Lost(_) => "lost",
+                Status::Held | Status::Releasing => "dropped",
+            });
         }
     }
 }

@@ -15,6 +15,8 @@
     )
 )]
 
+mod span;
+
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -29,6 +31,8 @@ use quorlock_core::transport::TransportError;
 use crate::error::{AcquireError, NodeReport};
 use crate::shared::trust::TrustChange;
 use crate::sync::atomic::{AtomicBool, Ordering};
+
+pub(crate) use self::span::{Span, acquire as acquire_span, hold as hold_span};
 
 /// Counts one, with a label if there is one.
 macro_rules! count {
@@ -107,7 +111,7 @@ pub(crate) fn acquired(
     note!(WAIT_SECONDS, waited, "outcome" => outcome(result));
 }
 
-#[cfg(feature = "metrics")]
+#[cfg(any(feature = "metrics", feature = "tracing"))]
 fn outcome(result: Result<(OwnerId, Token), &AcquireError>) -> &'static str {
     match result {
         Ok(_) => "acquired",

@@ -7,6 +7,7 @@
     reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
 )]
 
+use std::cell::RefCell;
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,6 +25,11 @@ struct Recorder(Arc<Mutex<Vec<String>>>);
 
 struct Line(String);
 
+thread_local! {
+    /// The spans that are entered.
+    static INSIDE: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         write!(self.0, " {}={value:?}", field.name()).unwrap();
@@ -34,18 +40,33 @@ impl Subscriber for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target() == "quorlock"
     }
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut line = Line(format!("span {}", attributes.metadata().name()));
+        attributes.record(&mut line);
+        let mut lines = self.0.lock().unwrap();
+        lines.push(line.0);
+        Id::from_u64(lines.len() as u64)
     }
-    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record(&self, id: &Id, values: &Record<'_>) {
+        let mut line = Line(String::new());
+        values.record(&mut line);
+        let number = usize::try_from(id.into_u64()).unwrap();
+        self.0.lock().unwrap()[number - 1].push_str(&line.0);
+    }
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
+        let level = event.metadata().level();
+        let inside = INSIDE.with_borrow(|inside| inside.last().copied());
+        let mut line = Line(inside.map_or(level.to_string(), |span| format!("{level} in {span}")));
         event.record(&mut line);
         self.0.lock().unwrap().push(line.0);
     }
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
+    fn enter(&self, id: &Id) {
+        INSIDE.with_borrow_mut(|inside| inside.push(id.into_u64()));
+    }
+    fn exit(&self, _: &Id) {
+        INSIDE.with_borrow_mut(Vec::pop);
+    }
 }
 
 impl Recorder {
@@ -353,6 +374,36 @@ mod backlogs {
         assert_eq!(warnings(1, None).await, 0);
         assert_eq!(warnings(0, Some(NodeTrust::Unwatched)).await, 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn acquisitions_and_holds_are_spans_with_name_token_and_outcome() {
+    let (told, _guard) = Recorder::begin();
+    let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let token = format!("token={}", guard.fencing_token());
+    told.assert_told(&["span acquire", "names=a", &token, "outcome=\"acquired\""]);
+    assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
+    told.assert_told(&["span acquire", "names=a", "outcome=\"contended\""]);
+    guard.release().await.unwrap();
+    told.assert_told(&["span hold", "names=a", &token, "outcome=\"released\""]);
+    drop(locks.lock("b").acquire().await.unwrap());
+    told.assert_told(&["span hold", "names=b", "outcome=\"dropped\""]);
+    locks.lock("c").acquire().await.unwrap().leak();
+    told.assert_told(&["span hold", "names=c", "outcome=\"leaked\""]);
+    let guard = locks.lock("d").acquire().await.unwrap();
+    locks.force_release("d").await.unwrap();
+    guard.lost().await;
+    drop(guard);
+    told.assert_told(&["span hold", "names=d", "outcome=\"lost\""]);
+    // The work of a hold is done inside of its span.
+    let guard = locks.lock("e").acquire().await.unwrap();
+    let spans = told.0.lock().unwrap().clone();
+    let hold = spans.iter().rposition(|line| line.starts_with("span hold"));
+    let inside = format!("INFO in {}", hold.unwrap() + 1);
+    let work = async { tracing::info!(target: "quorlock", "working") };
+    guard.while_held(work).await.unwrap();
+    told.assert_told(&[&inside, "working"]);
 }
 
 /// Level and text of every event, read in the source.

@@ -58,7 +58,7 @@ impl<F: Future> Future for WhileHeld<F> {
                     if let Poll::Ready(lost) = Pin::new(&mut this.lost).poll(cx) {
                         return Poll::Ready(Err(lost));
                     }
-                    let Poll::Ready(output) = work.as_mut().poll(cx) else {
+                    let Poll::Ready(output) = guard.span().within(|| work.as_mut().poll(cx)) else {
                         this.stage = Stage::Working { work, guard };
                         return Poll::Pending;
                     };

@@ -25,6 +25,7 @@ pub(crate) struct Acquiring {
     wanted: Wanted,
     waits: Waits,
     began: telemetry::Began,
+    span: telemetry::Span,
     state: State,
 }
 
@@ -64,6 +65,7 @@ impl Acquiring {
     ) -> Self {
         Acquiring {
             began: telemetry::begin(|| client.now()),
+            span: telemetry::acquire_span(&*wanted.layout),
             client,
             queues,
             wanted,
@@ -271,14 +273,16 @@ impl Future for Acquiring {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
+        let span = this.span.clone();
         loop {
-            match this.step(cx) {
+            match span.within(|| this.step(cx)) {
                 Step::Again => {}
                 Step::Wait => return Poll::Pending,
                 Step::End(result) => {
                     this.leave();
                     let told = result.as_ref().map(|hold| (hold.owner, hold.token(0)));
                     let now = || this.client.now();
+                    span.acquired(told);
                     telemetry::acquired(&this.began, now, &*this.wanted.layout, told);
                     return Poll::Ready(result);
                 }

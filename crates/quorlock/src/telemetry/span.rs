@@ -1,0 +1,80 @@
+//! Spans of `tracing`: one for each acquisition, and one for each guard. Without the feature they are nothing.
+
+use std::fmt::Display;
+
+use quorlock_core::fencing::Token;
+use quorlock_core::owner::OwnerId;
+
+#[cfg(feature = "tracing")]
+use super::outcome;
+use crate::error::{AcquireError, ReleaseError};
+
+/// The span of an acquisition or of a guard. It is closed when it is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct Span(#[cfg(feature = "tracing")] tracing::Span);
+
+/// An acquisition begins.
+pub(crate) fn acquire(names: &dyn Display) -> Span {
+    Span(
+        #[cfg(feature = "tracing")]
+        tracing::debug_span!(
+            target: "quorlock",
+            "acquire",
+            %names,
+            owner = tracing::field::Empty,
+            token = tracing::field::Empty,
+            outcome = tracing::field::Empty,
+        ),
+    )
+}
+
+/// A guard is given out.
+pub(crate) fn hold(names: &dyn Display, owner: OwnerId, token: Token) -> Span {
+    Span(
+        #[cfg(feature = "tracing")]
+        tracing::debug_span!(
+            target: "quorlock",
+            "hold",
+            %names,
+            %owner,
+            %token,
+            outcome = tracing::field::Empty,
+        ),
+    )
+}
+
+impl Span {
+    /// Does something inside of it.
+    pub(crate) fn within<T>(&self, act: impl FnOnce() -> T) -> T {
+        #[cfg(feature = "tracing")]
+        let _entered = self.0.enter();
+        act()
+    }
+
+    /// Notes how an acquisition ended.
+    pub(crate) fn acquired(&self, result: Result<(OwnerId, Token), &AcquireError>) {
+        #[cfg(feature = "tracing")]
+        {
+            self.0.record("outcome", outcome(result));
+            if let Ok((owner, token)) = result {
+                self.0.record("owner", tracing::field::display(owner));
+                self.0.record("token", tracing::field::display(token));
+            }
+        }
+    }
+
+    /// Notes how a guard was given back.
+    pub(crate) fn released(&self, result: &Result<(), ReleaseError>) {
+        self.ended(match result {
+            Ok(()) => "released",
+            Err(ReleaseError::NotHeld { .. }) => "lost",
+            Err(_) => "unconfirmed",
+        });
+    }
+
+    /// Notes what became of a guard.
+    pub(crate) fn ended(&self, outcome: &'static str) {
+        #[cfg(feature = "tracing")]
+        self.0.record("outcome", outcome);
+    }
+}
