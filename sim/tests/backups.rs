@@ -27,7 +27,7 @@ async fn client(ctx: Context, seen: Arc<Seen>) {
             return;
         };
         let work = ctx.sleep(Duration::from_millis(2_500));
-        let count = match guard.while_held(work).await {
+        let count = match guard.while_held(async |_| work.await).await {
             Ok(_) => &seen.kept,
             Err(_) => &seen.lost,
         };

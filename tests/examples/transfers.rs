@@ -112,9 +112,9 @@ async fn transfer(
     };
     // The work is dropped at the loss. A statement that is under way then is refused by its token.
     guard
-        .while_held(work)
+        .while_held(async |_| work.await)
         .await
-        .unwrap_or(Err(Refusal::TooLate))
+        .map_or(Err(Refusal::TooLate), |done| done.output)
 }
 
 /// A service would ask others here, and take its time.

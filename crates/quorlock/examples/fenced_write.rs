@@ -110,7 +110,7 @@ async fn tell(story: Story, servers: Vec<String>) -> Result<(), Box<dyn Error>> 
                     Err(stale) => story.say(format_args!("the store refused it: {stale}")),
                 }
             };
-            if let Err(lost) = guard.while_held(work).await {
+            if let Err(lost) = guard.while_held(async |_| work.await).await {
                 story.say(format_args!("now Alice's client notices, too: {lost}"));
             }
             Ok::<_, Box<dyn Error + Send + Sync>>(())

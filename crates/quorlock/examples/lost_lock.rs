@@ -111,10 +111,10 @@ async fn both(
         story.elapsed()
     };
     let alices = async {
-        match guard.while_held(work).await {
+        match guard.while_held(async |_| work.await).await {
             Ok(ended) => {
                 story.say("Alice has finished, and released the lock: nothing disturbed her");
-                ended
+                ended.output
             }
             Err(lost) => {
                 let ended = story.elapsed();

@@ -78,9 +78,10 @@ async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
         }
         "the report"
     };
-    match guard.while_held(work).await {
+    match guard.while_held(async |_| work.await).await {
         Ok(report) => story.say(format_args!(
-            "Alice has finished {report}, after {:.1?}: the nodes that were left renewed the lock",
+            "Alice has finished {}, after {:.1?}: the nodes that were left renewed the lock",
+            report.output,
             story.elapsed() - began
         )),
         Err(lost) => story.say(format_args!("Alice's work was cancelled: {lost}")),

@@ -4,18 +4,17 @@ mod lost_signal;
 mod while_held;
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::fencing::Token;
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
-use quorlock_core::renewal::Status;
+use quorlock_core::renewal::{Lost, Status};
 use quorlock_core::time::Time;
 
 pub use self::lost_signal::LostSignal;
-pub use self::while_held::WhileHeld;
+pub use self::while_held::Finished;
 use crate::error::{ConfirmError, LeaseSource, ReleaseError};
 use crate::operation::confirm::Confirm;
 use crate::operation::release::Releasing;
@@ -56,11 +55,6 @@ impl Guard {
             hold,
             is_dropped_by: DroppedBy::User,
         }
-    }
-
-    /// What its work is done in.
-    fn span(&self) -> &telemetry::Span {
-        &self.span
     }
 
     pub(crate) fn hold(&self) -> &Arc<Hold> {
@@ -130,14 +124,39 @@ impl Guard {
         LostSignal::new(self.client.clone(), self.hold.clone())
     }
 
-    /// Runs `work` while the lock is held, then releases it.
+    /// Runs `work` while the lock is held, then releases it. The work is given this guard, for its token, its validity and
+    /// [`Guard::extend`].
     ///
     /// Losing the lock drops `work` where it stands. The deadline is tested at every poll, before and after.
     ///
+    /// ```
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn write(token: u64) -> u64 { token }
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("report").acquire().await?;
+    /// let done = guard.while_held(async |guard| write(guard.fencing_token().0).await).await?;
+    /// if let Err(error) = &done.release {
+    ///     eprintln!("{error}");
+    /// }
+    /// # assert_ne!(done.output, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`Lost`](crate::Lost), and `work` was cancelled, or ended too late to have been protected.
-    pub fn while_held<F: Future>(self, work: F) -> WhileHeld<F> {
-        WhileHeld::new(self, work)
+    /// [`Lost`], and `work` was cancelled, or ended too late to have been protected.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the work is dropped where it stands, and then the guard.
+    pub async fn while_held<T>(
+        self,
+        work: impl AsyncFnOnce(&Guard) -> T,
+    ) -> Result<Finished<T>, Lost> {
+        let output = while_held::run(&self, work).await?;
+        let release = self.release().await;
+        Ok(Finished { output, release })
     }
 
     /// Enters the hold once more; the lock is free when every guard is gone.

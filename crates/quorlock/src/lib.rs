@@ -70,7 +70,7 @@ pub use error::{
     AcquireError, ConfigError, ConfirmError, ConnectError, Holder, LeaseSource, NodeReport,
     Quarantine, ReleaseError,
 };
-pub use guard::{Guard, LostSignal, WhileHeld};
+pub use guard::{Finished, Guard, LostSignal};
 pub use leader::{Candidacy, Candidate, LeaderEvent, LeaderObserver, LeaderView, Leadership};
 pub use lock::Lock;
 pub use locks::Locks;

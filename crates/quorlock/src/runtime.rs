@@ -218,7 +218,7 @@ mod tests {
         let locks = crate::Locks::on_node(node.clone()).unwrap();
         let sleeper = locks.lock("a").acquire().await.unwrap();
         let worker = locks.lock("b").acquire().await.unwrap();
-        let work = worker.while_held(std::future::pending::<()>());
+        let work = worker.while_held(async |_| std::future::pending::<()>().await);
         let lost = sleeper.lost();
         assert!(sleeper.is_held());
 

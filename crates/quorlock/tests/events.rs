@@ -402,7 +402,12 @@ async fn acquisitions_and_holds_are_spans_with_name_token_and_outcome() {
     let hold = spans.iter().rposition(|line| line.starts_with("span hold"));
     let inside = format!("INFO in {}", hold.unwrap() + 1);
     let work = async { tracing::info!(target: "quorlock", "working") };
-    guard.while_held(work).await.unwrap();
+    guard
+        .while_held(async |_| work.await)
+        .await
+        .unwrap()
+        .release
+        .unwrap();
     told.assert_told(&[&inside, "working"]);
 }
 

@@ -81,7 +81,7 @@ async fn live(locks: &Locks, span: Duration) {
         let _ = timeout(short, guard.release()).await;
     }
     if let Ok(guard) = locks.lock("b").wait(short).acquire().await {
-        let _ = guard.while_held(async {}).await;
+        let _ = guard.while_held(async |_| {}).await;
     }
     let is_closed = matches!(
         timeout(short, locks.lock("c").try_acquire()).await,

@@ -111,7 +111,8 @@ async fn work_is_cancelled_when_the_nodes_go_away() {
         std::future::pending::<()>().await;
     };
     let began = tokio::time::Instant::now();
-    assert_eq!(guard.while_held(work).await, Err(Lost::Unreachable));
+    let ended = guard.while_held(async |_| work.await).await;
+    assert_eq!(ended, Err(Lost::Unreachable));
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 

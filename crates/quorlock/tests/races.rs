@@ -216,7 +216,11 @@ async fn other_guards_of_a_leaked_hold_hear_of_its_end() {
     let g2 = g1.reenter().await.unwrap();
     g1.leak();
     let began = Instant::now();
-    let r = timeout(S(3600), g2.while_held(std::future::pending::<()>())).await;
+    let r = timeout(
+        S(3600),
+        g2.while_held(async |_| std::future::pending::<()>().await),
+    )
+    .await;
     assert_eq!(r, Ok(Err(Lost::Expired)));
     assert!(began.elapsed() < S(31));
 }

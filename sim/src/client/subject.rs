@@ -185,7 +185,10 @@ impl Guard {
     /// Runs work while the lock is held, then releases it; `None` if it was lost meanwhile.
     pub(crate) async fn while_held<F: Future>(self, work: F) -> Option<F::Output> {
         match self {
-            Guard::Product(guard) => guard.while_held(work).await.ok(),
+            Guard::Product(guard) => {
+                let done = guard.while_held(async |_| work.await).await;
+                done.ok().map(|done| done.output)
+            }
             Guard::Variant(guard) => guard.while_held(work).await,
         }
     }

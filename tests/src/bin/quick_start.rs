@@ -31,8 +31,10 @@ async fn work(address: &str) -> Result<(), Box<dyn std::error::Error>> {
 
     // Work that is cancelled when the lock is lost.
     let guard = locks.lock("report").acquire().await?;
-    let report = guard.while_held(build_report()).await?;
-    println!("{report}");
+    let report = guard
+        .while_held(async |guard| build_report(guard.fencing_token().0).await)
+        .await?;
+    println!("{}", report.output);
 
     // Others hold it: that is an answer, not an error.
     match locks.all(["orders/42", "stock/7"])?.try_acquire().await? {
@@ -52,6 +54,6 @@ async fn ship(order: u64, token: u64) {
     println!("order {order} is shipped, with token {token}");
 }
 
-async fn build_report() -> &'static str {
+async fn build_report(_token: u64) -> &'static str {
     "the report is built"
 }

@@ -92,7 +92,7 @@ async fn dropped_work_under_a_lock_frees_it() {
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;
         };
-        Box::pin(guard.while_held(work)) as Boxed<_>
+        Box::pin(guard.while_held(async |_| work.await)) as Boxed<_>
     })
     .await;
 }

@@ -176,7 +176,7 @@ async fn a_stopped_majority_loses_the_lock_in_time() {
         server.pause();
     }
     let work = std::future::pending::<()>();
-    let lost = tokio::time::timeout(BOUND, guard.while_held(work)).await;
+    let lost = tokio::time::timeout(BOUND, guard.while_held(async |_| work.await)).await;
     assert_eq!(lost.unwrap(), Err(Lost::Unreachable));
     for server in &servers[..3] {
         server.resume();

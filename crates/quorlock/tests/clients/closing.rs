@@ -107,10 +107,13 @@ fn a_hold_that_is_won_while_the_keepers_runtime_ends_is_lost_at_once() {
     assert!(!guard.is_held());
     assert_eq!(poll_once(guard.lost()), Poll::Ready(Lost::Closed));
     let mut polled = 0;
-    let work = guard.while_held(std::future::poll_fn(|_| {
-        polled += 1;
-        Poll::<()>::Pending
-    }));
+    let work = guard.while_held(async |_| {
+        std::future::poll_fn(|_| {
+            polled += 1;
+            Poll::<()>::Pending
+        })
+        .await;
+    });
     assert_eq!(poll_once(work), Poll::Ready(Err(Lost::Closed)));
     assert_eq!(polled, 0);
     assert_eq!(locks.held(), 0);

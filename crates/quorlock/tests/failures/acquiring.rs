@@ -151,7 +151,7 @@ async fn story_26_a_body_runs_only_with_the_lock() {
     let run = async |lock: quorlock::Lock| {
         let body = async { ran.fetch_add(1, Ordering::SeqCst) };
         let guard = lock.acquire().await?;
-        Ok::<_, AcquireError>(guard.while_held(body).await)
+        Ok::<_, AcquireError>(guard.while_held(async |_| body.await).await)
     };
     let held = locks.lock("a").acquire().await.unwrap();
     let contended = run(locks.lock("a").wait(secs(3))).await;

@@ -174,7 +174,7 @@ async fn story_14_dropped_work_under_a_lock_frees_it() {
                 sleep(millis(3)).await;
                 sleep(millis(3)).await;
             };
-            Box::pin(guard.unwrap().while_held(work)) as Boxed<_>
+            Box::pin(guard.unwrap().while_held(async |_| work.await)) as Boxed<_>
         })
         .await;
     }

@@ -94,8 +94,8 @@ async fn story_13_a_release_does_not_end_with_its_task() {
         let lock = client(&nodes).lock("a");
         let task = tokio::spawn(async move {
             let guard = lock.acquire().await.unwrap();
-            let working = guard.while_held(sleep(millis(2)));
-            working.await.unwrap();
+            let working = guard.while_held(async |_| sleep(millis(2)).await);
+            working.await.unwrap().release.unwrap();
         });
         sleep(after).await;
         task.abort();
@@ -123,13 +123,14 @@ async fn story_24_a_release_that_fails_does_not_take_the_result_away() {
             from.decide(move |_| fate.clone());
             Err::<(), _>("what the work says")
         };
-        let result = guard.while_held(work).await;
-        assert_eq!(result, Ok(Err("what the work says")));
+        let result = guard.while_held(async |_| work.await).await.unwrap();
+        assert_eq!(result.output, Err("what the work says"));
+        assert!(result.release.is_err(), "{result:?}");
         way.heal();
         settle().await;
     }
     let guard = lock.acquire().await.unwrap();
-    let late = guard.while_held(sleep(secs(11))).await;
+    let late = guard.while_held(async |_| sleep(secs(11)).await).await;
     assert_eq!(late, Err(Lost::Expired));
     let guard = lock.acquire().await.unwrap();
     sleep(secs(11)).await;
@@ -198,7 +199,7 @@ fn story_24_dropping_a_guard_outside_of_a_runtime_does_not_panic() {
     drop(lost);
     let (locks, guard) = take();
     let other = locks.lock("a");
-    let working = guard.while_held(std::future::pending::<()>());
+    let working = guard.while_held(async |_| std::future::pending::<()>().await);
     let mut waiting = Box::pin(async move { other.acquire().await });
     runtime.block_on(async {
         let polled = poll_times(&mut waiting, 3).await;
@@ -231,7 +232,7 @@ async fn a_panic_in_the_work_frees_the_lock() {
             at_work.store(true, Ordering::SeqCst);
             panic!("on purpose")
         };
-        guard.while_held(work).await
+        guard.while_held(async |_| work.await).await
     });
     assert!(task.await.unwrap_err().is_panic());
     assert!(ran.load(Ordering::SeqCst));

@@ -189,7 +189,7 @@ async fn story_27_no_hold_is_renewed_beyond_the_longest() {
         Instant::now()
     });
     let wedged = std::future::pending::<()>();
-    let ended = timeout(secs(300), guard.while_held(wedged)).await;
+    let ended = timeout(secs(300), guard.while_held(async |_| wedged.await)).await;
     assert_eq!(ended, Ok(Err(Lost::Expired)));
     let told = began.elapsed();
     assert!(secs(99) < told && told <= secs(100), "{told:?}");
