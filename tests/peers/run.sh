@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures Quorlock beside rslock, rlock, redsync, Redisson and node-redlock: tests/peers/run.sh [--quick] [WORK]..., or --help
+# Measures Quorlock beside its own bare scripts and beside rslock, rlock, redsync, Redisson and node-redlock: tests/peers/run.sh [--quick] [WORK]..., or --help
 #
 # Each library works by a program of its own: Rust in ./rust, Go in ./redsync, the JVM in ./redisson, Node.js in
 # ./node-redlock. This script builds them from their registries; where a language is not there, its library is left out,
@@ -51,7 +51,7 @@ fi
 
 arguments=("$@")
 if [ ${#left_out[@]} -gt 0 ] && [[ " $* " != *" --peer"* ]]; then
-  for peer in quorlock control rslock rlock redsync redisson node-redlock; do
+  for peer in quorlock control bare rslock rlock redsync redisson node-redlock; do
     [[ " ${left_out[*]} " == *" $peer "* ]] || arguments+=(--peer "$peer")
   done
 fi

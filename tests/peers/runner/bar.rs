@@ -44,12 +44,14 @@ use Beside::Nothing;
 use Bound::{AtLeast, AtMost};
 
 const RSLOCK: Beside = Beside::Peer(Peer::Rslock);
+const BARE: Beside = Beside::Peer(Peer::Bare);
 
-pub(crate) const ALL: [Bar; 20] = [
+pub(crate) const ALL: [Bar; 21] = [
     bar("callers-1", "pairs a second", RSLOCK, AtLeast(1.2)),
     bar("callers-5", "pairs a second", RSLOCK, AtLeast(1.2)),
     bar("callers-1", "servers, us a pair", RSLOCK, AtMost(1.0)),
     bar("callers-5", "servers, us a pair", RSLOCK, AtMost(1.0)),
+    bar("acquire-1", "median, us", BARE, AtMost(1.05)),
     bar("acquire-5", "median, us", RSLOCK, AtMost(1.25)),
     bar("acquire-5-1ms", "median, us", RSLOCK, AtMost(1.03)),
     bar("keep-1", "servers, % of a core", Nothing, AtMost(0.5)),

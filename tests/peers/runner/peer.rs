@@ -12,6 +12,8 @@ pub(crate) enum Peer {
     Quorlock,
     /// Quorlock once more: how far its figures are from the first ones is what the machine adds.
     Control,
+    /// The scripts of Quorlock without a client around them.
+    Bare,
     Rslock,
     Rlock,
     Redsync,
@@ -20,9 +22,10 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    pub(crate) const ALL: [Peer; 7] = [
+    pub(crate) const ALL: [Peer; 8] = [
         Peer::Quorlock,
         Peer::Control,
+        Peer::Bare,
         Peer::Rslock,
         Peer::Rlock,
         Peer::Redsync,
@@ -33,14 +36,15 @@ impl Peer {
     /// Whether it works on so many servers, in so many processes.
     pub(crate) fn works_on(self, nodes: usize, processes: usize) -> bool {
         let is_small = !matches!(self, Peer::Redisson | Peer::NodeRedlock);
-        // rlock knows one server. Ten virtual machines beside five servers would measure the machine.
-        (nodes == 1 || self != Peer::Rlock) && (processes <= 2 || is_small)
+        // Ten virtual machines beside five servers would measure the machine.
+        let knows_majorities = !matches!(self, Peer::Rlock | Peer::Bare);
+        (nodes == 1 || knows_majorities) && (processes <= 2 || is_small)
     }
 
     /// The program, before its job.
     pub(crate) fn program(self, folder: &Path) -> Command {
         match self {
-            Peer::Quorlock | Peer::Control | Peer::Rslock | Peer::Rlock => {
+            Peer::Quorlock | Peer::Control | Peer::Bare | Peer::Rslock | Peer::Rlock => {
                 Command::new(built(folder).join("release/peers-rust"))
             }
             Peer::Redsync => Command::new(built(folder).join("redsync")),
@@ -69,6 +73,7 @@ impl Peer {
     pub(crate) fn library(self) -> &'static str {
         match self {
             Peer::Quorlock | Peer::Control => "quorlock",
+            Peer::Bare => "bare scripts",
             Peer::Rslock => "rslock",
             Peer::Rlock => "rlock",
             Peer::Redsync => "redsync",

@@ -1,5 +1,6 @@
 //! Works with a lock of Rust as the runner says, and prints what came of it as a line of JSON.
 
+mod bare;
 mod job;
 mod peer;
 mod work;

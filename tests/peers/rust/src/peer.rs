@@ -7,6 +7,7 @@ use rlock::AcquireOptions;
 use rlock::async_lock::{RLock, RLockGuard};
 use rslock::LockManager;
 
+use crate::bare::{Bare, BareClaim};
 use crate::job::Job;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -17,6 +18,7 @@ pub(crate) enum Peer {
     Quorlock(Locks),
     Rslock(LockManager, Duration),
     Rlock(RLock, AcquireOptions),
+    Bare(Bare),
 }
 
 /// A lock that is held.
@@ -24,6 +26,7 @@ pub(crate) enum Held {
     Quorlock(Guard),
     Rslock(LockManager, rslock::Lock, Duration),
     Rlock(RLockGuard),
+    Bare(BareClaim),
 }
 
 impl Peer {
@@ -49,6 +52,9 @@ impl Peer {
                 let options = AcquireOptions::builder().ttl(lease).build()?;
                 Ok(Peer::Rlock(RLock::new(only.as_str()).await?, options))
             }
+            ("bare scripts", [only]) => {
+                Ok(Peer::Bare(Bare::connect(only, job.lease_millis).await?))
+            }
             (peer, _) => Err(format!("there is no {peer} on {} servers", addresses.len()).into()),
         }
     }
@@ -64,6 +70,7 @@ impl Peer {
                 let guard = rlock.acquire_mutex_with_options(name, options.clone());
                 Held::Rlock(guard.await?)
             }
+            Peer::Bare(bare) => Held::Bare(bare.acquire(name).await?),
         })
     }
 }
@@ -74,6 +81,7 @@ impl Held {
             Held::Quorlock(guard) => guard.release().await?,
             Held::Rslock(manager, lock, _) => manager.unlock(&lock).await,
             Held::Rlock(mut guard) => guard.release().await?,
+            Held::Bare(claim) => claim.release().await?,
         }
         Ok(())
     }
@@ -97,6 +105,8 @@ impl Held {
             Held::Quorlock(guard) => guard.is_held(),
             // It ends `keep` when it is lost.
             Held::Rslock(..) => true,
+            // Its work ends before its lease does.
+            Held::Bare(_) => true,
             Held::Rlock(guard) => guard.lease_state() == rlock::LeaseState::Active,
         }
     }
