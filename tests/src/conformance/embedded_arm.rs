@@ -88,15 +88,27 @@ impl Arm for EmbeddedArm {
     }
 
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause> {
-        let mut call = self.node.call(request.clone());
+        let mut answers = self.apply_together(std::slice::from_ref(request));
+        answers.pop().expect("one request, one answer")
+    }
+
+    /// All are called before the first is answered.
+    fn apply_together(&mut self, requests: &[Request]) -> Vec<Result<Reply, Cause>> {
+        let calls = requests
+            .iter()
+            .map(|request| self.node.call(request.clone()));
+        let calls: Vec<_> = calls.collect();
         let mut cx = Context::from_waker(Waker::noop());
-        let Poll::Ready(answer) = call.as_mut().poll(&mut cx) else {
-            panic!("a node without latency answers at once");
-        };
-        answer.map_err(|error| {
-            assert_eq!(error.execution, Execution::Definite, "{error:?}");
-            error.cause
-        })
+        let answers = calls.into_iter().map(|mut call| {
+            let Poll::Ready(answer) = call.as_mut().poll(&mut cx) else {
+                panic!("a node without latency answers at once");
+            };
+            answer.map_err(|error| {
+                assert_eq!(error.execution, Execution::Definite, "{error:?}");
+                error.cause
+            })
+        });
+        answers.collect()
     }
 
     fn published(&mut self) -> Vec<(Channel, Wake)> {
