@@ -4,31 +4,35 @@
 -- stands in two requests of a call. So none of them sees what another one does, their order is of no account, and what
 -- most of them look at first is looked at for all of them by one command.
 --
--- KEYS     three of each acquire, as acquire.lua takes them; then two of each renewal of one claim, as renew.lua; then
---          the claim of each release; last, with ARGV[1], the marker
+-- KEYS     of each acquire its claim and the queue of the name; then of each acquire the token counter; then two of each
+--          renewal of one claim, as renew.lua takes them; then the claim of each release; last, with ARGV[1], the marker
 -- ARGV[1]  the ripe marker of the process that the client trusts; empty if no request wants to know
--- ARGV[2]  how many groups of acquires there are that share what follows
+-- ARGV[2]  how many acquires
 -- ARGV[3]  how many renewals
 -- ARGV[4]  how many releases; each of them frees its name
--- ARGV     of each group: how many acquires, hold count, lease, and margin, in ms, how long an unused token counter is
---          kept in ms, floor of new tokens, how far that may be from this server's clock in ms, and the end of their
---          beats, ' <lease in ms>', empty without a margin; then of each acquire in it: owner, and with a margin
---          ' <number of the request>'
+-- ARGV     of each group of acquires that share what follows: how many, hold count, lease, and margin, in ms, how long an
+--          unused token counter is kept in ms, floor of new tokens, how far that may be from this server's clock in ms, and
+--          'beats' with a margin, empty without; then of each acquire in it: owner, and with a margin its beat
 -- ARGV     of each renewal: the six arguments of renew.lua
 -- ARGV     of each release: owner, channel of the name
 --
--- Replies  an array: for each request, in the order of the keys, the reply of its own script, or an error
+-- Replies  an array: for each request, acquires first, then renewals, then releases, the reply of its own script, or an error
 --          nil: nothing was done, and each may ask by itself: the server is another process than the one that is trusted
 -- Errors   UNDONE  the same: what is looked at for all of them may not be looked at, or not by such a command
 --
--- One request's error is its own: each write that can be refused is caught where it is made, and what was written of
--- that claim before is undone. A raised token counter stays: tokens only grow. Acquires come first: a server that has
--- reached its memory limit refuses the first write of a script only, and would let a grant pass behind a deletion.
-local call, try, keys, args = redis.call, redis.pcall, KEYS, ARGV
-local trusted, renewals, releases = args[1], args[3] + 0, args[4] + 0
-local acquires = (#keys - 2 * renewals - releases - (trusted ~= '' and 1 or 0)) / 3
-local now, free, stored, strange
+-- One request's error is its own: what was written of that claim before is undone. A raised token counter stays: tokens
+-- only grow. Acquires come first: a server that has reached its memory limit refuses the first write of a script only,
+-- and would let a grant pass behind a deletion.
+--
+-- What a request costs here besides its commands is kept low. A function or a table that grows costs as much as half a
+-- command, so there are few functions, and keys stand in the order in which one command takes many of them by unpack(). An
+-- error ends the loop in which it comes up, and the loop is run again, for those without a reply: to watch over each
+-- command would cost all of them, and there are hardly any errors.
+local call, keys, args = redis.call, KEYS, ARGV
+local trusted, acquires, renewals, releases = args[1], args[2] + 0, args[3] + 0, args[4] + 0
 
+-- Whether the server is the process that is trusted; its time; whether every name is free; what stands in the counters,
+-- and whether one of them is something else.
 local function look_for_all()
   if trusted ~= '' then
     local own = 'master_replid:' .. string.sub(trusted, 1, 13)
@@ -36,23 +40,18 @@ local function look_for_all()
     if not string.find(call('INFO', 'replication'), own, 1, true) then return false end
   end
   if acquires == 0 then return true end
-  now = server_now()
-  local ways, counters = {}, {}
+  local now = server_now()
+  local are_free = call('EXISTS', unpack(keys, 1, 2 * acquires)) == 0
+  local stored, seen = call('MGET', unpack(keys, 2 * acquires + 1, 3 * acquires)), 0
   for k = 1, acquires do
-    ways[2 * k - 1], counters[k], ways[2 * k] = keys[3 * k - 2], keys[3 * k - 1], keys[3 * k]
+    if stored[k] then seen = seen + 1 end
   end
-  free = call('EXISTS', unpack(ways)) == 0
-  stored = call('MGET', unpack(counters))
   -- Where MGET finds nothing, something else may stand.
-  local unseen = {}
-  for k = 1, acquires do
-    if not stored[k] then unseen[#unseen + 1] = counters[k] end
-  end
-  strange = unseen[1] and call('EXISTS', unpack(unseen)) ~= 0
-  return true
+  local is_strange = seen < acquires and call('EXISTS', unpack(keys, 2 * acquires + 1, 3 * acquires)) ~= seen
+  return true, now, are_free, stored, is_strange
 end
 
-local ok, same = pcall(look_for_all)
+local ok, same, now, are_free, stored, is_strange = pcall(look_for_all)
 if not ok then return redis.error_reply('UNDONE ' .. tostring(type(same) == 'table' and same.err or same)) end
 if not same then return false end
 
@@ -67,85 +66,116 @@ local function by_itself(execute, keys, args)
   return refusal(reply)
 end
 
--- Records a claim of a free name, with this token: an error, if there was one.
-local function record(claim, counter, text, kept, owner, count, beat, lease)
-  local reply = store_token(try, counter, text, kept)
-  if reply.err then return reply end
-  if beat ~= '' then
-    reply = try('HSET', claim, owner, count, 'beat', beat)
-  else
-    reply = try('HSET', claim, owner, count)
-  end
-  if type(reply) == 'table' then return reply end
-  -- A claim without TTL would outlive its owner.
-  reply = try('PEXPIRE', claim, lease)
-  if type(reply) == 'table' then
-    try('DEL', claim)
-    return reply
-  end
-end
+-- The reply that is missing where an error comes up, and a claim that has no TTL yet.
+local doing, half_made
 
-local replies, k, at = {}, 0, 5
-for _ = 1, args[2] do
-  local many, count, lease, kept, floor, slack, rest = unpack(args, at, at + 6)
-  at = at + 7
-  local asked = floor + 0
-  for _ = 1, many do
-    k = k + 1
-    local claim, counter, queue, owner, beat = keys[3 * k - 2], keys[3 * k - 1], keys[3 * k], args[at], ''
+-- Grants to those that have no reply what is free, as acquire() would. Returns where the arguments of the rest begin.
+local function grant(replies)
+  local call, keys, args = call, keys, args
+  local at, left = 5, 0
+  local count, lease, kept, floor, slack, beats, fresh, token_before, text
+  for k = 1, acquires do
+    if left == 0 then
+      left, count, lease, kept, floor, slack, beats = unpack(args, at, at + 6)
+      at, left = at + 7, left + 0
+      token_before, text = floor + 0, floor
+      -- The token of a name that has had none, or a smaller one.
+      fresh = next_token(false, token_before, slack, false, now)
+    end
+    left = left - 1
+    local owner, beat = args[at], ''
     at = at + 1
-    if rest ~= '' then
-      beat = owner .. args[at] .. rest
-      at = at + 1
+    if beats ~= '' then
+      beat, at = args[at], at + 1
     end
-    local before = stored[k]
-    local is_usual = not before and not strange
-    if before then
-      before = counted(before)
-      is_usual = before
+    if not replies[k] then
+      doing = k
+      local claim, queue, counter = keys[2 * k - 1], keys[2 * k], keys[2 * acquires + k]
+      local token, is_usual = fresh, not is_strange
+      if stored[k] then
+        local before = counted(stored[k])
+        is_usual = before
+        if before and fresh <= before then token = before + 1 end
+      end
+      if is_usual and (are_free or call('EXISTS', claim, queue) == 0) then
+        -- Nearly always it is that of the one before.
+        if token ~= token_before then
+          token_before, text = token, string.format('%.0f', token)
+        end
+        store_token(call, counter, text, kept)
+        half_made = claim
+        if beat == '' then
+          call('HSET', claim, owner, count)
+        else
+          call('HSET', claim, owner, count, 'beat', beat)
+        end
+        call('PEXPIRE', claim, lease)
+        half_made = nil
+        replies[k] = token
+      else
+        replies[k] = by_itself(acquire, {claim, counter, queue}, {owner, count, lease, kept, floor, slack, beat, ''})
+      end
     end
-    if is_usual and (free or call('EXISTS', claim, queue) == 0) then
-      local token = next_token(before, asked, slack, false, now)
-      local text = token == asked and floor or string.format('%.0f', token)
-      local wrong = record(claim, counter, text, kept, owner, count, beat, lease)
-      replies[k] = wrong and refusal(wrong) or token
-    else
-      replies[k] = by_itself(acquire, {claim, counter, queue}, {owner, count, lease, kept, floor, slack, beat, ''})
+  end
+  return at
+end
+
+-- Frees the names of those releases that have no reply and are their owners', but for the deletion. Returns how many are.
+local function let_go(replies, key, at)
+  local call, keys, args, ends = call, keys, args, 0
+  for k = acquires + renewals + 1, acquires + renewals + releases do
+    key, at = key + 1, at + 2
+    if not replies[k] then
+      doing = k
+      local held = call('HMGET', keys[key], 'mode', args[at - 2])
+      if held[1] or not held[2] then
+        replies[k] = 0
+      else
+        local told = call('PUBLISH', args[at - 1], '0')
+        replies[k] = told == 0 and 1 or told + 3
+      end
     end
+    if type(replies[k]) == 'number' and 0 < replies[k] then ends = ends + 1 end
+  end
+  return ends
+end
+
+-- Runs one of the two until each of its requests has a reply.
+local function all_of(act, replies, ...)
+  while true do
+    local ok, result = pcall(act, replies, ...)
+    if ok then return result end
+    -- A claim without TTL would outlive its owner.
+    if half_made then redis.pcall('DEL', half_made) end
+    half_made = nil
+    if replies[doing] then error(result) end
+    replies[doing] = refusal(result)
   end
 end
 
-local key = 3 * acquires
-for _ = 1, renewals do
-  k = k + 1
+local replies, key = {}, 3 * acquires
+local at = acquires == 0 and 5 or all_of(grant, replies)
+
+for k = acquires + 1, acquires + renewals do
   replies[k] = by_itself(renew, {keys[key + 1], keys[key + 2]}, {unpack(args, at, at + 5)})
   key, at = key + 2, at + 6
 end
 
--- The claims that end, and whose replies say so.
-local ended, whose = {}, {}
-for _ = 1, releases do
-  k, key = k + 1, key + 1
-  local claim = keys[key]
-  local held = try('HMGET', claim, 'mode', args[at])
-  if held.err then
-    replies[k] = refusal(held)
-  elseif held[1] or not held[2] then
-    replies[k] = 0
-  else
-    local told = try('PUBLISH', args[at + 1], '0')
-    if type(told) == 'table' then
-      replies[k] = refusal(told)
-    else
-      replies[k], ended[#ended + 1], whose[#whose + 1] = told == 0 and 1 or told + 3, claim, k
-    end
+local ends = releases == 0 and 0 or all_of(let_go, replies, key, at)
+if ends == 0 then return replies end
+local ended, first = keys, acquires + renewals
+if ends < releases then
+  ended = {}
+  for k = 1, releases do
+    local reply = replies[first + k]
+    if type(reply) == 'number' and 0 < reply then ended[#ended + 1] = keys[key + k] end
   end
-  at = at + 2
+  key = 0
 end
-if ended[1] then
-  local deleted = try('DEL', unpack(ended))
-  if type(deleted) == 'table' then
-    for _, k in ipairs(whose) do replies[k] = refusal(deleted) end
+local deleted = redis.pcall('DEL', unpack(ended, key + 1, key + ends))
+if type(deleted) == 'table' then
+  for k = first + 1, first + releases do
+    if type(replies[k]) == 'number' and 0 < replies[k] then replies[k] = refusal(deleted) end
   end
 end
 return replies

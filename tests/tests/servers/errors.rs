@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use futures_util::future::join_all;
 use quorlock_core::message::{ReleaseReply, RenewReply};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use quorlock_redis::{RedisConfig, RedisTransport};
@@ -22,6 +23,8 @@ server_tests![
     USERS: a_user_without_the_key_has_no_permission,
     USERS: a_user_without_the_channel_keeps_the_lock,
     USERS: a_user_who_may_not_let_keys_expire_leaves_no_key_behind,
+    USERS: of_several_acquires_in_one_call_each_is_refused_by_itself_and_leaves_no_key_behind,
+    USERS: of_several_releases_in_one_call_those_succeed_that_may,
     a_key_that_is_no_lock_is_named_as_such,
     a_token_counter_that_is_no_number_is_named_as_such,
     a_server_that_cannot_save_is_named_as_such,
@@ -198,6 +201,50 @@ async fn a_user_who_may_not_let_keys_expire_leaves_no_key_behind() {
     let error = failure(&transport).await;
     assert_eq!(error.cause, Cause::NoPermission, "{error:?}");
     assert_eq!(server.command::<u32>(&["EXISTS", "orders/42"]), 0);
+}
+
+/// How many script calls the server has executed.
+fn script_calls(server: &Server) -> u64 {
+    let stats: String = server.command(&["INFO", "commandstats"]);
+    let calls = stats.split("cmdstat_evalsha:calls=").nth(1);
+    let calls = calls.and_then(|rest| rest.split(',').next());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
+async fn of_several_acquires_in_one_call_each_is_refused_by_itself_and_leaves_no_key_behind() {
+    let server = Server::start();
+    let transport = make_user(&server, &["~*", "&*", "+@all", "-pexpire"]);
+    let names: Vec<_> = (0..8).map(|k| name(&format!("orders/{k}"))).collect();
+    failure(&transport).await;
+    let before = script_calls(&server);
+    let asked = names.iter().map(|name| ask(&transport, acquire(name, 1)));
+    for answer in join_all(asked).await {
+        let error = answer.unwrap_err();
+        assert_eq!(error.cause, Cause::NoPermission, "{error:?}");
+    }
+    assert_eq!(script_calls(&server) - before, 1);
+    for name in &names {
+        assert_eq!(server.command::<u32>(&["EXISTS", name.as_str()]), 0);
+    }
+}
+
+async fn of_several_releases_in_one_call_those_succeed_that_may() {
+    let server = Server::start();
+    let channel = "&redisson_lock__channel:{orders/3}";
+    let transport = make_user(&server, &["~*", channel, "+@all"]);
+    let names: Vec<_> = (0..8).map(|k| name(&format!("orders/{k}"))).collect();
+    let taken = names.iter().map(|name| take(&transport, name, 1));
+    join_all(taken).await;
+    let before = script_calls(&server);
+    let released = names.iter().map(|name| release(&transport, name, 1, 0));
+    for (k, answer) in join_all(released).await.into_iter().enumerate() {
+        let there: u32 = server.command(&["EXISTS", names[k].as_str()]);
+        match answer {
+            Ok(reply) => assert_eq!((k, reply, there), (3, ReleaseReply::FREED, 0)),
+            Err(error) => assert_eq!((error.cause, there), (Cause::NoPermission, 1), "{k}"),
+        }
+    }
+    assert_eq!(script_calls(&server) - before, 1);
 }
 
 async fn a_key_that_is_no_lock_is_named_as_such() {

@@ -11,7 +11,8 @@ use quorlock_core::transport::{Cause, Execution};
 use redis::{Cmd, ServerErrorKind, Value};
 
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Script, command, encode_claim, kept, owner, ripe_marker, wire,
+    By, CHECK_BYTES, CLAIM_BYTES, Script, beat_text, command, encode_claim, kept, owner,
+    ripe_marker, wire,
 };
 use crate::{error, key};
 
@@ -27,11 +28,11 @@ const MOST_BYTES: usize = 16 * 1024;
 
 pub(super) static BATCH: LazyLock<Script> = LazyLock::new(|| {
     Script::new(concat!(
-        lua!("shared/clock", "shared/counter", "shared/look"),
+        lua!("shared/clock", "shared/counter"),
         "local function acquire(KEYS, ARGV)\n",
         lua!("acquire"),
         "end\nlocal function renew(KEYS, ARGV)\n",
-        lua!("renew"),
+        lua!("shared/look", "renew"),
         "end\n",
         lua!("batch")
     ))
@@ -194,9 +195,8 @@ impl Batch {
             None => cmd.arg(""),
         };
         let asks: Vec<&Acquire> = self.acquires().collect();
-        let groups = || asks.chunk_by(|one, next| Terms::of(one) == Terms::of(next));
-        cmd.arg(groups().count()).arg(renewals).arg(releases);
-        for group in groups() {
+        cmd.arg(acquires).arg(renewals).arg(releases);
+        for group in asks.chunk_by(|one, next| Terms::of(one) == Terms::of(next)) {
             encode_group(&mut cmd, group);
         }
         for (ask, claim) in self.renewals() {
@@ -213,7 +213,10 @@ impl Batch {
     fn encode_keys(&self, cmd: &mut Cmd) {
         for ask in self.acquires() {
             let name = ask.name.as_str();
-            cmd.arg(name).arg(key::token(name)).arg(key::queue(name));
+            cmd.arg(name).arg(key::queue(name));
+        }
+        for ask in self.acquires() {
+            cmd.arg(key::token(ask.name.as_str()));
         }
         for (_, claim) in self.renewals() {
             let name = claim.name.as_str();
@@ -232,7 +235,6 @@ impl Batch {
 #[derive(PartialEq, Eq)]
 struct Terms {
     count: u32,
-    lease_millis: u64,
     kept_millis: u64,
     retention_millis: u64,
     fence: Fence,
@@ -243,7 +245,6 @@ impl Terms {
     fn of(ask: &Acquire) -> Terms {
         Terms {
             count: ask.count,
-            lease_millis: wire(ask.lease.millis()),
             kept_millis: wire(ask.kept_millis()),
             retention_millis: kept(ask.retention),
             fence: ask.fence,
@@ -261,15 +262,11 @@ fn encode_group(cmd: &mut Cmd, group: &[&Acquire]) {
         .arg(terms.kept_millis)
         .arg(terms.retention_millis);
     super::fence(cmd, terms.fence);
-    if terms.has_beats {
-        cmd.arg(format!(" {}", terms.lease_millis));
-    } else {
-        cmd.arg("");
-    }
+    cmd.arg(if terms.has_beats { "beats" } else { "" });
     for ask in group {
         owner(cmd, ask.owner);
         if let Some(keep) = ask.keep {
-            cmd.arg(format!(" {}", keep.number));
+            cmd.arg(beat_text(keep.beat(ask.owner, ask.lease)));
         }
     }
 }
