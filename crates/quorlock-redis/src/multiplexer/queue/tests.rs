@@ -301,6 +301,39 @@ async fn a_command_does_not_overtake_what_waits_and_does_not_wait_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_is_full_waits_for_no_reply() {
+    let (multiplexer, mut server, first) = busy().await;
+    let most = batch::MOST_CLAIMS as u64;
+    let mut waiting: Vec<_> = (10..9 + most).map(|n| join(&multiplexer, n)).collect();
+    server.hears_nothing().await;
+    waiting.push(join(&multiplexer, 9 + most));
+    let full: Vec<u64> = (10..10 + most).collect();
+    assert_eq!(server.call().await.1, full);
+    let last = join(&multiplexer, 1_000);
+    server.hears_nothing().await;
+    drop((first, waiting, last));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_alone_waits_for_no_reply() {
+    let (multiplexer, mut server, first) = busy().await;
+    let [one, two] = [10, 11].map(|number| join(&multiplexer, number));
+    server.says(":0\r\n").await;
+    assert_eq!(server.call().await.1, [10, 11]);
+    server.says(":1\r\n:2\r\n:3\r\n").await;
+    server
+        .says("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
+        .await;
+    assert_eq!([one.await, two.await], [Ok(Value::Nil), Ok(Value::Nil)]);
+    let numbers = 20..22 + MOST_CALLS as u64;
+    let alone: Vec<_> = numbers.clone().map(|n| join(&multiplexer, n)).collect();
+    for number in numbers {
+        assert_eq!(server.call().await.1, [number]);
+    }
+    drop((first, alone));
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_name_stands_once_in_a_call_and_a_call_has_a_bound() {
     let (multiplexer, mut server, first) = busy().await;
     let most = batch::MOST_CLAIMS as u64;
