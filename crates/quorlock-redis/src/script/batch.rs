@@ -20,7 +20,7 @@ use crate::{error, key};
 ///
 /// A server runs one script at a time, and all other clients wait meanwhile. A pair of acquire and release takes it about 8 µs, so a call
 /// of 32 requests holds it up for an eighth to a quarter of a millisecond. With half as many it executes 8 % more instructions for each,
-/// with twice as many 3 % fewer. Lua's `unpack` takes some 8,000 values, and no list of a call has more than two for each request.
+/// with twice as many 4 % fewer. Lua's `unpack` takes some 8,000 values, and no list of a call has more than two for each request.
 pub(crate) const MOST_CLAIMS: usize = 32;
 
 /// How many bytes of keys and arguments go into one call at most: 32 requests with names of 40 bytes, or fewer with longer ones.
