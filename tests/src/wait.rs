@@ -43,3 +43,22 @@ pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }
 }
+
+/// Runs it on a runtime of one thread. What one task asks for at once has been asked for before the task of a connection goes on, so
+/// that it may go as one call.
+///
+/// # Panics
+/// When it does, or when there is no thread for it.
+pub fn on_one_thread<F: Future>(work: impl FnOnce() -> F + Send) -> F::Output
+where
+    F::Output: Send,
+{
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(work())
+    };
+    std::thread::scope(|scope| scope.spawn(run).join().expect("the work panicked"))
+}

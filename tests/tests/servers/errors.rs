@@ -4,12 +4,13 @@ use std::path::Path;
 
 use futures_util::future::join_all;
 use quorlock_core::message::{ReleaseReply, RenewReply};
+use quorlock_core::name::Name;
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use quorlock_redis::{RedisConfig, RedisTransport};
 use quorlock_tests::requests::{acquire, ask, claim, name, release, renew, take};
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::wait_until;
+use quorlock_tests::wait::{on_one_thread, wait_until};
 
 server_tests![
     a_replica_is_named_as_such,
@@ -213,16 +214,18 @@ fn script_calls(server: &Server) -> u64 {
 
 async fn of_several_acquires_in_one_call_each_is_refused_by_itself_and_leaves_no_key_behind() {
     let server = Server::start();
-    let transport = make_user(&server, &["~*", "&*", "+@all", "-pexpire"]);
-    let names: Vec<_> = (0..8).map(|k| name(&format!("orders/{k}"))).collect();
-    failure(&transport).await;
-    let before = script_calls(&server);
-    let asked = names.iter().map(|name| ask(&transport, acquire(name, 1)));
-    for answer in join_all(asked).await {
-        let error = answer.unwrap_err();
-        assert_eq!(error.cause, Cause::NoPermission, "{error:?}");
-    }
-    assert_eq!(script_calls(&server) - before, 1);
+    let names = several_names();
+    on_one_thread(async || {
+        let transport = make_user(&server, &["~*", "&*", "+@all", "-pexpire"]);
+        failure(&transport).await;
+        let before = script_calls(&server);
+        let asked = names.iter().map(|name| ask(&transport, acquire(name, 1)));
+        for answer in join_all(asked).await {
+            let error = answer.unwrap_err();
+            assert_eq!(error.cause, Cause::NoPermission, "{error:?}");
+        }
+        assert_eq!(script_calls(&server) - before, 1);
+    });
     for name in &names {
         assert_eq!(server.command::<u32>(&["EXISTS", name.as_str()]), 0);
     }
@@ -230,21 +233,29 @@ async fn of_several_acquires_in_one_call_each_is_refused_by_itself_and_leaves_no
 
 async fn of_several_releases_in_one_call_those_succeed_that_may() {
     let server = Server::start();
-    let channel = "&redisson_lock__channel:{orders/3}";
-    let transport = make_user(&server, &["~*", channel, "+@all"]);
-    let names: Vec<_> = (0..8).map(|k| name(&format!("orders/{k}"))).collect();
-    let taken = names.iter().map(|name| take(&transport, name, 1));
-    join_all(taken).await;
-    let before = script_calls(&server);
-    let released = names.iter().map(|name| release(&transport, name, 1, 0));
-    for (k, answer) in join_all(released).await.into_iter().enumerate() {
+    let names = several_names();
+    let answers = on_one_thread(async || {
+        let channel = "&redisson_lock__channel:{orders/3}";
+        let transport = make_user(&server, &["~*", channel, "+@all"]);
+        let taken = names.iter().map(|name| take(&transport, name, 1));
+        join_all(taken).await;
+        let before = script_calls(&server);
+        let released = names.iter().map(|name| release(&transport, name, 1, 0));
+        let answers = join_all(released).await;
+        assert_eq!(script_calls(&server) - before, 1);
+        answers
+    });
+    for (k, answer) in answers.into_iter().enumerate() {
         let there: u32 = server.command(&["EXISTS", names[k].as_str()]);
         match answer {
             Ok(reply) => assert_eq!((k, reply, there), (3, ReleaseReply::FREED, 0)),
             Err(error) => assert_eq!((error.cause, there), (Cause::NoPermission, 1), "{k}"),
         }
     }
-    assert_eq!(script_calls(&server) - before, 1);
+}
+
+fn several_names() -> Vec<Name> {
+    (0..8).map(|k| name(&format!("orders/{k}"))).collect()
 }
 
 async fn a_key_that_is_no_lock_is_named_as_such() {
