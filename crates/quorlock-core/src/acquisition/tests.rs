@@ -1,6 +1,7 @@
 use super::*;
 use crate::message::Mode;
 use crate::quorum::{Members, Threshold};
+use crate::round::Loss;
 
 mod contention;
 mod passing;
