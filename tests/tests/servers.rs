@@ -22,6 +22,7 @@ mod servers {
     pub(crate) mod replicas;
     pub(crate) mod rights;
     pub(crate) mod rslock;
+    pub(crate) mod script_calls;
     pub(crate) mod secrets;
     pub(crate) mod several;
     pub(crate) mod simulated;
@@ -58,6 +59,7 @@ fn main() {
         servers::replicas::trials(),
         servers::rights::trials(),
         servers::rslock::trials(),
+        servers::script_calls::trials(),
         servers::secrets::trials(),
         servers::several::trials(),
         servers::simulated::trials(),

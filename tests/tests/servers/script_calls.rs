@@ -1,0 +1,190 @@
+//! The commands that each script asks of a server on each of its paths, as the page `scripts.md` has them, with a reason beside each.
+
+use std::fmt::Write as _;
+
+use futures_util::future::join_all;
+use quorlock_core::transport::Transport as _;
+use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_tests::requests::owner;
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::on_one_thread;
+use redis::Value;
+
+use self::paths::{MOST_NAMES, Path, name_of};
+use self::reasons::{Reason, reason};
+
+mod paths;
+mod reasons;
+
+server_tests![each_script_asks_of_a_server_what_the_page_says_and_each_call_has_a_reason];
+
+/// Every script, in the order of the page.
+const SCRIPTS: [&str; 15] = [
+    "acquire",
+    "check",
+    "renew",
+    "release",
+    "batch",
+    "fair_acquire",
+    "fair_release",
+    "read_acquire",
+    "read_renew",
+    "read_release",
+    "write_acquire",
+    "write_renew",
+    "write_release",
+    "inspect",
+    "force_release",
+];
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/scripts.md");
+
+/// What the page begins with.
+const HEAD: &str = "\
+# What the scripts ask of a server
+
+Each Lua script of Quorlock, each of its usual paths, and each command on it, with the reason for which it is there; *lease* is a
+reader's own, *alive* and *timeouts* are of the waiters for a fair lock. A test asks a real server for all of it, reads `MONITOR`, and
+compares:
+
+```text
+cargo test -p quorlock-tests --test servers -- each_script_asks
+QUORLOCK_FIGURES=1 cargo test -p quorlock-tests --test servers -- each_script_asks    # writes this page
+```
+
+What a command costs: see [Performance](performance.md#group-commit).
+";
+
+async fn each_script_asks_of_a_server_what_the_page_says_and_each_call_has_a_reason() {
+    let server = Server::start();
+    let page = on_one_thread(async || page(&server).await);
+    if std::env::var("QUORLOCK_FIGURES").is_ok() {
+        std::fs::write(PAGE, page).unwrap();
+        return;
+    }
+    let stored = std::fs::read_to_string(PAGE).unwrap();
+    for (line, stored) in page.lines().zip(stored.lines()) {
+        assert_eq!(line, stored, "the page says something else: write it anew");
+    }
+    assert_eq!(page, stored);
+}
+
+/// The page as this server makes it.
+async fn page(server: &Server) -> String {
+    let transport = RedisTransport::open(&server.address(), RedisConfig::default()).unwrap();
+    let (mut page, mut unexplained) = (HEAD.to_owned(), Vec::new());
+    let all = paths::all(process(server));
+    for script in SCRIPTS {
+        writeln!(page, "\n## `{script}.lua`").unwrap();
+        let own: Vec<_> = all.iter().filter(|path| path.script == script).collect();
+        assert!(!own.is_empty(), "{script} has no path");
+        for path in own {
+            write!(page, "\n{}:\n\n", path.when).unwrap();
+            page.push_str("| call | times | why |\n|---|---:|---|\n");
+            for (call, times) in calls_of(server, &transport, path).await {
+                let why = reason(script, &call);
+                if why.is_none() {
+                    unexplained.push(format!("{script}, {}: {call}", path.when));
+                }
+                writeln!(page, "| `{call}` | {times} | {} |", why.unwrap_or_default()).unwrap();
+            }
+        }
+    }
+    assert!(unexplained.is_empty(), "no reason: {unexplained:#?}");
+    for Reason { script, call, .. } in reasons::all() {
+        let mut sections = page.split("\n## ");
+        let own = sections.find(|section| section.starts_with(&format!("`{script}.lua`")));
+        let is_used = own.is_some_and(|own| own.contains(&format!("| `{call}` |")));
+        assert!(is_used, "{script}: {call} has a reason, and is on no path");
+    }
+    page
+}
+
+/// The first 52 bits of the id by which scripts know the process.
+fn process(server: &Server) -> u64 {
+    let info: String = server.command(&["INFO", "replication"]);
+    let id = info.split("master_replid:").nth(1).unwrap();
+    u64::from_str_radix(&id[..13], 16).unwrap()
+}
+
+/// What the script calls for the requests of a path, in the order in which each comes first, and how often.
+async fn calls_of(
+    server: &Server,
+    transport: &RedisTransport,
+    path: &Path,
+) -> Vec<(String, usize)> {
+    server.command::<()>(&["FLUSHALL"]);
+    for request in &path.before {
+        transport.call(request.clone()).await.unwrap();
+    }
+    for command in &path.planted {
+        server.command::<Value>(command);
+    }
+    let mut monitor = server.connect().unwrap();
+    redis::cmd("MONITOR").exec(&mut monitor).unwrap();
+    let asked = path.requests.iter().map(|r| transport.call(r.clone()));
+    for answer in join_all(asked).await {
+        answer.unwrap();
+    }
+    server.command::<String>(&["ECHO", "the path ends"]);
+    let mut calls: Vec<(String, usize)> = Vec::new();
+    let (mut scripts, mut is_new) = (0, false);
+    loop {
+        let Value::SimpleString(line) = monitor.recv_response().unwrap() else {
+            panic!("a line of MONITOR");
+        };
+        if line.contains("the path ends") {
+            assert_eq!(scripts, 1, "{}: the requests go as one call", path.when);
+            return calls;
+        }
+        let Some((_, words)) = line.split_once(" lua] ") else {
+            is_new = true;
+            continue;
+        };
+        // A script that the server does not know yet is sent twice, and executed once.
+        scripts += usize::from(is_new);
+        is_new = false;
+        let call = shown(words);
+        match calls.iter_mut().find(|(before, _)| *before == call) {
+            Some((_, times)) => *times += 1,
+            None => calls.push((call, 1)),
+        }
+    }
+}
+
+/// The command, and what it is about: keys and channels by what they are, each once.
+fn shown(words: &str) -> String {
+    let words: Vec<_> = words.trim_matches('"').split("\" \"").collect();
+    let mut shown = vec![words[0]];
+    for word in &words[1..] {
+        let mut word = (*word).to_owned();
+        for number in 1..=2 {
+            word = word.replace(&owner(number).to_string(), "OWNER");
+        }
+        for number in (1..=MOST_NAMES).rev() {
+            word = word.replace(name_of(number).as_str(), "NAME");
+        }
+        let what = KEYS.iter().find(|(key, _)| *key == word);
+        if let Some((_, what)) = what
+            && !shown.contains(what)
+        {
+            shown.push(what);
+        }
+    }
+    shown.join(" ")
+}
+
+/// What stands under the keys and channels of a name, and the marker.
+const KEYS: [(&str, &str); 10] = [
+    ("NAME", "claim"),
+    ("redisson_lock_token:{NAME}", "counter"),
+    ("redisson_lock_queue:{NAME}", "queue"),
+    ("redisson_lock_timeout:{NAME}", "timeouts"),
+    ("quorlock_lock_alive:{NAME}", "alive"),
+    ("{NAME}:OWNER:rwlock_timeout:1", "lease"),
+    ("redisson_lock__channel:{NAME}", "channel"),
+    ("redisson_lock__channel:{NAME}:OWNER", "waiter's channel"),
+    ("redisson_rwlock:{NAME}", "readers' channel"),
+    ("quorlock_marker", "marker"),
+];

@@ -1,0 +1,389 @@
+//! The usual paths of each script, as requests that take them.
+
+use std::time::Duration;
+
+use quorlock_core::beat::{Beat, Keep};
+use quorlock_core::fencing::Token;
+use quorlock_core::lease::Lease;
+use quorlock_core::marker::{Act, Nonce, Process, Restarts};
+use quorlock_core::message::{
+    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, Place, Release, Renew, Request,
+    Retention,
+};
+use quorlock_core::name::Name;
+use quorlock_tests::requests::{LEASE, RETENTION, acquire, name, owner, wall_clock};
+
+/// Numbers of names in the requests of a path.
+pub(super) const MOST_NAMES: u64 = 16;
+
+/// One way through a script.
+pub(super) struct Path {
+    pub(super) script: &'static str,
+    pub(super) when: &'static str,
+    /// What was asked before.
+    pub(super) before: Vec<Request>,
+    /// What another program did after that.
+    pub(super) planted: Vec<Vec<&'static str>>,
+    /// What is asked at one moment.
+    pub(super) requests: Vec<Request>,
+}
+
+pub(super) fn name_of(number: u64) -> Name {
+    name(&format!("orders/{number}"))
+}
+
+fn path(script: &'static str, when: &'static str, before: Vec<Request>, request: Request) -> Path {
+    Path {
+        script,
+        when,
+        before,
+        planted: Vec::new(),
+        requests: vec![request],
+    }
+}
+
+fn plain(number: u64) -> Acquire {
+    acquire(&name_of(1), number)
+}
+
+fn beating(number: u64) -> Acquire {
+    let margin_millis = 30_000;
+    Acquire {
+        keep: Some(Keep {
+            margin_millis,
+            number: 1,
+        }),
+        ..plain(number)
+    }
+}
+
+/// A second longer than those of smaller numbers: whether a TTL is too short does not depend on a millisecond.
+fn lease(number: u64) -> Lease {
+    Lease::new(LEASE + Duration::from_secs(number)).expect("long enough")
+}
+
+fn asks(access: Access, number: u64) -> Request {
+    Request::Acquire(Acquire {
+        access,
+        lease: lease(number),
+        ..plain(number)
+    })
+}
+
+fn fair(number: u64) -> Request {
+    let place = Place::Kept { millis: 30_000 };
+    asks(Access::Fair(place), number)
+}
+
+fn read(number: u64) -> Request {
+    asks(Access::Read { under: None }, number)
+}
+
+fn write(number: u64) -> Request {
+    asks(Access::Write, number)
+}
+
+fn release(mode: Mode, number: u64, count: u32) -> Request {
+    Request::Release(Release {
+        name: name_of(1),
+        mode,
+        owner: owner(number),
+        count,
+    })
+}
+
+fn renew(mode: Mode, number: u64, token: u64, seconds: u64) -> Request {
+    Request::Renew(Renew {
+        mode,
+        claims: vec![Claim {
+            name: name_of(1),
+            owner: owner(number),
+            count: 1,
+            lease: lease(seconds),
+            token: Token(token),
+            keep: None,
+        }],
+        retention: Retention::of(RETENTION),
+    })
+}
+
+fn check(act: Act, trusted: Option<(Process, Nonce)>) -> Check {
+    Check {
+        longest_millis: 60_000,
+        act,
+        trusted,
+        restarts: Restarts::MayForget,
+        known: None,
+    }
+}
+
+pub(super) fn all(process: u64) -> Vec<Path> {
+    let mut all = of_plain_locks();
+    all.extend(of_checks(process));
+    all.push(of_batches(process));
+    all.extend(of_fair_locks());
+    all.extend(of_read_write_locks());
+    all.extend(of_operators());
+    all
+}
+
+fn of_plain_locks() -> Vec<Path> {
+    let ask = Request::Acquire;
+    let held = || vec![ask(plain(1))];
+    let again = Acquire {
+        count: 2,
+        lease: lease(1),
+        ..plain(1)
+    };
+    let twice = vec![ask(again.clone())];
+    let replacing = Acquire {
+        replaces: Some(Beat {
+            owner: owner(1),
+            number: 1,
+            lease_millis: 30_000,
+        }),
+        ..beating(2)
+    };
+    let beats = || vec![ask(beating(1))];
+    let far = wall_clock().0 + 10_000;
+    vec![
+        path("acquire", "The name is free", vec![], ask(plain(1))),
+        path("acquire", "The owner has it already", held(), ask(again)),
+        path("acquire", "Another owner has it", held(), ask(plain(2))),
+        path(
+            "acquire",
+            "The same with a clock margin",
+            beats(),
+            ask(beating(2)),
+        ),
+        path(
+            "acquire",
+            "A claim is taken over that has been unchanged for a lease",
+            beats(),
+            ask(replacing),
+        ),
+        path(
+            "renew",
+            "The counter is written: the hold's token is larger",
+            held(),
+            renew(Mode::Plain, 1, far, 5),
+        ),
+        path(
+            "renew",
+            "The counter stays: it has this token, and was written less than half of its time ago",
+            vec![ask(plain(1)), renew(Mode::Plain, 1, far, 5)],
+            renew(Mode::Plain, 1, far, 6),
+        ),
+        path(
+            "renew",
+            "The claim is not the owner's",
+            held(),
+            renew(Mode::Plain, 2, far, 5),
+        ),
+        path(
+            "release",
+            "The name is freed",
+            held(),
+            release(Mode::Plain, 1, 0),
+        ),
+        path(
+            "release",
+            "A re-entry ends",
+            twice,
+            release(Mode::Plain, 1, 1),
+        ),
+        path(
+            "release",
+            "The claim is not the owner's",
+            held(),
+            release(Mode::Plain, 2, 0),
+        ),
+    ]
+}
+
+fn of_checks(process: u64) -> Vec<Path> {
+    let nonce = Nonce::new(7);
+    let fresh = Request::Probe(check(Act::MarkFresh(nonce), None));
+    let unripe = Request::Probe(check(Act::Mark(nonce), None));
+    let trusting = Acquire {
+        check: Some(check(Act::Look, Some((Process(process), nonce)))),
+        ..beating(1)
+    };
+    let marking = Acquire {
+        check: Some(check(Act::Mark(nonce), None)),
+        ..beating(1)
+    };
+    let ripening = Request::Probe(check(Act::Ripen(nonce), None));
+    let looking = Request::Probe(check(Act::Look, None));
+    vec![
+        path(
+            "check",
+            "An acquire of a client that trusts the process, and it is that one",
+            vec![fresh.clone()],
+            Request::Acquire(trusting),
+        ),
+        path(
+            "check",
+            "An acquire that leaves a marker, as there is none",
+            vec![],
+            Request::Acquire(marking),
+        ),
+        path(
+            "check",
+            "A watch ends: the marker is ripe from now on",
+            vec![unripe],
+            ripening,
+        ),
+        path("check", "A marker is looked at", vec![fresh], looking),
+    ]
+}
+
+/// Half of the names are acquired and half of them released.
+fn of_batches(process: u64) -> Path {
+    let nonce = Nonce::new(7);
+    let ask = |number, check| {
+        let name = name_of(number);
+        let ask = beating(1);
+        Request::Acquire(Acquire { name, check, ..ask })
+    };
+    let half = MOST_NAMES / 2;
+    let mut before = vec![Request::Probe(check(Act::MarkFresh(nonce), None))];
+    before.extend((1..=half).map(|number| ask(number, None)));
+    let trusting = check(Act::Look, Some((Process(process), nonce)));
+    let acquires = (half + 1..=MOST_NAMES).map(|number| ask(number, Some(trusting)));
+    let releases = (1..=half).map(|number| {
+        Request::Release(Release {
+            name: name_of(number),
+            mode: Mode::Plain,
+            owner: owner(1),
+            count: 0,
+        })
+    });
+    Path {
+        before,
+        requests: acquires.chain(releases).collect(),
+        ..path(
+            "batch",
+            "Eight acquires of free names, by a client that trusts the process, and eight releases",
+            vec![],
+            fair(1),
+        )
+    }
+}
+
+fn of_fair_locks() -> Vec<Path> {
+    vec![
+        path(
+            "fair_acquire",
+            "The name is free, and no owner waits",
+            vec![],
+            fair(1),
+        ),
+        path(
+            "fair_acquire",
+            "Another owner has it",
+            vec![fair(1)],
+            fair(2),
+        ),
+        path(
+            "fair_acquire",
+            "It is free, and the owner is the first that waits",
+            vec![fair(1), fair(2), release(Mode::Fair, 1, 0)],
+            fair(2),
+        ),
+        path(
+            "fair_release",
+            "The name is freed, and an owner waits",
+            vec![fair(1), fair(2)],
+            release(Mode::Fair, 1, 0),
+        ),
+        path(
+            "fair_release",
+            "The name is freed, and no owner waits",
+            vec![fair(1)],
+            release(Mode::Fair, 1, 0),
+        ),
+        path(
+            "fair_release",
+            "An owner gives up its place in the queue",
+            vec![fair(1), fair(2)],
+            release(Mode::Fair, 2, 0),
+        ),
+    ]
+}
+
+fn of_read_write_locks() -> Vec<Path> {
+    vec![
+        path("read_acquire", "No owner has it", vec![], read(1)),
+        path(
+            "read_acquire",
+            "Another owner reads",
+            vec![read(1)],
+            read(2),
+        ),
+        path(
+            "read_acquire",
+            "Another owner writes",
+            vec![write(1)],
+            read(2),
+        ),
+        path(
+            "read_renew",
+            "The owner reads",
+            vec![read(1)],
+            renew(Mode::Read, 1, 1, 5),
+        ),
+        path(
+            "read_release",
+            "The last reader ends",
+            vec![read(1)],
+            release(Mode::Read, 1, 0),
+        ),
+        path(
+            "read_release",
+            "Another owner still reads",
+            vec![read(1), read(2)],
+            release(Mode::Read, 1, 0),
+        ),
+        path("write_acquire", "No owner has it", vec![], write(1)),
+        path(
+            "write_acquire",
+            "Another owner writes",
+            vec![write(1)],
+            write(2),
+        ),
+        path(
+            "write_acquire",
+            "Another owner reads",
+            vec![read(1)],
+            write(2),
+        ),
+        path(
+            "write_renew",
+            "The owner writes, and the hold's token is larger than the counter",
+            vec![write(1)],
+            renew(Mode::Write, 1, wall_clock().0 + 10_000, 5),
+        ),
+        path(
+            "write_release",
+            "The name is freed",
+            vec![write(1)],
+            release(Mode::Write, 1, 0),
+        ),
+    ]
+}
+
+fn of_operators() -> Vec<Path> {
+    let name = name_of(1);
+    let inspect = || Request::Inspect(Inspect { name: name.clone() });
+    let force = || Request::ForceRelease(ForceRelease { name: name.clone() });
+    let held = || vec![Request::Acquire(beating(1))];
+    vec![
+        path("inspect", "A plain lock is held", held(), inspect()),
+        path("inspect", "An owner reads", vec![read(1)], inspect()),
+        path("inspect", "The name is free", vec![], inspect()),
+        path("force_release", "A plain lock is held", held(), force()),
+        path("force_release", "An owner reads", vec![read(1)], force()),
+        path("force_release", "The name is free", vec![], force()),
+    ]
+}
