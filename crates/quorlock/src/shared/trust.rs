@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorlock_core::beat::{Beat, Keep, Observations};
 use quorlock_core::lease::{Lease, drift};
-use quorlock_core::marker::{Act, Check, Nonce, Restarts};
+use quorlock_core::marker::{Act, Check, Nonce, Restarts, Shown};
 use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
@@ -104,6 +104,26 @@ struct Known {
     observed: Observations,
 }
 
+impl Known {
+    /// The node has shown this of itself.
+    fn hear(
+        &mut self,
+        watch: &Watch,
+        now: Time,
+        sent: Sent,
+        shown: Shown,
+    ) -> (Counts, Option<TrustChange>) {
+        let trusted = self.trust.trusted();
+        let heard = watch.hear(&mut self.trust, now, sent, shown);
+        if self.trust.trusted() != trusted {
+            // Another process, or none that is trusted: what the one before has shown says nothing, and a node under
+            // quarantine shows nothing that is remembered. So no request asks such a node to replace a claim.
+            self.observed.clear();
+        }
+        heard
+    }
+}
+
 /// The nodes of a client, under watch or not.
 pub(crate) fn peers(
     transports: Vec<Arc<dyn Transport>>,
@@ -171,7 +191,6 @@ impl Peer {
                 sent,
             };
         };
-        let replaces = replaces.filter(|_| known.trust.quarantine().is_none());
         let trusted = known.trust.next_trusted(now);
         let known_nonce = known.trust.known();
         let wants_marker = known.trust.wants_marker();
@@ -270,12 +289,7 @@ impl Peer {
             };
             return (answer, None);
         };
-        let trusted = known.trust.trusted();
-        let (counts, change) = watch.hear(&mut known.trust, now, sent, *shown);
-        if known.trust.trusted() != trusted {
-            // Another process: what the one before has shown says nothing.
-            known.observed.clear();
-        }
+        let (counts, change) = known.hear(watch, now, sent, *shown);
         let answer = match reply {
             AcquireReply::Granted { freshness, .. }
                 if counts == Counts::No
@@ -324,7 +338,7 @@ impl Peer {
             return None;
         };
         let mut known = self.known.lock();
-        let (_, change) = watch.hear(&mut known.trust, self.now(), sent, *shown);
+        let (_, change) = known.hear(watch, self.now(), sent, *shown);
         let due = known.trust.poll_timeout();
         drop(known);
         self.set_alarm(change, due);

@@ -4,9 +4,13 @@
 //! again after 200 ms, a wake-up that is lost is missed by none. Each law gives one of them its chance.
 
 mod connections;
+mod crowds;
+mod last_polls;
 mod lasting;
 mod leftovers;
+mod lost_renewals;
 mod sides;
+mod twins;
 mod wake_ups;
 
 use super::{stopped, together};
@@ -40,6 +44,14 @@ pub(super) enum Law {
     Lasting,
     /// Two clients have majorities that share only nodes that forget, or whose clocks are set.
     Sides,
+    /// Many clients want one lock, and nothing goes wrong.
+    Crowds,
+    /// The holder is stopped again and again, for longer than its lease, where its work may just end.
+    LastPolls,
+    /// A node comes back without the last renewal that it confirmed.
+    LostRenewals,
+    /// Two addresses of one client lead to one server.
+    Twins,
 }
 
 /// What a user fixes.
@@ -49,6 +61,8 @@ pub(super) struct Fixed {
     pub(super) work: Option<WorkloadKind>,
     /// How many nodes.
     pub(super) nodes: Option<u16>,
+    /// How many clients.
+    pub(super) clients: Option<u16>,
 }
 
 impl Law {
@@ -99,6 +113,10 @@ impl Law {
             Law::Sides => sides::apply(plan, fixed, draw),
             Law::Stopped => stopped::apply(plan, work, draw),
             Law::Together => together::apply(plan, work, draw),
+            Law::Crowds => crowds::apply(plan, fixed, draw),
+            Law::LastPolls => last_polls::apply(plan, work, draw),
+            Law::LostRenewals => lost_renewals::apply(plan, fixed, draw),
+            Law::Twins => twins::apply(plan, fixed, draw),
         }
     }
 
@@ -112,6 +130,14 @@ impl Law {
     pub(super) fn draw_together(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_002);
         draw.chance(100_000).then_some((Law::Together, draw))
+    }
+
+    /// The same for what is seen where one thing in particular meets another.
+    pub(super) fn draw_meeting(seed: u64) -> Option<(Self, Draw)> {
+        let mut draw = Draw::new(seed, Purpose::Plan, 2_003);
+        let laws = [Law::Crowds, Law::LastPolls, Law::LostRenewals, Law::Twins];
+        let law = laws.get(draw.index(6)).copied()?;
+        draw.chance(200_000).then_some((law, draw))
     }
 
     /// Whether kinds of fault are drawn beside what it says.

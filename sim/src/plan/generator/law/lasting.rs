@@ -43,8 +43,11 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         0 => {}
         1 | 2 if is_majority => {
             // A claim expires on the first node while its client is cut off from it; then it is asked for again, and after
-            // that the second is gone.
-            let expires = lease * 5 / 2;
+            // that the second is gone. The first hold has to live to see all of it.
+            plan.workload.hold_least = Span::millis(lease * 7);
+            plan.workload.hold_most = Span::millis(lease * 9);
+            let kept = plan.clock_margin().as_nanos() / 1_000_000;
+            let expires = lease * 5 / 2 + kept;
             let first = cut(plan, vec![0], Span::millis(lease), Span::millis(expires));
             let second = cut(
                 plan,

@@ -12,6 +12,12 @@ use crate::plan::{LockKind, Plan, WorkloadKind};
 /// them: one of the tries succeeds.
 const IDLE: Span = Span::millis(4_000);
 
+/// The last of these faults has begun by 2,000 ms, and is over then.
+const QUIET: Span = Span::millis(2_500);
+
+/// From then on a minority is gone.
+const GONE: Span = Span::millis(2_600);
+
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     if fixed.is_none() {
         let kinds = [
@@ -65,6 +71,30 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         let fault = short(plan, draw);
         plan.faults.push(fault);
     }
+    if is_brief && plan.lock == LockKind::Redlock && 3 <= plan.nodes.count && draw.chance(600_000) {
+        lose_a_minority(plan, draw);
+    }
+}
+
+/// A claim that a client has left on a minority of nodes keeps others out only where they need just these: so, when all else
+/// is over, as many nodes as can be spared are gone for good.
+fn lose_a_minority(plan: &mut Plan, draw: &mut Draw) {
+    let count = plan.nodes.count;
+    let first = draw.index(usize::from(count)) as u16;
+    let gone = (0..count.saturating_sub(1) / 2).map(|step| (first + step) % count);
+    let what = FaultKind::Link {
+        clients: (0..plan.clients).collect(),
+        nodes: gone.collect(),
+        direction: Direction::Both,
+        fault: LinkFault::Cut,
+    };
+    plan.faults.push(Fault {
+        when: GONE.into(),
+        lasts: plan.duration.minus(GONE),
+        what,
+    });
+    // It is over with the run.
+    plan.healed_at = Some(QUIET);
 }
 
 /// One client and a node or all of them do not hear of each other for a moment.

@@ -11,7 +11,7 @@ use crate::plan::time::{Span, Step};
 use crate::plan::{LockKind, Persistence, Plan, Watchdog};
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
-    let Fixed { nodes, work } = fixed;
+    let Fixed { nodes, work, .. } = fixed;
     if plan.lock == LockKind::Redlock && plan.nodes.count == 1 && nodes.is_none() {
         plan.nodes.count = 3;
     }
