@@ -290,8 +290,10 @@ impl Swarm {
         law.apply(plan, fixed, &mut draw);
         let lane = self.lane;
         let end = plan.duration;
+        let nodes = plan.nodes.count;
+        let is_there = |fault: &Fault| fault.nodes().iter().all(|node| *node < nodes);
         plan.faults
-            .retain(|fault| lane.has(fault.kind()) && fault.begins() <= end);
+            .retain(|fault| lane.has(fault.kind()) && fault.begins() <= end && is_there(fault));
         for fault in &mut plan.faults {
             // A plan is refused if a fault outlasts the run.
             fault.lasts = fault.lasts.min(end.minus(fault.begins()));

@@ -6,18 +6,13 @@
 
 use super::Fixed;
 use crate::plan::draw::Draw;
-use crate::plan::fault::{
-    AfterMessage, Direction, Fault, FaultKind, LinkFault, MessageKind, NodeFault, Towards, Trigger,
-};
+use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault};
 use crate::plan::property::Property;
 use crate::plan::time::Span;
 use crate::plan::{AssertedRestarts, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 
-/// By then the client has heard that its renewal was confirmed.
-const HEARD: Span = Span::millis(1);
-
-/// What was written in this time is lost: the renewal, and nothing else.
-const LOST: Span = Span::micros(1_300);
+/// The other clients begin so much later.
+const LATER: Span = Span::millis(30);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
@@ -43,10 +38,10 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.names = 1;
     workload.lease = Span::millis(lease);
     workload.watchdog = Watchdog::On;
-    workload.hold_least = Span::millis(lease * 2);
-    workload.hold_most = Span::millis(lease * 4);
+    workload.hold_least = Span::millis(lease * 3);
+    workload.hold_most = Span::millis(lease * 5);
     workload.think_least = Span::ZERO;
-    workload.think_most = Span::millis(lease / 4);
+    workload.think_most = Span::millis(10);
     workload.looks = 100;
     // A contender asks while the node is down, and soon after that.
     workload.poll_cap = Span::millis(2);
@@ -60,10 +55,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.network.connect_timeout = Span::millis(10);
     plan.healed_at = Some(plan.duration);
     plan.not_demanded.push(Property::Progress);
-    for _ in 0..draw.between(1, 3) {
-        let nth = draw.between(2, 12) as u32;
-        lose(plan, draw, nth);
-    }
+    lose(plan, draw);
     if plan.lock == LockKind::Redlock {
         // The first client holds by the first node and the second, the others by the first and the third.
         plan.faults.push(from_the_beginning(plan, vec![0], 2));
@@ -72,34 +64,28 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     }
 }
 
-/// The first node confirms the `nth` renewal of the first client, and loses it. Then they do not hear of each other for a
-/// lease.
-fn lose(plan: &mut Plan, draw: &mut Draw, nth: u32) {
-    let behind = |delay| {
-        Trigger::After(AfterMessage {
-            since: Span::ZERO,
-            message: MessageKind::Renew,
-            towards: Towards::Client,
-            client: Some(0.into()),
-            node: Some(0),
-            nth,
-            delay,
-        })
-    };
+/// The first client is the first to hold. Its node confirms a renewal and loses it, and then they do not hear of each other for
+/// a lease. All that is written before that and lost is of this hold.
+fn lose(plan: &mut Plan, draw: &mut Draw) {
+    let lease = plan.workload.lease.as_nanos();
+    for client in 1..plan.clients {
+        let pause = Fault::of_client(Span::ZERO, client, ClientFault::Pause);
+        plan.faults.push(pause.lasting(LATER));
+    }
+    let at = Span::nanos(draw.between(lease / 2, 2 * lease));
+    let loses = Span::nanos(draw.between(lease / 50, lease / 6));
     let away = match plan.lock {
         // The process that comes back is another one, and says so.
         LockKind::Redlock if draw.chance(600_000) => Span::micros(50),
         _ => Span::millis(draw.between(25, 40)),
     };
-    let lost = NodeFault::PowerLoss { loses: LOST };
-    let lost = Fault::of_node(behind(HEARD), 0, lost).lasting(away);
-    let lasts = plan.workload.lease;
-    let cut = Fault {
-        when: behind(HEARD),
-        lasts,
+    let lost = Fault::of_node(at, 0, NodeFault::PowerLoss { loses });
+    plan.faults.push(lost.lasting(away));
+    plan.faults.push(Fault {
+        when: at.into(),
+        lasts: plan.workload.lease,
         ..cut(vec![0], 0)
-    };
-    plan.faults.extend([lost, cut]);
+    });
 }
 
 fn from_the_beginning(plan: &Plan, clients: Vec<u16>, node: u16) -> Fault {
