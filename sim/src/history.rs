@@ -263,6 +263,8 @@ pub enum Said {
     AtMost,
     /// It is renewed, so it lasts until it is released: the plan says that nothing is in the way.
     Renewed,
+    /// It is valid for a lease from when its last request was sent, and that was a round trip ago at least.
+    Lease,
 }
 
 /// What a node answered about a fair lock or a read-write lock, in the lane that knows what nodes answer.

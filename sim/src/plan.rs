@@ -222,6 +222,15 @@ impl Plan {
         }
     }
 
+    /// The lease of a client, and the longest of those that it knows of.
+    pub(crate) fn lease_of(&self, client: u16) -> Span {
+        let lease = self.workload.lease;
+        match self.clients <= client.saturating_add(self.workload.longer) {
+            true => Span::nanos(3 * lease.as_nanos()),
+            false => lease,
+        }
+    }
+
     /// The longest lease of the clients that keep a node: where several take part in one lock, they need not agree.
     pub(crate) fn longest_lease_on(&self, node: u16) -> Span {
         match self.workload.kind {

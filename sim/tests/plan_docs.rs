@@ -96,6 +96,7 @@ fn every_field() -> Plan {
             lease: Span::secs(1),
             watchdog: Watchdog::On,
             max_hold: Some(Span::ZERO),
+            longer: 1,
             hold_least: Span::ZERO,
             hold_most: Span::ZERO,
             think_least: Span::ZERO,

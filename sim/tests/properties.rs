@@ -281,6 +281,7 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
                 lease,
                 watchdog,
                 max_hold: None,
+                longer: 0,
                 hold_least,
                 hold_most: hold_least.plus(longer),
                 think_least,

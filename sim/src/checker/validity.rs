@@ -18,6 +18,9 @@ pub(super) fn check(history: &History) -> Option<Violation> {
             "{process} was told that its hold was released, and so many nodes have its claim that others are kept out"
         ),
         Said::AtMost => format!("a hold of {process} is valid for longer than it may be renewed"),
+        Said::Lease => format!(
+            "a hold of {process} is valid for longer than a lease from when the request that it rests on can have been sent"
+        ),
         Said::Renewed => {
             format!("{process} lost a hold that was renewed, and nothing was in the way")
         }
@@ -43,6 +46,7 @@ mod tests {
             Said::Released,
             Said::AtMost,
             Said::Renewed,
+            Said::Lease,
         ] {
             history.broken = vec![Broken {
                 at: 5,

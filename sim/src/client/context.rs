@@ -168,7 +168,7 @@ impl Context {
         self.made.set(self.made.get() + 1);
         let of_its_own = self.plan.nodes.count.saturating_add(self.made.get());
         let runtime = SimRuntime::of(self.who, self.plan.seed, of_its_own);
-        let locks = builder(&self.plan, place, runtime).on_node(transport.clone());
+        let locks = builder(&self.plan, self.who, place, runtime).on_node(transport.clone());
         locks.expect("the plan was checked")
     }
 
@@ -288,8 +288,9 @@ impl Context {
 }
 
 /// The settings of the client that keeps the node at a place, or of that of all nodes.
-fn builder(plan: &Plan, place: u16, runtime: SimRuntime) -> LocksBuilder {
-    let lease = plan.workload.lease.as_duration();
+fn builder(plan: &Plan, who: Who, place: u16, runtime: SimRuntime) -> LocksBuilder {
+    let lease = plan.lease_of(who.client.get());
+    let longest = plan.longest_lease_on(place).max(lease);
     let policy = RetryPolicy::default();
     let backoff_cap = plan.workload.backoff_cap.as_duration();
     let policy = policy
@@ -303,8 +304,8 @@ fn builder(plan: &Plan, place: u16, runtime: SimRuntime) -> LocksBuilder {
     };
     builder
         .retry(policy)
-        .watchdog_lease(lease)
-        .longest_lease(plan.longest_lease_on(place).as_duration())
+        .watchdog_lease(lease.as_duration())
+        .longest_lease(longest.as_duration())
         .node_trust(plan.node_trust())
         .clock_margin(plan.clock_margin().as_duration())
         .runtime(Arc::new(runtime))
@@ -318,17 +319,17 @@ fn locks(who: Who, plan: &Plan, transports: &Rc<[SimTransport]>) -> Rc<[Locks]> 
             .clone()
     };
     let locks = match plan.lock {
-        LockKind::Single => vec![builder(plan, 0, SimRuntime::new(who)).on_node(first())],
+        LockKind::Single => vec![builder(plan, who, 0, SimRuntime::new(who)).on_node(first())],
         LockKind::Redlock => {
             let nodes = transports.iter().cloned();
-            vec![builder(plan, 0, SimRuntime::new(who)).on_nodes(nodes)]
+            vec![builder(plan, who, 0, SimRuntime::new(who)).on_nodes(nodes)]
         }
         LockKind::Multi => transports
             .iter()
             .zip(0..)
             .map(|(node, seat)| {
                 let runtime = SimRuntime::of(who, plan.seed, seat);
-                builder(plan, seat, runtime).on_node(node.clone())
+                builder(plan, who, seat, runtime).on_node(node.clone())
             })
             .collect(),
     };

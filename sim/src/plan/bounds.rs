@@ -51,7 +51,9 @@ impl Plan {
 
     /// How long after the end of all work the last claim must be gone: a lease, a call, a few repetitions.
     pub(crate) fn rest_bound(&self) -> Span {
-        let lease = self.longest_lease();
+        let lease = self
+            .longest_lease()
+            .max(self.lease_of(self.clients.saturating_sub(1)));
         let drift = Span::nanos(lease.as_nanos() / 50).plus(Span::millis(10));
         let patience = self.network.call_timeout.plus(Span::secs(1));
         lease

@@ -19,6 +19,9 @@ pub struct Workload {
     /// For how long the watchdog renews a hold at most; without, for as long as it is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_hold: Option<Span>,
+    /// How many clients, the last ones, are set up with leases that are three times as long, which the others do not know of.
+    #[serde(skip_serializing_if = "is_none")]
+    pub longer: u16,
     /// A section lasts at least
     pub hold_least: Span,
     /// and at most for this time.
@@ -35,6 +38,14 @@ pub struct Workload {
     pub looks: u16,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_none(many: &u16) -> bool {
+    *many == 0
+}
+
 impl Default for Workload {
     fn default() -> Self {
         Workload {
@@ -43,6 +54,7 @@ impl Default for Workload {
             lease: Span::secs(10),
             watchdog: Watchdog::Off,
             max_hold: None,
+            longer: 0,
             hold_least: Span::millis(20),
             hold_most: Span::millis(20),
             think_least: Span::millis(7),

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use super::worth::longest_validity;
 use crate::client::subject::Hold;
 use crate::engine::{clients, stop};
 use crate::history::{self, Access, Broken, HoldId, Said};
 use crate::plan::LockKind;
 use crate::plan::time::Span;
 use crate::world::World;
-use crate::world::id::Who;
+use crate::world::id::{Id, Who};
 use crate::world::with;
 
 /// A stay inside a critical section. It ends when this is dropped.
@@ -119,6 +120,16 @@ impl Section {
             if won.saturating_add(most) < asked {
                 return Some(Said::AtMost);
             }
+        }
+        let longest = longest_validity(
+            &world.plan,
+            world
+                .plan
+                .longest_lease()
+                .max(world.plan.lease_of(self.who.client.get())),
+        );
+        if longest.is_some_and(|most| most < validity) {
+            return Some(Said::Lease);
         }
         let now = clients::shown(world, self.who);
         let until = now.saturating_add(u64::try_from(validity.as_nanos()).unwrap_or(u64::MAX));

@@ -9,11 +9,33 @@ use crate::engine::clients;
 use crate::engine::nodes::execution::claims_of;
 use crate::history::{Broken, NameId, Said};
 use crate::plan::fault::{Fault, Kind};
-use crate::plan::{Lane, LockKind, WorkloadKind};
+use crate::plan::time::Span;
+use crate::plan::{Lane, LockKind, Plan, WorkloadKind};
 use crate::world::with;
 
+/// For how long a hold can be valid by requests that state this lease: a lease, less the drift allowance, from when the last
+/// of them was sent, and its answer has taken a round trip. `None` where that is not known.
+pub(super) fn longest_validity(plan: &Plan, lease: Span) -> Option<Duration> {
+    let stands_still = |fault: &Fault| fault.kind() == Kind::SuspendClient;
+    let is_known = plan.lane == Lane::Fast
+        && plan.variant.has_product_clients()
+        && !plan.faults.iter().any(stands_still);
+    // A clock of the client that is slow shows less of it.
+    let round_trip = plan.network.least.as_duration() * 2 * 3 / 4;
+    let lease = lease.as_duration();
+    is_known.then(|| {
+        let term = lease.saturating_sub(quorlock_core::lease::drift(lease));
+        term.saturating_sub(round_trip)
+    })
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Context {
-    /// Notes an extension that is not as long as it was asked for: by a lease from then, less the drift allowance.
+    /// Notes an extension that is not as long as it was asked for: by a lease from then, less the drift allowance. Nor is it
+    /// longer than that, from when it can have been sent.
     pub(super) fn weigh_extension(&self, held: &Held, lease: Duration, asked: u64) {
         let is_stop = |fault: &Fault| matches!(fault.kind(), Kind::StopInside | Kind::PauseInside);
         // In a process that stands still any time may have passed since the product looked at its clock; and no extension
@@ -26,9 +48,14 @@ impl Context {
         let now = with(|world| clients::shown(world, self.who));
         let passed = Duration::from_nanos(now.saturating_sub(asked));
         let least = lease.saturating_sub(lease / 100 + Duration::from_millis(3) + passed);
-        if least <= validity {
-            return;
-        }
+        let most = longest_validity(&self.plan, Span::nanos(nanos(lease)));
+        // Other tasks extend a hold of several clients at the same time, by more.
+        let is_alone = self.plan.workload.kind == WorkloadKind::Extending;
+        let said = match () {
+            () if validity < least => Said::Extended,
+            () if is_alone && most.is_some_and(|most| most < validity) => Said::Lease,
+            () => return,
+        };
         let process = self.who.process();
         let mut name = NameId(0);
         with(|world| {
@@ -40,7 +67,7 @@ impl Context {
                 process,
                 hold: held.hold,
                 name,
-                said: Said::Extended,
+                said,
             });
         });
     }

@@ -5,10 +5,13 @@
 
 mod connections;
 mod crowds;
+mod echoes;
 mod last_polls;
 mod lasting;
 mod leftovers;
+mod longer;
 mod lost_renewals;
+mod old_disks;
 mod sides;
 mod twins;
 mod wake_ups;
@@ -52,6 +55,12 @@ pub(super) enum Law {
     LostRenewals,
     /// Two addresses of one client lead to one server.
     Twins,
+    /// Some clients are set up with longer leases than the others know of.
+    Longer,
+    /// A node that is said to keep everything comes back with what it had before it was flushed.
+    OldDisks,
+    /// Requests come once more when their owner is long gone.
+    Echoes,
 }
 
 /// What a user fixes.
@@ -117,6 +126,9 @@ impl Law {
             Law::LastPolls => last_polls::apply(plan, work, draw),
             Law::LostRenewals => lost_renewals::apply(plan, fixed, draw),
             Law::Twins => twins::apply(plan, fixed, draw),
+            Law::Longer => longer::apply(plan, fixed, draw),
+            Law::OldDisks => old_disks::apply(plan, fixed, draw),
+            Law::Echoes => echoes::apply(plan, work, draw),
         }
     }
 

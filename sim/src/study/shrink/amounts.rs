@@ -158,6 +158,7 @@ fn of_workload(workload: &mut Workload) -> [Amount<'_>; 8] {
         names: _,
         watchdog: _,
         max_hold: _,
+        longer: _,
     } = workload;
     [
         Amount::Span(backoff_cap),

@@ -214,6 +214,7 @@ pub(super) fn plainer(plan: &Plan) -> Vec<Change> {
         Box::new(|plan| plan.workload.hold_most = plan.workload.hold_least),
         Box::new(|plan| plan.workload.think_most = plan.workload.think_least),
         Box::new(|plan| plan.workload.looks = 1),
+        Box::new(|plan| plan.workload.longer = 0),
     ];
     for index in 0..plan.faults.len() {
         // A pause between two steps is plainer than one in the middle of one.

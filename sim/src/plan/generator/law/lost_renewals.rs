@@ -11,7 +11,10 @@ use crate::plan::property::Property;
 use crate::plan::time::Span;
 use crate::plan::{AssertedRestarts, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 
-/// The other clients begin so much later.
+/// Each client begins to ask at this time, but for those that are paused until later.
+const BEGINS: Span = Span::millis(1);
+
+/// The other clients begin then.
 const LATER: Span = Span::millis(30);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -30,7 +33,6 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     }
     if plan.lock == LockKind::Redlock {
         plan.nodes.count = 3;
-        plan.remedies.restarts = AssertedRestarts::KeepEverything;
     }
     let lease = draw.between(100, 300);
     let workload = &mut plan.workload;
@@ -40,12 +42,12 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.watchdog = Watchdog::On;
     workload.hold_least = Span::millis(lease * 3);
     workload.hold_most = Span::millis(lease * 5);
-    workload.think_least = Span::ZERO;
-    workload.think_most = Span::millis(10);
+    workload.think_least = BEGINS;
+    workload.think_most = BEGINS;
     workload.looks = 100;
-    // A contender asks while the node is down, and soon after that.
-    workload.poll_cap = Span::millis(2);
-    workload.backoff_cap = Span::millis(2);
+    // A contender asks while the node is down, and mostly not between the renewal and its loss.
+    workload.poll_cap = Span::millis(15);
+    workload.backoff_cap = Span::millis(5);
     plan.remedies.margin = Some(Span::millis(3 * lease));
     plan.nodes.persistence = Persistence::EveryWrite;
     plan.network.least = Span::micros(draw.between(200, 500));
@@ -55,7 +57,14 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.network.connect_timeout = Span::millis(10);
     plan.healed_at = Some(plan.duration);
     plan.not_demanded.push(Property::Progress);
-    lose(plan, draw);
+    let comes_back = match plan.lock {
+        LockKind::Redlock => match draw.between(0, 2) {
+            0 => ComesBack::Empty,
+            _ => ComesBack::Inheriting,
+        },
+        LockKind::Single | LockKind::Multi => ComesBack::Same,
+    };
+    lose(plan, draw, comes_back);
     if plan.lock == LockKind::Redlock {
         // The first client holds by the first node and the second, the others by the first and the third.
         plan.faults.push(from_the_beginning(plan, vec![0], 2));
@@ -64,28 +73,63 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     }
 }
 
+/// What a node is when it comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ComesBack {
+    /// The one that it was, for all that its clients know.
+    Same,
+    /// A process that inherits the marker of the one before.
+    Inheriting,
+    /// A process without claims and marker, which is watched.
+    Empty,
+}
+
 /// The first client is the first to hold. Its node confirms a renewal and loses it, and then they do not hear of each other for
 /// a lease. All that is written before that and lost is of this hold.
-fn lose(plan: &mut Plan, draw: &mut Draw) {
+fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
     let lease = plan.workload.lease.as_nanos();
     for client in 1..plan.clients {
         let pause = Fault::of_client(Span::ZERO, client, ClientFault::Pause);
         plan.faults.push(pause.lasting(LATER));
     }
-    let at = Span::nanos(draw.between(lease / 2, 2 * lease));
-    let loses = Span::nanos(draw.between(lease / 50, lease / 6));
-    let away = match plan.lock {
-        // The process that comes back is another one, and says so.
-        LockKind::Redlock if draw.chance(600_000) => Span::micros(50),
-        _ => Span::millis(draw.between(25, 40)),
+    // A hold is won a round trip, or two, after its client has begun, and renewed each third of a lease from then on.
+    let trips = 6 * plan.network.most.as_nanos();
+    let renewed = BEGINS.as_nanos() + lease / 3 * draw.between(1, 5) + trips;
+    let at = Span::nanos(renewed + draw.between(0, 1_500_000));
+    let loses = Span::nanos(trips + 2_000_000);
+    let brief = Span::micros(50);
+    let (fault, away) = match comes_back {
+        ComesBack::Same => (NodeFault::PowerLoss { loses }, Span::millis(40)),
+        // The contenders hear that it was away, or only that it is another process.
+        ComesBack::Inheriting => {
+            plan.remedies.restarts = AssertedRestarts::KeepEverything;
+            let away = match draw.chance(600_000) {
+                true => brief,
+                false => Span::millis(40),
+            };
+            (NodeFault::PowerLoss { loses }, away)
+        }
+        // What they ask may be older than the process that it comes to, and than the renewal.
+        ComesBack::Empty => {
+            plan.nodes.persistence = Persistence::Memory;
+            plan.workload.poll_cap = Span::millis(2);
+            plan.workload.backoff_cap = Span::millis(2);
+            let late = LinkFault::Delay {
+                least: Span::millis(draw.between(0, 14)),
+                most: Span::millis(draw.between(14, 19)),
+            };
+            let others = (1..plan.clients).collect();
+            let late = link(others, 0, Direction::ToNode, late);
+            plan.faults.push(late.lasting(plan.duration));
+            (NodeFault::Crash, brief)
+        }
     };
-    let lost = Fault::of_node(at, 0, NodeFault::PowerLoss { loses });
-    plan.faults.push(lost.lasting(away));
-    plan.faults.push(Fault {
+    plan.faults.push(Fault::of_node(at, 0, fault).lasting(away));
+    let cut = Fault {
         when: at.into(),
-        lasts: plan.workload.lease,
         ..cut(vec![0], 0)
-    });
+    };
+    plan.faults.push(cut.lasting(plan.workload.lease));
 }
 
 fn from_the_beginning(plan: &Plan, clients: Vec<u16>, node: u16) -> Fault {
@@ -93,14 +137,18 @@ fn from_the_beginning(plan: &Plan, clients: Vec<u16>, node: u16) -> Fault {
 }
 
 fn cut(clients: Vec<u16>, node: u16) -> Fault {
+    link(clients, node, Direction::Both, LinkFault::Cut)
+}
+
+fn link(clients: Vec<u16>, node: u16, direction: Direction, fault: LinkFault) -> Fault {
     Fault {
         when: Span::ZERO.into(),
         lasts: Span::ZERO,
         what: FaultKind::Link {
             clients,
             nodes: vec![node],
-            direction: Direction::Both,
-            fault: LinkFault::Cut,
+            direction,
+            fault,
         },
     }
 }

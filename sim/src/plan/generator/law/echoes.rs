@@ -1,0 +1,60 @@
+//! Requests that come once more when their owner is long gone, in whatever order.
+//!
+//! An acquire that comes again makes a claim that no client relies on, and a renewal behind it finds it. What they do to the
+//! token counter is seen where clients' clocks do not push that on: one that is far ahead of the others has had the lock.
+
+use crate::plan::draw::Draw;
+use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault};
+use crate::plan::time::{Span, Step};
+use crate::plan::{Plan, Watchdog, WorkloadKind};
+
+pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
+    if fixed.is_none() {
+        plan.workload.kind = match draw.between(0, 2) {
+            0 => WorkloadKind::FencedWrites,
+            _ => WorkloadKind::MutualExclusion,
+        };
+    }
+    let workload = &mut plan.workload;
+    workload.lease = Span::millis(draw.between(60, 120));
+    let lease = workload.lease.as_nanos();
+    workload.names = 1;
+    workload.watchdog = Watchdog::On;
+    workload.hold_least = Span::nanos(lease / 3);
+    workload.hold_most = Span::nanos(lease);
+    workload.think_least = Span::nanos(lease / 10);
+    workload.think_most = Span::nanos(lease);
+    workload.poll_cap = Span::nanos(lease / 3);
+    workload.backoff_cap = Span::nanos(lease / 6);
+    plan.network.least = Span::micros(draw.between(50, 500));
+    plan.network.most = plan
+        .network
+        .least
+        .plus(Span::micros(draw.between(0, 2_000)));
+    // Of the clocks of the clients, the first is ahead of all.
+    for client in 0..plan.clients {
+        let by = match client {
+            0 => Step::millis(draw.signed(10_000, 50_000)),
+            _ => Step::millis(draw.signed(-100_000_000, -50_000_000)),
+        };
+        plan.faults.push(Fault::of_client(
+            Span::ZERO,
+            client,
+            ClientFault::Step { by },
+        ));
+    }
+    let what = FaultKind::Link {
+        clients: (0..plan.clients).collect(),
+        nodes: (0..plan.nodes.count).collect(),
+        direction: Direction::ToNode,
+        fault: LinkFault::Duplicate {
+            of_million: draw.between(200_000, 800_000) as u32,
+            most: Span::nanos(3 * lease),
+        },
+    };
+    plan.faults.push(Fault {
+        when: Span::ZERO.into(),
+        lasts: Span::nanos(plan.duration.as_nanos() / 10 * 7),
+        what,
+    });
+}

@@ -1,0 +1,69 @@
+//! Some clients are set up with longer leases than the others know of.
+//!
+//! A node that was restarted is watched for the longest lease that a client knows of. So the nodes refuse those whose figure is
+//! another one: of three nodes, which have the figure of the others, the first is restarted without its data.
+
+use super::{Fixed, sides, whole_leases};
+use crate::plan::draw::Draw;
+use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault, NodeFault};
+use crate::plan::property::Property;
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Persistence, Plan, Watchdog, WorkloadKind};
+
+pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
+    let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
+    let is_plain = fixed
+        .work
+        .is_none_or(|kind| kind == WorkloadKind::MutualExclusion);
+    if plan.lock != LockKind::Redlock || !is_of_three || !is_plain {
+        return sides::apply(plan, fixed, draw);
+    }
+    plan.nodes.count = 3;
+    plan.workload.lease = Span::millis(draw.between(80, 200));
+    whole_leases(plan, Some(WorkloadKind::MutualExclusion), draw);
+    let workload = &mut plan.workload;
+    workload.watchdog = Watchdog::On;
+    workload.longer = 1;
+    let lease = workload.lease.as_nanos();
+    workload.hold_least = Span::nanos(lease);
+    workload.hold_most = Span::nanos(4 * lease);
+    workload.looks = 30;
+    workload.poll_cap = Span::millis(draw.between(2, 10));
+    workload.backoff_cap = Span::millis(draw.between(2, 10));
+    plan.healed_at = Some(plan.duration);
+    // The figure of the first node is that of the client that comes first after a restart.
+    plan.not_demanded.push(Property::Progress);
+    plan.nodes.persistence = Persistence::Memory;
+    // The last client reaches the first node and the second, the others the first and the third. While the first is away and
+    // after that, the last hears nothing of it.
+    let last = plan.clients.saturating_sub(1);
+    for client in 0..plan.clients {
+        let node = if client == last { 2 } else { 1 };
+        plan.faults
+            .push(cut(client, node, Span::ZERO, plan.duration));
+    }
+    let ends = plan.duration.as_nanos() / 10 * 8;
+    let mut at = draw.between(lease, 4 * lease);
+    while at < ends {
+        let crash = Fault::of_node(Span::nanos(at), 0, NodeFault::Crash);
+        plan.faults
+            .push(crash.lasting(Span::micros(draw.between(50, 5_000))));
+        let silent = Span::nanos(2 * lease);
+        plan.faults.push(cut(last, 0, Span::nanos(at), silent));
+        at += draw.between(4 * lease, 8 * lease);
+    }
+}
+
+fn cut(client: u16, node: u16, at: Span, lasts: Span) -> Fault {
+    let what = FaultKind::Link {
+        clients: vec![client],
+        nodes: vec![node],
+        direction: Direction::Both,
+        fault: LinkFault::Cut,
+    };
+    Fault {
+        when: at.into(),
+        lasts,
+        what,
+    }
+}
