@@ -147,9 +147,18 @@ impl Law {
     /// The same for what is seen where one thing in particular meets another.
     pub(super) fn draw_meeting(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_003);
-        let laws = [Law::Crowds, Law::LastPolls, Law::LostRenewals, Law::Twins];
-        let law = laws.get(draw.index(6)).copied()?;
-        draw.chance(200_000).then_some((law, draw))
+        let laws = [
+            Law::Crowds,
+            Law::LastPolls,
+            Law::LostRenewals,
+            Law::LostRenewals,
+            Law::Twins,
+            Law::Longer,
+            Law::OldDisks,
+            Law::Echoes,
+        ];
+        let law = laws.get(draw.index(laws.len())).copied()?;
+        draw.chance(250_000).then_some((law, draw))
     }
 
     /// Whether kinds of fault are drawn beside what it says.
