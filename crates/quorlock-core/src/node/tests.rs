@@ -11,6 +11,7 @@ use std::time::Duration;
 
 mod beats;
 mod fair;
+mod harmless;
 mod operators;
 mod read_write;
 

@@ -83,7 +83,13 @@ impl Rests {
     pub(crate) fn put(&self, now: Time, key: &Arc<str>, mut ears: Ears) -> Time {
         ears.rest();
         let until = now + SPAN;
-        let before = self.change(now, key, |rest| rest.ears.replace(ears));
+        let before = self.change(now, key, |rest| {
+            // What was counted before a release, the ears before these have counted: A's first task releases, and its second,
+            // which has listened for less long, wins and rests. Held against these, the next message of another client would be
+            // taken for the own one, which they will never hear.
+            rest.released.clear();
+            rest.ears.replace(ears)
+        });
         drop(before);
         until
     }

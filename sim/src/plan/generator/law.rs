@@ -12,6 +12,7 @@ mod leftovers;
 mod longer;
 mod lost_renewals;
 mod old_disks;
+mod re_acquired;
 mod sides;
 mod twins;
 mod wake_ups;
@@ -61,6 +62,8 @@ pub(super) enum Law {
     OldDisks,
     /// Requests come once more when their owner is long gone.
     Echoes,
+    /// A holder asks a node again that has forgotten a competitor's claim, while the competitor's round goes on.
+    ReAcquired,
 }
 
 /// What a user fixes.
@@ -129,6 +132,7 @@ impl Law {
             Law::Longer => longer::apply(plan, fixed, draw),
             Law::OldDisks => old_disks::apply(plan, fixed, draw),
             Law::Echoes => echoes::apply(plan, work, draw),
+            Law::ReAcquired => re_acquired::apply(plan, fixed, draw),
         }
     }
 
@@ -156,6 +160,7 @@ impl Law {
             Law::Longer,
             Law::OldDisks,
             Law::Echoes,
+            Law::ReAcquired,
         ];
         let law = laws.get(draw.index(laws.len())).copied()?;
         draw.chance(250_000).then_some((law, draw))

@@ -1,0 +1,126 @@
+//! Why some checks of a client can be left out without harm: what nodes do is enough. Each is a fault of
+//! `sim/product-faults.toml` that is excused.
+
+use super::*;
+use crate::marker::{Nonce, Process, Ripeness, Shown, ShownMarker};
+use crate::quorum::{Members, Threshold};
+use crate::renewal::{Renewal, Status, Watchdog};
+use crate::time::Time;
+use crate::trust::{Counts, Trust};
+
+fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+/// A's watchdog asks while another task of A releases. A renewal that comes behind the release finds nothing, and what a
+/// re-acquisition is granted then is not A's, so that it is given back.
+#[test]
+fn what_is_asked_behind_a_release_leaves_no_claim() {
+    let mut node = Node::new();
+    node.apply(at(0), &acquire(1, 1));
+    node.apply(at(5), &release(1, 0));
+    let before = node.clone();
+    let renewed = node.apply(at(6), &renew(1, START)).reply;
+    assert_eq!(renewed, Ok(Reply::Renew(vec![RenewReply::NotYours])));
+    assert_eq!(node, before);
+
+    let members = std::sync::Arc::new(Members::new([Threshold::majority(1)]));
+    let only = members.all().next().unwrap();
+    let mut terms = crate::lease::Terms::new(members);
+    terms.confirm(only, lease().term(ms(0)));
+    let watchdog = Some(Watchdog::for_lease(lease()));
+    let mut hold = Renewal::new(ms(0), terms, lease(), watchdog, Time::NEVER);
+    assert_eq!(hold.begin_release(ms(5)), Status::Held);
+    assert!(!hold.handle_granted(ms(7), only, ms(6), lease()));
+}
+
+/// A's acquire is granted, its reply is slow, and meanwhile the node says "not yours". Should A count the grant after all, it
+/// counts it for no longer than the node keeps all others out: whenever the request was executed behind `sent`, and whatever
+/// the two clocks show, as long as they are within the drift allowance.
+#[test]
+fn a_grant_keeps_others_out_until_its_term_is_over_however_late_its_reply_is() {
+    let term = lease().term(ms(0));
+    for executed in [0, 1, 500, 9_000] {
+        let mut node = Node::new();
+        node.apply(at(executed), &acquire(1, 1));
+        let refused = (0..20_000).find(|millis| {
+            let reply = node.clone().apply(at(*millis), &acquire(2, 1)).reply;
+            matches!(reply, Ok(Reply::Acquire(AcquireReply::Granted { .. })))
+        });
+        let free = refused.unwrap();
+        // The clock of the node is fast by 1 %.
+        assert!(term < ms(free * 100 / 101), "{executed}: {free}");
+    }
+}
+
+/// A proposes a token to a node that has its claim. As long as the claim stands, nothing but A changes the counter there: so
+/// the node stores just what A proposed, and none of its answers says another value.
+#[test]
+fn nothing_but_its_owner_changes_the_counter_under_a_claim() {
+    let mut node = Node::new();
+    node.apply(at(0), &acquire(1, 1));
+    for other in [acquire(2, 1), renew(2, START + 50), release(2, 0)] {
+        node.apply(at(5), &other);
+        assert_eq!(node.stored_token(at(5), &name()), Some(Token(START)));
+    }
+    let token = Token(START + 3);
+    let proposed = node.apply(at(6), &renew(1, token.0)).reply;
+    let yours = RenewReply::AlreadyYours { token };
+    assert_eq!(proposed, Ok(Reply::Renew(vec![yours])));
+}
+
+/// The longest lease of the deployment, in milliseconds.
+const LONGEST: u64 = 10_000;
+
+fn shown(process: u64, marker: ShownMarker) -> Shown {
+    let process = Process(process);
+    Shown { process, marker }
+}
+
+fn own(process: u64, nonce: u64, ripeness: Ripeness) -> Shown {
+    shown(process, ShownMarker::Own(Nonce::new(nonce), ripeness))
+}
+
+fn trust() -> Trust {
+    Trust::new(Duration::from_millis(LONGEST))
+}
+
+/// A hears that the first process is gone, and then of a grant of it that it was asked for before. Should that restore A's
+/// trust: B has seen the next process no sooner than the first one ended, so A's term is over before B trusts the next one;
+/// and the next reply of that one withdraws A's trust again.
+#[test]
+fn a_late_grant_of_a_process_is_over_before_the_next_one_is_trusted() {
+    let sent = 100;
+    let mut b = trust();
+    b.handle_shown(ms(sent), ms(sent), own(2, 9, Ripeness::Unripe));
+    assert_eq!(b.next_ripening(lease().term(ms(sent))), None);
+
+    // What A is, should the late reply count: it trusts the first process.
+    let mut a = trust();
+    let counts = a.handle_shown(ms(sent), ms(sent), own(1, 1, Ripeness::Ripe));
+    assert_eq!(counts, Counts::Yes);
+    for next in [
+        own(2, 9, Ripeness::Unripe),
+        shown(2, ShownMarker::Missing),
+        shown(2, ShownMarker::Anothers),
+    ] {
+        let mut a = a.clone();
+        assert_eq!(a.handle_shown(ms(300), ms(200), next), Counts::No);
+        assert!(a.quarantine().is_some());
+    }
+}
+
+/// A node is watched, and restarted with all that it had. Should it inherit its unripe marker: A's watch goes on, and lasts for
+/// the longest lease from when A saw its nonce first, which was behind the last moment at which claims were forgotten.
+#[test]
+fn a_watch_that_goes_on_in_the_next_process_is_no_shorter() {
+    let mut a = trust();
+    let unripe = |process| own(process, 7, Ripeness::Unripe);
+    a.handle_shown(ms(5), ms(1), unripe(1));
+    for at in [4_000, 8_000] {
+        let counts = a.handle_shown(ms(at), ms(at - 1), unripe(2));
+        assert_eq!(counts, Counts::No);
+    }
+    assert_eq!(a.next_ripening(lease().term(ms(5))), None);
+    assert_eq!(a.next_ripening(ms(5 + LONGEST)), None);
+}

@@ -1,0 +1,93 @@
+//! A holder asks a node again that has forgotten a competitor's claim, while the competitor's round goes on.
+//!
+//! A holds by the second node and the third, and hears no more of the third. B is granted the first node, and its request to the
+//! third is late. The first node is restarted without B's claim and grants itself to A. When A's claim on the third is over, B is
+//! granted that, too: should the first one count for A, both would have a majority.
+
+use super::{Fixed, sides};
+use crate::plan::draw::Draw;
+use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault};
+use crate::plan::property::Property;
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Persistence, Plan, Watchdog, WorkloadKind};
+
+/// A member of a round is given a twentieth of it: B's request may be late by nearly 200 ms.
+const LEASE: Span = Span::secs(4);
+
+/// When A begins to ask.
+const BEGINS: Span = Span::millis(1);
+
+/// A call of A that brings no reply is followed by the next one a fifteenth of a lease later.
+const CALL: Span = Span::millis(150);
+
+pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
+    let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
+    let is_plain = fixed
+        .work
+        .is_none_or(|kind| kind == WorkloadKind::MutualExclusion);
+    let is_fit = is_of_three && is_plain && fixed.clients.is_none();
+    if plan.lock != LockKind::Redlock || !is_fit {
+        return sides::apply(plan, fixed, draw);
+    }
+    plan.nodes.count = 3;
+    plan.nodes.persistence = Persistence::Memory;
+    plan.clients = 2;
+    plan.faults
+        .retain(|fault| fault.clients().iter().all(|client| *client < 2));
+    let workload = &mut plan.workload;
+    workload.kind = WorkloadKind::MutualExclusion;
+    workload.names = 1;
+    workload.lease = LEASE;
+    workload.watchdog = Watchdog::On;
+    workload.hold_least = Span::secs(6);
+    workload.hold_most = Span::secs(6);
+    workload.think_least = BEGINS;
+    workload.think_most = BEGINS;
+    workload.looks = 300;
+    workload.poll_cap = Span::millis(5);
+    workload.backoff_cap = Span::millis(5);
+    plan.remedies.margin = Some(Span::ZERO);
+    plan.network.least = Span::micros(draw.between(100, 300));
+    plan.network.most = plan.network.least;
+    plan.network.call_timeout = CALL;
+    plan.network.connect_timeout = CALL;
+    plan.duration = plan.duration.max(Span::secs(7));
+    plan.healed_at = Some(plan.duration);
+    plan.not_demanded.push(Property::Progress);
+    let (a, b) = (0, 1);
+    let end = plan.duration;
+    // The claim of A on the third node is over a lease after it was made.
+    let over = BEGINS.plus(LEASE).plus(plan.network.most);
+    let restarted = over.minus(Span::millis(draw.between(80, 120)));
+    let asks = restarted.minus(Span::millis(draw.between(10, 60)));
+    let silent = restarted.minus(CALL).plus(Span::millis(10));
+    let heard = restarted.plus(Span::millis(1));
+    let late = over.plus(Span::millis(3));
+    let soon = Span::millis(30);
+    plan.faults.extend([
+        link(a, 0, Span::ZERO, silent, LinkFault::Cut),
+        link(a, 0, silent, heard, LinkFault::HoldBack),
+        link(a, 2, soon, end, LinkFault::Cut),
+        Fault::of_client(Span::ZERO, b, ClientFault::Pause).lasting(asks),
+        link(b, 2, asks.minus(soon), late, LinkFault::HoldBack),
+        Fault::of_node(restarted, 0, NodeFault::Crash).lasting(Span::micros(50)),
+    ]);
+}
+
+/// From one time to another.
+fn link(client: u16, node: u16, from: Span, to: Span, fault: LinkFault) -> Fault {
+    let direction = match fault {
+        LinkFault::HoldBack => Direction::ToNode,
+        _ => Direction::Both,
+    };
+    Fault {
+        when: from.into(),
+        lasts: to.minus(from),
+        what: FaultKind::Link {
+            clients: vec![client],
+            nodes: vec![node],
+            direction,
+            fault,
+        },
+    }
+}
