@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use quorlock::Time;
+use quorlock_core::lease::Lease;
+
 use super::record::Left;
 use super::{Context, Held};
 use crate::client::subject::Hold;
@@ -22,11 +25,10 @@ pub(super) fn longest_validity(plan: &Plan, lease: Span) -> Option<Duration> {
         && !plan.faults.iter().any(stands_still);
     // A clock of the client that is slow shows less of it.
     let round_trip = plan.network.least.as_duration() * 2 * 3 / 4;
-    let lease = lease.as_duration();
-    is_known.then(|| {
-        let term = lease.saturating_sub(quorlock_core::lease::drift(lease));
-        term.saturating_sub(round_trip)
-    })
+    // In whole milliseconds.
+    let lease = Lease::new(lease.as_duration()).ok()?;
+    let term = lease.term(Time::ZERO).since(Time::ZERO);
+    is_known.then(|| term.saturating_sub(round_trip))
 }
 
 fn nanos(span: Duration) -> u64 {
