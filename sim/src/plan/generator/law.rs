@@ -268,3 +268,37 @@ fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
         plan.faults.push(Fault::of_node(Span::ZERO, node, rate));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use super::*;
+    use crate::plan::generator::{Faults, Swarm};
+
+    #[test]
+    fn one_seed_of_four_has_a_law_of_meetings() {
+        let has_one = |seed: &u64| Law::draw_meeting(*seed).is_some();
+        let many = (0..2_000).filter(has_one).count();
+        assert!((440..=560).contains(&many), "{many}");
+    }
+
+    #[test]
+    fn every_plan_that_is_drawn_can_be_run() {
+        for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
+            for faults in ["inside", "all"] {
+                let faults = Faults::from_str(faults).unwrap();
+                let swarm = Swarm {
+                    faults,
+                    lock,
+                    ..Swarm::default()
+                };
+                for seed in 0..500 {
+                    let plan = swarm.plan(seed);
+                    let checked = crate::plan::file::check(&plan);
+                    assert!(checked.is_ok(), "{lock:?} {seed}: {checked:?}");
+                }
+            }
+        }
+    }
+}
