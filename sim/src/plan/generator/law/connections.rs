@@ -130,6 +130,10 @@ fn overtaken(plan: &mut Plan, draw: &mut Draw) {
 /// so many of the others that this node decides, and then from all.
 fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {
     let lease = plan.workload.lease.as_nanos();
+    if draw.chance(700_000) {
+        // What a claim is kept for beyond its lease hides a term that is too long.
+        plan.remedies.margin = Some(Span::ZERO);
+    }
     let stays = lease + plan.clock_margin().as_nanos();
     let others: Vec<u16> = (0..plan.nodes.count)
         .filter(|node| *node != worst)
@@ -143,12 +147,12 @@ fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {
     plan.network.call_timeout = Span::nanos(lease);
     let expires = draw.between(lease, 3 * lease);
     let again = expires + stays / 10 * 11;
-    let last = again + draw.between(lease / 10, lease);
+    let last = again + draw.between(lease / 4, lease);
     let late = link(client, vec![worst], Direction::ToClient, late).lasting(plan.duration);
     plan.faults.push(late);
     let cuts = [
         (expires, again, vec![worst]),
-        (again - lease / 5, last + 2 * lease, gone.to_vec()),
+        (again, last + 2 * lease, gone.to_vec()),
         (last, last + 2 * lease, kept.to_vec()),
         (last, last + 2 * lease, vec![worst]),
     ];

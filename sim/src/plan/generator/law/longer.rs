@@ -31,6 +31,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.poll_cap = Span::millis(draw.between(2, 10));
     workload.backoff_cap = Span::millis(draw.between(2, 10));
     plan.healed_at = Some(plan.duration);
+    plan.progress_within = Some(Span::ZERO);
     // The figure of the first node is that of the client that comes first after a restart.
     plan.not_demanded.push(Property::Progress);
     plan.nodes.persistence = Persistence::Memory;

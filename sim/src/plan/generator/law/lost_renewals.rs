@@ -56,6 +56,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.network.call_timeout = Span::millis(10);
     plan.network.connect_timeout = Span::millis(10);
     plan.healed_at = Some(plan.duration);
+    plan.progress_within = Some(Span::ZERO);
     plan.not_demanded.push(Property::Progress);
     let comes_back = match plan.lock {
         LockKind::Redlock => match draw.between(0, 2) {

@@ -32,6 +32,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         .least
         .plus(Span::micros(draw.between(0, 1_000)));
     plan.healed_at = Some(plan.duration);
+    plan.progress_within = Some(Span::ZERO);
     // The counter of tokens goes back with the disk, and what the sides have in common is this node.
     plan.not_demanded
         .extend([Property::Progress, Property::Fencing]);

@@ -17,9 +17,6 @@ const LEASE: Span = Span::secs(4);
 /// When A begins to ask.
 const BEGINS: Span = Span::millis(1);
 
-/// A call of A that brings no reply is followed by the next one a fifteenth of a lease later.
-const CALL: Span = Span::millis(150);
-
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
     let is_plain = fixed
@@ -49,10 +46,14 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.remedies.margin = Some(Span::ZERO);
     plan.network.least = Span::micros(draw.between(100, 300));
     plan.network.most = plan.network.least;
-    plan.network.call_timeout = CALL;
-    plan.network.connect_timeout = CALL;
+    // A call of A that brings no reply is followed by the next one a fifteenth of a lease later: one of them is under way when
+    // the node is restarted, or none. A call of B lasts for a round.
+    let call = Span::millis(draw.between(220, 500));
+    plan.network.call_timeout = call;
+    plan.network.connect_timeout = call;
     plan.duration = plan.duration.max(Span::secs(7));
     plan.healed_at = Some(plan.duration);
+    plan.progress_within = Some(Span::ZERO);
     plan.not_demanded.push(Property::Progress);
     let (a, b) = (0, 1);
     let end = plan.duration;
@@ -60,7 +61,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let over = BEGINS.plus(LEASE).plus(plan.network.most);
     let restarted = over.minus(Span::millis(draw.between(80, 120)));
     let asks = restarted.minus(Span::millis(draw.between(10, 60)));
-    let silent = restarted.minus(CALL).plus(Span::millis(10));
+    let silent = restarted.minus(call).plus(Span::millis(10));
     let heard = restarted.plus(Span::millis(1));
     let late = over.plus(Span::millis(3));
     let soon = Span::millis(30);

@@ -24,6 +24,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.workload.poll_cap = Span::millis(draw.between(3, 40));
     plan.workload.backoff_cap = Span::millis(draw.between(2, 20));
     plan.healed_at = Some(plan.duration);
+    plan.progress_within = Some(Span::ZERO);
     // One side may be kept out by the other for as long as it is lucky, and has no majority where it is cut off.
     plan.not_demanded.push(Property::Progress);
     let (one, other) = match draw.chance(500_000) {
