@@ -20,10 +20,11 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     let lease = workload.lease.as_nanos();
     workload.names = 1;
     workload.watchdog = Watchdog::On;
-    workload.hold_least = Span::nanos(lease / 3);
+    workload.hold_least = Span::nanos(lease / 2);
     workload.hold_most = Span::nanos(lease);
-    workload.think_least = Span::nanos(lease / 10);
-    workload.think_most = Span::nanos(lease);
+    // What comes again finds the lock free.
+    workload.think_least = Span::nanos(lease);
+    workload.think_most = Span::nanos(4 * lease);
     workload.poll_cap = Span::nanos(lease / 3);
     workload.backoff_cap = Span::nanos(lease / 6);
     plan.network.least = Span::micros(draw.between(50, 500));

@@ -65,6 +65,12 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         },
         LockKind::Single | LockKind::Multi => ComesBack::Same,
     };
+    if comes_back == ComesBack::Empty {
+        plan.workload.lease = Span::millis(lease.min(140));
+        if fixed.clients.is_none() {
+            plan.clients = plan.clients.max(3);
+        }
+    }
     lose(plan, draw, comes_back);
     if plan.lock == LockKind::Redlock {
         // The first client holds by the first node and the second, the others by the first and the third.
@@ -110,18 +116,20 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
             };
             (NodeFault::PowerLoss { loses }, away)
         }
-        // What they ask may be older than the process that it comes to, and than the renewal.
+        // What they ask may be older than the process that it comes to, and than the renewal: one of them has marked the process
+        // when the request of another comes, which is late.
         ComesBack::Empty => {
             plan.nodes.persistence = Persistence::Memory;
             plan.workload.poll_cap = Span::millis(2);
             plan.workload.backoff_cap = Span::millis(2);
+            let by = Span::millis(draw.between(17, 21));
             let late = LinkFault::Delay {
-                least: Span::millis(draw.between(0, 14)),
-                most: Span::millis(draw.between(14, 19)),
+                least: by,
+                most: by,
             };
-            let others = (1..plan.clients).collect();
+            let others: Vec<u16> = (2..plan.clients).collect();
             let late = link(others, 0, Direction::ToNode, late);
-            plan.faults.push(late.lasting(plan.duration));
+            plan.faults.push(late.lasting(at.plus(by)));
             (NodeFault::Crash, brief)
         }
     };
