@@ -265,6 +265,8 @@ pub enum Said {
     Renewed,
     /// It is valid for a lease from when its last request was sent, and that was a round trip ago at least.
     Lease,
+    /// It was granted to the next in the queue, who stands there no more.
+    Served,
 }
 
 /// What a node answered about a fair lock or a read-write lock, in the lane that knows what nodes answer.

@@ -18,6 +18,9 @@ pub(super) fn check(history: &History) -> Option<Violation> {
             "{process} was told that its hold was released, and so many nodes have its claim that others are kept out"
         ),
         Said::AtMost => format!("a hold of {process} is valid for longer than it may be renewed"),
+        Said::Served => format!(
+            "{process} was granted the lock, and its owner still stands in the queue in front of those who wait"
+        ),
         Said::Lease => format!(
             "a hold of {process} is valid for longer than a lease from when the request that it rests on can have been sent"
         ),
@@ -47,6 +50,7 @@ mod tests {
             Said::AtMost,
             Said::Renewed,
             Said::Lease,
+            Said::Served,
         ] {
             history.broken = vec![Broken {
                 at: 5,

@@ -5,9 +5,10 @@ use quorlock::transport::{
 };
 use quorlock::{Name, WallMillis};
 
-use crate::history::{self, Answered, Process, Turn};
+use crate::history::{self, Answered, Broken, HoldId, Process, Said, Turn};
 use crate::world::World;
 use crate::world::id::{Id, NodeId};
+use crate::world::specification::server::Specification;
 
 /// Notes what a node answered, if it is about a fair lock or a read-write lock: to whom it has said what, and of
 /// which name.
@@ -37,6 +38,9 @@ pub(crate) fn note(
         (Request::Acquire(ask), Ok(Reply::Acquire(reply) | Reply::Checked(reply, _))) => {
             if let Some(answer) = acquired(wall, ask, reply) {
                 note(&ask.name, ask.owner, answer);
+                if answer == Answered::Served {
+                    weigh_place(world, node, process, wall, ask);
+                }
             }
         }
         (Request::Renew(ask), Ok(Reply::Renew(replies))) => {
@@ -63,6 +67,23 @@ pub(crate) fn note(
         }
         _ => {}
     }
+}
+
+/// Notes an owner that was served and still has its place: when it is gone, it would keep others out for as long as that lasts.
+fn weigh_place(world: &mut World, node: NodeId, process: Process, wall: WallMillis, ask: &Acquire) {
+    let server = Specification::of(&mut *world.servers).at(node);
+    let queue = server.keys().queue(wall, &ask.name);
+    if !queue.iter().any(|(owner, _)| *owner == ask.owner) {
+        return;
+    }
+    let name = world.history.name(ask.name.as_str());
+    world.history.broken.push(Broken {
+        at: world.now(),
+        process,
+        hold: HoldId::NONE,
+        name,
+        said: Said::Served,
+    });
 }
 
 fn acquired(wall: WallMillis, ask: &Acquire, reply: &AcquireReply) -> Option<Answered> {
