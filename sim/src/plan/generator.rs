@@ -248,7 +248,7 @@ impl Swarm {
         plan.faults.sort_by_key(Fault::begins);
         let forgets = |fault: &Fault| match fault.kind() {
             Kind::CrashNode => plan.nodes.persistence != Persistence::EveryWrite,
-            kind => kind == Kind::PowerLoss,
+            kind => matches!(kind, Kind::PowerLoss | Kind::Flush),
         };
         let is_set = |fault: &Fault| fault.kind() == Kind::NodeStep;
         if self.faults == Faults::Inside

@@ -47,6 +47,13 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
     workload.hold_least = Span::millis(lease / 2);
     workload.hold_most = Span::millis(lease * draw.between(1, 5));
+    if workload.kind == WorkloadKind::Extending && draw.chance(500_000) {
+        // Nothing but an extension makes it longer, and that comes when the lease is just over.
+        workload.watchdog = Watchdog::Off;
+        workload.max_hold = None;
+        workload.hold_least = Span::millis(lease * 36 / 10);
+        workload.hold_most = Span::millis(lease * 42 / 10);
+    }
     workload.think_least = Span::ZERO;
     workload.think_most = Span::millis(draw.between(1, 30));
     workload.looks = draw.between(20, 200) as u16;

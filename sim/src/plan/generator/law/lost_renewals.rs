@@ -87,7 +87,7 @@ enum ComesBack {
     Same,
     /// A process that inherits the marker of the one before.
     Inheriting,
-    /// A process without claims and marker, which is watched.
+    /// Without claims and marker: it is watched.
     Empty,
 }
 
@@ -130,7 +130,11 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
             let others: Vec<u16> = (2..plan.clients).collect();
             let late = link(others, 0, Direction::ToNode, late);
             plan.faults.push(late.lasting(at.plus(by)));
-            (NodeFault::Crash, brief)
+            // What is under way on a connection is lost with the process at its end.
+            match draw.chance(500_000) {
+                true => (NodeFault::Crash, brief),
+                false => (NodeFault::Flush, Span::ZERO),
+            }
         }
     };
     plan.faults.push(Fault::of_node(at, 0, fault).lasting(away));

@@ -4,7 +4,10 @@
 //! client comes by in time, takes the lock and wakes it after all.
 
 use crate::plan::draw::Draw;
-use crate::plan::fault::{ClientFault, Fault};
+use crate::plan::fault::{
+    AfterMessage, ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault, MessageKind,
+    Towards, Trigger,
+};
 use crate::plan::time::Span;
 use crate::plan::{LockKind, Plan, WorkloadKind};
 
@@ -54,8 +57,42 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
     plan.duration = plan.duration.max(Span::secs(10));
     plan.idle_within = Some(IDLE);
-    if plan.workload.kind == WorkloadKind::MutualExclusion && draw.chance(400_000) {
-        crash(plan, draw);
+    if plan.workload.kind != WorkloadKind::MutualExclusion {
+        return;
+    }
+    match draw.between(0, 9) {
+        0..=3 => crash(plan, draw),
+        4..=6 => lose_subscriptions(plan, draw),
+        _ => {}
+    }
+}
+
+/// The connections of all others end when the first client releases: what the nodes publish reaches none of them, and they are
+/// told of it when they listen again.
+fn lose_subscriptions(plan: &mut Plan, draw: &mut Draw) {
+    let what = FaultKind::Link {
+        clients: (1..plan.clients).collect(),
+        nodes: (0..plan.nodes.count).collect(),
+        direction: Direction::Both,
+        fault: LinkFault::Reset {
+            in_flight: InFlight::Executed,
+        },
+    };
+    for _ in 0..draw.between(1, 4) {
+        let released = AfterMessage {
+            since: Span::ZERO,
+            message: MessageKind::Release,
+            towards: Towards::Node,
+            client: Some(0.into()),
+            node: Some(0),
+            nth: draw.between(1, 6) as u32,
+            delay: Span::micros(draw.between(0, 500)),
+        };
+        plan.faults.push(Fault {
+            when: Trigger::After(released),
+            lasts: Span::ZERO,
+            what: what.clone(),
+        });
     }
 }
 
