@@ -3,12 +3,15 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::worth::longest_validity;
+use quorlock::Time;
+use quorlock_core::lease::Lease;
+
 use crate::client::subject::Hold;
 use crate::engine::{clients, stop};
 use crate::history::{self, Access, Broken, HoldId, Said};
-use crate::plan::LockKind;
+use crate::plan::fault::{Fault, Kind};
 use crate::plan::time::Span;
+use crate::plan::{Lane, LockKind, Plan};
 use crate::world::World;
 use crate::world::id::{Id, Who};
 use crate::world::with;
@@ -186,6 +189,21 @@ impl Section {
             }
         });
     }
+}
+
+/// For how long a hold can be valid by requests that state this lease: a lease, less the drift allowance, from when the last
+/// of them was sent, and its answer has taken a round trip. `None` where that is not known.
+pub(super) fn longest_validity(plan: &Plan, lease: Span) -> Option<Duration> {
+    let stands_still = |fault: &Fault| fault.kind() == Kind::SuspendClient;
+    let is_known = plan.lane == Lane::Fast
+        && plan.variant.has_product_clients()
+        && !plan.faults.iter().any(stands_still);
+    // A clock of the client that is slow shows less of it.
+    let round_trip = plan.network.least.as_duration() * 2 * 3 / 4;
+    // In whole milliseconds.
+    let lease = Lease::new(lease.as_duration()).ok()?;
+    let term = lease.term(Time::ZERO).since(Time::ZERO);
+    is_known.then(|| term.saturating_sub(round_trip))
 }
 
 impl Drop for Section {

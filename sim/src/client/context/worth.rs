@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use quorlock::Time;
-use quorlock_core::lease::Lease;
-
 use super::record::Left;
+use super::section::longest_validity;
 use super::{Context, Held};
 use crate::client::subject::Hold;
 use crate::engine::clients;
@@ -13,23 +11,8 @@ use crate::engine::nodes::execution::claims_of;
 use crate::history::{Broken, NameId, Said};
 use crate::plan::fault::{Fault, Kind};
 use crate::plan::time::Span;
-use crate::plan::{Lane, LockKind, Plan, WorkloadKind};
+use crate::plan::{Lane, LockKind, WorkloadKind};
 use crate::world::with;
-
-/// For how long a hold can be valid by requests that state this lease: a lease, less the drift allowance, from when the last
-/// of them was sent, and its answer has taken a round trip. `None` where that is not known.
-pub(super) fn longest_validity(plan: &Plan, lease: Span) -> Option<Duration> {
-    let stands_still = |fault: &Fault| fault.kind() == Kind::SuspendClient;
-    let is_known = plan.lane == Lane::Fast
-        && plan.variant.has_product_clients()
-        && !plan.faults.iter().any(stands_still);
-    // A clock of the client that is slow shows less of it.
-    let round_trip = plan.network.least.as_duration() * 2 * 3 / 4;
-    // In whole milliseconds.
-    let lease = Lease::new(lease.as_duration()).ok()?;
-    let term = lease.term(Time::ZERO).since(Time::ZERO);
-    is_known.then(|| term.saturating_sub(round_trip))
-}
 
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)

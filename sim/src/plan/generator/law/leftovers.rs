@@ -94,6 +94,23 @@ fn lose_a_minority(plan: &mut Plan, draw: &mut Draw) {
         direction: Direction::Both,
         fault: LinkFault::Cut,
     };
+    if draw.chance(600_000) {
+        // One of those that stay is slow, and a release may come to it before the acquire that it is to undo.
+        let late = (first + count - 1) % count;
+        let most = Span::nanos(plan.network.call_timeout.as_nanos() / 3);
+        let what = FaultKind::Link {
+            clients: (0..plan.clients).collect(),
+            nodes: vec![late],
+            direction: Direction::ToNode,
+            fault: LinkFault::Reorder { most },
+        };
+        let from = Span::millis(draw.between(1, 1_000));
+        plan.faults.push(Fault {
+            when: from.into(),
+            lasts: Span::millis(1_000),
+            what,
+        });
+    }
     plan.faults.push(Fault {
         when: GONE.into(),
         lasts: plan.duration.minus(GONE),
