@@ -67,7 +67,7 @@ async fn fail_and_work() -> Result<(), Box<dyn std::error::Error>> {
 /// Acquires, works and releases, whatever comes of it.
 async fn work(locks: Locks, worker: usize) {
     loop {
-        let lock = locks.lock(&format!("work-{}", worker % 2));
+        let lock = locks.lock(format!("work-{}", worker % 2));
         if let Ok(guard) = lock.wait(Duration::from_secs(1)).acquire().await {
             let held = tokio::time::timeout(LEASE / 2, guard.lost()).await;
             if held.is_err() {
