@@ -32,6 +32,8 @@ use crate::error::{AcquireError, NodeReport};
 use crate::shared::trust::TrustChange;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(feature = "metrics")]
+use self::span::outcome;
 pub(crate) use self::span::{Span, acquire as acquire_span, hold as hold_span};
 
 /// Counts one, with a label if there is one.
@@ -109,18 +111,6 @@ pub(crate) fn acquired(
         }
     }
     note!(WAIT_SECONDS, waited, "outcome" => outcome(result));
-}
-
-#[cfg(any(feature = "metrics", feature = "tracing"))]
-fn outcome(result: Result<(OwnerId, Token), &AcquireError>) -> &'static str {
-    match result {
-        Ok(_) => "acquired",
-        Err(AcquireError::Contended { .. }) => "contended",
-        Err(AcquireError::NoQuorum { .. }) => "no_quorum",
-        Err(AcquireError::TooSlow { .. }) => "too_slow",
-        Err(AcquireError::Closed) => "closed",
-        Err(_) => "refused",
-    }
 }
 
 /// A round was won, which took this long: a hold begins, whose end is told by [`ended`] or [`leaked`].

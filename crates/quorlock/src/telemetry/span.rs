@@ -5,8 +5,6 @@ use std::fmt::Display;
 use quorlock_core::fencing::Token;
 use quorlock_core::owner::OwnerId;
 
-#[cfg(feature = "tracing")]
-use super::outcome;
 use crate::error::{AcquireError, ReleaseError};
 
 /// The span of an acquisition or of a guard. It is closed when it is dropped.
@@ -76,5 +74,18 @@ impl Span {
     pub(crate) fn ended(&self, outcome: &'static str) {
         #[cfg(feature = "tracing")]
         self.0.record("outcome", outcome);
+    }
+}
+
+/// How an acquisition ended, in a word.
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+pub(super) fn outcome(result: Result<(OwnerId, Token), &AcquireError>) -> &'static str {
+    match result {
+        Ok(_) => "acquired",
+        Err(AcquireError::Contended { .. }) => "contended",
+        Err(AcquireError::NoQuorum { .. }) => "no_quorum",
+        Err(AcquireError::TooSlow { .. }) => "too_slow",
+        Err(AcquireError::Closed) => "closed",
+        Err(_) => "refused",
     }
 }
