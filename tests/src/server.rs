@@ -89,6 +89,16 @@ impl Server {
         Server::start_on("redis-server", None, &options, || None)
     }
 
+    /// A node of a cluster that speaks TLS besides, on a port of its own, with the certificates of these options.
+    ///
+    /// # Panics
+    /// When it does not come up, with what it wrote.
+    #[must_use]
+    pub fn start_encrypted_in_cluster(options: &[&str]) -> Server {
+        let options = [&["--cluster-enabled", "yes"], options].concat();
+        Server::start_on("redis-server", None, &options, || Some(free_port()))
+    }
+
     /// A sentinel with these lines in its configuration file: `sentinel monitor ..`.
     ///
     /// # Panics

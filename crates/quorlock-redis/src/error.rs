@@ -91,6 +91,10 @@ fn judge(code: &str, detail: &str) -> (Cause, Execution) {
         {
             (Cause::NoPermission, Indeterminate)
         }
+        // A key that the script has found by itself is on its way to another node, and another one was written perhaps.
+        "ERR" if detail.contains("access a non local key in a cluster node") => {
+            (Cause::Cluster, Indeterminate)
+        }
         // Commands that the adapter sends itself, outside of scripts.
         "ERR" if detail.starts_with("unknown command") => (Cause::Unsupported, Definite),
         "ERR" if detail.starts_with("WAITAOF cannot be used") => (Cause::Unsupported, Definite),
@@ -363,6 +367,10 @@ mod tests {
             (
                 "ERR Error running script (call to f_6a1): @user_script:9: Script killed by user with SCRIPT KILL...",
                 Cause::Server,
+            ),
+            (
+                "ERR Script attempted to access a non local key in a cluster node script: 6a1, on @user_script:9.",
+                Cause::Cluster,
             ),
             (
                 "ERR The user executing the script can't run this command or subcommand script: 6a1, on @user_script:22.",

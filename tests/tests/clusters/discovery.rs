@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use quorlock::transport::Tls;
 use quorlock::{ConfigError, ConnectError, Locks, NodeTrust};
+use quorlock_tests::certificates::{Authority, Validity};
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::wait_until;
 
-use super::stage::{client_at, cluster, settings};
+use super::stage::{client_at, cluster, redis, settings};
 
 server_tests![
     every_node_leads_to_all_of_them,
@@ -19,6 +21,7 @@ server_tests![
     a_user_with_exact_rights_is_enough,
     nodes_are_found_however_they_call_themselves,
     votes_of_a_cluster_are_not_watched,
+    a_cluster_is_spoken_to_under_tls,
 ];
 
 async fn locks_everywhere(cluster: &Cluster, locks: &Locks) {
@@ -85,12 +88,16 @@ async fn what_is_no_cluster_is_told_by_name() {
 /// A cluster of one node, which owns every slot.
 fn alone(options: &[&str]) -> Server {
     let node = Server::start_in_cluster(options);
+    own_all_slots(&node);
+    node
+}
+
+fn own_all_slots(node: &Server) {
     node.command::<()>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
     wait_until("it serves all slots", || {
         let info: String = node.command(&["CLUSTER", "INFO"]);
         info.contains("cluster_state:ok")
     });
-    node
 }
 
 async fn a_login_that_is_wrong_is_told_without_it() {
@@ -157,4 +164,39 @@ async fn votes_of_a_cluster_are_not_watched() {
     let (one, two) = (Server::start(), Server::start());
     let addresses = [cluster.address(), one.address(), two.address()];
     is_told(&settings().quorum(addresses).await.unwrap_err());
+}
+
+async fn a_cluster_is_spoken_to_under_tls() {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+    let certificate = authority.sign(&["127.0.0.1"], Validity::Now);
+    let files = certificate.write(folder.path(), "node");
+    let believed = folder.path().join("believed.pem");
+    std::fs::write(&believed, authority.pem()).unwrap();
+    let text = |path: &std::path::Path| path.display().to_string();
+    let (certificate, key, believed) =
+        (text(&files.certificate), text(&files.key), text(&believed));
+    let node = Server::start_encrypted_in_cluster(&[
+        "--tls-cert-file",
+        &certificate,
+        "--tls-key-file",
+        &key,
+        "--tls-ca-cert-file",
+        &believed,
+        "--tls-auth-clients",
+        "no",
+        // Without it nodes name their other ports to clients that speak TLS.
+        "--tls-cluster",
+        "yes",
+    ]);
+    own_all_slots(&node);
+    let address = format!("rediss+cluster://127.0.0.1:{}", node.tls_port());
+    let tls = || redis().tls(Tls::new().roots_pem(authority.pem()));
+    let locks = settings().redis(tls()).connect(&address).await.unwrap();
+    let guard = locks.lock("n").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    let error = settings().connect(&address).await.unwrap_err();
+    assert!(error.to_string().contains("authority"), "{error}");
+    let plain = address.replace("rediss", "redis");
+    let error = settings().redis(tls()).connect(&plain).await.unwrap_err();
+    assert!(error.to_string().contains("write rediss://"), "{error}");
 }
