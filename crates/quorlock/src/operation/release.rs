@@ -13,6 +13,7 @@ use quorlock_core::time::Time;
 use crate::error::ReleaseError;
 use crate::operation::inquiry::Inquiry;
 use crate::shared::client::Client;
+use crate::shared::ears::HeardBefore;
 use crate::shared::hold::{Hold, requests};
 use crate::shared::keeper::{Orphaned, late};
 use crate::telemetry;
@@ -25,6 +26,8 @@ pub(crate) struct Releasing {
     began: Time,
     /// How many other clients were told that it is free.
     told: u32,
+    /// What the subscriptions that rest had heard before, if there are any.
+    heard_before: Option<HeardBefore>,
     inquiry: Inquiry,
 }
 
@@ -58,9 +61,10 @@ impl Releasing {
             Vec::new()
         };
         let claimed = hold.claimed();
-        if count == 0 {
-            client.keeper.rests().releasing(&hold.layout.key, &claimed);
-        }
+        let heard_before = match count {
+            0 => client.keeper.rests().releasing(&hold.layout.key),
+            _ => None,
+        };
         let inquiry = Inquiry::begin(
             &hold.layout,
             &*client.runtime,
@@ -76,6 +80,7 @@ impl Releasing {
             count,
             began: now,
             told: 0,
+            heard_before,
             inquiry,
         }))
     }
@@ -86,6 +91,7 @@ impl Releasing {
             hold,
             count,
             told,
+            heard_before,
             inquiry,
             ..
         } = self;
@@ -97,6 +103,12 @@ impl Releasing {
             confirming.handle_released(member, *reply);
             if let ReleaseReply::Freed { told: others } = *reply {
                 *told = others.max(*told);
+                if let Some(before) = heard_before {
+                    client
+                        .keeper
+                        .rests()
+                        .freed(&hold.layout.key, member, before);
+                }
             }
             if *count == 0 {
                 hold.gone_from(member);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 
 use quorlock_core::message::{Channel, Wake};
@@ -23,6 +23,14 @@ pub(crate) struct Ears {
     waker: Waker,
     is_live: bool,
     subscriptions: Vec<Option<Subscription>>,
+}
+
+/// What some subscriptions had heard at a moment.
+#[derive(Debug)]
+pub(crate) struct HeardBefore {
+    of: Weak<Heard>,
+    /// How many messages had come from each member.
+    counts: Vec<u64>,
 }
 
 struct Heard {
@@ -71,9 +79,18 @@ impl Ears {
         state.woken.clear();
     }
 
-    /// How many messages have come from each member.
-    pub(crate) fn heard(&self) -> Vec<u64> {
-        self.heard.state.lock().heard.clone()
+    /// What has been heard by now.
+    pub(crate) fn heard(&self) -> HeardBefore {
+        HeardBefore {
+            of: Arc::downgrade(&self.heard),
+            counts: self.heard.state.lock().heard.clone(),
+        }
+    }
+
+    /// How many messages had come from this member then; `None` of other subscriptions.
+    pub(crate) fn count(&self, before: &HeardBefore, member: MemberId) -> Option<u64> {
+        let is_same = std::ptr::eq(before.of.as_ptr(), Arc::as_ptr(&self.heard));
+        is_same.then(|| member.get(&before.counts).copied())?
     }
 
     /// Forgets what has come, and of these members what the client's own release has published if it has not come yet: one

@@ -9,7 +9,7 @@ use quorlock_core::quorum::MemberId;
 use quorlock_core::time::Time;
 
 use crate::mutex::Mutex;
-use crate::shared::ears::Ears;
+use crate::shared::ears::{Ears, HeardBefore};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// How long a subscription rests after the acquisition that made it. One that asks again within this time saves five
@@ -38,7 +38,7 @@ pub(crate) struct Rests {
 struct Rest {
     ears: Option<Ears>,
     courtesy: Courtesy,
-    /// Members that were asked to release, and how many messages had come from each before.
+    /// Members that have released, and how many messages had come from each before they were asked to.
     released: Vec<(MemberId, u64)>,
     /// How many other clients listened when the lock was released last.
     told: u32,
@@ -50,7 +50,7 @@ struct Rest {
 pub(crate) struct Remembered {
     /// Subscriptions that are live.
     ears: Option<Ears>,
-    /// Members that were asked to release, and how many messages had come from each before.
+    /// Members that have released, and how many messages had come from each before they were asked to.
     released: Vec<(MemberId, u64)>,
     /// How many other clients listened when the lock was released last.
     told: u32,
@@ -94,20 +94,26 @@ impl Rests {
         until
     }
 
-    /// These members are asked to release the lock now.
-    pub(crate) fn releasing(&self, key: &str, members: &[MemberId]) {
+    /// A release of the lock begins. What has been heard is read before anything is sent: a message may come before the reply.
+    pub(crate) fn releasing(&self, key: &str) -> Option<HeardBefore> {
         if !self.is_used.load(Ordering::Acquire) {
-            return;
+            return None;
         }
+        let all = self.all.lock();
+        let ears = all.get(key)?.ears.as_ref()?;
+        Some(ears.heard())
+    }
+
+    /// This member has released the lock.
+    ///
+    /// It is remembered by the reply, and not when the release begins: A's first task begins to release, its second asks before that is
+    /// sent, and is refused for the sake of the first. The message of that release is what the second waits for.
+    pub(crate) fn freed(&self, key: &str, member: MemberId, before: &HeardBefore) {
         if let Some(rest) = self.all.lock().get_mut(key)
             && let Some(ears) = &rest.ears
+            && let Some(count) = ears.count(before, member)
         {
-            let heard = ears.heard();
-            let before = members.iter().map(|member| {
-                let heard = member.get(&heard).copied();
-                (*member, heard.unwrap_or_default())
-            });
-            rest.released = before.collect();
+            rest.released.push((member, count));
         }
     }
 
