@@ -258,6 +258,11 @@ async fn what_is_held_and_waited_for_now_is_shown() {
     assert_eq!(sums.count(metrics::HOLD_SECONDS), 2);
 }
 
+async fn take_and_release(locks: &Locks) {
+    let guard = locks.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_that_forgot_is_shown_until_it_counts_again() {
     let sums = Sums::default();
@@ -267,14 +272,7 @@ async fn a_node_that_forgot_is_shown_until_it_counts_again() {
         .trust_fresh_nodes()
         .on_nodes(nodes.clone())
         .unwrap();
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    take_and_release(&locks).await;
     let quarantined = || {
         let values = sums.0.lock().unwrap();
         let nodes = values.iter();
@@ -286,24 +284,10 @@ async fn a_node_that_forgot_is_shown_until_it_counts_again() {
     assert_eq!(quarantined(), 0.0);
     nodes[1].kill();
     nodes[1].restart();
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    take_and_release(&locks).await;
     assert_eq!(quarantined(), 1.0);
     sleep(Duration::from_secs(120)).await;
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    take_and_release(&locks).await;
     assert_eq!(quarantined(), 0.0);
 }
 

@@ -45,6 +45,7 @@ const ADAPTER: Floors = &[
     // A call from its request to its reply.
     &["transport.rs"],
     // A cluster: its servers, and which of them has a slot.
+    &["cluster/lookout.rs"],
     &["cluster.rs"],
     &["cluster/node.rs"],
     &["cluster/ears.rs", "cluster/map.rs"],

@@ -33,7 +33,7 @@ pub(crate) struct Attempt {
     client: Arc<Client>,
     wanted: Wanted,
     machine: Acquisition,
-    /// As whom it waits in a queue, if it does: other rounds ask as a new owner each time.
+    /// The owner that keeps its place in a queue. Without a place each round asks as a new owner.
     owner: Option<OwnerId>,
     has_place: bool,
     running: Option<Running>,

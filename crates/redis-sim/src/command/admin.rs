@@ -69,7 +69,7 @@ fn role(call: &mut Call<'_>) -> Answer {
     }))
 }
 
-/// Only the caller that runs the server can tell it whom to follow.
+/// Only the caller that runs the server can name the primary that it follows.
 fn follow(call: &mut Call<'_>) -> Answer {
     if !call.word_is(1, "no") || !call.word_is(2, "one") {
         return Err(Refusal::of(

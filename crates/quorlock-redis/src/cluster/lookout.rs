@@ -1,0 +1,156 @@
+//! The task that asks the nodes of a cluster who owns which slot.
+
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+use quorlock_core::transport::TransportError;
+
+use super::Cluster;
+use super::answer::{self, Told};
+use super::hints::Hints;
+use super::map::SlotMap;
+use super::node::Node;
+use crate::connect::{Endpoint, race};
+use crate::error;
+use crate::link::Link;
+use crate::source::fixed::Fixed;
+use crate::source::refusals::Refusals;
+use crate::sync::Mutex;
+use crate::timer::{self, Instant};
+
+/// How old what is known of the slots grows: a node that got some is found without a redirect after that.
+const REFRESH: Duration = Duration::from_secs(60);
+
+/// The pause before the nodes are asked again. A promotion takes seconds.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// How many nodes are asked in turn at most, before those that the address names.
+const MOST_ASKED: usize = 32;
+
+impl Cluster {
+    /// Looks who owns what, after hints and once a minute, for as long as there is a cluster.
+    pub(super) async fn follow(hints: Arc<Hints>, cluster: Weak<Cluster>) {
+        loop {
+            // Without a hint it is time all the same.
+            let _ = timer::by(timer::now() + REFRESH, hints.given()).await;
+            let Some(cluster) = cluster.upgrade() else {
+                return;
+            };
+            let until = cluster.look().await;
+            drop(cluster);
+            timer::sleep_until(until).await;
+        }
+    }
+
+    /// Asks the nodes who owns what: when the next look may be.
+    async fn look(&self) -> Instant {
+        let deadline = timer::now() + self.config.connect_timeout;
+        let found = timer::by(deadline, self.search()).await;
+        let rest = match found.unwrap_or_else(|| Err(error::no_handshake())) {
+            Ok((told, by)) => {
+                self.accept(told, &by);
+                AGAIN
+            }
+            Err(error) => {
+                let mut state = self.lock();
+                state.trouble = Some(error);
+                state.failures = state.failures.saturating_add(1);
+                timer::delay(state.failures)
+            }
+        };
+        let until = timer::now() + rest;
+        self.lock().rests_until = Some(until);
+        self.looked.notify_waiters();
+        until
+    }
+
+    /// Asks one node after another, until one of them has an answer.
+    async fn search(&self) -> Result<(Told, Endpoint), TransportError> {
+        let distrusted = self.hints.take_distrusted();
+        let mut asked = self.lock().asked.clone();
+        asked.sort_by_key(|asked| distrusted.contains(asked));
+        let refusals = Mutex::new(Refusals::default());
+        let none = || error::unreachable("there is no node to ask");
+        let found = race::race(asked, none(), |endpoint| {
+            let refusals = &refusals;
+            async move {
+                match self.ask(&endpoint).await {
+                    Ok(told) => Ok((told, endpoint)),
+                    Err(error) => {
+                        let mut refusals = refusals.lock().unwrap_or_else(PoisonError::into_inner);
+                        refusals.push(&endpoint, error);
+                        Err(none())
+                    }
+                }
+            }
+        });
+        found.await.map_err(|_| {
+            let refusals = refusals
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner);
+            refusals.into_error("no node says who owns the slots of the cluster")
+        })
+    }
+
+    /// Asks one node, on the connection for requests if there is one.
+    async fn ask(&self, endpoint: &Endpoint) -> Result<Told, TransportError> {
+        let now = timer::now();
+        let mut slots = redis::cmd("CLUSTER");
+        slots.arg("SLOTS");
+        if let Some(node) = self.known_node(endpoint)
+            && let Some(link) = node.server.connection.current(now)
+        {
+            let answer = link.ask(&node.server.target, &slots).await?;
+            return answer::slots(&answer, endpoint);
+        }
+        // Not by the source of the node: what fails here is no reason for another look.
+        let target = self.target(endpoint, Arc::new(Fixed(endpoint.clone())));
+        let link = Link::trial(&target, now + self.config.connect_timeout).await?;
+        answer::slots(&link.ask(&target, &slots).await?, endpoint)
+    }
+
+    fn known_node(&self, endpoint: &Endpoint) -> Option<Arc<Node>> {
+        let state = self.lock();
+        let mut nodes = state.nodes.iter();
+        nodes.find(|node| node.endpoint == *endpoint).cloned()
+    }
+
+    /// Believes what a node says.
+    fn accept(&self, told: Told, by: &Endpoint) {
+        let mut state = self.lock();
+        let mut map = SlotMap::new();
+        for share in &told.shares {
+            let owner = self.node(&mut state, &share.owner);
+            map.assign(share.first, share.last, &owner);
+        }
+        let owners: Vec<_> = map.owners().cloned().collect();
+        state.has_changed |= !map.is_like(&state.map);
+        let before = std::mem::replace(&mut state.map, map);
+        let retired = std::mem::replace(&mut state.nodes, owners);
+        let mut asked: Vec<_> = state
+            .nodes
+            .iter()
+            .map(|node| node.endpoint.clone())
+            .collect();
+        asked.extend(told.replicas);
+        // The next look asks another one: this one may be cut off from the rest, and not know it.
+        asked.sort_by_key(|asked| asked == by);
+        asked.truncate(MOST_ASKED);
+        let seeds = self.seeds.iter().filter(|seed| !asked.contains(seed));
+        let seeds: Vec<_> = seeds.cloned().collect();
+        asked.extend(seeds);
+        state.asked = asked;
+        (state.trouble, state.failures) = (None, 0);
+        let has_changed = std::mem::take(&mut state.has_changed);
+        let witnesses = if has_changed {
+            state.witnesses.all()
+        } else {
+            Vec::new()
+        };
+        drop(state);
+        self.ears.settle(|slot| self.server_of(slot));
+        // Ending their connections runs code of its own.
+        drop((before, retired));
+        witnesses.iter().for_each(|witness| witness.reachable());
+    }
+}
