@@ -19,7 +19,7 @@ pub const ALIVE: &str = "quorlock_lock_alive";
 /// What the keys begin with in which Redisson notes that it has unlocked a name.
 const LATCH: &str = "redisson_unlock_latch";
 
-/// The key of a node's marker.
+/// The key of a node's marker, and what it begins with where all names of a node lie under one tag.
 pub const MARKER: &str = "quorlock_marker";
 
 /// What stands in the key of a reader's own lease between the reader and the number of its hold.
@@ -41,6 +41,7 @@ pub fn kept_under(key: &str) -> Option<&'static str> {
             TOKEN => return Some("another name's token counter"),
             QUEUE | TIMEOUTS | ALIVE => return Some("another name's queue"),
             LATCH => return Some("Redisson's note that it has unlocked another name"),
+            MARKER => return Some("a node's marker"),
             _ => {}
         }
     }
@@ -56,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_key_of_a_name_is_known_in_both_of_its_forms() {
-        for prefix in [TOKEN, QUEUE, TIMEOUTS, ALIVE, LATCH] {
+        for prefix in [TOKEN, QUEUE, TIMEOUTS, ALIVE, LATCH, MARKER] {
             for name in ["{x}", "{orders/42}", "{tag}:x", "x{", "a{}b", "{", "{x}:17"] {
                 let key = format!("{prefix}:{name}");
                 assert!(kept_under(&key).is_some(), "{key}");
@@ -83,7 +84,7 @@ mod tests {
             "app:redisson_lock_token:{x}",
             "redisson_lock_tokens:{x}",
             "redisson_lock__channel:{x}",
-            "quorlock_marker:{x}",
+            "quorlock_marker:x",
             "quorlock_marker2",
             "{x}:rwlock_timeout",
             "{x}:7:rwlock_timeout:",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub use crate::failure::{Cause, Execution, TransportError};
 use crate::message::{Channel, Reply, Request, Wake};
 use crate::name::Name;
-use crate::slot::{ScatteredName, Slot};
+use crate::slot::{Slot, UnfitName};
 
 /// A request under way.
 ///
@@ -47,8 +47,8 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     /// By default a node is not divided.
     ///
     /// # Errors
-    /// [`ScatteredName`] for a name that this node cannot keep.
-    fn slot(&self, name: &Name) -> Result<Slot, ScatteredName> {
+    /// [`UnfitName`] for a name that this node cannot keep.
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         let _ = name;
         Ok(Slot::WHOLE)
     }

@@ -69,7 +69,9 @@ impl fmt::Display for Why {
             Why::Watched => {
                 "it is watched for one longest lease, because it is new or was restarted"
             }
-            Why::SameServer => "it is the same server as another node, give one address of it",
+            Why::SameServer => {
+                "it is the same server as another node: give one address of it, or move the slot of a shard to another primary"
+            }
         })
     }
 }
@@ -106,7 +108,7 @@ impl Trust {
         match shown.marker {
             ShownMarker::Own(nonce, Ripeness::Ripe) => {
                 let trusted = State::Trusted(shown.process, nonce);
-                if self.state == State::Twin(shown.process) {
+                if self.is_twin(shown.process) {
                     return Counts::No;
                 }
                 if self.state != trusted && self.withdrawn.is_some_and(|at| sent < at) {
@@ -140,6 +142,21 @@ impl Trust {
         self.state = State::Twin(process);
         self.withdrawn = Some(now);
         self.due = Time::NEVER;
+    }
+
+    /// No other address leads to this process any more. If one did, what the process shows from now on counts again.
+    ///
+    /// The slots of A and B, shards of one cluster, lie on one primary, and B does not count. Then A's slot is moved on.
+    pub fn handle_single(&mut self, process: Process) {
+        if self.is_twin(process) {
+            self.unmark(Why::Unknown);
+        }
+    }
+
+    /// Whether another address of the quorum has led to this process.
+    #[must_use]
+    pub fn is_twin(&self, process: Process) -> bool {
+        self.state == State::Twin(process)
     }
 
     /// Whether requests are to write a marker where there is none.
@@ -358,5 +375,16 @@ mod tests {
         assert_eq!(trust.quarantine(), Some((Why::SameServer, None)));
         let moved = trust.handle_shown(ms(99), ms(95), ripe(2, 1));
         assert_eq!(moved, Counts::Yes, "the address leads elsewhere now");
+    }
+
+    #[test]
+    fn a_twin_whose_other_address_leads_elsewhere_counts_again() {
+        let mut trust = trusted();
+        trust.handle_twin(ms(10), Process(1));
+        trust.handle_single(Process(2));
+        assert!(trust.is_twin(Process(1)), "that is another process");
+        trust.handle_single(Process(1));
+        assert_eq!(trust.handle_shown(ms(20), ms(9), ripe(1, 1)), Counts::No);
+        assert_eq!(trust.handle_shown(ms(20), ms(11), ripe(1, 1)), Counts::Yes);
     }
 }

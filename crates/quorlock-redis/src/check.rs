@@ -2,6 +2,8 @@
 
 mod connect_error;
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
 use quorlock_core::transport::{Cause, Execution, Transport as _, TransportError};
 use redis::Value;
@@ -47,10 +49,7 @@ impl RedisTransport {
     /// # Errors
     /// [`ConnectError`] says what is in the way, and what to do.
     pub async fn check(&self) -> Result<Checked, ConnectError> {
-        let deadline = timer::now() + self.config().connect_timeout;
-        let servers = timer::by(deadline, self.routes().all()).await;
-        let servers = servers.unwrap_or_else(|| Err(error::no_handshake()));
-        let servers = servers.map_err(|error| self.refused(error))?;
+        let servers = self.servers().await?;
         let checks = join_all(servers.iter().map(|server| self.check_server(server))).await;
         let mut checked = None;
         let mut problem = None;
@@ -67,6 +66,23 @@ impl RedisTransport {
             (_, Some(problem)) => Err(problem),
             (None, None) => Ok(Checked::default()),
         }
+    }
+
+    /// Where the servers are that requests go to: one, or all those of a cluster that own slots, or the one that has the tag of a shard.
+    ///
+    /// # Errors
+    /// [`ConnectError`] when that is not found out.
+    pub async fn primaries(&self) -> Result<Vec<String>, ConnectError> {
+        let servers = self.servers().await?;
+        let shown = servers.iter().map(|server| server.target.shown());
+        Ok(shown.map(String::from).collect())
+    }
+
+    async fn servers(&self) -> Result<Vec<Arc<Server>>, ConnectError> {
+        let deadline = timer::now() + self.config().connect_timeout;
+        let servers = timer::by(deadline, self.routes().all()).await;
+        let servers = servers.unwrap_or_else(|| Err(error::no_handshake()));
+        servers.map_err(|error| self.refused(error))
     }
 
     /// Checks one of the servers.
@@ -101,7 +117,7 @@ impl RedisTransport {
                 doubts.push(doubt);
             }
         }
-        if self.routes().group().is_some() || self.is_divided() {
+        if self.routes().group().is_some() {
             // Which is what a group and a cluster are for.
             doubts.retain(|doubt| !matches!(doubt, Doubt::HasReplicas { .. }));
         }
@@ -115,7 +131,7 @@ impl RedisTransport {
         let mode = info.field("redis_mode").or(info.field("server_mode"));
         match mode {
             Some("sentinel") => return Err(ConnectError::Sentinel { address }),
-            Some("cluster") if !self.is_divided() => {
+            Some("cluster") if !self.is_of_cluster() => {
                 return Err(ConnectError::ClusterNode { address });
             }
             _ => {}
@@ -142,7 +158,7 @@ impl RedisTransport {
         }
         match field("role").as_deref() {
             // In a cluster that is between two looks, and requests go to the new owner.
-            Some("slave" | "replica") if !self.is_divided() => {
+            Some("slave" | "replica") if !self.is_of_cluster() => {
                 Err(ConnectError::Replica { address })
             }
             Some("active-replica") => Err(ConnectError::ActiveReplica { address }),
@@ -204,10 +220,15 @@ async fn look(
 ) -> Result<Vec<Doubt>, TransportError> {
     let link = Link::trial(target, deadline).await?;
     let mut info = Info::default();
-    for section in ["memory", "persistence", "replication"] {
+    for section in ["memory", "persistence", "replication", "cluster"] {
         info.add(&link.ask(target, redis::cmd("INFO").arg(section)).await?);
     }
     let mut doubts = doubt::of_info(&info);
+    if info.field("cluster_enabled") == Some("1") {
+        let mut coverage = redis::cmd("CONFIG");
+        coverage.arg("GET").arg("cluster-require-full-coverage");
+        doubts.extend(doubt::of_coverage(&link.ask(target, &coverage).await?));
+    }
     let channel = key::channel(&format!("{prefix}quorlock")).to_string();
     let answer = link
         .ask(target, redis::cmd("SUBSCRIBE").arg(channel))

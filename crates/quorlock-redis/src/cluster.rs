@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use quorlock_core::message::Channel;
 use quorlock_core::name::Name;
-use quorlock_core::slot::{ScatteredName, Slot};
+use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::{Listener, Subscription, TransportError, Witness};
 use redis::{RedisConnectionInfo, ServerError, ServerErrorKind};
 use tokio::sync::Notify;
@@ -30,7 +30,7 @@ use crate::connection::{Attendance, Witnesses};
 use crate::route::{Detour, Gathering, Refused, Rerouting, Route, Routes, Routing};
 use crate::security::Security;
 use crate::server::{Manner, Server};
-use crate::source::Source;
+use crate::source::{GroupMark, Source};
 use crate::sync::task::AbortHandle;
 use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
@@ -206,7 +206,7 @@ impl Cluster {
 }
 
 impl Routes for Cluster {
-    fn slot(&self, name: &Name) -> Result<Slot, ScatteredName> {
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         keyslot::of_name(name)
     }
 
@@ -344,6 +344,13 @@ impl Routes for Cluster {
 
     fn is_divided(&self) -> bool {
         true
+    }
+
+    fn group(&self) -> Option<GroupMark> {
+        let mut known = self.lock().asked.clone();
+        known.extend(self.seeds.iter().cloned());
+        let name = String::new();
+        Some(GroupMark { name, known })
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use redis::Value;
+
 use crate::info::Info;
 
 /// What is doubtful about a server that will do: an operator should know.
@@ -20,6 +22,8 @@ pub enum Doubt {
         /// How many are connected.
         count: u32,
     },
+    /// It is a node of a cluster that serves nothing while one slot has no owner: the shards of a majority fail together.
+    NeedsFullCoverage,
     /// The user may not subscribe to the channels of locks: waiters are not woken, they ask again from time to time.
     MayNotSubscribe,
 }
@@ -37,6 +41,9 @@ impl fmt::Display for Doubt {
             Doubt::HasReplicas { count } => write!(
                 f,
                 "a node of a majority has replicas ({count}): one that takes its place has forgotten the latest locks, so let no failover do that unless the nodes are watched"
+            ),
+            Doubt::NeedsFullCoverage => f.write_str(
+                "cluster-require-full-coverage is yes, so that all shards stop serving while one has no primary, and a majority of them is no use: set it to no on every node",
             ),
             Doubt::MayNotSubscribe => f.write_str(
                 "the user may not subscribe, so that waiters are not woken and ask from time to time: grant SUBSCRIBE, UNSUBSCRIBE and &redisson_lock__channel:*",
@@ -66,6 +73,16 @@ pub(crate) fn of_info(info: &Info) -> Vec<Doubt> {
         doubts.push(Doubt::HasReplicas { count });
     }
     doubts
+}
+
+/// The doubt that the answer to `CONFIG GET cluster-require-full-coverage` gives rise to.
+pub(crate) fn of_coverage(answer: &Value) -> Option<Doubt> {
+    let Value::Array(words) = answer else {
+        return None;
+    };
+    let is_needed = |word: &Value| matches!(word, Value::BulkString(word) if word == b"yes");
+    words.last().filter(|word| is_needed(word))?;
+    Some(Doubt::NeedsFullCoverage)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::{fmt, io};
 
-use quorlock_core::slot::{ScatteredName, Slot};
+use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{ServerError, Value};
 
@@ -242,7 +242,7 @@ pub(crate) fn no_owner(slot: Slot) -> TransportError {
 }
 
 /// A name that a cluster cannot keep.
-pub(crate) fn scattered(name: &ScatteredName) -> TransportError {
+pub(crate) fn unfit(name: &UnfitName) -> TransportError {
     TransportError::definite(Cause::Cluster, name.to_string())
 }
 

@@ -298,7 +298,7 @@ impl Source for Group {
         let sentinels = sentinels.iter().map(|sentinel| sentinel.endpoint().clone());
         Some(GroupMark {
             name: self.name.clone(),
-            sentinels: sentinels.collect(),
+            known: sentinels.collect(),
         })
     }
 

@@ -44,6 +44,11 @@ pub(crate) fn read_write_channel(name: &str) -> Prefixed<'_> {
 /// The key of the marker by which clients know that a server's process was watched for long enough.
 pub(crate) const MARKER: &str = reserved::MARKER;
 
+/// The key of the marker where all names lie under one tag: in their slot, so that a script can use it.
+pub(crate) fn marker_under(tag: &str) -> String {
+    format!("{MARKER}:{{{tag}}}")
+}
+
 /// The key of those who wait for a fair lock.
 pub(crate) fn queue(name: &str) -> Prefixed<'_> {
     Prefixed {
@@ -153,7 +158,10 @@ mod tests {
             let lease = format!("{}1", own_leases(name, owner));
             let keys = [token(name), queue(name), timeouts(name), alive(name)];
             let keys = keys.map(|key| key.to_string());
-            for key in keys.iter().chain([&lease, &MARKER.to_owned()]) {
+            for key in keys
+                .iter()
+                .chain([&lease, &MARKER.to_owned(), &marker_under("quorlock-7")])
+            {
                 assert!(reserved::kept_under(key).is_some(), "{key}");
             }
         }

@@ -2,7 +2,7 @@
 
 use crc::{CRC_16_XMODEM, Crc};
 use quorlock_core::name::Name;
-use quorlock_core::slot::{ScatteredName, Slot};
+use quorlock_core::slot::{Slot, UnfitName};
 
 /// How many slots a cluster has.
 pub(crate) const SLOTS: u16 = 16_384;
@@ -16,7 +16,7 @@ pub(crate) fn of_key(key: &str) -> Slot {
 }
 
 /// The part of a key that stands for all of it: what is between the first `{` and the first `}` behind that, unless it is nothing.
-fn tag(key: &str) -> Option<&str> {
+pub(crate) fn tag(key: &str) -> Option<&str> {
     let (_, behind) = key.split_once('{')?;
     let (tag, _) = behind.split_once('}')?;
     (!tag.is_empty()).then_some(tag)
@@ -29,7 +29,7 @@ fn tag(key: &str) -> Option<&str> {
 ///
 /// # Errors
 /// A name whose keys lie in different slots. (By chance they might lie in one; a rule that people can tell by the name is worth more.)
-pub(crate) fn of_name(name: &Name) -> Result<Slot, ScatteredName> {
+pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
     let text = name.as_str();
     let is_together = tag(text).is_some() || !text.contains(['{', '}']);
     if is_together {
@@ -40,7 +40,7 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, ScatteredName> {
     if tag.is_empty() {
         tag.push_str("lock");
     }
-    Err(ScatteredName {
+    Err(UnfitName::Scattered {
         name: name.clone(),
         instead: format!("{{{tag}}}:{text}"),
     })
@@ -97,6 +97,13 @@ mod tests {
         all
     }
 
+    fn instead(unfit: &UnfitName) -> &str {
+        match unfit {
+            UnfitName::Scattered { instead, .. } => instead,
+            other => panic!("{other}"),
+        }
+    }
+
     /// All names of up to five of these letters: the slot of one that is taken is that of all its keys and channels, and one that is
     /// refused has keys in others.
     #[test]
@@ -115,13 +122,13 @@ mod tests {
                         taken += 1;
                         assert!(keys(&name).iter().all(|key| of_key(key) == slot), "{text}");
                     }
-                    Err(scattered) => {
+                    Err(unfit) => {
                         refused += 1;
                         let slots = keys(&name);
                         let mut slots = slots.iter().map(|key| of_key(key));
                         let first = slots.next().unwrap();
                         assert!(slots.any(|slot| slot != first), "{text}");
-                        let instead = Name::new(&scattered.instead).unwrap();
+                        let instead = Name::new(instead(&unfit)).unwrap();
                         assert!(of_name(&instead).is_ok(), "{text}");
                     }
                 }
@@ -138,9 +145,9 @@ mod tests {
             ("{}x", "{x}:{}x"),
             ("}{", "{lock}:}{"),
         ] {
-            let scattered = of_name(&Name::new(name).unwrap()).unwrap_err();
-            assert_eq!(scattered.instead, instead);
-            let text = scattered.to_string();
+            let unfit = of_name(&Name::new(name).unwrap()).unwrap_err();
+            assert_eq!(self::instead(&unfit), instead);
+            let text = unfit.to_string();
             assert!(text.contains(name) && text.contains(instead), "{text}");
         }
     }

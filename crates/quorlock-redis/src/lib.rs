@@ -10,7 +10,7 @@
 //! | `check`, `info`, `doubt` | whether a server will do, by what it says of itself, and what is doubtful about it |
 //! | `config`, `address` | what a user says |
 //! | `connect` | how a stream of bytes comes about ([`Connect`]) |
-//! | `route`, `cluster`, `keyslot` | which server a request goes to: the one there is, the node of a cluster that owns the slot of its name |
+//! | `route`, `cluster`, `keyslot`, `tag` | which server a request goes to: the one there is, the node of a cluster that owns the slot of its name, or of the tag of a member |
 //! | `server` | one server: a connection for requests, and one for wake-ups |
 //! | `source`, `group` | which server the next connection goes to: a fixed one, the primary of a Sentinel group |
 //! | `security`, `tls` | whether a stream is encrypted, and how ([`Tls`], feature `tls`) |
@@ -54,6 +54,7 @@ mod server;
 mod source;
 mod subscription;
 mod sync;
+mod tag;
 mod target;
 mod timer;
 #[cfg(feature = "tls")]

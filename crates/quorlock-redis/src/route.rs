@@ -1,6 +1,7 @@
 //! Which server a request goes to, and where else it goes when that one refuses it.
 
 pub(crate) mod direct;
+pub(crate) mod shard;
 
 use std::fmt;
 use std::future::Future;
@@ -10,11 +11,12 @@ use std::time::Duration;
 
 use quorlock_core::message::{Channel, Request};
 use quorlock_core::name::Name;
-use quorlock_core::slot::{ScatteredName, Slot};
+use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::{Listener, Subscription, TransportError, Witness};
 use redis::ServerError;
 
 use crate::connect::Endpoint;
+use crate::script::Home;
 use crate::server::{Manner, Server};
 use crate::source::GroupMark;
 
@@ -62,7 +64,7 @@ pub(crate) trait Routes: Send + Sync + fmt::Debug + 'static {
     ///
     /// # Errors
     /// For a name whose keys lie in several.
-    fn slot(&self, name: &Name) -> Result<Slot, ScatteredName>;
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName>;
 
     /// The way to the keys of a slot, if it is known.
     fn known(&self, slot: Slot) -> Option<Route>;
@@ -92,7 +94,25 @@ pub(crate) trait Routes: Send + Sync + fmt::Debug + 'static {
     /// Whether keys lie on several servers.
     fn is_divided(&self) -> bool;
 
-    /// The group whose primary is the one server, if it is one.
+    /// Whether servers are nodes of a cluster.
+    fn is_of_cluster(&self) -> bool {
+        self.is_divided()
+    }
+
+    /// What requests find where they go.
+    fn home(&self) -> &Home {
+        &Home::PLAIN
+    }
+
+    /// The request as servers are asked it.
+    ///
+    /// # Errors
+    /// For a name that they cannot keep.
+    fn translate(&self, request: Request) -> Result<Request, TransportError> {
+        Ok(request)
+    }
+
+    /// The group whose primary is the one server, or the cluster, if it is one.
     fn group(&self) -> Option<GroupMark> {
         None
     }

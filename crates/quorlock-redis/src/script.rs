@@ -2,6 +2,7 @@
 //!
 //! The scripts are files of their own, `lua/*.lua`, whose headers say what goes in and out.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use quorlock_core::beat::Beat;
@@ -130,14 +131,28 @@ fn kept(retention: Retention) -> u64 {
     }
 }
 
+/// What a request finds where its keys lie.
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    /// The key of the marker. Scripts can use it: it lies in the slot of the names.
+    pub(crate) marker: Cow<'static, str>,
+}
+
+impl Home {
+    /// That of a server by itself.
+    pub(crate) const PLAIN: Home = Home {
+        marker: Cow::Borrowed(key::MARKER),
+    };
+}
+
 /// The command that carries a request.
-pub(crate) fn encode(request: &Request, by: By) -> Cmd {
+pub(crate) fn encode(request: &Request, home: &Home, by: By) -> Cmd {
     match request {
         Request::Acquire(ask) => match ask.access {
-            Access::Plain => encode_acquire(ask, by),
-            Access::Fair(place) => fair::encode_acquire(ask, place, by),
-            Access::Read { under } => read_write::encode_read(ask, under, by),
-            Access::Write => read_write::encode_write(ask, by),
+            Access::Plain => encode_acquire(ask, home, by),
+            Access::Fair(place) => fair::encode_acquire(ask, place, home, by),
+            Access::Read { under } => read_write::encode_read(ask, under, home, by),
+            Access::Write => read_write::encode_write(ask, home, by),
         },
         Request::Renew(ask) => match ask.mode {
             Mode::Plain | Mode::Fair => encode_renew(ask, by),
@@ -152,7 +167,7 @@ pub(crate) fn encode(request: &Request, by: By) -> Cmd {
         },
         Request::Inspect(inspect) => encode_inspect(inspect, by),
         Request::ForceRelease(force) => encode_force_release(force, by),
-        Request::Probe(check) => encode_probe(*check, by),
+        Request::Probe(check) => encode_probe(*check, home, by),
     }
 }
 
@@ -181,7 +196,7 @@ pub(crate) fn load() -> impl Iterator<Item = Cmd> {
 /// Room for an owner and the numbers of one claim.
 const CLAIM_BYTES: usize = 160;
 
-fn encode_acquire(ask: &Acquire, by: By) -> Cmd {
+fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_str();
     let (script, keys) = match ask.check {
         None => (&ACQUIRE, 3),
@@ -191,7 +206,7 @@ fn encode_acquire(ask: &Acquire, by: By) -> Cmd {
     let mut cmd = command(script, by, keys, 14, bytes);
     cmd.arg(name).arg(key::token(name)).arg(key::queue(name));
     if ask.check.is_some() {
-        cmd.arg(key::MARKER);
+        cmd.arg(&*home.marker);
     }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)
@@ -254,9 +269,9 @@ fn ripe_marker(process: Process, nonce: Nonce, longest_millis: u64) -> String {
     format!("{:013x}:{}:{longest_millis}:ripe", process.0, nonce.get())
 }
 
-fn encode_probe(check: Check, by: By) -> Cmd {
+fn encode_probe(check: Check, home: &Home, by: By) -> Cmd {
     let mut cmd = command(&PROBE, by, 1, 6, CHECK_BYTES);
-    cmd.arg(key::MARKER);
+    cmd.arg(&*home.marker);
     encode_check(&mut cmd, check, 0);
     cmd
 }

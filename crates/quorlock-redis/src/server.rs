@@ -12,7 +12,7 @@ use crate::error;
 use crate::link::Link;
 use crate::multiplexer::Answer;
 use crate::script::batch::Member;
-use crate::script::{self, By};
+use crate::script::{self, By, Home};
 use crate::subscription::Wakes;
 use crate::target::Target;
 use crate::timer::{self, Instant};
@@ -35,6 +35,13 @@ pub(crate) enum Manner {
     Alone,
     /// By itself and behind an `ASKING`, to a node that is getting its slot.
     Asking,
+}
+
+/// A request, and what it finds where it goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Errand<'a> {
+    pub(crate) request: &'a Arc<Request>,
+    pub(crate) home: &'a Home,
 }
 
 /// How long a request may take.
@@ -62,12 +69,13 @@ impl Server {
     /// Why there is no reply.
     pub(crate) async fn ask(
         &self,
-        request: &Arc<Request>,
+        errand: Errand<'_>,
         manner: Manner,
         now: Instant,
         bounds: Bounds,
     ) -> Result<(Arc<Link>, Value), TransportError> {
         let Bounds { deadline, patience } = bounds;
+        let Errand { request, home } = errand;
         let link = self.link(now, deadline).await?;
         let mut answer = Value::Nil;
         if manner == Manner::Together
@@ -78,14 +86,14 @@ impl Server {
         }
         // Nothing was sent yet, or the server has refused the call in which it went with others: it has executed nothing.
         if matches!(answer, Value::Nil) {
-            let cmd = script::encode(request, By::Digest);
+            let cmd = script::encode(request, home, By::Digest);
             answer = self.send(&link, &cmd, manner, bounds).await?;
         }
         if let Value::ServerError(error) = &answer
             && error.kind() == Some(ServerErrorKind::NoScript)
         {
             // Its scripts were flushed since the connection was made: it has executed nothing.
-            let cmd = script::encode(request, By::Text);
+            let cmd = script::encode(request, home, By::Text);
             answer = self.send(&link, &cmd, manner, bounds).await?;
         }
         Ok((link, answer))

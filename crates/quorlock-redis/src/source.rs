@@ -84,20 +84,20 @@ impl fmt::Display for Namer {
     }
 }
 
-/// What tells one Sentinel group from another: what it is called, and by whom.
+/// What tells one Sentinel group from another, or one cluster: what it is called, and by whom.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupMark {
     pub(crate) name: String,
-    /// Sentinels that are known so far, given and learned.
-    pub(crate) sentinels: Vec<Endpoint>,
+    /// Sentinels, or nodes, that are known so far, given and learned.
+    pub(crate) known: Vec<Endpoint>,
 }
 
 impl GroupMark {
     /// Whether a sentinel of both calls them the same. Two groups that have no known sentinel in common may be one all the
     /// same.
     pub(crate) fn is_same_as(&self, other: &GroupMark) -> bool {
-        let mut sentinels = self.sentinels.iter();
-        self.name == other.name && sentinels.any(|known| other.sentinels.contains(known))
+        let mut known = self.known.iter();
+        self.name == other.name && known.any(|known| other.known.contains(known))
     }
 }
 

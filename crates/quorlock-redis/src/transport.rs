@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use quorlock_core::message::{Channel, ReleaseReply, Renew, Reply, Request};
 use quorlock_core::name::Name;
-use quorlock_core::slot::{ScatteredName, Slot};
+use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::{
     Call, Execution, Listener, Subscription, Transport, TransportError, Witness,
 };
@@ -22,8 +22,10 @@ use crate::config::RedisConfig;
 use crate::group::Group;
 use crate::link::{self, Link};
 use crate::route::direct::Direct;
+use crate::route::shard::Shard;
 use crate::route::{Refused, Route, Routes};
-use crate::server::Bounds;
+use crate::server::{Bounds, Errand};
+use crate::tag::Tag;
 use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::wait::{self, Wait};
@@ -155,8 +157,29 @@ impl RedisTransport {
         self.inner.routes.is_divided()
     }
 
-    /// Whether both lead to the primary of one Sentinel group, by the sentinels that are known: those of the addresses, and those
-    /// that answers have named since.
+    /// Whether it leads to a cluster, or to one shard of it.
+    #[must_use]
+    pub fn is_of_cluster(&self) -> bool {
+        self.inner.routes.is_of_cluster()
+    }
+
+    /// One of so many shards of a cluster, counted from 0, as a node of its own: all names are kept under one tag there, with the marker
+    /// of the process that has them, so that the node can be a member of a majority. `None` where there is no cluster.
+    ///
+    /// The tag depends on the two numbers alone. Shards share the connections of the cluster.
+    #[must_use]
+    pub fn shard(&self, index: usize, of: usize) -> Option<RedisTransport> {
+        if !self.is_divided() {
+            return None;
+        }
+        let tag = Tag::of_shard(index, of);
+        let shown = format!("{}{{{}}}", self.inner.shown, tag.text());
+        let shard = Shard::new(Arc::clone(&self.inner.routes), tag);
+        Some(Self::by(Arc::new(shard), shown, self.inner.config.clone()))
+    }
+
+    /// Whether both lead to the primary of one Sentinel group, or to one shard of one cluster, by the sentinels and nodes that are known:
+    /// those of the addresses, and those that answers have named since.
     #[must_use]
     pub fn is_same_group_as(&self, other: &RedisTransport) -> bool {
         let group = |transport: &RedisTransport| transport.inner.routes.group();
@@ -169,7 +192,7 @@ impl RedisTransport {
 
 impl Inner {
     /// Sends a request to the server that has its name, and to another one when that refuses it and says so.
-    async fn exchange(&self, request: Arc<Request>) -> Result<Reply, TransportError> {
+    async fn exchange(&self, request: Request) -> Result<Reply, TransportError> {
         let now = timer::now();
         let deadline = now + self.config.call_bound();
         let bounds = Bounds {
@@ -177,6 +200,7 @@ impl Inner {
             patience: self.patience(&request),
         };
         let slot = self.slot_of(&request)?;
+        let request = Arc::new(self.routes.translate(request)?);
         let mut route = match self.routes.known(slot) {
             Some(route) => route,
             // Boxed, like whatever is seldom needed: each call would carry the room for it.
@@ -185,7 +209,11 @@ impl Inner {
         let mut times = 0;
         loop {
             let Route { server, manner } = &route;
-            let (link, answer) = match server.ask(&request, *manner, now, bounds).await {
+            let errand = Errand {
+                request: &request,
+                home: self.routes.home(),
+            };
+            let (link, answer) = match server.ask(errand, *manner, now, bounds).await {
                 Ok(answered) => answered,
                 Err(error) => {
                     times += 1;
@@ -262,7 +290,7 @@ impl Inner {
 
     fn slot(&self, name: &Name) -> Result<Slot, TransportError> {
         let slot = self.routes.slot(name);
-        slot.map_err(|scattered| error::scattered(&scattered))
+        slot.map_err(|unfit| error::unfit(&unfit))
     }
 
     /// Takes in the answer of a server that has executed the request.
@@ -299,12 +327,7 @@ impl Inner {
     async fn renew_apart(&self, parts: Vec<Part>) -> Result<Reply, TransportError> {
         let (places, calls): (Vec<_>, Vec<_>) = parts
             .into_iter()
-            .map(|part| {
-                (
-                    part.places,
-                    self.exchange(Arc::new(Request::Renew(part.renew))),
-                )
-            })
+            .map(|part| (part.places, self.exchange(Request::Renew(part.renew))))
             .unzip();
         let mut replies = Vec::new();
         for (places, reply) in places.into_iter().zip(join_all(calls).await) {
@@ -382,7 +405,7 @@ impl Transport for RedisTransport {
         Box::pin(async move {
             match inner.parts(&request)? {
                 Some(parts) => Box::pin(inner.renew_apart(parts)).await,
-                None => inner.exchange(Arc::new(request)).await,
+                None => inner.exchange(request).await,
             }
         })
     }
@@ -395,7 +418,7 @@ impl Transport for RedisTransport {
         self.inner.routes.attend(witness)
     }
 
-    fn slot(&self, name: &Name) -> Result<Slot, ScatteredName> {
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         self.inner.routes.slot(name)
     }
 

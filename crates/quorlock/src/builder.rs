@@ -11,8 +11,6 @@ use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
 
 use crate::config::{Config, LONGEST_SPAN, lease_of};
-#[cfg(feature = "redis")]
-use crate::error::ConnectError;
 use crate::error::{ConfigError, LeaseSource};
 use crate::locks::Locks;
 use crate::locks::source::LockSource;
@@ -48,39 +46,6 @@ impl Locks {
     /// [`ConfigError`] for no nodes, or one node twice.
     pub fn on_nodes<T: Transport>(nodes: impl IntoIterator<Item = T>) -> Result<Self, ConfigError> {
         Self::builder().on_nodes(nodes)
-    }
-
-    /// Locks on one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
-    ///
-    /// `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]` are locks on the primary of a Sentinel group,
-    /// whichever server that is at the time. `redis+cluster://[user[:password]@]host[:port][,host[:port]..]` are locks on a Redis
-    /// Cluster, each on the node that owns the slot of its name. A failover may lose a claim that the new primary has not got, and the lock is
-    /// granted twice then; see [`RedisConfig::wait`](quorlock_redis::RedisConfig::wait), and [`Locks::quorum`] of several groups.
-    ///
-    /// # Errors
-    /// [`ConnectError`] when the server cannot be used, and why.
-    #[cfg(feature = "redis")]
-    pub async fn connect(address: impl AsRef<str>) -> Result<Self, ConnectError> {
-        Self::builder().connect(address).await
-    }
-
-    /// Locks on a majority of independent Redis servers (RedLock). The servers must not replicate each other.
-    ///
-    /// A minority may be down at the moment; it is used when it comes up. An even number is allowed and buys nothing:
-    /// four tolerate one failure, as three do.
-    ///
-    /// Servers that are new to these locks are watched first, for one [`longest_lease`](LocksBuilder::longest_lease), a
-    /// minute by default: the first lock comes after that, unless [`LocksBuilder::trust_fresh_nodes`] was called.
-    ///
-    /// # Errors
-    /// [`ConnectError`] when too few servers can be used, one of them is no primary Redis server that lets us in, or
-    /// two addresses lead to the same server. (The servers that answer are compared; a server that is down, and one
-    /// whose user may not ask `INFO`, cannot be.)
-    #[cfg(feature = "redis")]
-    pub async fn quorum<A: AsRef<str>>(
-        addresses: impl IntoIterator<Item = A>,
-    ) -> Result<Self, ConnectError> {
-        Self::builder().quorum(addresses).await
     }
 }
 

@@ -170,7 +170,7 @@ async fn a_name_whose_keys_would_lie_apart_is_refused_with_the_tag_to_use() {
     let locks = client(&cluster).await;
     for (name, instead) in [("a}b", "{ab}:a}b"), ("a{b", "{ab}:a{b"), ("{}x", "{x}:{}x")] {
         let refused = |error: &ConfigError| {
-            assert!(matches!(error, ConfigError::ScatteredName { .. }));
+            assert!(matches!(error, ConfigError::UnfitName { .. }));
             let text = error.to_string();
             assert!(text.contains(name) && text.contains(instead), "{text}");
         };

@@ -72,6 +72,7 @@ const ADAPTER: Floors = &[
         "target.rs",
     ],
     // What a user says, and what goes over the wire.
+    &["tag.rs"],
     &["config.rs", "script.rs", "script/"],
     &["source/"],
     &["source.rs"],

@@ -17,7 +17,7 @@ use super::{Multiplexer, Passed, wake};
 use crate::connect::ByteStream;
 use crate::error;
 use crate::resp::{Decoder, NoReply};
-use crate::script::{self, By};
+use crate::script::{self, By, Home};
 use crate::subscription::registry::Registry;
 use crate::timer::{self, Sleep};
 
@@ -102,7 +102,9 @@ impl Driver {
                     continue;
                 }
                 Load::Alone(member, patience) => {
-                    (script::encode(member.request(), By::Digest), patience)
+                    // Nothing goes to a cluster in this way.
+                    let cmd = script::encode(member.request(), &Home::PLAIN, By::Digest);
+                    (cmd, patience)
                 }
                 Load::Together(batch, patience, by) => (batch.encode(by), patience),
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quorlock_core::message::Channel;
 use quorlock_core::name::Name;
-use quorlock_core::slot::{ScatteredName, Slot};
+use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::{Listener, Subscription, Witness};
 use redis::ServerError;
 
@@ -33,7 +33,7 @@ impl Direct {
 }
 
 impl Routes for Direct {
-    fn slot(&self, _: &Name) -> Result<Slot, ScatteredName> {
+    fn slot(&self, _: &Name) -> Result<Slot, UnfitName> {
         Ok(Slot::WHOLE)
     }
 

@@ -6,7 +6,7 @@ use quorlock_core::message::{Acquire, Place, Release};
 use redis::Cmd;
 
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Script, command, encode_check, fence, kept, owner, wire,
+    By, CHECK_BYTES, CLAIM_BYTES, Home, Script, command, encode_check, fence, kept, owner, wire,
 };
 use crate::key;
 
@@ -32,7 +32,7 @@ static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
 static RELEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(lua!("shared/clock", "shared/queue", "fair_release")));
 
-pub(super) fn encode_acquire(ask: &Acquire, place: Place, by: By) -> Cmd {
+pub(super) fn encode_acquire(ask: &Acquire, place: Place, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_str();
     let (script, keys) = match ask.check {
         None => (&ACQUIRE, 5),
@@ -46,7 +46,7 @@ pub(super) fn encode_acquire(ask: &Acquire, place: Place, by: By) -> Cmd {
         .arg(key::timeouts(name))
         .arg(key::alive(name));
     if ask.check.is_some() {
-        cmd.arg(key::MARKER);
+        cmd.arg(&*home.marker);
     }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)

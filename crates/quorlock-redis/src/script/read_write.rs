@@ -7,7 +7,7 @@ use quorlock_core::owner::OwnerId;
 use redis::Cmd;
 
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Script, command, encode_check, fence, kept, owner, wire,
+    By, CHECK_BYTES, CLAIM_BYTES, Home, Script, command, encode_check, fence, kept, owner, wire,
 };
 use crate::key;
 
@@ -57,7 +57,7 @@ fn writer(owner: OwnerId) -> String {
     format!("{owner}:write")
 }
 
-pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, by: By) -> Cmd {
+pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_str();
     let (script, keys) = match ask.check {
         None => (&READ_ACQUIRE, 2),
@@ -67,7 +67,7 @@ pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, by: By) -> Cmd 
     let mut cmd = command(script, by, keys, 9, bytes);
     cmd.arg(name).arg(key::token(name));
     if ask.check.is_some() {
-        cmd.arg(key::MARKER);
+        cmd.arg(&*home.marker);
     }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)
@@ -80,7 +80,7 @@ pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, by: By) -> Cmd 
     cmd
 }
 
-pub(super) fn encode_write(ask: &Acquire, by: By) -> Cmd {
+pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_str();
     let (script, keys) = match ask.check {
         None => (&WRITE_ACQUIRE, 2),
@@ -90,7 +90,7 @@ pub(super) fn encode_write(ask: &Acquire, by: By) -> Cmd {
     let mut cmd = command(script, by, keys, 11, bytes);
     cmd.arg(name).arg(key::token(name));
     if ask.check.is_some() {
-        cmd.arg(key::MARKER);
+        cmd.arg(&*home.marker);
     }
     cmd.arg(writer(ask.owner))
         .arg(ask.count)

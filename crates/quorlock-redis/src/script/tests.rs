@@ -70,7 +70,7 @@ fn release() -> Request {
 
 /// The arguments after the script.
 fn words(request: &Request) -> Vec<String> {
-    let cmd = encode(request, By::Digest);
+    let cmd = encode(request, &Home::PLAIN, By::Digest);
     let packed = String::from_utf8(cmd.get_packed_command()).unwrap();
     let words = packed.split("\r\n").skip(2).step_by(2);
     words.skip(2).map(str::to_owned).collect()
@@ -150,8 +150,8 @@ fn a_release_names_the_channel() {
 
 #[test]
 fn a_script_is_called_by_its_digest_or_by_its_text() {
-    let digest = encode(&release(), By::Digest).get_packed_command();
-    let text = encode(&release(), By::Text).get_packed_command();
+    let digest = encode(&release(), &Home::PLAIN, By::Digest).get_packed_command();
+    let text = encode(&release(), &Home::PLAIN, By::Text).get_packed_command();
     assert!(digest.starts_with(b"*7\r\n$7\r\nEVALSHA\r\n$40\r\n"));
     assert!(text.starts_with(b"*7\r\n$4\r\nEVAL\r\n"));
     assert!(String::from_utf8(text).unwrap().contains("PUBLISH"));

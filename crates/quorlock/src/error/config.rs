@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorlock_core::lease::LeaseTooShort;
 use quorlock_core::message::Mode;
 use quorlock_core::name::NameError;
-use quorlock_core::slot::ScatteredName;
+use quorlock_core::slot::UnfitName;
 
 /// Where a lease comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -25,6 +25,11 @@ impl fmt::Display for LeaseSource {
             LeaseSource::Lock => "the lease of the lock",
         })
     }
+}
+
+fn slots_of(slots: &[u16]) -> String {
+    let slots: Vec<_> = slots.iter().map(u16::to_string).collect();
+    slots.join(", ")
 }
 
 /// Settings that cannot be.
@@ -125,20 +130,73 @@ pub enum ConfigError {
     },
     /// A name that a cluster cannot keep.
     #[error("{address}: {error}")]
-    ScatteredName {
+    UnfitName {
         /// The cluster.
         address: String,
         /// Which name, and what to lock instead.
-        error: ScatteredName,
+        error: UnfitName,
     },
-    /// A cluster whose votes were to be watched, alone or in a majority.
+    /// A cluster by itself whose votes were to be watched.
     #[error(
-        "{address}: a cluster cannot be watched, nor be a member of a majority: its marker would lie in another slot than the names. Connect to it alone, \
-         with NodeTrust::Unwatched (the default for one address), or use independent servers or Sentinel groups for a majority"
+        "{address}: one cluster by itself cannot be watched: its marker would lie in another slot than the names. Leave node_trust out \
+         (NodeTrust::Unwatched is the default for one address), or lock on a majority of its shards (Locks::majority_of_shards)"
     )]
     WatchedCluster {
         /// The cluster.
         address: String,
+    },
+    /// A number of shards of which there is no majority worth having.
+    #[error("{shards} shards: a majority needs an odd number of them, and three at least")]
+    ShardCount {
+        /// How many shards there were to be.
+        shards: usize,
+    },
+    /// A majority of shards of what is no cluster.
+    #[error(
+        "{address} is no address of a cluster, which alone has shards: write redis+cluster://host:port[,host:port..], or give the \
+         addresses of independent servers to Locks::quorum"
+    )]
+    NoCluster {
+        /// The address.
+        address: String,
+    },
+    /// More shards than the cluster has primaries.
+    #[error(
+        "{address} has {primaries} primaries that own slots, and {shards} shards were asked for: each needs one of its own. Ask for fewer, \
+         in all clients, or add primaries"
+    )]
+    TooFewPrimaries {
+        /// The cluster.
+        address: String,
+        /// How many shards were asked for.
+        shards: usize,
+        /// How many primaries there are.
+        primaries: usize,
+    },
+    /// Two shards of a majority on one primary: they would fail as one.
+    #[error(
+        "the slots {} and {} both lie on {primary}, so that two members of the majority would fail as one: move one of the two to a primary \
+         that has none of the slots {}",
+        .together[0], .together[1], slots_of(.slots)
+    )]
+    SameShard {
+        /// The primary that has both.
+        primary: String,
+        /// The slots of the tags of the two.
+        together: [u16; 2],
+        /// The slots of all tags.
+        slots: Vec<u16>,
+    },
+    /// A cluster in a majority whose votes were to count unwatched, or after restarts.
+    #[error(
+        "{address}: with NodeTrust::{trust} a replica that takes the place of a primary would vote without knowing its claims, and so would a \
+         primary that a slot is moved to: leave node_trust out (NodeTrust::Watched is the default for a majority)"
+    )]
+    ClusterTrust {
+        /// The cluster.
+        address: String,
+        /// What was set.
+        trust: String,
     },
     /// No nodes.
     #[error("no nodes were given: a lock needs at least one")]

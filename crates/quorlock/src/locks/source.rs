@@ -99,11 +99,10 @@ impl LockSource {
     pub(crate) fn key(&self, given: &Name) -> Result<Name, ConfigError> {
         let key = self.client.config.key(given)?;
         for node in self.nodes.iter() {
-            node.slot(&key)
-                .map_err(|error| ConfigError::ScatteredName {
-                    address: node.address().to_owned(),
-                    error,
-                })?;
+            node.slot(&key).map_err(|error| ConfigError::UnfitName {
+                address: node.address().to_owned(),
+                error,
+            })?;
         }
         Ok(key)
     }

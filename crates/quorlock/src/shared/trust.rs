@@ -13,7 +13,7 @@ use quorlock_core::marker::{Act, Check, Nonce, Restarts, Shown};
 use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
-use quorlock_core::slot::{ScatteredName, Slot};
+use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::time::{Time, millis_of};
 use quorlock_core::transport::{Call, Listener, Subscription, Transport, TransportError, Witness};
 use quorlock_core::trust::{Counts, Trust};
@@ -169,7 +169,7 @@ impl Peer {
     ///
     /// # Errors
     /// For a name that the node cannot keep.
-    pub(crate) fn slot(&self, name: &Name) -> Result<Slot, ScatteredName> {
+    pub(crate) fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         self.transport.slot(name)
     }
 

@@ -107,6 +107,9 @@ impl Watch {
         shown: Shown,
     ) -> (Counts, Option<TrustChange>) {
         let (before, trusted) = (trust.quarantine(), trust.trusted());
+        if trust.is_twin(shown.process) && !self.has_twin(shown.process) {
+            trust.handle_single(shown.process);
+        }
         let mut counts = trust.handle_shown(now, sent.0, shown);
         if counts == Counts::Yes && trust.trusted() != trusted && !self.is_alone(shown.process) {
             trust.handle_twin(now, shown.process);
@@ -125,11 +128,20 @@ impl Watch {
         (counts, change)
     }
 
-    /// Whether no other address of the quorum leads to this process.
+    /// Whether another address of the quorum leads to this process.
+    fn has_twin(&self, process: Process) -> bool {
+        self.is_among(&self.shared.processes.lock(), process)
+    }
+
+    fn is_among(&self, processes: &[Option<Process>], process: Process) -> bool {
+        let mut others = processes.iter().enumerate();
+        others.any(|(index, id)| index != self.index && *id == Some(process))
+    }
+
+    /// Whether no other address of the quorum leads to this process, which is that of this one from now on.
     fn is_alone(&self, process: Process) -> bool {
         let mut processes = self.shared.processes.lock();
-        let mut others = processes.iter().enumerate();
-        let is_alone = !others.any(|(index, id)| index != self.index && *id == Some(process));
+        let is_alone = !self.is_among(&processes, process);
         if let Some(place) = processes.get_mut(self.index) {
             *place = is_alone.then_some(process);
         }

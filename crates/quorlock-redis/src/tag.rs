@@ -1,0 +1,189 @@
+//! Names under one tag: the shard of a cluster that is a member of a majority.
+
+use quorlock_core::message::{Channel, Request};
+use quorlock_core::name::{LONGEST_NAME, Name};
+use quorlock_core::reserved;
+use quorlock_core::slot::{Slot, UnfitName};
+use quorlock_core::transport::TransportError;
+
+use crate::keyslot::{self, SLOTS};
+use crate::script::Home;
+use crate::{error, key};
+
+/// What tags begin with; a number follows.
+const WORD: &str = "quorlock-";
+
+/// A tag: all names that are kept under it lie in one slot, and so does the marker of the process that has the slot.
+///
+/// Tags depend on nothing but how many there are. Clients that took them from what they found at the time would have others after slots
+/// were moved than before: A would hold a name under three tags, and B under three others.
+#[derive(Clone, Debug)]
+pub(crate) struct Tag {
+    text: String,
+    slot: Slot,
+    home: Home,
+}
+
+impl Tag {
+    /// The tag of one of so many shards (counted from 0): its slot is the middle one of a part of all slots, the parts being equal.
+    /// Where the primaries have equal and contiguous parts, and are as many or more, each tag lies on another one.
+    pub(crate) fn of_shard(index: usize, of: usize) -> Self {
+        let middle = (2 * index + 1).saturating_mul(usize::from(SLOTS)) / (2 * of.max(1));
+        let slot = u16::try_from(middle).map_or(SLOTS - 1, |slot| slot.min(SLOTS - 1));
+        Tag::in_slot(Slot(slot))
+    }
+
+    /// The first text of the form whose slot this is.
+    fn in_slot(slot: Slot) -> Self {
+        let mut texts = (0_u32..).map(|number| format!("{WORD}{number}"));
+        let text = texts.find(|text| keyslot::of_key(text) == slot);
+        let text = text.expect("BUG: a slot that no text has");
+        Tag {
+            home: Home {
+                marker: key::marker_under(&text).into(),
+            },
+            slot,
+            text,
+        }
+    }
+
+    pub(crate) fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The name under which a name is kept.
+    ///
+    /// # Errors
+    /// For a name with a tag of its own, which would mean nothing, and one that is too long behind this tag.
+    pub(crate) fn name(&self, name: &Name) -> Result<Name, UnfitName> {
+        self.check(name)?;
+        Ok(Name::new(self.key(name)).expect("BUG: a name that was checked"))
+    }
+
+    fn key(&self, name: &Name) -> String {
+        format!("{{{}}}:{name}", self.text)
+    }
+
+    /// Checks that a name can be kept.
+    ///
+    /// # Errors
+    /// As [`Tag::name`].
+    pub(crate) fn check(&self, name: &Name) -> Result<(), UnfitName> {
+        let text = name.as_str();
+        if keyslot::tag(text).is_some() {
+            return Err(UnfitName::Tagged {
+                name: name.clone(),
+                instead: text.replace(['{', '}'], ""),
+            });
+        }
+        let most = LONGEST_NAME - self.text.len() - "{}:".len();
+        if most < text.len() {
+            let name = name.clone();
+            return Err(UnfitName::TooLong { name, most });
+        }
+        // Behind a tag a name looks like the key of a reader's lease that does not do so by itself.
+        if text.contains(reserved::LEASE)
+            && let Some(kept) = reserved::kept_under(&self.key(name))
+        {
+            let name = name.clone();
+            return Err(UnfitName::Reserved { name, kept });
+        }
+        Ok(())
+    }
+
+    /// The same request about the names as they are kept.
+    ///
+    /// # Errors
+    /// For a name that cannot be kept.
+    pub(crate) fn request(&self, mut request: Request) -> Result<Request, TransportError> {
+        let names: Vec<&mut Name> = match &mut request {
+            Request::Acquire(ask) => vec![&mut ask.name],
+            Request::Renew(ask) => ask.claims.iter_mut().map(|claim| &mut claim.name).collect(),
+            Request::Release(ask) => vec![&mut ask.name],
+            Request::Inspect(ask) => vec![&mut ask.name],
+            Request::ForceRelease(ask) => vec![&mut ask.name],
+            Request::Probe(_) => Vec::new(),
+        };
+        for name in names {
+            *name = self.name(name).map_err(|unfit| error::unfit(&unfit))?;
+        }
+        Ok(request)
+    }
+
+    /// The channel on which is published what is about a channel of a name. Of a name that cannot be kept nothing is.
+    pub(crate) fn channel(&self, channel: &Channel) -> Option<Channel> {
+        let name = self.name(channel.name()).ok()?;
+        Some(match channel {
+            Channel::Lock(_) => Channel::Lock(name),
+            Channel::Waiter(_, owner) => Channel::Waiter(name, *owner),
+            Channel::ReadWrite(_) => Channel::ReadWrite(name),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_lies_in_the_middle_of_its_part() {
+        for (of, slots) in [
+            (1, vec![8_192]),
+            (3, vec![2_730, 8_192, 13_653]),
+            (5, vec![1_638, 4_915, 8_192, 11_468, 14_745]),
+        ] {
+            let tags: Vec<Tag> = (0..of).map(|index| Tag::of_shard(index, of)).collect();
+            let found: Vec<u16> = tags.iter().map(|tag| tag.slot().0).collect();
+            assert_eq!(found, slots);
+            for tag in &tags {
+                let name = tag.name(&Name::new("orders/42").unwrap()).unwrap();
+                let keys = [
+                    name.to_string(),
+                    tag.home().marker.to_string(),
+                    key::token(name.as_str()).to_string(),
+                    key::channel(name.as_str()).to_string(),
+                ];
+                assert!(keys.iter().all(|key| keyslot::of_key(key) == tag.slot()));
+            }
+        }
+    }
+
+    /// Clients of different versions must have the same tags, or they do not exclude each other.
+    #[test]
+    fn tags_stay_what_they_are() {
+        let texts = |of| {
+            let tags = (0..of).map(|index| Tag::of_shard(index, of).text);
+            tags.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(texts(1), "quorlock-13404");
+        assert_eq!(texts(3), "quorlock-10213 quorlock-13404 quorlock-22561");
+        assert_eq!(
+            texts(5),
+            "quorlock-43741 quorlock-8255 quorlock-13404 quorlock-12548 quorlock-47782"
+        );
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_kept_is_told_what_to_do() {
+        let tag = Tag::of_shard(0, 3);
+        let refused = |text: &str| tag.name(&Name::new(text).unwrap()).unwrap_err().to_string();
+        let text = refused("{orders}:42");
+        assert!(text.contains("lock orders:42 instead"), "{text}");
+        let text = refused("x:1:rwlock_timeout:1");
+        assert!(text.contains("take another name"), "{text}");
+        let most = LONGEST_NAME - tag.text().len() - 3;
+        let text = refused(&"x".repeat(most + 1));
+        assert!(text.contains(&format!("{most} bytes")), "{text}");
+        for fine in ["x".repeat(most).as_str(), "a}b", "a{b", "{}x"] {
+            tag.name(&Name::new(fine).unwrap()).unwrap();
+        }
+    }
+}
