@@ -1,0 +1,144 @@
+//! What becomes of holds, waiters and votes when the primary of one shard dies.
+
+use std::time::{Duration, Instant};
+
+use quorlock_tests::clients::until_renewed;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::BOUND;
+
+use super::stage::{
+    LONGEST, claimed_on, cluster, counts, key, primary_of, shards, until_counts, until_on_all,
+    until_replicated,
+};
+
+server_tests![
+    a_majority_grants_within_a_second_of_the_death_of_a_primary_and_a_hold_lives_on,
+    a_promoted_replica_votes_again_after_one_longest_lease,
+    without_a_majority_of_shards_no_lock_is_granted,
+];
+
+/// So soon new locks are granted after a primary has died.
+const SOON: Duration = Duration::from_secs(1);
+
+async fn a_majority_grants_within_a_second_of_the_death_of_a_primary_and_a_hold_lives_on() {
+    let mut cluster = cluster().await;
+    let (ours, theirs) = (shards(&cluster).await, shards(&cluster).await);
+    let guard = ours.lock("held").acquire().await.unwrap();
+    until_on_all(&cluster, "held", &guard).await;
+    let used = theirs.lock("used").acquire().await.unwrap();
+    let mut token = used.fencing_token();
+    used.release().await.unwrap();
+    let lock = theirs.lock("held").wait(3 * BOUND);
+    let waiter = tokio::spawn(async move { lock.acquire().await });
+
+    for shard in 0..3 {
+        let dies = primary_of(&cluster, shard);
+        let replica = cluster.replica_of(dies);
+        until_replicated(&cluster, dies);
+        let began = Instant::now();
+        cluster.node_mut(dies).kill();
+        // Of those that held connections to it, and of one that comes now.
+        let used = theirs.lock("used").acquire().await.unwrap();
+        let first = began.elapsed();
+        assert!(token < used.fencing_token());
+        token = used.fencing_token();
+        used.release().await.unwrap();
+        let other = ours.lock(format!("new/{shard}")).acquire().await.unwrap();
+        println!(
+            "killed the primary of shard {shard}; a lock after {first:?}, another after {:?}",
+            began.elapsed()
+        );
+        assert!(began.elapsed() < SOON);
+        other.release().await.unwrap();
+        let mut slowest = Duration::ZERO;
+        // While the others elect its replica, too.
+        while !cluster.primaries().contains(&replica) {
+            let asked = Instant::now();
+            let used = theirs.lock("used").acquire().await.unwrap();
+            slowest = slowest.max(asked.elapsed());
+            assert!(token < used.fencing_token());
+            token = used.fencing_token();
+            used.release().await.unwrap();
+        }
+        println!(
+            "promoted after {:?}; the slowest lock in that time took {slowest:?}",
+            began.elapsed()
+        );
+        assert!(slowest < SOON);
+        assert!(guard.is_held() && !waiter.is_finished());
+        until_renewed(&guard).await;
+        tokio::task::block_in_place(|| cluster.mend());
+        // The next one dies when this one votes again.
+        let asking = theirs.lock("asks");
+        while !counts(&cluster, shard) {
+            asking.acquire().await.unwrap().release().await.unwrap();
+        }
+    }
+    assert!(guard.is_held());
+    until_on_all(&cluster, "held", &guard).await;
+    let held = guard.fencing_token();
+    guard.release().await.unwrap();
+    let next = waiter.await.unwrap().unwrap();
+    assert!(held < next.fencing_token());
+    next.release().await.unwrap();
+}
+
+async fn a_promoted_replica_votes_again_after_one_longest_lease() {
+    let mut cluster = cluster().await;
+    let locks = shards(&cluster).await;
+    let guard = locks.lock("first").acquire().await.unwrap();
+    until_on_all(&cluster, "first", &guard).await;
+    guard.release().await.unwrap();
+    let (dies, stops) = (primary_of(&cluster, 0), primary_of(&cluster, 1));
+    let replica = cluster.replica_of(dies);
+    until_replicated(&cluster, dies);
+    cluster.node_mut(dies).kill();
+    tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
+    let promoted = Instant::now();
+    // It is asked, and knows the claim, and its vote is none: without another shard there is no majority.
+    let guard = locks.lock("second").acquire().await.unwrap();
+    until_on_all(&cluster, "second", &guard).await;
+    guard.release().await.unwrap();
+    assert!(!counts(&cluster, 0));
+    cluster.nodes()[stops].pause();
+    let refused = locks.lock("third").try_acquire().await.unwrap_err();
+    cluster.nodes()[stops].resume();
+    assert!(refused.to_string().contains("quarantined"), "{refused}");
+    until_counts(&cluster, 0).await;
+    println!("promoted; voted again {:?} after that", promoted.elapsed());
+    assert!(LONGEST < promoted.elapsed() + Duration::from_millis(100));
+    let fourth = locks.lock("fourth").acquire().await.unwrap();
+    fourth.release().await.unwrap();
+    // From now on it makes a majority with one other.
+    cluster.nodes()[stops].pause();
+    let granted = locks.lock("third").acquire().await;
+    cluster.nodes()[stops].resume();
+    let guard = granted.unwrap();
+    assert!(claimed_on(&cluster, "third", &guard).contains(&0));
+    guard.release().await.unwrap();
+}
+
+async fn without_a_majority_of_shards_no_lock_is_granted() {
+    let cluster = cluster().await;
+    let (ours, theirs) = (shards(&cluster).await, shards(&cluster).await);
+    let guard = ours.lock("held").acquire().await.unwrap();
+    until_on_all(&cluster, "held", &guard).await;
+    let stopped = [0, 1].map(|shard| primary_of(&cluster, shard));
+    for node in stopped {
+        cluster.nodes()[node].pause();
+    }
+    let refused = theirs.lock("free").try_acquire().await;
+    let held = theirs.lock("held").try_acquire().await;
+    for node in stopped {
+        cluster.nodes()[node].resume();
+    }
+    let refused = refused.unwrap_err();
+    assert!(refused.to_string().contains("no quorum"), "{refused}");
+    assert!(!matches!(held, Ok(Some(_))), "{held:?}");
+    assert!(guard.is_held());
+    until_renewed(&guard).await;
+    let left: Option<String> =
+        cluster.nodes()[primary_of(&cluster, 2)].command(&["HGET", &key(2, "free"), "beat"]);
+    assert!(left.is_none(), "what the one shard granted is given back");
+    guard.release().await.unwrap();
+}

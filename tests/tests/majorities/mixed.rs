@@ -1,0 +1,73 @@
+//! A majority of a cluster, a Sentinel group and a server.
+
+use std::time::{Duration, Instant};
+
+use quorlock::Locks;
+use quorlock_tests::clients::{is_claimed_by, until_renewed};
+use quorlock_tests::cluster::Cluster;
+use quorlock_tests::sentinels::SentinelGroup;
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::{BOUND, until};
+
+use super::stage::{LONGEST, cluster, key, primary_of, until_replicated, watching};
+
+server_tests![a_server_a_group_and_a_cluster_are_one_majority];
+
+async fn mixed(cluster: &Cluster, group: &SentinelGroup, server: &Server) -> Locks {
+    let addresses = [cluster.address(), group.address(), server.address()];
+    let connected = watching(LONGEST).quorum(addresses).await;
+    connected.expect("the members can be used")
+}
+
+async fn a_server_a_group_and_a_cluster_are_one_majority() {
+    let mut cluster = cluster().await;
+    let mut group = tokio::task::block_in_place(|| SentinelGroup::start_of(2, 3));
+    let server = Server::start();
+    let (ours, theirs) = (
+        mixed(&cluster, &group, &server).await,
+        mixed(&cluster, &group, &server).await,
+    );
+    let guard = ours.lock("held").acquire().await.unwrap();
+    // Of a cluster the shard in the middle is used: the second of three.
+    let primary = primary_of(&cluster, 1);
+    let leads = group.settle();
+    until("all members have the claim", || {
+        is_claimed_by(&cluster.nodes()[primary], &key(1, "held"), &guard)
+            && is_claimed_by(&group.servers()[leads], "held", &guard)
+            && is_claimed_by(&server, "held", &guard)
+    })
+    .await;
+    let lock = theirs.lock("held").wait(4 * BOUND);
+    let waiter = tokio::spawn(async move { lock.acquire().await });
+
+    let works = async |what: &str, began: Instant| {
+        let free = theirs.lock(format!("free/{what}")).acquire().await.unwrap();
+        println!("{what} killed; a lock after {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(1));
+        free.release().await.unwrap();
+        until_renewed(&guard).await;
+    };
+    let began = Instant::now();
+    group.server_mut(leads).kill();
+    works("the primary of the group", began).await;
+    let _ = tokio::task::block_in_place(|| group.wait_for_another(leads));
+    let promoted = Instant::now();
+    // The group votes again, and then the cluster may be without a primary.
+    let asking = theirs.lock("asks");
+    while promoted.elapsed() < LONGEST + LONGEST / 4 {
+        asking.acquire().await.unwrap().release().await.unwrap();
+    }
+    until_replicated(&cluster, primary);
+    let replica = cluster.replica_of(primary);
+    let began = Instant::now();
+    cluster.node_mut(primary).kill();
+    works("the primary of the shard", began).await;
+    tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
+    assert!(guard.is_held() && !waiter.is_finished());
+    let token = guard.fencing_token();
+    guard.release().await.unwrap();
+    let next = waiter.await.unwrap().unwrap();
+    assert!(token < next.fencing_token());
+    next.release().await.unwrap();
+}

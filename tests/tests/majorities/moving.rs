@@ -1,0 +1,81 @@
+//! Slots of shards that move to other primaries.
+
+use quorlock::{ConfigError, ConnectError};
+use quorlock_tests::clients::until_renewed;
+use quorlock_tests::server_tests;
+
+use super::stage::{
+    LONGEST, TAGS, claimed_on, cluster, counts, primary_of, shards, until_on_all, watching,
+};
+
+server_tests![two_shards_on_one_primary_are_told_and_count_once];
+
+/// The slot of shard 0 is moved to the primary of shard 1, and back.
+async fn two_shards_on_one_primary_are_told_and_count_once() {
+    let cluster = cluster().await;
+    let (ours, theirs) = (shards(&cluster).await, shards(&cluster).await);
+    let guard = ours.lock("held").acquire().await.unwrap();
+    until_on_all(&cluster, "held", &guard).await;
+    let [from, to, third] = [0, 1, 2].map(|shard| primary_of(&cluster, shard));
+    let slot = cluster.slot_of(TAGS[0]);
+    tokio::task::block_in_place(|| cluster.move_slot(slot, from, to));
+    // Its claims have come along, and it has not: its marker names the process that it came from.
+    assert_eq!(claimed_on(&cluster, "held", &guard), [0, 1, 2]);
+    assert!(!counts(&cluster, 0));
+    until_renewed(&guard).await;
+    assert!(
+        theirs
+            .lock("held")
+            .try_acquire()
+            .await
+            .unwrap_or(None)
+            .is_none()
+    );
+
+    // A client that comes now is told which slot to move, and where not to.
+    let error = watching(LONGEST)
+        .majority_of_shards(cluster.address(), 3)
+        .await;
+    let error = error.unwrap_err();
+    let ConnectError::Config(ConfigError::SameShard {
+        together, slots, ..
+    }) = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(together, &[2_730, 8_192]);
+    assert_eq!(slots, &[2_730, 8_192, 13_653]);
+    println!("{error}");
+
+    // Those that were there watch it, and find out that it is the process that they know already.
+    let asking = ours.lock("asks");
+    while !counts(&cluster, 0) {
+        asking.acquire().await.unwrap().release().await.unwrap();
+    }
+    for _ in 0..3 {
+        asking.acquire().await.unwrap().release().await.unwrap();
+    }
+    // Two tags and one primary are one vote: with it alone there is no majority.
+    cluster.nodes()[third].pause();
+    let refused = ours.lock("free").try_acquire().await;
+    cluster.nodes()[third].resume();
+    let refused = refused.unwrap_err();
+    assert!(refused.to_string().contains("the same server"), "{refused}");
+    assert!(guard.is_held());
+
+    // Back where it was it is watched once more, and counts.
+    tokio::task::block_in_place(|| cluster.move_slot(slot, to, from));
+    let asking = ours.lock("asks");
+    while !counts(&cluster, 0) {
+        asking.acquire().await.unwrap().release().await.unwrap();
+    }
+    let used = asking.acquire().await.unwrap();
+    used.release().await.unwrap();
+    cluster.nodes()[third].pause();
+    let granted = ours.lock("free").acquire().await;
+    cluster.nodes()[third].resume();
+    granted.unwrap().release().await.unwrap();
+    assert!(guard.is_held());
+    until_renewed(&guard).await;
+    guard.release().await.unwrap();
+}

@@ -1,0 +1,112 @@
+//! The one cluster of these tests, for one test after the other, and the shards of its majority.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use quorlock::{Guard, Locks, LocksBuilder};
+use quorlock_tests::clients;
+use quorlock_tests::cluster::Cluster;
+use quorlock_tests::server::Server;
+use quorlock_tests::wait::{BOUND, until};
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Under which tags a majority of three shards keeps names.
+pub(crate) const TAGS: [&str; 3] = ["quorlock-10213", "quorlock-13404", "quorlock-22561"];
+
+/// Longer than a failover, and not longer than a test can wait: a promoted replica has no vote for this time.
+pub(crate) const LONGEST: Duration = Duration::from_secs(4);
+
+/// The cluster, for this test alone, with all of its processes in place and no key on it: what is new is trusted.
+///
+/// Shards serve while another one has no primary, as a majority needs it.
+pub(crate) async fn cluster() -> MutexGuard<'static, Cluster> {
+    static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
+    let options = ["--cluster-require-full-coverage", "no"];
+    let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start_with(&options)));
+    let mut cluster = cluster.lock().await;
+    tokio::task::block_in_place(|| {
+        cluster.mend();
+        for primary in cluster.primaries() {
+            cluster.nodes()[primary].command::<()>(&["FLUSHALL"]);
+        }
+        cluster.settle();
+    });
+    cluster
+}
+
+pub(crate) fn watching(longest: Duration) -> LocksBuilder {
+    clients::settings()
+        .longest_lease(longest)
+        .watchdog_lease(longest)
+}
+
+/// A client of three shards.
+pub(crate) async fn shards(cluster: &Cluster) -> Locks {
+    shards_by(watching(LONGEST), cluster).await
+}
+
+pub(crate) async fn shards_by(builder: LocksBuilder, cluster: &Cluster) -> Locks {
+    let connected = builder.majority_of_shards(cluster.address(), 3).await;
+    connected.expect("the shards can be used")
+}
+
+/// The key of a name on a shard.
+pub(crate) fn key(shard: usize, name: &str) -> String {
+    format!("{{{}}}:{name}", TAGS[shard])
+}
+
+/// The node that has the names of a shard.
+pub(crate) fn primary_of(cluster: &Cluster, shard: usize) -> usize {
+    cluster
+        .owner_of(TAGS[shard])
+        .expect("the slot has an owner")
+}
+
+/// On which shards the claim of this guard stands.
+pub(crate) fn claimed_on(cluster: &Cluster, name: &str, guard: &Guard) -> Vec<usize> {
+    let stands = |shard: &usize| {
+        let owner = cluster.owner_of(TAGS[*shard]);
+        let node = owner.map(|owner| &cluster.nodes()[owner]);
+        node.is_some_and(|node| clients::is_claimed_by(node, &key(*shard, name), guard))
+    };
+    (0..3).filter(stands).collect()
+}
+
+/// Waits until the claim stands on all shards: an acquire returns at the majority.
+pub(crate) async fn until_on_all(cluster: &Cluster, name: &str, guard: &Guard) {
+    until("all shards have the claim", || {
+        claimed_on(cluster, name, guard).len() == 3
+    })
+    .await;
+}
+
+/// Waits until the replica has what its primary has.
+pub(crate) fn until_replicated(cluster: &Cluster, primary: usize) {
+    let node = &cluster.nodes()[primary];
+    let acknowledged: u32 = node.command(&["WAIT", "1", "5000"]);
+    assert_eq!(acknowledged, 1, "the replica follows");
+}
+
+/// Whether a shard's marker says that the process which has it was watched for long enough.
+pub(crate) fn counts(cluster: &Cluster, shard: usize) -> bool {
+    let owner = cluster.owner_of(TAGS[shard]);
+    owner.is_some_and(|owner| marks_itself(&cluster.nodes()[owner], shard))
+}
+
+fn marks_itself(node: &Server, shard: usize) -> bool {
+    let ask = |words: &[&str]| node.try_command::<Option<String>>(words).ok().flatten();
+    let marker = ask(&["GET", &format!("quorlock_marker:{{{}}}", TAGS[shard])]);
+    let marker = marker.unwrap_or_default();
+    let process = ask(&["INFO", "replication"]).unwrap_or_default();
+    let own = marker.get(..13).unwrap_or("none");
+    process.contains(&format!("master_replid:{own}")) && marker.ends_with(":ripe")
+}
+
+/// Waits until a shard counts.
+pub(crate) async fn until_counts(cluster: &Cluster, shard: usize) {
+    let began = std::time::Instant::now();
+    while !counts(cluster, shard) {
+        assert!(began.elapsed() < 3 * BOUND, "the shard never counts again");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
