@@ -1,6 +1,8 @@
 //! The command line.
 
 mod bench;
+#[cfg(all(unix, feature = "chaos"))]
+mod chaos;
 mod chosen;
 mod explore;
 mod matrix;
@@ -80,6 +82,13 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim matrix --runs 10000 --out matrix\n  quorlock-sim matrix --runs 200000 --lock ours --class steps --class partitions"
     )]
     Matrix(matrix::MatrixRun),
+    /// Run a plan on real servers: processes, sockets and signals, with the same history and checkers.
+    #[cfg(all(unix, feature = "chaos"))]
+    Chaos(chaos::Chaos),
+    /// A client process of chaos.
+    #[cfg(all(unix, feature = "chaos"))]
+    #[command(hide = true)]
+    ChaosClient(chaos::ChaosClient),
     /// How fast this machine is, on one core.
     #[command(after_help = "Example:\n  quorlock-sim bench --json")]
     Bench(bench::Bench),
@@ -239,6 +248,10 @@ pub fn main() -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Merge(merge) => merge.run(),
         Command::Matrix(matrix) => matrix.run(),
+        #[cfg(all(unix, feature = "chaos"))]
+        Command::Chaos(chaos) => chaos.run(),
+        #[cfg(all(unix, feature = "chaos"))]
+        Command::ChaosClient(client) => client.run(),
         Command::Bench(bench) => bench.run(),
     };
     match code {

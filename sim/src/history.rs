@@ -41,7 +41,7 @@ impl fmt::Display for Process {
 }
 
 /// In which way a hold keeps others out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
     /// No other client is inside.

@@ -24,6 +24,8 @@
 //! | less of a failure | [`shrink`] |
 
 // The command line, and many runs.
+#[cfg(all(unix, feature = "chaos"))]
+mod chaos;
 pub mod cli;
 pub mod report;
 pub mod serve;

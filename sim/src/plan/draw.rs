@@ -28,6 +28,8 @@ pub(crate) enum Purpose {
     Sockets = 9,
     /// Groups and their sentinels.
     Groups = 10,
+    /// The faults of a storm on real servers.
+    Storms = 11,
 }
 
 /// A stream of random numbers that is the same on every platform.

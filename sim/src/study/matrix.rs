@@ -4,6 +4,8 @@ mod class;
 mod contender;
 mod examples;
 mod print;
+#[cfg(all(unix, feature = "chaos"))]
+mod storm;
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -13,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub use class::{CLASSES, Class};
 pub use contender::{CONTENDERS, Contender};
 pub use examples::Example;
+#[cfg(all(unix, feature = "chaos"))]
+pub(crate) use {class::ALL_AT_ONCE, storm::Storm};
 
 use crate::checker::{Property, check_one};
 use crate::plan::Plan;

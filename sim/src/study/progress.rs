@@ -12,6 +12,8 @@ pub(crate) enum Counting {
     Cases,
     /// Runs of a search; the message says how much is left.
     Search,
+    /// Seconds of a run on real servers; the message says which.
+    Seconds,
 }
 
 impl Counting {
@@ -20,6 +22,7 @@ impl Counting {
         match self {
             Counting::Runs => "{wide_bar} {pos}/{len} runs, {per_sec}, {eta} left",
             Counting::Cases => "{bar:10} {pos}/{len} cases, {eta} left; {wide_msg}",
+            Counting::Seconds => "{bar:10} {pos}/{len} s, {eta} left; {wide_msg}",
             Counting::Search => "{bar:10} {pos}/{len} runs; {wide_msg}",
         }
     }
@@ -81,7 +84,12 @@ mod tests {
 
     #[test]
     fn a_bar_fits_into_sixty_columns() {
-        for counting in [Counting::Runs, Counting::Cases, Counting::Search] {
+        for counting in [
+            Counting::Runs,
+            Counting::Cases,
+            Counting::Search,
+            Counting::Seconds,
+        ] {
             let terminal = Narrow::default();
             let bar = bar(1_000_000, counting);
             bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(terminal.clone())));

@@ -209,6 +209,25 @@ const SIMULATOR: Floors = &[
     // The command line, many runs, and runs as pictures.
     &["cli.rs", "cli/"],
     &["study.rs", "study/"],
+    // The same on real servers: one run of it, what strikes them, and the processes that are struck.
+    &["chaos.rs"],
+    &["chaos/cell.rs"],
+    &["chaos/conductor.rs"],
+    &[
+        "chaos/clients.rs",
+        "chaos/desk.rs",
+        "chaos/links.rs",
+        "chaos/node.rs",
+        "chaos/worker.rs",
+    ],
+    &[
+        "chaos/preload.rs",
+        "chaos/proxy.rs",
+        "chaos/records.rs",
+        "chaos/subject.rs",
+        "chaos/verdict.rs",
+    ],
+    &["chaos/"],
     &["report.rs", "report/"],
     // One run: its verdict, what clients do, and what the product holds in its hands.
     &["simulation.rs"],

@@ -37,6 +37,8 @@ pub(super) enum Assumes {
     Trust,
     /// That claims are kept for longer than their leases.
     Margin,
+    /// Both.
+    Remedies,
     /// That no token counter is lost: exclusion is not claimed, the order of tokens is.
     Counters,
     /// Neither is claimed.
@@ -58,6 +60,32 @@ const ELECTIONS: [Kind; 3] = [
     Kind::SentinelFailover,
     Kind::StaleSentinel,
 ];
+
+/// For storms on real servers: of everything what those have, and what a majority of ours withstands.
+pub(crate) const ALL_AT_ONCE: Class = Class {
+    id: "all at once, amnesia",
+    title: "all of it at once, within what our lock on a majority withstands; nodes come back with nothing",
+    kinds: &[
+        Kind::Cut,
+        Kind::Swallow,
+        Kind::Delay,
+        Kind::HoldBack,
+        Kind::Reset,
+        Kind::PauseClient,
+        Kind::CrashClient,
+        Kind::Cancel,
+        Kind::NodeRate,
+        Kind::PauseNode,
+        Kind::StallNode,
+        Kind::ServerError,
+        Kind::ForgetScripts,
+        Kind::CrashNode,
+        Kind::NodeStep,
+    ],
+    persistence: Persistence::Memory,
+    assumes: Assumes::Remedies,
+    ..QUIET
+};
 
 const EVERYTHING: Class = Class {
     id: "everything",
@@ -265,7 +293,7 @@ impl Class {
         plan.faults.sort_by_key(Fault::begins);
     }
 
-    fn fault(&self, kind: Kind, plan: &Plan, draw: &mut Draw) -> Fault {
+    pub(super) fn fault(&self, kind: Kind, plan: &Plan, draw: &mut Draw) -> Fault {
         // Nodes that forget are always of a minority.
         let inside = self.bounds == Bounds::Inside || kind == Kind::CrashNode;
         let mut fault = Dice { draw, plan, inside }.fault(kind);

@@ -159,23 +159,33 @@ impl Contender {
             faults: Faults::None,
             lock: self.lock,
             variant: self.variant,
-            nodes: Some(match self.lock {
-                LockKind::Single => 1,
-                LockKind::Multi => 2,
-                LockKind::Redlock => majority,
-            }),
+            nodes: Some(self.nodes(majority)),
             clients: None,
             workload: workload.copied(),
             duration: None,
         }
         .plan(seed);
+        // Some work lasts until the lease ends: whatever ends a claim early is noticed.
+        plan.workload.hold_most = plan.workload.hold_most.max(plan.workload.lease);
+        self.dress(&mut plan, class, majority);
+        if self.deployment == Deployment::Groups {
+            // The sentinels have their turns within it.
+            plan.network.connect_timeout = Span::millis(600);
+        }
+        class.add_to(&mut plan);
+        plan
+    }
+
+    /// Makes a plan one of this lock, on as many nodes where a majority decides.
+    pub(super) fn dress(&self, plan: &mut Plan, class: &Class, majority: u16) {
+        plan.lock = self.lock;
+        plan.variant = self.variant;
+        plan.nodes.count = self.nodes(majority);
         plan.remedies = Remedies {
             trust: self.trust == Trust::On,
             margin: (self.margin == Margin::Off).then_some(Span::ZERO),
             ..Remedies::default()
         };
-        // Some work lasts until the lease ends: whatever ends a claim early is noticed.
-        plan.workload.hold_most = plan.workload.hold_most.max(plan.workload.lease);
         plan.nodes.persistence = class.persistence;
         let is_awaited = self.replicas == Replicas::Awaited;
         plan.nodes.replicas = u16::from(is_awaited || class.needs_replicas());
@@ -186,11 +196,15 @@ impl Contender {
         if self.deployment == Deployment::Groups {
             plan.nodes.replicas = 2;
             plan.nodes.sentinels = Some(Sentinels::default());
-            // The sentinels have their turns within it.
-            plan.network.connect_timeout = Span::millis(600);
         }
-        class.add_to(&mut plan);
-        plan
+    }
+
+    fn nodes(&self, majority: u16) -> u16 {
+        match self.lock {
+            LockKind::Single => 1,
+            LockKind::Multi => 2,
+            LockKind::Redlock => majority,
+        }
     }
 
     /// Of so many runs for each lock, how many this one has: those over sockets take some thirty times as long.
@@ -219,6 +233,7 @@ impl Contender {
                 Assumes::Nothing => true,
                 Assumes::Trust => self.trust == Trust::On,
                 Assumes::Margin => self.margin == Margin::On,
+                Assumes::Remedies => self.trust == Trust::On && self.margin == Margin::On,
                 Assumes::Counters | Assumes::TooMuch => false,
             }
     }
@@ -232,7 +247,7 @@ impl Contender {
                 Assumes::Nothing | Assumes::Margin | Assumes::Counters => true,
                 // Of a token that a bare majority took, the loss of one counter leaves only the clocks of the nodes,
                 // and they are right in this class.
-                Assumes::Trust => self.trust == Trust::On,
+                Assumes::Trust | Assumes::Remedies => self.trust == Trust::On,
                 Assumes::TooMuch => false,
             }
     }

@@ -1,0 +1,222 @@
+//! One plan on real servers, from the first process to the last.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::task::{LocalSet, spawn_local};
+
+use super::clients::Seat;
+use super::clock;
+use super::conductor::{Effects, Stage};
+use super::desk::Desk;
+use super::links::Links;
+use super::message::{Settings, Told};
+use super::node::Node;
+use super::preload::Preload;
+use super::records::Records;
+use super::subject;
+pub(crate) use super::verdict::Observed;
+use crate::plan::fault::{Fault, Kind};
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Plan};
+
+/// How long processes may take to begin, and to end.
+const BOUND: Duration = Duration::from_secs(30);
+
+/// Runs a plan on real servers, with times that are longer by this. `tick` is called each second.
+///
+/// # Errors
+/// What kept it from being run: no `redis-server`, no ports.
+pub(crate) fn run(
+    plan: &Plan,
+    scale: u32,
+    tick: impl Fn(u64) + 'static,
+) -> Result<Observed, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    LocalSet::new().block_on(&runtime, observe(plan.clone(), scale, tick))
+}
+
+/// How many servers a plan needs.
+fn servers(plan: &Plan) -> u16 {
+    match plan.lock {
+        LockKind::Single => 1,
+        LockKind::Multi | LockKind::Redlock => plan.nodes.count,
+    }
+}
+
+async fn start_nodes(plan: &Plan) -> Result<(Vec<Node>, Option<String>), String> {
+    let needs_clocks = plan.faults.iter().map(Fault::kind);
+    let needs_clocks = needs_clocks
+        .clone()
+        .any(|kind| matches!(kind, Kind::NodeRate | Kind::NodeStep));
+    let preload = needs_clocks.then(Preload::compile).transpose();
+    let (preload, why) = match preload {
+        Ok(preload) => (preload, None),
+        Err(why) => (None, Some(why)),
+    };
+    let options = ["--enable-debug-command", "local", "--lua-time-limit", "50"];
+    let options = options.map(str::to_owned);
+    let mut nodes = Vec::new();
+    for _ in 0..servers(plan) {
+        let node = Node::start(plan.nodes.persistence, &options, preload.as_ref()).await;
+        nodes.push(node.map_err(|error| error.to_string())?);
+    }
+    Ok((nodes, why))
+}
+
+async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
+    let (nodes, why) = start_nodes(&plan).await?;
+    let ports: Vec<u16> = nodes.iter().map(Node::port).collect();
+    let links = Links::open(&plan, scale, &ports).await;
+    let links = Rc::new(links.map_err(|error| error.to_string())?);
+    let names = (0..plan.workload.names.max(1)).map(subject::name).collect();
+    // Clients need nothing of the faults.
+    let told = Plan {
+        faults: Vec::new(),
+        ..plan.clone()
+    };
+    let introduced = Rc::clone(&links);
+    let introduction = move |process: crate::history::Process| Settings {
+        process,
+        plan: told.clone(),
+        scale,
+        ports: introduced.ports(process.client),
+    };
+    let desk = Desk::open(Records::new(clock::now(), names), introduction).await;
+    let desk = Rc::new(desk.map_err(|error| error.to_string())?);
+    let seats: std::io::Result<Vec<Seat>> = (0..plan.clients)
+        .map(|client| Seat::start(client, desk.port()))
+        .collect();
+    let seats = seats.map_err(|error| error.to_string())?;
+    let stage = Rc::new(Stage {
+        scale,
+        desk: Rc::clone(&desk),
+        links,
+        nodes: nodes.into_iter().map(Mutex::new).collect(),
+        ports,
+        seats: seats.into_iter().map(Mutex::new).collect(),
+        effects: RefCell::new(Effects::default()),
+    });
+    let all = usize::from(plan.clients);
+    let is_first_held =
+        async || (desk.present() == all && 0 < desk.records().holds()).then_some(());
+    if clock::wait_for(BOUND, is_first_held).await.is_none() {
+        let failures = format!("{:?}", desk.records().failures());
+        return Err(format!(
+            "the clients do not begin: {} of {all} are there; {failures}",
+            desk.present()
+        ));
+    }
+    let began = clock::now();
+    spawn_local(look_at_lengths(Rc::clone(&stage)));
+    let conducting = spawn_local(Rc::clone(&stage).conduct(plan.faults.clone(), began));
+    let lasts = plan.duration.as_duration() * scale;
+    for second in 0..lasts.as_secs() {
+        clock::sleep_until(began + second * 1_000_000_000).await;
+        tick(second);
+    }
+    clock::sleep_until(began + u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX)).await;
+    let seconds = (clock::now() - began) / 1_000_000_000;
+    let _ = conducting.await;
+    let mut observed = end(&plan, &stage).await?;
+    observed.seconds = seconds;
+    if let Some(why) = why {
+        observed.lacking.insert(why, 1);
+    }
+    Ok(observed)
+}
+
+/// Notes all the time how much servers have appended, so that a power cut knows what was there before.
+async fn look_at_lengths(stage: Rc<Stage>) {
+    loop {
+        for node in &stage.nodes {
+            if let Ok(mut node) = node.try_lock() {
+                node.look_at_length();
+            }
+        }
+        clock::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Everything works again, the clients end, and what is left is looked for.
+async fn end(plan: &Plan, stage: &Stage) -> Result<Observed, String> {
+    stage.heal().await?;
+    let mut complaints = Vec::new();
+    for client in 0..plan.clients {
+        stage.desk.tell(client, Told::Stop);
+    }
+    let has_ended = async || (stage.desk.present() == 0).then_some(());
+    if clock::wait_for(BOUND, has_ended).await.is_none() {
+        complaints.push(format!("{} clients did not end", stage.desk.present()));
+    }
+    for seat in &stage.seats {
+        let mut seat = seat.lock().await;
+        let output = seat.output();
+        if !output.is_empty() {
+            complaints.push(output.chars().take(300).collect());
+        }
+        seat.end().await;
+    }
+    look_for_leftovers(plan, stage).await;
+    for node in &stage.nodes {
+        node.lock().await.end().await;
+    }
+    let mut records = stage.desk.records();
+    let (lost_updates, failures) = (records.lost_updates(), records.failures().clone());
+    let history = records.end(clock::now());
+    let effects = stage.effects.borrow().clone();
+    Ok(Observed {
+        faults: effects.struck,
+        passed_over: effects.passed_over,
+        lacking: effects.lacking,
+        lost_updates,
+        failures,
+        complaints,
+        ..Observed::of(&history)
+    })
+}
+
+/// One lease after the last client has gone, and the margin that nodes keep claims for, no claim stands.
+async fn look_for_leftovers(plan: &Plan, stage: &Stage) {
+    let longer = |span: Span| span.as_duration() * stage.scale;
+    let clocks = plan
+        .faults
+        .iter()
+        .any(|fault| matches!(fault.kind(), Kind::NodeStep | Kind::NodeRate));
+    // A clock that was set back lets claims stand for longer.
+    let slack = if clocks { 8 } else { 1 };
+    let bound = (longer(plan.longest_lease()) + longer(plan.clock_margin())) * slack
+        + Duration::from_secs(2);
+    let none = clock::wait_for(bound, async || {
+        claims(plan, stage).await.is_empty().then_some(())
+    })
+    .await;
+    if none.is_none() {
+        for (node, name) in claims(plan, stage).await {
+            stage.desk.records().left_over(node, name);
+        }
+    }
+}
+
+async fn claims(plan: &Plan, stage: &Stage) -> Vec<(u16, u16)> {
+    let mut claims = Vec::new();
+    for (node, port) in (0u16..).zip(&stage.ports) {
+        let Ok(mut connection) = Node::connect(*port).await else {
+            continue;
+        };
+        for name in 0..plan.workload.names.max(1) {
+            let mut exists = redis::cmd("EXISTS");
+            exists.arg(subject::name(name));
+            let there: u64 = exists.query_async(&mut connection).await.unwrap_or(0);
+            if 0 < there {
+                claims.push((node, name));
+            }
+        }
+    }
+    claims
+}

@@ -1,0 +1,58 @@
+//! The clock of the real machine, one for all processes of a run, and waits on it.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these clients and servers live on the real machine"
+)]
+
+use std::future::Future;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds since the machine was started. All its processes read the same clock, and it goes on while it is suspended.
+pub(super) fn now() -> u64 {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let clock = ClockId::Boottime;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let clock = ClockId::Monotonic;
+    let time = clock_gettime(clock);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
+    seconds.unwrap_or(0) * 1_000_000_000 + nanos.unwrap_or(0)
+}
+
+pub(super) async fn sleep(span: Duration) {
+    tokio::time::sleep(span).await;
+}
+
+/// Sleeps until the clock shows this.
+pub(super) async fn sleep_until(at: u64) {
+    loop {
+        let left = at.saturating_sub(now());
+        if left == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_nanos(left)).await;
+    }
+}
+
+/// The output of a future, unless it takes longer than this.
+pub(super) async fn within<F: Future>(bound: Duration, future: F) -> Option<F::Output> {
+    tokio::time::timeout(bound, future).await.ok()
+}
+
+/// Looks every few milliseconds until something is found; `None` when it takes longer than this.
+pub(super) async fn wait_for<T>(
+    bound: Duration,
+    mut look: impl AsyncFnMut() -> Option<T>,
+) -> Option<T> {
+    let until = now().saturating_add(u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX));
+    loop {
+        if let Some(found) = look().await {
+            return Some(found);
+        }
+        if until <= now() {
+            return None;
+        }
+        sleep(Duration::from_millis(3)).await;
+    }
+}

@@ -1,0 +1,343 @@
+//! What goes wrong, and when: the faults of a plan, done to real processes.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use redis::Cmd;
+use tokio::sync::Mutex;
+use tokio::task::spawn_local;
+
+use super::clients::Seat;
+use super::clock;
+use super::desk::Desk;
+use super::had;
+use super::links::{Links, ends};
+use super::message::Told;
+use super::node::Node;
+use super::proxy::{Proxy, Way};
+use super::subject;
+use crate::plan::fault::{
+    ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError,
+};
+use crate::plan::time::Span;
+
+/// All that a fault may strike.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) scale: u32,
+    pub(super) desk: Rc<Desk>,
+    pub(super) links: Rc<Links>,
+    /// A fault has its node until it is over: another that comes meanwhile is passed over.
+    pub(super) nodes: Vec<Mutex<Node>>,
+    /// Where the servers listen.
+    pub(super) ports: Vec<u16>,
+    pub(super) seats: Vec<Mutex<Seat>>,
+    pub(super) effects: RefCell<Effects>,
+}
+
+/// What became of the faults.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Effects {
+    /// How many began.
+    pub(super) struck: u64,
+    /// How many were passed over, because another had the process or the server.
+    pub(super) passed_over: u64,
+    /// Why faults could not be had, and how many.
+    pub(super) lacking: BTreeMap<String, u64>,
+}
+
+/// Whether a fault began.
+enum Struck {
+    Yes,
+    /// Another fault has the process.
+    PassedOver,
+    /// It cannot be had.
+    Lacks(String),
+}
+
+impl Stage {
+    fn longer(&self, span: Span) -> Duration {
+        span.as_duration() * self.scale
+    }
+
+    /// Lets the faults of a plan begin at their times, counted from this one. It ends when the last of them is over.
+    pub(super) async fn conduct(self: Rc<Self>, faults: Vec<Fault>, from: u64) {
+        let mut under_way = Vec::new();
+        for (index, fault) in faults.into_iter().enumerate() {
+            if let Some(why) = had::lacks_fault(&fault) {
+                self.note(Struck::Lacks(format!("{}: {why}", fault.kind().name())));
+                continue;
+            }
+            for at in fault.when.times() {
+                let (stage, fault) = (Rc::clone(&self), fault.clone());
+                let after = u64::try_from(self.longer(at).as_nanos()).unwrap_or(u64::MAX);
+                under_way.push(spawn_local(async move {
+                    clock::sleep_until(from.saturating_add(after)).await;
+                    let struck = stage.strike(index, &fault).await;
+                    stage.note(struck);
+                }));
+            }
+        }
+        for fault in under_way {
+            let _ = fault.await;
+        }
+    }
+
+    fn note(&self, struck: Struck) {
+        let mut effects = self.effects.borrow_mut();
+        match struck {
+            Struck::Yes => effects.struck += 1,
+            Struck::PassedOver => effects.passed_over += 1,
+            Struck::Lacks(why) => *effects.lacking.entry(why).or_default() += 1,
+        }
+    }
+
+    fn began(&self, index: usize, client: Option<u16>) {
+        self.desk.records().began(index, client, clock::now());
+    }
+
+    async fn strike(&self, index: usize, fault: &Fault) -> Struck {
+        let lasts = self.longer(fault.lasts);
+        match &fault.what {
+            FaultKind::Link {
+                clients,
+                nodes,
+                direction,
+                fault,
+            } => {
+                self.began(index, None);
+                self.strike_links((clients, nodes), *direction, *fault, lasts)
+                    .await;
+                Struck::Yes
+            }
+            FaultKind::Client { client, fault } => {
+                let Some(client) = self.client(*client).await else {
+                    return Struck::PassedOver;
+                };
+                self.strike_client(index, client, *fault, lasts).await
+            }
+            FaultKind::Node { node, fault, .. } => match fault {
+                NodeFault::Misroute { clients, to } => {
+                    self.began(index, None);
+                    self.misroute(clients, *node, *to, lasts).await;
+                    Struck::Yes
+                }
+                fault => self.strike_node(index, *node, fault, lasts).await,
+            },
+            FaultKind::Backup { .. } => Struck::Lacks("backup".to_owned()),
+        }
+    }
+
+    /// The client of this number, or the one that is inside; it is waited for.
+    async fn client(&self, target: ClientTarget) -> Option<u16> {
+        let ClientTarget::Holder { name } = target else {
+            return target.number();
+        };
+        let bound = Duration::from_secs(10);
+        clock::wait_for(bound, async || self.desk.records().holder(name)).await
+    }
+
+    async fn strike_links(
+        &self,
+        (clients, nodes): (&[u16], &[u16]),
+        direction: Direction,
+        fault: LinkFault,
+        lasts: Duration,
+    ) {
+        let nanos = |span: Span| u64::try_from(self.longer(span).as_nanos()).unwrap_or(u64::MAX);
+        let way = match fault {
+            LinkFault::Reset { .. } => {
+                self.links.between(clients, nodes).for_each(Proxy::reset);
+                return;
+            }
+            LinkFault::Swallow => {
+                self.links.between(clients, nodes).for_each(Proxy::swallow);
+                return;
+            }
+            LinkFault::Delay { least, most } => Way::Slow {
+                least: nanos(least),
+                most: nanos(most),
+            },
+            _ => Way::Held,
+        };
+        self.set(clients, nodes, direction, way);
+        clock::sleep(lasts).await;
+        self.set(clients, nodes, direction, self.links.usual());
+    }
+
+    fn set(&self, clients: &[u16], nodes: &[u16], direction: Direction, way: Way) {
+        for proxy in self.links.between(clients, nodes) {
+            for end in ends(direction) {
+                proxy.set(*end, way);
+            }
+        }
+    }
+
+    async fn misroute(&self, clients: &[u16], node: u16, to: u16, lasts: Duration) {
+        let port = |node: u16| self.ports.get(usize::from(node)).copied();
+        let (Some(own), Some(other)) = (port(node), port(to)) else {
+            return;
+        };
+        let led = [node];
+        self.links
+            .between(clients, &led)
+            .for_each(|proxy| proxy.lead_to(other));
+        clock::sleep(lasts).await;
+        self.links
+            .between(clients, &led)
+            .for_each(|proxy| proxy.lead_to(own));
+    }
+
+    async fn strike_client(
+        &self,
+        index: usize,
+        client: u16,
+        fault: ClientFault,
+        lasts: Duration,
+    ) -> Struck {
+        if let ClientFault::Cancel { .. } = fault {
+            self.began(index, Some(client));
+            self.desk.tell(client, Told::Cancel);
+            return Struck::Yes;
+        }
+        let seat = self.seats.get(usize::from(client));
+        let Some(mut seat) = seat.and_then(|seat| seat.try_lock().ok()) else {
+            return Struck::PassedOver;
+        };
+        self.began(index, Some(client));
+        if fault == ClientFault::Crash {
+            seat.kill().await;
+            clock::sleep(lasts).await;
+            return done(seat.restart().await);
+        }
+        seat.pause();
+        clock::sleep(lasts).await;
+        seat.resume();
+        Struck::Yes
+    }
+
+    async fn strike_node(
+        &self,
+        index: usize,
+        node: u16,
+        fault: &NodeFault,
+        lasts: Duration,
+    ) -> Struck {
+        let place = self.nodes.get(usize::from(node));
+        let Some(mut node) = place.and_then(|node| node.try_lock().ok()) else {
+            return Struck::PassedOver;
+        };
+        self.began(index, None);
+        let port = node.port();
+        match fault {
+            NodeFault::Pause => {
+                node.pause();
+                clock::sleep(lasts).await;
+                node.resume();
+            }
+            NodeFault::Crash => return done(node.crash(lasts).await),
+            NodeFault::PowerLoss { loses } => {
+                return done(node.lose_power_for(self.longer(*loses), lasts).await);
+            }
+            NodeFault::Flush => say(port, &[redis::cmd("FLUSHALL")]).await,
+            NodeFault::Evict { name } => {
+                let mut delete = redis::cmd("DEL");
+                say(port, &[delete.arg(subject::name(*name)).clone()]).await;
+            }
+            NodeFault::ForgetScripts => {
+                say(port, &[redis::cmd("SCRIPT").arg("FLUSH").clone()]).await;
+            }
+            NodeFault::Stall { .. } => {
+                let mut sleep = redis::cmd("DEBUG");
+                let sleep = sleep.arg("SLEEP").arg(lasts.as_secs_f64()).clone();
+                let bound = lasts + Duration::from_secs(5);
+                let _ = clock::within(bound, say(port, &[sleep])).await;
+            }
+            NodeFault::Error { error } => refuse(port, *error, lasts).await,
+            NodeFault::Rate { rate_ppm } => {
+                let set = node.clock().map(|clock| clock.run_at(*rate_ppm));
+                return stepped(set);
+            }
+            NodeFault::Step { by } => {
+                let by = by.as_nanos().saturating_mul(i64::from(self.scale));
+                let set = node.clock().map(|clock| clock.step(by));
+                return stepped(set);
+            }
+            _ => return Struck::Lacks("a fault of nodes".to_owned()),
+        }
+        Struck::Yes
+    }
+
+    /// Everything works again, as far as it can.
+    pub(super) async fn heal(&self) -> Result<(), String> {
+        self.links.heal();
+        for node in &self.nodes {
+            let mut node = node.lock().await;
+            node.resume();
+            if !node.is_alive() {
+                node.restart().await.map_err(|error| error.to_string())?;
+            }
+        }
+        for seat in &self.seats {
+            seat.lock().await.resume();
+        }
+        Ok(())
+    }
+}
+
+fn done(result: std::io::Result<()>) -> Struck {
+    match result {
+        Ok(()) => Struck::Yes,
+        Err(error) => Struck::Lacks(error.to_string()),
+    }
+}
+
+fn stepped(set: Option<std::io::Result<()>>) -> Struck {
+    match set {
+        Some(result) => done(result),
+        None => Struck::Lacks("clocks of servers: no library could be compiled".to_owned()),
+    }
+}
+
+/// Sends commands to a server; one that is down does not hear them.
+async fn say(port: u16, commands: &[Cmd]) {
+    let Ok(mut connection) = Node::connect(port).await else {
+        return;
+    };
+    for command in commands {
+        let _: Result<redis::Value, _> = command.query_async(&mut connection).await;
+    }
+}
+
+/// A server refuses everything, or every write, for a while.
+async fn refuse(port: u16, error: ServerError, lasts: Duration) {
+    let config = |value: &str| {
+        redis::cmd("CONFIG")
+            .arg("SET")
+            .arg("maxmemory")
+            .arg(value)
+            .clone()
+    };
+    let follow = |words: [&str; 2]| redis::cmd("REPLICAOF").arg(&words).clone();
+    match error {
+        ServerError::OutOfMemory => {
+            say(port, &[config("1")]).await;
+            clock::sleep(lasts).await;
+            say(port, &[config("0")]).await;
+        }
+        ServerError::ReadOnly => {
+            // Of a primary that is not there it gets nothing, and keeps what it has.
+            say(port, &[follow(["127.0.0.1", "1"])]).await;
+            clock::sleep(lasts).await;
+            say(port, &[follow(["NO", "ONE"])]).await;
+        }
+        ServerError::Busy | ServerError::Loading => {
+            let mut endless = redis::cmd("EVAL");
+            let endless = [endless.arg("while true do end").arg(0).clone()];
+            let _ = clock::within(lasts, say(port, &endless)).await;
+            say(port, &[redis::cmd("SCRIPT").arg("KILL").clone()]).await;
+        }
+    }
+}

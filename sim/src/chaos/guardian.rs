@@ -1,0 +1,151 @@
+//! A process that ends with the command, however the command ends.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::clock;
+
+/// `$1` is the folder of the process, the rest its command. The standard input is a pipe whose other end only the command has: it
+/// ends when the command does, killed or not. SIGKILL also ends a process that is stopped.
+const SCRIPT: &str = r#"
+trap '' INT TERM HUP QUIT
+dir=$1
+shift
+"$@" </dev/null >>"$dir/output" 2>&1 &
+process=$!
+echo "$process"
+last=
+while read -r word; do last=$word; done
+kill -9 "$process" 2>/dev/null
+wait "$process" 2>/dev/null
+[ "$last" = keep ] || rm -rf "$dir"
+"#;
+
+/// A shell that has started a process, and kills it when its standard input ends.
+///
+/// It is in a process group of its own, so that a Ctrl-C at the terminal ends the command first. It reaps the process only after it
+/// has killed it: the number means this process for as long as the guardian lives.
+#[derive(Debug)]
+pub(super) struct Guardian {
+    shell: Child,
+    leash: Option<ChildStdin>,
+    pid: u32,
+}
+
+/// What becomes of the folder of a process that was ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Folder {
+    Kept,
+    Removed,
+}
+
+impl Guardian {
+    /// Starts a command, which is given the variables.
+    pub(super) fn start(
+        dir: &Path,
+        command: &[String],
+        variables: &[(String, String)],
+    ) -> io::Result<Guardian> {
+        let mut words: Vec<String> = Vec::new();
+        if !variables.is_empty() {
+            // The shell itself goes without them.
+            words.push("env".to_owned());
+            let set = variables
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            words.extend(set);
+        }
+        words.extend(command.iter().cloned());
+        let mut shell = Command::new("sh")
+            .args(["-c", SCRIPT, "guardian"])
+            .arg(dir)
+            .args(words)
+            .current_dir(dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        let leash = shell.stdin.take();
+        let mut line = String::new();
+        if let Some(stdout) = shell.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line)?;
+        }
+        let pid = line.trim().parse();
+        let pid = pid.map_err(|_| io::Error::other("the shell did not start the process"))?;
+        Ok(Guardian { shell, leash, pid })
+    }
+
+    /// Whether the process does something: neither gone nor a corpse.
+    pub(super) fn is_alive(&self) -> bool {
+        !matches!(state_of(self.pid), None | Some('Z'))
+    }
+
+    /// The process in its care.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Stops the process between two of its instructions (SIGSTOP).
+    pub(super) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on (SIGCONT).
+    pub(super) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Kills it where it stands (SIGKILL): the guardian has its folder until [`Guardian::end`].
+    pub(super) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // A process that is a corpse takes no signal, and needs none.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Kills the process, and waits until its guardian has gone, too.
+    pub(super) async fn end(mut self, folder: Folder) {
+        if let Some(mut leash) = self.leash.take()
+            && folder == Folder::Kept
+        {
+            let _ = leash.write_all(b"keep\n");
+        }
+        let bound = Duration::from_secs(10);
+        clock::wait_for(bound, async || self.shell.try_wait().ok().flatten()).await;
+    }
+}
+
+impl Drop for Guardian {
+    /// The leash falls, and the shell does the rest. It is reaped here unless it takes long.
+    fn drop(&mut self) {
+        self.leash = None;
+        let _ = self.shell.try_wait();
+    }
+}
+
+/// What a process is doing, as the one letter of `ps`; `None` when it is gone.
+pub(super) fn state_of(pid: u32) -> Option<char> {
+    if let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        let (_, after_name) = stat.rsplit_once(')')?;
+        return after_name.trim_start().chars().next();
+    }
+    if Path::new("/proc/self/stat").exists() {
+        return None;
+    }
+    let ps = Command::new("ps")
+        .args(["-o", "state=", "-p", &pid.to_string()])
+        .output()
+        .ok()?;
+    String::from_utf8_lossy(&ps.stdout).trim().chars().next()
+}

@@ -1,0 +1,89 @@
+//! The links of all clients and nodes.
+
+use std::io;
+
+use super::proxy::{End, Proxy, Way};
+use crate::plan::Plan;
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::fault::Direction;
+use crate::plan::time::Span;
+
+/// A proxy for each pair: client after client, each with every node.
+#[derive(Debug)]
+pub(super) struct Links {
+    nodes: u16,
+    /// How messages travel while nothing is wrong.
+    usual: Way,
+    proxies: Vec<Proxy>,
+}
+
+impl Links {
+    pub(super) async fn open(plan: &Plan, scale: u32, servers: &[u16]) -> io::Result<Links> {
+        let longer = |span: Span| span.as_nanos().saturating_mul(u64::from(scale));
+        let (least, most) = (longer(plan.network.least), longer(plan.network.most));
+        // Less than that is what the loopback interface and the proxy take themselves.
+        let usual = match most < 2_000_000 {
+            true => Way::Open,
+            false => Way::Slow { least, most },
+        };
+        let mut proxies = Vec::new();
+        for client in 0..u64::from(plan.clients) {
+            for (node, server) in (0u64..).zip(servers) {
+                let link = 2 * (client * 1_000 + node);
+                let draw = |way| Draw::new(plan.seed, Purpose::Latency, link + way);
+                proxies.push(Proxy::open(*server, usual, [draw(0), draw(1)]).await?);
+            }
+        }
+        let nodes = u16::try_from(servers.len()).unwrap_or(u16::MAX);
+        Ok(Links {
+            nodes,
+            usual,
+            proxies,
+        })
+    }
+
+    fn link(&self, client: u16, node: u16) -> Option<&Proxy> {
+        let place = usize::from(client) * usize::from(self.nodes) + usize::from(node);
+        self.proxies.get(place).filter(|_| node < self.nodes)
+    }
+
+    /// The links between some clients and some nodes.
+    pub(super) fn between<'a>(
+        &'a self,
+        clients: &'a [u16],
+        nodes: &'a [u16],
+    ) -> impl Iterator<Item = &'a Proxy> {
+        let pairs = clients
+            .iter()
+            .flat_map(move |client| nodes.iter().map(move |node| (client, node)));
+        pairs.filter_map(|(client, node)| self.link(*client, *node))
+    }
+
+    /// The ports at which a client finds the nodes.
+    pub(super) fn ports(&self, client: u16) -> Vec<u16> {
+        let links = (0..self.nodes).filter_map(|node| self.link(client, node));
+        links.map(Proxy::port).collect()
+    }
+
+    /// How messages travel while nothing is wrong.
+    pub(super) fn usual(&self) -> Way {
+        self.usual
+    }
+
+    /// Everything is carried again.
+    pub(super) fn heal(&self) {
+        for proxy in &self.proxies {
+            proxy.set(End::Node, self.usual);
+            proxy.set(End::Client, self.usual);
+        }
+    }
+}
+
+/// The ends that the messages of a direction go to.
+pub(super) fn ends(direction: Direction) -> &'static [End] {
+    match direction {
+        Direction::Both => &[End::Node, End::Client],
+        Direction::ToNode => &[End::Node],
+        Direction::ToClient => &[End::Client],
+    }
+}

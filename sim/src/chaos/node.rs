@@ -1,0 +1,315 @@
+//! One node: a real `redis-server` on a port of the loopback interface that stays the same.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use redis::RedisResult;
+use redis::aio::MultiplexedConnection;
+use tempfile::TempDir;
+
+use super::clock;
+use super::guardian::{Folder, Guardian};
+use super::preload::{NodeClock, Preload};
+use crate::plan::Persistence;
+
+/// The longest that a server may take to come up.
+const BOUND: Duration = Duration::from_secs(10);
+
+/// The server of a node. It ends, and its folder with it, when this is dropped, and also when the command is killed.
+#[derive(Debug)]
+pub(super) struct Node {
+    port: u16,
+    persistence: Persistence,
+    /// Further options.
+    options: Vec<String>,
+    clock: Option<NodeClock>,
+    running: Option<Guardian>,
+    /// How long its file of appended commands was, and when.
+    lengths: VecDeque<(u64, u64)>,
+    dir: TempDir,
+}
+
+impl Node {
+    pub(super) async fn start(
+        persistence: Persistence,
+        options: &[String],
+        preload: Option<&Preload>,
+    ) -> io::Result<Node> {
+        let dir = tempfile::Builder::new()
+            .prefix("quorlock-chaos-")
+            .tempdir()?;
+        let clock = preload
+            .map(|preload| preload.install(dir.path()))
+            .transpose()?;
+        let mut node = Node {
+            port: free_port()?,
+            persistence,
+            options: options.to_vec(),
+            clock,
+            running: None,
+            lengths: VecDeque::new(),
+            dir,
+        };
+        for _ in 0..20 {
+            if node.launch().await? {
+                return Ok(node);
+            }
+            node.port = free_port()?;
+        }
+        Err(io::Error::other(
+            "no redis-server could be started on a free port",
+        ))
+    }
+
+    /// Where it listens, the same after a restart.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The wall clock of its server, if it can be set.
+    pub(super) fn clock(&mut self) -> Option<&mut NodeClock> {
+        self.clock.as_mut()
+    }
+
+    /// A connection of the command's own.
+    pub(super) async fn connect(port: u16) -> RedisResult<MultiplexedConnection> {
+        let client = redis::Client::open(format!("redis://127.0.0.1:{port}/"))?;
+        let config = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(Duration::from_secs(1)))
+            .set_response_timeout(Some(Duration::from_secs(2)));
+        client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+    }
+
+    /// Stops the server between two instructions.
+    pub(super) fn pause(&self) {
+        self.running.iter().for_each(Guardian::pause);
+    }
+
+    /// Lets it go on.
+    pub(super) fn resume(&self) {
+        self.running.iter().for_each(Guardian::resume);
+    }
+
+    /// Ends it (SIGKILL), and waits until it is gone. Its folder stays.
+    pub(super) async fn kill(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.end(Folder::Kept).await;
+        }
+    }
+
+    /// Ends it as a power cut does: what was appended within this time before is not in the file.
+    async fn lose_power(&mut self, loses: u64) -> io::Result<()> {
+        self.look_at_length();
+        let until = clock::now().saturating_sub(loses);
+        self.kill().await;
+        let kept = self.lengths.iter().rev().find(|(at, _)| *at <= until);
+        let kept = kept.map_or(0, |(_, length)| *length);
+        if let Some(path) = self.appended() {
+            let file = std::fs::OpenOptions::new().write(true).open(path)?;
+            let length = file.metadata()?.len();
+            file.set_len(length.min(kept))?;
+        }
+        self.lengths.clear();
+        // What was kept now is kept by the next power cut, too.
+        let length = self.appended().and_then(|path| path.metadata().ok());
+        self.lengths
+            .push_back((0, length.map_or(0, |length| length.len())));
+        Ok(())
+    }
+
+    /// Ends, and comes back when this has passed with what its persistence kept.
+    pub(super) async fn crash(&mut self, lasts: Duration) -> io::Result<()> {
+        match self.persistence {
+            // The operating system has what was written: what is lost is lost by a power cut.
+            Persistence::EverySecond => self.lose_power(1_000_000_000).await?,
+            Persistence::Memory | Persistence::EveryWrite => self.kill().await,
+        }
+        clock::sleep(lasts).await;
+        self.restart().await
+    }
+
+    /// Ends with what was written last, and comes back without it.
+    pub(super) async fn lose_power_for(
+        &mut self,
+        loses: Duration,
+        lasts: Duration,
+    ) -> io::Result<()> {
+        let loses = u64::try_from(loses.as_nanos()).unwrap_or(u64::MAX);
+        self.lose_power(loses).await?;
+        clock::sleep(lasts).await;
+        self.restart().await
+    }
+
+    /// Whether its server is there.
+    pub(super) fn is_alive(&self) -> bool {
+        self.running.as_ref().is_some_and(Guardian::is_alive)
+    }
+
+    /// Ends it for good, and removes its folder.
+    pub(super) async fn end(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.end(Folder::Removed).await;
+        }
+    }
+
+    /// Notes how long the file of appended commands is now.
+    pub(super) fn look_at_length(&mut self) {
+        let length = self.appended().and_then(|path| path.metadata().ok());
+        if let Some(length) = length {
+            self.lengths.push_back((clock::now(), length.len()));
+        }
+        // Half a minute at 20 ms.
+        while 1_500 < self.lengths.len() {
+            self.lengths.pop_front();
+        }
+    }
+
+    /// The file that commands are appended to.
+    fn appended(&self) -> Option<PathBuf> {
+        if self.persistence == Persistence::Memory {
+            return None;
+        }
+        let is_incremental = |path: &Path| {
+            path.extension().is_some_and(|end| end == "aof")
+                && path.to_string_lossy().contains(".incr.")
+        };
+        let files = std::fs::read_dir(self.dir.path().join("appendonlydir"));
+        let files = files
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|file| file.path());
+        let last = files.filter(|path| is_incremental(path)).max();
+        // Before Redis 7 there is one file.
+        last.or_else(|| Some(self.dir.path().join("appendonly.aof")).filter(|path| path.exists()))
+    }
+
+    /// Starts it again, on its port and with what its persistence kept, and waits until it has loaded that.
+    pub(super) async fn restart(&mut self) -> io::Result<()> {
+        self.kill().await;
+        // The port was its own a moment ago, but the system may have lent it to another meanwhile.
+        for _ in 0..200 {
+            if self.launch().await? {
+                return Ok(());
+            }
+            clock::sleep(Duration::from_millis(20)).await;
+        }
+        let port = self.port;
+        Err(io::Error::other(format!(
+            "port {port} does not become free again"
+        )))
+    }
+
+    /// Starts the process and waits until it answers PING; false when another one has the port.
+    async fn launch(&mut self) -> io::Result<bool> {
+        let variables = self.clock.as_ref().map(NodeClock::variables);
+        let running = Guardian::start(
+            self.dir.path(),
+            &self.command(),
+            &variables.unwrap_or_default(),
+        )?;
+        let (pid, port) = (running.pid(), self.port);
+        let up = clock::wait_for(BOUND, async || {
+            if !running.is_alive() {
+                return Some(Up::Ended);
+            }
+            let pid_there = answering_pid(port).await?;
+            Some(if pid_there == pid {
+                Up::Answers
+            } else {
+                Up::PortTaken
+            })
+        });
+        match up.await {
+            Some(Up::Answers) => {
+                self.running = Some(running);
+                return Ok(true);
+            }
+            Some(Up::Ended | Up::PortTaken) | None => running.end(Folder::Kept).await,
+        }
+        let output = std::fs::read_to_string(self.dir.path().join("output")).unwrap_or_default();
+        if output.contains("Address already in use") {
+            return Ok(false);
+        }
+        let said: Vec<&str> = output.lines().rev().take(5).collect();
+        let said = said.join(" / ");
+        Err(io::Error::other(format!(
+            "redis-server did not start: {said}"
+        )))
+    }
+
+    fn command(&self) -> Vec<String> {
+        let (appends, syncs) = match self.persistence {
+            Persistence::Memory => ("no", "no"),
+            Persistence::EverySecond => ("yes", "everysec"),
+            Persistence::EveryWrite => ("yes", "always"),
+        };
+        let port = self.port.to_string();
+        let dir = self.dir.path().display().to_string();
+        let words = [
+            "redis-server",
+            "--port",
+            &port,
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+            &dir,
+            "--save",
+            "",
+            "--appendonly",
+            appends,
+            "--appendfsync",
+            syncs,
+            "--auto-aof-rewrite-percentage",
+            "0",
+            "--loglevel",
+            "warning",
+        ];
+        let words = words.into_iter().map(str::to_owned);
+        words.chain(self.options.iter().cloned()).collect()
+    }
+}
+
+/// What became of a process that was started.
+enum Up {
+    Answers,
+    PortTaken,
+    Ended,
+}
+
+/// Which process answers at a port, when it has loaded its data.
+async fn answering_pid(port: u16) -> Option<u32> {
+    let mut connection = Node::connect(port).await.ok()?;
+    let _: String = redis::cmd("PING").query_async(&mut connection).await.ok()?;
+    let mut info = redis::cmd("INFO");
+    let info: String = info.arg("server").query_async(&mut connection).await.ok()?;
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix("process_id:"))?;
+    line.trim().parse().ok()
+}
+
+/// A port that was free a moment ago, and that this process has not taken before.
+///
+/// It is below those that the system lends to outgoing connections, so that it is still free after a restart.
+fn free_port() -> io::Result<u16> {
+    const FIRST: u16 = 12_000;
+    const MANY: u16 = 20_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let of_this_process = u16::try_from(std::process::id() % u32::from(MANY)).unwrap_or(0);
+    let mut last = None;
+    for _ in 0..MANY {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + (of_this_process.wrapping_mul(61).wrapping_add(next)) % MANY;
+        match std::net::TcpListener::bind(("127.0.0.1", port)) {
+            Ok(_) => return Ok(port),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::Error::other("no free port")))
+}

@@ -1,0 +1,232 @@
+//! The network between one client and one node: a TCP proxy that does to each direction what a fault says.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{AbortHandle, spawn_local};
+
+use super::clock;
+use crate::plan::draw::Draw;
+
+/// How a direction carries what is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// Everything, at once.
+    Open,
+    /// Everything, later: each message takes a time between these, in nanoseconds, and none overtakes another.
+    Slow { least: u64, most: u64 },
+    /// What is sent meanwhile arrives when it is over, as TCP sends again what was lost.
+    Held,
+}
+
+/// The link of one client and one node.
+#[derive(Debug)]
+pub(super) struct Proxy {
+    port: u16,
+    wire: Rc<Wire>,
+}
+
+#[derive(Debug)]
+struct Wire {
+    to_node: Line,
+    to_client: Line,
+    /// The port of the server that answers.
+    leads_to: Cell<u16>,
+    /// Connections up to this number swallow everything.
+    swallows: Cell<u64>,
+    opened: Cell<u64>,
+    pumps: RefCell<Vec<AbortHandle>>,
+}
+
+#[derive(Debug)]
+struct Line {
+    way: Cell<Way>,
+    changed: Notify,
+    draw: RefCell<Draw>,
+}
+
+impl Line {
+    /// Waits until the line carries anything, and says when what is sent now arrives.
+    async fn due(&self) -> u64 {
+        loop {
+            let changed = self.changed.notified();
+            match self.way.get() {
+                Way::Open => return clock::now(),
+                Way::Slow { least, most } => {
+                    return clock::now() + self.draw.borrow_mut().between(least, most);
+                }
+                Way::Held => changed.await,
+            }
+        }
+    }
+
+    fn set(&self, way: Way) {
+        self.way.set(way);
+        self.changed.notify_waiters();
+    }
+}
+
+/// Which end messages go to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Node,
+    Client,
+}
+
+impl Proxy {
+    pub(super) async fn open(server: u16, way: Way, draws: [Draw; 2]) -> io::Result<Proxy> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let port = listener.local_addr()?.port();
+        let [to_node, to_client] = draws.map(|draw| Line {
+            way: Cell::new(way),
+            changed: Notify::new(),
+            draw: RefCell::new(draw),
+        });
+        let wire = Rc::new(Wire {
+            to_node,
+            to_client,
+            leads_to: Cell::new(server),
+            swallows: Cell::new(0),
+            opened: Cell::new(0),
+            pumps: RefCell::default(),
+        });
+        spawn_local(accept(listener, Rc::clone(&wire)));
+        Ok(Proxy { port, wire })
+    }
+
+    /// Where the client finds the node.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(super) fn set(&self, towards: End, way: Way) {
+        match towards {
+            End::Node => self.wire.to_node.set(way),
+            End::Client => self.wire.to_client.set(way),
+        }
+    }
+
+    /// The connections that are there swallow everything for good, and neither end is told.
+    pub(super) fn swallow(&self) {
+        self.wire.swallows.set(self.wire.opened.get());
+    }
+
+    /// The connections that are there end; what is under way is lost.
+    pub(super) fn reset(&self) {
+        for pump in self.wire.pumps.borrow_mut().drain(..) {
+            pump.abort();
+        }
+    }
+
+    /// New connections lead to the server of this port; those that are there end.
+    pub(super) fn lead_to(&self, server: u16) {
+        self.wire.leads_to.set(server);
+        self.reset();
+    }
+}
+
+async fn accept(listener: TcpListener, wire: Rc<Wire>) {
+    while let Ok((client, _)) = listener.accept().await {
+        wire.opened.set(wire.opened.get() + 1);
+        let number = wire.opened.get();
+        let carried = spawn_local(carry(client, Rc::clone(&wire), number));
+        let mut pumps = wire.pumps.borrow_mut();
+        pumps.retain(|pump| !pump.is_finished());
+        pumps.push(carried.abort_handle());
+    }
+}
+
+/// One connection, until one end has closed it.
+async fn carry(client: TcpStream, wire: Rc<Wire>, number: u64) {
+    // A connection that is made meanwhile is accepted, and hangs.
+    wire.to_node.due().await;
+    let server = TcpStream::connect(("127.0.0.1", wire.leads_to.get())).await;
+    let Ok(server) = server else {
+        return;
+    };
+    let is_set = client.set_nodelay(true).and(server.set_nodelay(true));
+    if is_set.is_err() {
+        return;
+    }
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let requests = spawn_local(pump(
+        from_client,
+        to_server,
+        Rc::clone(&wire),
+        End::Node,
+        number,
+    ));
+    let replies = spawn_local(pump(
+        from_server,
+        to_client,
+        Rc::clone(&wire),
+        End::Client,
+        number,
+    ));
+    let mut pumps = wire.pumps.borrow_mut();
+    pumps.extend([requests.abort_handle(), replies.abort_handle()]);
+}
+
+async fn pump(from: OwnedReadHalf, to: OwnedWriteHalf, wire: Rc<Wire>, towards: End, number: u64) {
+    let (taken, due) = unbounded_channel();
+    let delivery = spawn_local(deliver(due, to));
+    let _end = AbortOnDrop(delivery.abort_handle());
+    take(from, &taken, &wire, towards, number).await;
+    // The other end reads what is still under way before it reads the end.
+    drop(taken);
+    let _ = delivery.await;
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn take(
+    mut from: OwnedReadHalf,
+    taken: &UnboundedSender<(u64, Vec<u8>)>,
+    wire: &Wire,
+    towards: End,
+    number: u64,
+) {
+    let mut buffer = vec![0; 16 * 1024];
+    let mut last = 0;
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        if number <= wire.swallows.get() {
+            continue;
+        }
+        let line = match towards {
+            End::Node => &wire.to_node,
+            End::Client => &wire.to_client,
+        };
+        last = line.due().await.max(last);
+        let bytes = buffer.get(..length).unwrap_or_default().to_vec();
+        if number <= wire.swallows.get() || taken.send((last, bytes)).is_err() {
+            continue;
+        }
+    }
+    // A connection that was forgotten on its way does not hear of its end either.
+    if number <= wire.swallows.get() {
+        clock::sleep(Duration::from_secs(3_600)).await;
+    }
+}
+
+async fn deliver(mut due: UnboundedReceiver<(u64, Vec<u8>)>, mut to: OwnedWriteHalf) {
+    while let Some((at, bytes)) = due.recv().await {
+        clock::sleep_until(at).await;
+        if to.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The lock under test, on real servers: the product's, or one of those that others write.
+
+use std::time::Duration;
+
+use quorlock::transport::RedisConfig;
+use quorlock::{Locks, LocksBuilder, RetryPolicy};
+use quorlock_core::owner::OwnerId;
+
+use super::message::Settings;
+use super::plain::{Plain, PlainGuard};
+use crate::history::Access;
+use crate::plan::draw::Draw;
+use crate::plan::time::Span;
+use crate::plan::variant::Variant;
+use crate::plan::{LockKind, Plan, Watchdog};
+
+/// A lock under test.
+#[derive(Debug)]
+pub(super) enum Subject {
+    Product(Locks),
+    Plain(Plain),
+}
+
+/// What a client has to do to hold a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Wanted {
+    pub(super) name: u16,
+    pub(super) access: Access,
+    pub(super) watchdog: Watchdog,
+}
+
+/// A guard of either.
+#[derive(Debug)]
+pub(super) enum Guard {
+    Product(quorlock::Guard),
+    Plain(PlainGuard),
+}
+
+impl Subject {
+    /// Which lock a plan asks for.
+    pub(super) async fn connect(settings: &Settings, draw: &mut Draw) -> Result<Subject, String> {
+        let plan = &settings.plan;
+        let address = |port: &u16| format!("redis://127.0.0.1:{port}/");
+        let addresses: Vec<String> = settings.ports.iter().map(address).collect();
+        if plan.variant != Variant::Product {
+            return Plain::new(settings, draw).map(Subject::Plain);
+        }
+        let builder = builder(plan, settings);
+        let made = match plan.lock {
+            LockKind::Single => {
+                builder
+                    .connect(addresses.first().cloned().unwrap_or_default())
+                    .await
+            }
+            LockKind::Redlock => builder.quorum(addresses).await,
+            LockKind::Multi => return Err("a lock of several names is not had here yet".to_owned()),
+        };
+        made.map(Subject::Product)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Waits until it is acquired.
+    pub(super) async fn acquire(&self, wanted: Wanted, lease: Duration) -> Result<Guard, String> {
+        let name = name(wanted.name);
+        match self {
+            Subject::Product(locks) => {
+                let lock = match wanted.access {
+                    Access::Alone => locks.lock(name),
+                    Access::Read => locks.read(name),
+                    Access::Write => locks.write(name),
+                };
+                let lock = match wanted.watchdog {
+                    Watchdog::On => lock,
+                    Watchdog::Off => lock.lease(lease),
+                };
+                let guard = lock.acquire().await;
+                guard.map(Guard::Product).map_err(|error| error.to_string())
+            }
+            Subject::Plain(plain) => Ok(Guard::Plain(plain.acquire(&name, lease).await)),
+        }
+    }
+}
+
+impl Guard {
+    pub(super) fn is_held(&self) -> bool {
+        match self {
+            Guard::Product(guard) => guard.is_held(),
+            Guard::Plain(guard) => guard.is_held(),
+        }
+    }
+
+    pub(super) fn owner(&self) -> OwnerId {
+        match self {
+            Guard::Product(guard) => guard.owner_id(),
+            Guard::Plain(guard) => guard.owner(),
+        }
+    }
+
+    /// 0 where the lock has none.
+    pub(super) fn token(&self) -> u64 {
+        match self {
+            Guard::Product(guard) => guard.fencing_token().0,
+            Guard::Plain(guard) => guard.token(),
+        }
+    }
+
+    pub(super) async fn release(self, subject: &Subject) -> Result<(), String> {
+        match (self, subject) {
+            (Guard::Product(guard), _) => guard.release().await.map_err(|error| error.to_string()),
+            (Guard::Plain(guard), Subject::Plain(plain)) => {
+                plain.release(&guard).await;
+                Ok(())
+            }
+            (Guard::Plain(_), Subject::Product(_)) => Ok(()),
+        }
+    }
+}
+
+/// The text of a name, as the simulator's clients have it.
+pub(super) fn name(index: u16) -> String {
+    format!("lock-{index}")
+}
+
+fn builder(plan: &Plan, settings: &Settings) -> LocksBuilder {
+    let longer = |span: Span| span.as_duration() * settings.scale;
+    let client = settings.process.client;
+    let policy = RetryPolicy::default();
+    let backoff_cap = longer(plan.workload.backoff_cap);
+    let policy = policy
+        .backoff(policy.backoff.min(backoff_cap))
+        .backoff_cap(backoff_cap)
+        .poll_cap(longer(plan.workload.poll_cap));
+    let redis = RedisConfig::default()
+        .connect_timeout(longer(plan.network.connect_timeout))
+        .call_timeout(longer(plan.network.call_timeout));
+    let builder = Locks::builder();
+    let builder = match plan.workload.max_hold {
+        Some(most) => builder.max_hold(longer(most)),
+        None => builder,
+    };
+    let lease = plan.lease_of(client);
+    builder
+        .retry(policy)
+        .redis(redis)
+        .watchdog_lease(longer(lease))
+        .longest_lease(longer(plan.longest_lease().max(lease)))
+        .node_trust(plan.node_trust())
+        .clock_margin(longer(plan.clock_margin()))
+}

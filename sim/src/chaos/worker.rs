@@ -1,0 +1,336 @@
+//! A client process: it works as the plan says, and tells the command what it sees.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+
+use super::clock;
+use super::message::{Said, Settings, Told};
+use super::subject::{Guard, Subject, Wanted};
+use crate::history::{Access, Process};
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::time::Span;
+use crate::plan::{Watchdog, WorkloadKind};
+
+/// Is the client until the command tells it to stop, or is gone.
+///
+/// # Errors
+/// What kept it from beginning.
+pub(crate) fn run(desk: u16, process: Process) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let stream = TcpStream::connect(("127.0.0.1", desk)).await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        stream
+            .set_nodelay(true)
+            .map_err(|error| error.to_string())?;
+        let (read, write) = stream.into_split();
+        let mut lines = BufReader::new(read).lines();
+        let mut counter = Counter { write };
+        counter.say(&Said::Hello(process)).await?;
+        let settings = lines.next_line().await.ok().flatten().unwrap_or_default();
+        let settings: Settings =
+            serde_json::from_str(&settings).map_err(|error| error.to_string())?;
+        let (answers, answered) = unbounded_channel();
+        let (orders, ordered) = watch::channel(Orders::default());
+        let listening = listen(lines, answers, orders);
+        let worker = Worker::new(settings, counter, answered, ordered);
+        // Without the command there is nothing to do.
+        first(listening, worker.work()).await;
+        Ok(())
+    })
+}
+
+/// What the command wants.
+#[derive(Clone, Copy, Default, Debug)]
+struct Orders {
+    /// How often what the client waits for was cancelled.
+    cancelled: u64,
+    is_over: bool,
+}
+
+async fn listen(
+    mut lines: tokio::io::Lines<BufReader<OwnedReadHalf>>,
+    answers: UnboundedSender<Told>,
+    orders: watch::Sender<Orders>,
+) {
+    while let Ok(Some(line)) = lines.next_line().await {
+        match serde_json::from_str(&line) {
+            Ok(Told::Cancel) => orders.send_modify(|orders| orders.cancelled += 1),
+            Ok(Told::Stop) => orders.send_modify(|orders| orders.is_over = true),
+            Ok(answer) => drop(answers.send(answer)),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Until one of two has ended.
+async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(
+        |cx| match one.as_mut().poll(cx).is_ready() || other.as_mut().poll(cx).is_ready() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        },
+    )
+    .await;
+}
+
+/// Where the client reports.
+struct Counter {
+    write: OwnedWriteHalf,
+}
+
+impl Counter {
+    async fn say(&mut self, said: &Said) -> Result<(), String> {
+        let mut line = serde_json::to_vec(said).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        let written = self.write.write_all(&line).await;
+        written.map_err(|error| error.to_string())
+    }
+}
+
+struct Worker {
+    settings: Settings,
+    counter: Counter,
+    answered: UnboundedReceiver<Told>,
+    ordered: watch::Receiver<Orders>,
+    draw: Draw,
+    holds: u32,
+    /// Texts of failures that were told, so that each is told a few times at most.
+    told: VecDeque<String>,
+}
+
+/// A hold that was won.
+struct Won {
+    guard: Guard,
+    hold: u32,
+    name: u16,
+}
+
+impl Worker {
+    fn new(
+        settings: Settings,
+        counter: Counter,
+        answered: UnboundedReceiver<Told>,
+        ordered: watch::Receiver<Orders>,
+    ) -> Worker {
+        let Process { client, restarts } = settings.process;
+        let stream = u64::from(client) << 16 | u64::from(restarts);
+        Worker {
+            draw: Draw::new(settings.plan.seed, Purpose::Workload, stream),
+            settings,
+            counter,
+            answered,
+            ordered,
+            holds: 0,
+            told: VecDeque::new(),
+        }
+    }
+
+    fn longer(&self, span: Span) -> Duration {
+        span.as_duration() * self.settings.scale
+    }
+
+    fn between(&mut self, least: Span, most: Span) -> Duration {
+        let nanos = self.draw.between(least.as_nanos(), most.as_nanos());
+        self.longer(Span::nanos(nanos))
+    }
+
+    fn is_over(&self) -> bool {
+        self.ordered.borrow().is_over
+    }
+
+    async fn work(mut self) {
+        let Some(subject) = self.connect().await else {
+            return;
+        };
+        while !self.is_over() {
+            let (least, most) = (
+                self.settings.plan.workload.think_least,
+                self.settings.plan.workload.think_most,
+            );
+            let pause = self.between(least, most);
+            clock::sleep(pause).await;
+            if self.turn(&subject).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Nodes may be down just now.
+    async fn connect(&mut self) -> Option<Subject> {
+        while !self.is_over() {
+            match Subject::connect(&self.settings, &mut self.draw).await {
+                Ok(subject) => return Some(subject),
+                Err(error) => self.failed(error).await?,
+            }
+            clock::sleep(Duration::from_millis(100)).await;
+        }
+        None
+    }
+
+    /// One hold, from its acquisition to its release; `None` when the command is gone.
+    async fn turn(&mut self, subject: &Subject) -> Option<()> {
+        let workload = self.settings.plan.workload.clone();
+        let names = u64::from(workload.names.max(1));
+        let wanted = Wanted {
+            name: u16::try_from(self.draw.between(0, names - 1)).unwrap_or(0),
+            access: match workload.kind {
+                WorkloadKind::ReadWrite if self.draw.chance(600_000) => Access::Read,
+                WorkloadKind::ReadWrite => Access::Write,
+                _ => Access::Alone,
+            },
+            // Where there is a watchdog, half of the holds have one.
+            watchdog: match workload.watchdog {
+                Watchdog::On if self.draw.chance(500_000) => Watchdog::On,
+                _ => Watchdog::Off,
+            },
+        };
+        let lease = self.longer(self.settings.plan.lease_of(self.settings.process.client));
+        let invoked = clock::now();
+        let guard = self.cancellable(subject.acquire(wanted, lease)).await;
+        let won = clock::now();
+        let guard = match guard {
+            None => return Some(()),
+            Some(Err(error)) => {
+                self.failed(error).await?;
+                clock::sleep(Duration::from_millis(20)).await;
+                return Some(());
+            }
+            Some(Ok(guard)) => guard,
+        };
+        self.holds += 1;
+        let hold = self.holds;
+        // The clock is read first: whatever stops the process in between, it was held then.
+        let asked = clock::now();
+        let believed = guard.is_held().then_some(asked);
+        let said = Said::Won {
+            hold,
+            name: wanted.name,
+            owner: guard.owner().to_string(),
+            invoked,
+            won,
+            token: guard.token(),
+            access: wanted.access,
+            believed,
+        };
+        self.counter.say(&said).await.ok()?;
+        let won = Won {
+            guard,
+            hold,
+            name: wanted.name,
+        };
+        if believed.is_some() {
+            self.inside(&won, wanted.access).await?;
+        }
+        let left = Said::Left {
+            hold,
+            at: clock::now(),
+        };
+        self.counter.say(&left).await.ok()?;
+        if let Err(error) = won.guard.release(subject).await {
+            self.failed(error).await?;
+        }
+        Some(())
+    }
+
+    /// Reads, works, and writes what came of it, unless the lock is lost.
+    async fn inside(&mut self, won: &Won, access: Access) -> Option<()> {
+        let token = won.guard.token();
+        let (hold, name) = (won.hold, won.name);
+        let reads = access != Access::Read;
+        let stands = match reads {
+            true => self.ask(Said::Read { hold, name, token }).await?,
+            false => Told::Refused,
+        };
+        let span = self.stay();
+        let looks = u32::from(self.settings.plan.workload.looks).max(2) * 2;
+        for _ in 0..looks {
+            clock::sleep(span / looks).await;
+            // Read first, as above.
+            let at = clock::now();
+            if !won.guard.is_held() {
+                return Some(());
+            }
+            self.counter.say(&Said::Believed { hold, at }).await.ok()?;
+        }
+        if let Told::Stands { at, count } = stands {
+            let write = Said::Write {
+                hold,
+                name,
+                token,
+                read_at: at,
+                count: count + 1,
+            };
+            self.ask(write).await?;
+        }
+        Some(())
+    }
+
+    /// Mostly an eighth of the longest stay of the plan, and a tenth of the time up to all of it.
+    fn stay(&mut self) -> Duration {
+        let workload = &self.settings.plan.workload;
+        let (least, most) = (workload.hold_least, workload.hold_most);
+        let short = Span::nanos(most.as_nanos() / 8).max(least);
+        match self.draw.chance(100_000) {
+            true => self.between(short, most),
+            false => self.between(least, short),
+        }
+    }
+
+    async fn ask(&mut self, said: Said) -> Option<Told> {
+        self.counter.say(&said).await.ok()?;
+        self.answered.recv().await
+    }
+
+    /// Told once, and then each tenth time: a server that is down for long says the same again and again.
+    async fn failed(&mut self, error: String) -> Option<()> {
+        // Addresses and times differ each time.
+        let error: String = error
+            .chars()
+            .filter(|c| !c.is_ascii_digit())
+            .take(160)
+            .collect();
+        self.told.push_back(error.clone());
+        if 64 < self.told.len() {
+            self.told.pop_front();
+        }
+        let times = self.told.iter().filter(|told| **told == error).count();
+        if times == 1 || times.is_multiple_of(10) {
+            self.counter.say(&Said::Failed(error)).await.ok()?;
+        }
+        Some(())
+    }
+
+    /// The output of a future, unless it is cancelled, or all is over: then it is dropped where it stands.
+    async fn cancellable<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let mut ordered = self.ordered.clone();
+        ordered.mark_unchanged();
+        let mut future = pin!(future);
+        let mut changed = pin!(async { ordered.changed().await.is_ok() });
+        let is_over = self.is_over();
+        poll_fn(|cx| {
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return Poll::Ready(Some(output));
+            }
+            match is_over || changed.as_mut().poll(cx).is_ready() {
+                true => Poll::Ready(None),
+                false => Poll::Pending,
+            }
+        })
+        .await
+    }
+}

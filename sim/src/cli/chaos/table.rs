@@ -1,0 +1,68 @@
+//! What was observed, as a table.
+
+use std::fmt::Write as _;
+
+use crate::chaos::cell::Observed;
+
+/// One lock under one class.
+pub(super) struct Line {
+    pub(super) class: String,
+    pub(super) lock: String,
+    pub(super) observed: Observed,
+}
+
+/// A line for each lock, and beneath it what could not be had and what went wrong.
+pub(super) fn table(lines: &[Line]) -> String {
+    let mut text = format!(
+        "{:<24} {:<18} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
+        "class", "lock", "s", "holds", "passed", "faults", "inside", "exclusion", "tokens"
+    );
+    for line in lines {
+        let observed = &line.observed;
+        let exclusion = match &observed.exclusion {
+            Some(broke) => format!("{} times, after {:.1} s", observed.overlaps, broke.after),
+            None => "held".to_owned(),
+        };
+        let tokens = match &observed.fencing {
+            Some(broke) => format!("broke after {:.1} s", broke.after),
+            None => "in order".to_owned(),
+        };
+        let _ = write!(
+            text,
+            "\n{:<24} {:<18} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
+            line.class,
+            line.lock,
+            observed.seconds,
+            observed.holds,
+            observed.hand_overs,
+            observed.faults,
+            observed.during_holds,
+            exclusion,
+            tokens
+        );
+        for note in notes(observed) {
+            let _ = write!(text, "\n    {note}");
+        }
+    }
+    text.push_str("\n\npassed: from one process to another; inside: faults while a lock was held");
+    text
+}
+
+fn notes(observed: &Observed) -> Vec<String> {
+    let broke = [
+        &observed.exclusion,
+        &observed.fencing,
+        &observed.usage,
+        &observed.orphans,
+    ];
+    let mut notes: Vec<String> = broke
+        .into_iter()
+        .flatten()
+        .map(|broke| broke.story.clone())
+        .collect();
+    let lacking = observed.lacking.iter();
+    notes.extend(lacking.map(|(what, times)| format!("{times} faults could not be had: {what}")));
+    let complaints = observed.complaints.iter();
+    notes.extend(complaints.map(|said| format!("unexpected: {said}")));
+    notes
+}

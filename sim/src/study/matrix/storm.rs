@@ -1,0 +1,168 @@
+//! Storms: the faults of a class, many and close together, for runs on real servers.
+//!
+//! A run of the matrix has a few faults at random times, which in thousands of runs meet every moment of a hold. On real servers
+//! minutes have to do: faults come in bursts, and long holds, which any of them may meet, among short ones.
+
+use super::class::{Bounds, Class};
+use super::contender::Contender;
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::fault::{Fault, FaultKind, Kind, NodeFault, Trigger};
+use crate::plan::time::{Span, Step};
+use crate::plan::{Network, Plan, Watchdog, Workload, WorkloadKind};
+
+/// How long a lease is, in the time of the plan.
+const LEASE: Span = Span::millis(150);
+
+/// How many clients work, and on how many servers where a majority decides.
+const CLIENTS: u16 = 8;
+const MAJORITY: u16 = 3;
+
+/// Which storm.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Storm {
+    pub(crate) seed: u64,
+    /// How long it lasts, in the time of the plan.
+    pub(crate) lasts: Span,
+    /// Which kinds of fault there are.
+    pub(crate) has: fn(Kind) -> bool,
+}
+
+impl Class {
+    /// The kinds of its faults.
+    pub(crate) fn kinds(&self) -> &'static [Kind] {
+        self.kinds
+    }
+
+    /// Whether a storm of this class has any fault, or needs none.
+    pub(crate) fn is_had(&self, has: fn(Kind) -> bool) -> bool {
+        self.kinds.is_empty() || self.kinds.iter().any(|kind| has(*kind))
+    }
+}
+
+impl Contender {
+    /// The plan of a storm. All locks have the same clients, work and, as far as they have the same servers, the same faults.
+    pub(crate) fn storm(&self, class: &Class, storm: Storm) -> Plan {
+        let mut plan = Plan {
+            seed: storm.seed,
+            duration: storm.lasts,
+            clients: CLIENTS,
+            network: Network {
+                least: Span::micros(10),
+                most: Span::micros(100),
+                call_timeout: Span::millis(30),
+                connect_timeout: Span::millis(30),
+            },
+            workload: Workload {
+                kind: WorkloadKind::RaisedUpdates,
+                names: 2,
+                lease: LEASE,
+                watchdog: Watchdog::On,
+                hold_least: Span::ZERO,
+                hold_most: Span::millis(240),
+                think_least: Span::ZERO,
+                think_most: Span::millis(5),
+                poll_cap: Span::millis(100),
+                backoff_cap: Span::millis(20),
+                ..Workload::default()
+            },
+            ..Plan::default()
+        };
+        self.dress(&mut plan, class, MAJORITY);
+        plan.faults = Bursts::new(class, &plan, storm).all();
+        plan
+    }
+}
+
+/// The faults of a storm, as they are drawn.
+struct Bursts<'a> {
+    class: &'a Class,
+    plan: &'a Plan,
+    kinds: Vec<Kind>,
+    draw: Draw,
+    /// How far the clock of each node was set ahead, and when that was last.
+    ahead: Vec<(i64, Option<Span>)>,
+}
+
+impl<'a> Bursts<'a> {
+    fn new(class: &'a Class, plan: &'a Plan, storm: Storm) -> Self {
+        let kinds = class
+            .kinds
+            .iter()
+            .copied()
+            .filter(|kind| (storm.has)(*kind));
+        Bursts {
+            class,
+            plan,
+            kinds: kinds.collect(),
+            draw: Draw::new(storm.seed, Purpose::Storms, 0),
+            ahead: vec![(0, None); usize::from(plan.nodes.count)],
+        }
+    }
+
+    /// Bursts of faults with hardly a gap, and pauses in which everything recovers.
+    fn all(mut self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        if self.kinds.is_empty() {
+            return faults;
+        }
+        let between = |draw: &mut Draw, least, most| Span::millis(draw.between(least, most));
+        // All is over when the clients end.
+        let last = self.plan.duration.minus(self.plan.duration.min(LEASE));
+        let mut at = between(&mut self.draw, 20, 100);
+        while at < last {
+            for _ in 0..self.draw.between(3, 10) {
+                faults.extend(self.one(at).filter(|_| at < last));
+                at = at.plus(between(&mut self.draw, 0, 50));
+            }
+            at = at.plus(between(&mut self.draw, 100, 500));
+        }
+        for fault in &mut faults {
+            fault.lasts = fault.lasts.min(self.plan.duration.minus(fault.begins()));
+        }
+        faults
+    }
+
+    fn one(&mut self, at: Span) -> Option<Fault> {
+        let kind = self.kinds.get(self.draw.index(self.kinds.len())).copied()?;
+        let mut fault = self.class.fault(kind, self.plan, &mut self.draw);
+        fault.when = Trigger::At(at);
+        if let FaultKind::Node {
+            node, fault: what, ..
+        } = &mut fault.what
+        {
+            let any = u16::try_from(self.draw.index(usize::from(self.plan.nodes.count)));
+            match what {
+                // Over all servers, one after the other: the clients need not know which forget.
+                NodeFault::Crash | NodeFault::PowerLoss { .. } => {
+                    *node = any.unwrap_or(0);
+                    fault.lasts = Span::millis(self.draw.between(0, 30));
+                }
+                NodeFault::Step { by } if self.class.bounds == Bounds::Inside => {
+                    *by = self.step(*node, at)?;
+                }
+                _ => {}
+            }
+        }
+        Some(fault)
+    }
+
+    /// By how much a clock is set: ahead by less than the margin while a claim stands, and back again.
+    fn step(&mut self, node: u16, at: Span) -> Option<Step> {
+        let lease = i64::try_from(LEASE.as_nanos() / 1_000_000).unwrap_or(0);
+        let (ahead, last) = self.ahead.get_mut(usize::from(node))?;
+        let by = match *ahead {
+            0 => {
+                // A claim lasts for two leases. Two steps ahead in that time could be more than the margin together.
+                let two = LEASE.plus(LEASE).plus(LEASE);
+                if last.is_some_and(|last| at < last.plus(two)) {
+                    return None;
+                }
+                *last = Some(at);
+                self.draw.signed(1, lease - 1)
+            }
+            ahead => -ahead,
+        };
+        *ahead += by;
+        Some(Step::millis(by))
+    }
+}
