@@ -96,6 +96,7 @@ impl Node {
         published: &mut Published,
     ) -> Result<AcquireReply, Cause> {
         let keys = self.keys_mut(now, &ask.name);
+        keys.expire_claim(now);
         match ask.access {
             Access::Plain => beats::acquire(keys, now, ask),
             Access::Fair(place) => fair::acquire(keys, now, ask, place, published),
@@ -107,7 +108,7 @@ impl Node {
     fn renew(&mut self, now: WallMillis, ask: &Renew) -> Vec<RenewReply> {
         ask.claims
             .iter()
-            .map(|claim| match (self.names.get_mut(&claim.name), ask.mode) {
+            .map(|claim| match (self.seen(now, &claim.name), ask.mode) {
                 (None, _) => RenewReply::NotYours,
                 (Some(keys), Mode::Plain | Mode::Fair) => {
                     plain::renew(keys, now, claim, ask.retention)
@@ -126,7 +127,7 @@ impl Node {
         ask: &Release,
         published: &mut Published,
     ) -> Result<ReleaseReply, Cause> {
-        let Some(keys) = self.names.get_mut(&ask.name) else {
+        let Some(keys) = self.seen(now, &ask.name) else {
             return Ok(ReleaseReply::NotYours);
         };
         match ask.mode {
@@ -176,7 +177,7 @@ impl Node {
         published: &mut Published,
     ) -> Result<ForceReleaseReply, Cause> {
         let name = &ask.name;
-        let Some(keys) = self.names.get_mut(name) else {
+        let Some(keys) = self.seen(now, name) else {
             return Ok(ForceReleaseReply::WasFree);
         };
         *published = match keys.held(now) {
@@ -202,6 +203,13 @@ impl Node {
         };
         keys.forget_claim();
         Ok(ForceReleaseReply::Freed)
+    }
+
+    /// The keys of a name, without a claim that has expired.
+    fn seen(&mut self, now: WallMillis, name: &Name) -> Option<&mut Keys> {
+        let keys = self.names.get_mut(name)?;
+        keys.expire_claim(now);
+        Some(keys)
     }
 
     fn keys_mut(&mut self, now: WallMillis, name: &Name) -> &mut Keys {

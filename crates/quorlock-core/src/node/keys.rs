@@ -91,6 +91,14 @@ impl Keys {
         }
     }
 
+    /// Deletes what stands under the name if it has expired, as Redis does with each key that it looks at. Otherwise a claim that its owner
+    /// was told to have lost, and so never gives back, would stand again when the clock is set back.
+    pub(super) fn expire_claim(&mut self, now: WallMillis) {
+        if self.claim.as_ref().is_some_and(|key| !key.is_there(now)) {
+            self.forget_claim();
+        }
+    }
+
     /// The token of a grant, stored.
     pub(super) fn hand_out(
         &mut self,

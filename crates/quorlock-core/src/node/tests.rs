@@ -144,6 +144,20 @@ fn a_held_name_is_refused_with_its_ttl_until_it_expires() {
 }
 
 #[test]
+fn a_claim_that_a_request_found_expired_does_not_stand_again_when_the_clock_is_set_back() {
+    for found in [release(1, 0), renew(1, START), acquire(2, 1)] {
+        let mut node = Node::new();
+        node.apply(at(0), &acquire(1, 1));
+        assert_eq!(node.names(at(10_000)).count(), 1);
+        node.apply(at(10_001), &found);
+        let held = node.held(at(5_000), &name());
+        let held = held.map(|(held, _)| held.clone());
+        let stands = matches!(held, Some(Held::Plain { owner: first, .. }) if first == owner(1));
+        assert!(!stands, "{found:?}");
+    }
+}
+
+#[test]
 fn a_shorter_lease_never_shortens_the_ttl() {
     let mut node = Node::new();
     node.apply(at(0), &acquire(1, 1));
