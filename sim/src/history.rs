@@ -428,6 +428,9 @@ pub struct History {
     /// Where the run was put an end to, if it would not have come to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endless: Option<Endless>,
+    /// Which processes died, and when.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub died: Vec<(Process, u64)>,
     /// When the faults had ended.
     pub healed: u64,
     /// By when the lock must have been acquired after that.
@@ -460,6 +463,7 @@ impl History {
         self.broken.clear();
         self.turns.clear();
         self.overdue.clear();
+        self.died.clear();
         self.leftovers.clear();
         self.endless = None;
         self.holds = 0;

@@ -1,5 +1,7 @@
 //! A process that is stopped in the middle of a step, while the world goes on.
 
+use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,7 +9,8 @@ use std::time::Duration;
 use quorlock_sim::context::Context;
 use quorlock_sim::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
 use quorlock_sim::plan::{Nodes, Plan, Workload};
-use quorlock_sim::simulation::{Run, Simulation, Verdict};
+use quorlock_sim::plan_file::parse;
+use quorlock_sim::simulation::{Run, Simulation, Verdict, run};
 use quorlock_sim::span::Span;
 
 const LEASE: Duration = Duration::from_secs(2);
@@ -104,5 +107,50 @@ fn a_contender_that_is_stopped_between_its_clock_and_its_replies_replaces_no_liv
                 assert_eq!(run.trace, stopped_at(nth, seed).trace);
             }
         }
+    }
+}
+
+/// A client that tries again and again is paused in the middle of the try that wins, and its node dies meanwhile. What it tries next fails
+/// in no time: so it looks at its lock for the first time in a step that did not stand still itself, long after its lease.
+#[test]
+fn a_guard_whose_process_stood_still_when_it_was_given_is_none_that_holds_nothing() {
+    let text = r#"
+        duration = "700ms"
+        lock = "single"
+        clients = 1
+        nodes = { count = 1 }
+        network = { least = "1ms", most = "1ms", call_timeout = "100ms", connect_timeout = "100ms" }
+
+        [workload]
+        kind = "try-storm"
+        lease = "10ms"
+        hold_least = "50ms"
+        hold_most = "50ms"
+        think_least = "0s"
+        think_most = "1ms"
+        poll_cap = "1ms"
+        backoff_cap = "1ms"
+
+        [[faults]]
+        kind = "pause-inside"
+        at = "0s"
+        lasts = "650ms"
+        client = 0
+        nth = 13
+
+        [[faults]]
+        kind = "crash-node"
+        at = "2ms"
+        node = 0
+        restart_after = "0s"
+        "#;
+    let plan = parse(Path::new("paused.toml"), text).unwrap();
+    for seed in 0..100 {
+        let plan = Plan {
+            seed,
+            ..plan.clone()
+        };
+        let verdict = run(&Rc::new(plan)).verdict;
+        assert_eq!(verdict, Verdict::Holds, "seed {seed}");
     }
 }

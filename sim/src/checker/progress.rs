@@ -56,7 +56,7 @@ fn while_waited_for(history: &History) -> Option<Violation> {
     let waits = waits.filter(|op| op.action == Action::Acquire);
     let (from, to, waiter) = waits
         .filter_map(|op| {
-            let until = op.completed.min(idle.until);
+            let until = ended(history, op).min(idle.until);
             let of_these = won.iter().filter(|(_, names)| names & op.names != 0);
             let meanwhile = of_these
                 .map(|(at, _)| *at)
@@ -84,6 +84,13 @@ fn while_waited_for(history: &History) -> Option<Violation> {
         name: None,
         story,
     })
+}
+
+/// When an operation ended, by itself or with its process.
+fn ended(history: &History, op: &Operation) -> u64 {
+    let mut died = history.died.iter();
+    let died = died.find(|(process, _)| *process == op.process);
+    died.map_or(op.completed, |(_, at)| op.completed.min(*at))
 }
 
 /// A lock that was released is acquired again while a client waits for it: free on a threshold, wanted, and no client gets
@@ -135,7 +142,7 @@ pub fn gaps(history: &History) -> impl Iterator<Item = Gap<'_>> {
             .filter(|at| release.invoked < *at);
         let to = next.min().unwrap_or(u64::MAX);
         let mut waits = asked.filter(|op| op.action == Action::Acquire);
-        let waiter = waits.find(|op| op.invoked <= from && to <= op.completed)?;
+        let waiter = waits.find(|op| op.invoked <= from && to <= ended(history, op))?;
         (from < to).then_some(Gap { from, to, waiter })
     })
 }
@@ -196,6 +203,21 @@ mod tests {
             ..bound
         });
         assert_eq!(check(&history), None, "it is over");
+    }
+
+    #[test]
+    fn a_process_that_has_died_waits_for_nothing() {
+        let mut history = history(Vec::new());
+        history.idle_within = Some(Idle {
+            bound: 100,
+            until: 1_000,
+        });
+        history.operations = vec![acquired(0, u64::MAX, Outcome::Indeterminate)];
+        let waiter = history.operations.first().unwrap().process;
+        for (died, is_found) in [(100, false), (101, true)] {
+            history.died = vec![(waiter, died)];
+            assert_eq!(check(&history).is_some(), is_found, "{died}");
+        }
     }
 
     #[test]

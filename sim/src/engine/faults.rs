@@ -152,6 +152,7 @@ fn begin_on_client(
                 restarts: world.client(client).restarts(),
             };
             let tasks = clients::kill(world, client);
+            world.history.died.push((process, now));
             estates::leave(world, process);
             world.push(until, What::BootClient(client));
             return Aftermath::Drop(tasks);

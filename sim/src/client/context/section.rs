@@ -44,9 +44,10 @@ impl Section {
         let (is_held, asked) = stop::ask(who, || guard.is_held());
         with(|world| {
             let entered = world.moment(who);
-            // A process that stood still since the product looked at its clock was given its guard before.
+            // A process that stood still since the product looked at its clock was given its guard before, perhaps in a step before
+            // this one: one that goes on and tries once more, in no time, has what it won by the first try.
             let is_at_once = entered == world.now()
-                && stop::polled_at(world, who) == Some(entered)
+                && world.client(who.client).paused_until() != entered
                 && world.plan.variant.has_product_clients();
             let first = world.history.sections.len();
             guard.each_name(&mut |name| {

@@ -43,16 +43,17 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         0 => {}
         1 | 2 if is_majority => {
             // A claim expires on the first node while its client is cut off from it; then it is asked for again, and after
-            // that the second is gone. The first hold has to live to see all of it.
-            plan.workload.hold_least = Span::millis(lease * 7);
-            plan.workload.hold_most = Span::millis(lease * 9);
+            // that the second is gone. The first hold has to live to see all of it. In between are four tries, as a client that waits
+            // may have the first node for a moment, while it asks the others.
+            plan.workload.hold_least = Span::millis(lease * 8);
+            plan.workload.hold_most = Span::millis(lease * 10);
             let kept = plan.clock_margin().as_nanos() / 1_000_000;
             let expires = lease * 5 / 2 + kept;
             let first = cut(plan, vec![0], Span::millis(lease), Span::millis(expires));
             let second = cut(
                 plan,
                 vec![1],
-                Span::millis(lease * 5),
+                Span::millis(lease * 6),
                 Span::millis(lease * 6),
             );
             plan.faults.extend([first, second]);

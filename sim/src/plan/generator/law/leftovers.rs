@@ -80,6 +80,33 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     if is_entered_once && can_spare && draw.chance(600_000) {
         lose_a_minority(plan, draw);
     }
+    keep_in_order(plan);
+}
+
+/// Where messages overtake each other, none is late by more than a third of a call's time. A client that gives up a call releases on
+/// the same connection: should the acquire come behind that release, its claim would stand for a lease, which no real connection does.
+fn keep_in_order(plan: &mut Plan) {
+    let overtakes = |fault: &Fault| {
+        let what = &fault.what;
+        matches!(what, FaultKind::Link { fault, .. } if matches!(fault, LinkFault::Reorder { .. }))
+    };
+    if !plan.faults.iter().any(overtakes) {
+        return;
+    }
+    let third = Span::nanos(plan.network.call_timeout.as_nanos() / 3);
+    for Fault { lasts, what, .. } in &mut plan.faults {
+        match what {
+            FaultKind::Link {
+                fault: LinkFault::Delay { most, .. },
+                ..
+            } => *most = third.min(*most),
+            FaultKind::Link {
+                fault: LinkFault::HoldBack,
+                ..
+            } => *lasts = third.min(*lasts),
+            _ => {}
+        }
+    }
 }
 
 /// A claim that a client has left on a minority of nodes keeps others out only where they need just these: so, when all else
