@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use quorlock::transport::RedisConfig;
-use quorlock::{Guard, Lock, Locks, LocksBuilder};
+use quorlock::{Guard, Lock, Locks, LocksBuilder, RetryPolicy};
+use tokio::task::JoinHandle;
 
 use crate::server::Server;
 use crate::wait::{BOUND, until};
@@ -11,14 +12,59 @@ use crate::wait::{BOUND, until};
 /// How long a call may take: the machine may be busy.
 const CALL: Duration = Duration::from_secs(1);
 
-/// The settings of the tests: what fails is found out soon.
-pub fn settings() -> LocksBuilder {
-    let redis = RedisConfig::default()
+/// Connections on which is found out soon what fails.
+#[must_use]
+pub fn hasty() -> RedisConfig {
+    RedisConfig::default()
         .connect_timeout(CALL)
         .call_timeout(CALL)
-        .ping_interval(Duration::from_millis(200));
-    let settings = Locks::builder().redis(redis).member_timeout(CALL / 2);
+        .ping_interval(Duration::from_millis(200))
+}
+
+/// The settings of the tests: what fails is found out soon.
+pub fn settings() -> LocksBuilder {
+    let settings = Locks::builder().redis(hasty()).member_timeout(CALL / 2);
     settings.trust_fresh_nodes()
+}
+
+/// A client whose pauses double without a bound: it is the return of a server that ends them.
+///
+/// # Panics
+/// When the server, the group or the cluster cannot be used.
+pub async fn patient_client(address: &str) -> Locks {
+    let hour = Duration::from_secs(3600);
+    let retry = RetryPolicy::default().backoff_cap(hour);
+    let settings = settings().retry(retry.without_quorum(hour));
+    let connected = settings.connect(address).await;
+    connected.expect("the server can be used")
+}
+
+/// A waiter with all the time that a test has, and when it had the lock.
+pub fn waiter(lock: &Lock) -> JoinHandle<(Guard, Instant)> {
+    let lock = lock.clone().wait(4 * BOUND);
+    tokio::spawn(async move {
+        loop {
+            // Where there is no primary for longer than a client is patient with a missing majority, the test is more patient.
+            if let Ok(guard) = lock.acquire().await {
+                return (guard, Instant::now());
+            }
+        }
+    })
+}
+
+/// Releases the lock: the guard of the one who waits behind it, and how long after the release it had it.
+///
+/// # Panics
+/// When it is not released, or the waiter's token is not larger.
+pub async fn hand_over(guard: Guard, behind: JoinHandle<(Guard, Instant)>) -> (Guard, Duration) {
+    let token = guard.fencing_token();
+    let released = Instant::now();
+    guard.release().await.expect("it is held");
+    let (next, served) = behind.await.expect("the waiter goes on");
+    assert!(token < next.fencing_token());
+    let span = served.saturating_duration_since(released);
+    println!("released; the next one served {span:?} after that");
+    (next, span)
 }
 
 /// A client of the server at this address.

@@ -33,6 +33,7 @@ pub mod requests;
 pub mod sentinels;
 pub mod server;
 pub mod simulated;
+pub mod steady;
 pub mod trials;
 pub mod wait;
 pub mod wire;

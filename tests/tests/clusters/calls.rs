@@ -5,11 +5,12 @@ use std::time::Instant;
 use quorlock_core::message::{AcquireReply, Mode, Renew, RenewReply, Reply, Request, Retention};
 use quorlock_core::transport::{Call, Cause, Execution, Transport};
 use quorlock_redis::RedisTransport;
+use quorlock_tests::clients::hasty;
 use quorlock_tests::requests::{self, RETENTION};
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::BOUND;
 
-use super::stage::{cluster, redis};
+use super::stage::cluster;
 
 server_tests![
     a_renewal_of_names_on_all_shards_has_each_answer_in_its_place,
@@ -24,7 +25,7 @@ fn ask(transport: &RedisTransport, name: &str) -> Call {
 
 async fn a_renewal_of_names_on_all_shards_has_each_answer_in_its_place() {
     let cluster = cluster().await;
-    let transport = RedisTransport::open(&cluster.address(), redis()).unwrap();
+    let transport = RedisTransport::open(&cluster.address(), hasty()).unwrap();
     let names: Vec<_> = (0..30)
         .map(|n| requests::name(&format!("apart/{n}")))
         .collect();
@@ -58,7 +59,7 @@ async fn nodes_that_send_a_request_back_and_forth_are_an_error_soon() {
     };
     let name = cluster.name_on(a, "loop/");
     let slot = cluster.slot_of(&name).to_string();
-    let transport = RedisTransport::open(&cluster.address(), redis()).unwrap();
+    let transport = RedisTransport::open(&cluster.address(), hasty()).unwrap();
     let (node, other) = (&cluster.nodes()[a], &cluster.nodes()[b]);
     let own: String = node.command(&["CLUSTER", "MYID"]);
     let others: String = other.command(&["CLUSTER", "MYID"]);
@@ -71,7 +72,7 @@ async fn nodes_that_send_a_request_back_and_forth_are_an_error_soon() {
         (Cause::Cluster, Execution::Definite)
     );
     assert!(error.detail.contains("MOVED"), "{error}");
-    assert!(began.elapsed() < redis().call_bound());
+    assert!(began.elapsed() < hasty().call_bound());
     node.command::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &own]);
     let answer = ask(&transport, &name).await;
     assert!(matches!(
@@ -91,7 +92,7 @@ async fn a_slot_without_an_owner_is_an_error_until_it_has_one() {
     let name = cluster.name_on(primary, "nobody/");
     let elsewhere = cluster.name_on(other, "nobody/");
     let slot = cluster.slot_of(&name).to_string();
-    let transport = RedisTransport::open(&cluster.address(), redis()).unwrap();
+    let transport = RedisTransport::open(&cluster.address(), hasty()).unwrap();
     let set = |value: &str| {
         for node in cluster.nodes() {
             node.command::<()>(&["CONFIG", "SET", "cluster-require-full-coverage", value]);

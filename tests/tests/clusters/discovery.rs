@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use quorlock::transport::Tls;
 use quorlock::{ConfigError, ConnectError, Locks, NodeTrust};
 use quorlock_tests::certificates::{Authority, Validity};
+use quorlock_tests::clients::{hasty, patient_client, settings};
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::wait_until;
 
-use super::stage::{client_at, cluster, redis, settings};
+use super::stage::cluster;
 
 server_tests![
     every_node_leads_to_all_of_them,
@@ -35,7 +36,7 @@ async fn locks_everywhere(cluster: &Cluster, locks: &Locks) {
 async fn every_node_leads_to_all_of_them() {
     let cluster = cluster().await;
     for node in cluster.nodes() {
-        let locks = client_at(&cluster.address_by(&[node])).await;
+        let locks = patient_client(&cluster.address_by(&[node])).await;
         locks_everywhere(&cluster, &locks).await;
     }
 }
@@ -49,7 +50,7 @@ async fn a_first_node_that_is_dead_or_stopped_does_no_harm() {
     let last = cluster.nodes().last().unwrap();
     for seeds in [[&dead, &silent, last], [&silent, &dead, last]] {
         let began = Instant::now();
-        let locks = client_at(&cluster.address_by(&seeds)).await;
+        let locks = patient_client(&cluster.address_by(&seeds)).await;
         assert!(began.elapsed() < Duration::from_secs(1));
         locks_everywhere(&cluster, &locks).await;
     }
@@ -110,7 +111,7 @@ async fn a_login_that_is_wrong_is_told_without_it() {
         assert!(text.contains("check the user and the password"), "{text}");
         assert!(!text.contains("s3cret"), "{text}");
     }
-    let locks = client_at(&address(":right@")).await;
+    let locks = patient_client(&address(":right@")).await;
     let guard = locks.lock("n").acquire().await.unwrap();
     guard.release().await.unwrap();
     assert!(!format!("{locks:?}").contains("right"));
@@ -129,7 +130,7 @@ async fn a_user_with_exact_rights_is_enough() {
     let error = settings().connect(&address).await.unwrap_err();
     assert!(error.to_string().contains("+cluster|slots"), "{error}");
     node.command::<()>(&["ACL", "SETUSER", "bob", "+cluster|slots", "+asking"]);
-    let locks = client_at(&address).await;
+    let locks = patient_client(&address).await;
     let guard = locks.lock("n").acquire().await.unwrap();
     guard.release().await.unwrap();
 }
@@ -144,7 +145,7 @@ async fn nodes_are_found_however_they_call_themselves() {
         &["--cluster-announce-ip", "127.0.0.1"],
     ] {
         let node = alone(options);
-        let locks = client_at(&format!("redis+cluster://127.0.0.1:{}", node.port())).await;
+        let locks = patient_client(&format!("redis+cluster://127.0.0.1:{}", node.port())).await;
         let guard = locks.lock("n").acquire().await.unwrap();
         guard.release().await.unwrap();
     }
@@ -187,7 +188,7 @@ async fn a_cluster_is_spoken_to_under_tls() {
     ]);
     own_all_slots(&node);
     let address = format!("rediss+cluster://127.0.0.1:{}", node.tls_port());
-    let tls = || redis().tls(Tls::new().roots_pem(authority.pem()));
+    let tls = || hasty().tls(Tls::new().roots_pem(authority.pem()));
     let locks = settings().redis(tls()).connect(&address).await.unwrap();
     let guard = locks.lock("n").acquire().await.unwrap();
     guard.release().await.unwrap();

@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::{Guard, Lock};
-use quorlock_tests::clients::is_claimed_by;
+use quorlock::Guard;
+use quorlock_tests::clients::{hand_over, is_claimed_by, waiter};
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
-use tokio::task::JoinHandle;
+use quorlock_tests::wait::until;
 
 use super::stage::{claimed_at, client, cluster, listens};
 
@@ -35,18 +34,6 @@ async fn replicated(cluster: &Cluster, replica: usize, name: &str, guard: &Guard
     replica.command::<()>(&["READWRITE"]);
 }
 
-/// A waiter with all the time that a test has, and when it had the lock.
-fn waiter(lock: &Lock) -> JoinHandle<(Guard, Instant)> {
-    let lock = lock.clone().wait(4 * BOUND);
-    tokio::spawn(async move {
-        loop {
-            if let Ok(guard) = lock.acquire().await {
-                return (guard, Instant::now());
-            }
-        }
-    })
-}
-
 async fn a_failover_on_request_moves_holds_and_wake_ups() {
     let cluster = cluster().await;
     let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
@@ -58,15 +45,8 @@ async fn a_failover_on_request_moves_holds_and_wake_ups() {
     let replica = tokio::task::block_in_place(|| cluster.fail_over(before));
     guard.extend(LEASE).await.unwrap();
     assert_eq!(claimed_at(&cluster, &name, &guard), [replica]);
-    let token = guard.fencing_token();
-    let released = Instant::now();
-    guard.release().await.unwrap();
-    let (next, served) = behind.await.unwrap();
-    println!(
-        "released; the next one served {:?} after that",
-        served - released
-    );
-    assert!(token < next.fencing_token() && served < released + SOON);
+    let (next, span) = hand_over(guard, behind).await;
+    assert!(span < SOON);
     next.release().await.unwrap();
 }
 
@@ -106,15 +86,7 @@ async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() 
     unharmed.release().await.unwrap();
     assert!(!behind.is_finished());
     listens(&cluster, replica, &held).await;
-    let token = guard.fencing_token();
-    let released = Instant::now();
-    guard.release().await.unwrap();
-    let (next, served) = behind.await.unwrap();
-    println!(
-        "released; the next one served {:?} after that",
-        served - released
-    );
-    assert!(token < next.fencing_token());
+    let (next, _) = hand_over(guard, behind).await;
     next.release().await.unwrap();
 }
 
@@ -133,8 +105,7 @@ async fn a_primary_that_stands_still_is_left_for_its_replica() {
     assert!(guard.is_held());
     cluster.nodes()[stands].resume();
     guard.extend(LEASE).await.unwrap();
-    guard.release().await.unwrap();
-    let (next, _) = behind.await.unwrap();
+    let (next, _) = hand_over(guard, behind).await;
     assert_eq!(claimed_at(&cluster, &name, &next), [replica]);
     next.release().await.unwrap();
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use quorlock::{AcquireError, ConfigError, Summary};
-use quorlock_tests::clients::until_renewed;
+use quorlock_tests::clients::{settings, until_renewed};
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
 
-use super::stage::{claimed_at, client, cluster, settings};
+use super::stage::{claimed_at, client, cluster};
 
 server_tests![
     names_of_all_shards_are_locked_where_they_lie,

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use quorlock_tests::clients::settings;
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
 
-use super::stage::{claimed_at, client, cluster, listens, settings};
+use super::stage::{claimed_at, client, cluster, listens};
 
 server_tests![
     a_slot_that_has_moved_is_found_by_all_clients,

@@ -1,11 +1,9 @@
 //! The one cluster of these tests, for one test after the other.
 
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use quorlock::transport::RedisConfig;
-use quorlock::{Guard, Locks, LocksBuilder, RetryPolicy};
-use quorlock_tests::clients::claim_of;
+use quorlock::{Guard, Locks};
+use quorlock_tests::clients::{claim_of, patient_client};
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::wait::until;
 use tokio::sync::{Mutex, MutexGuard};
@@ -19,35 +17,9 @@ pub(crate) async fn cluster() -> MutexGuard<'static, Cluster> {
     cluster
 }
 
-/// What fails is found out soon.
-pub(crate) fn redis() -> RedisConfig {
-    RedisConfig::default()
-        .connect_timeout(Duration::from_secs(1))
-        .call_timeout(Duration::from_secs(1))
-        .ping_interval(Duration::from_millis(200))
-}
-
-pub(crate) fn settings() -> LocksBuilder {
-    let member_timeout = Duration::from_millis(500);
-    Locks::builder()
-        .redis(redis())
-        .member_timeout(member_timeout)
-}
-
-/// A client of the cluster. Its pauses double without a bound: it is a node's return that ends them.
+/// A client of the cluster.
 pub(crate) async fn client(cluster: &Cluster) -> Locks {
-    client_at(&cluster.address()).await
-}
-
-/// A client of the cluster at this address.
-pub(crate) async fn client_at(address: &str) -> Locks {
-    let hour = Duration::from_secs(3600);
-    let retry = RetryPolicy::default().backoff_cap(hour);
-    let settings = settings().retry(retry.without_quorum(hour));
-    settings
-        .connect(address)
-        .await
-        .expect("the cluster can be used")
+    patient_client(&cluster.address()).await
 }
 
 /// The numbers of the nodes at which the claim of this guard stands. (A replica sends readers elsewhere, so only owners

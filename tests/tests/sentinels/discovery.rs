@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use quorlock::transport::{Cause, NodeConnectError};
 use quorlock::{ConfigError, ConnectError, Locks};
-use quorlock_tests::clients::is_claimed_by;
+use quorlock_tests::clients::{hasty, is_claimed_by, settings};
 use quorlock_tests::sentinels::{NAME, SentinelGroup};
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 
-use super::stage::{client, group, redis, settings};
+use super::stage::{client, group};
 
 server_tests![
     the_primary_is_found_by_any_sentinel,
@@ -133,7 +133,7 @@ async fn a_sentinel_that_wants_a_password_is_told_one() {
         let guard = locks.unwrap().lock("x").acquire().await.unwrap();
         guard.release().await.unwrap();
     }
-    let redis = redis().sentinel_login(Some("looker"), "0ther s3cret");
+    let redis = hasty().sentinel_login(Some("looker"), "0ther s3cret");
     assert!(!format!("{redis:?}").contains("s3cret"));
     let locks = settings().redis(redis).connect(&address).await.unwrap();
     let guard = locks.lock("y").acquire().await.unwrap();

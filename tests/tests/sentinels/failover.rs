@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::{Guard, Lock};
-use quorlock_tests::clients::is_claimed_by;
+use quorlock::Guard;
+use quorlock_tests::clients::{hand_over, is_claimed_by, waiter};
 use quorlock_tests::sentinels::{NAME, SentinelGroup, named_by, patiently, role};
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
-use tokio::task::JoinHandle;
+use quorlock_tests::wait::until;
 
 use super::stage::{client, group};
 
@@ -30,19 +29,6 @@ async fn replicated(group: &SentinelGroup, name: &str, guard: &Guard) {
     let servers = group.servers();
     let have_it = || servers.iter().all(|s| is_claimed_by(s, name, guard));
     until("all servers have the claim", have_it).await;
-}
-
-/// A waiter with all the time that a test has, and when it had the lock.
-fn waiter(lock: &Lock) -> JoinHandle<(Guard, Instant)> {
-    let lock = lock.clone().wait(4 * BOUND);
-    tokio::spawn(async move {
-        loop {
-            // A single group may have no primary for longer than a client is patient with a missing majority.
-            if let Ok(guard) = lock.acquire().await {
-                return (guard, Instant::now());
-            }
-        }
-    })
 }
 
 /// How another server became the primary.
@@ -82,7 +68,6 @@ async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() 
     let (ours, theirs) = (client(&group).await, client(&group).await);
     let lock = ours.lock("held").lease(LEASE / 2);
     let guard = lock.acquire().await.unwrap();
-    let token = guard.fencing_token();
     replicated(&group, "held", &guard).await;
     let behind = waiter(&theirs.lock("held"));
 
@@ -108,14 +93,7 @@ async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() 
     guard.extend(LEASE).await.unwrap();
     assert!(before_extension < guard.validity());
     assert!(!behind.is_finished());
-    let released = Instant::now();
-    guard.release().await.unwrap();
-    let (next, served) = behind.await.unwrap();
-    println!(
-        "released; the next one served {:?} after that",
-        served - released
-    );
-    assert!(token < next.fencing_token());
+    let (next, _) = hand_over(guard, behind).await;
     next.release().await.unwrap();
 }
 
@@ -180,13 +158,7 @@ async fn a_failover_on_request_moves_holds_and_wake_ups() {
     };
     until("the waiter listens to the new primary", || channels() == 1).await;
     assert!(guard.is_held() && is_claimed_by(new, "held", &guard));
-    let released = Instant::now();
-    guard.release().await.unwrap();
-    let (next, served) = behind.await.unwrap();
-    println!(
-        "released; the next one served {:?} after that",
-        served - released
-    );
+    let (next, _) = hand_over(guard, behind).await;
     assert!(is_claimed_by(new, "held", &next));
     next.release().await.unwrap();
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use quorlock::{Locks, LocksBuilder, NodeTrust};
-use quorlock_tests::clients::claim_of;
+use quorlock_tests::clients::{claim_of, settings};
 use quorlock_tests::sentinels::{SentinelGroup, patiently, role};
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::until;
 
-use super::stage::{group, settings};
+use super::stage::group;
 
 server_tests![a_promoted_replica_without_the_claim_has_no_vote];
 

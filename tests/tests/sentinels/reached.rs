@@ -5,13 +5,11 @@ use std::path::Path;
 use quorlock::Locks;
 use quorlock::transport::{RedisConfig, Tls};
 use quorlock_tests::certificates::{Authority, Validity};
-use quorlock_tests::clients::is_claimed_by;
+use quorlock_tests::clients::{hasty, is_claimed_by, settings};
 use quorlock_tests::sentinels::{Door, NAME, Reach, SentinelGroup};
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
 use tempfile::TempDir;
-
-use super::stage::{redis, settings};
 
 server_tests![
     a_group_is_spoken_to_under_tls,
@@ -103,7 +101,7 @@ async fn a_group_is_spoken_to_under_tls() {
     let papers = Papers::new();
     let group = encrypted(&papers, &papers);
     assert!(group.address().starts_with("rediss+sentinel://"));
-    works_through_a_failover(&group, redis().tls(papers.tls())).await;
+    works_through_a_failover(&group, hasty().tls(papers.tls())).await;
     // Neither the sentinels nor the servers are believed without.
     let error = settings().connect(group.address()).await.unwrap_err();
     assert!(error.to_string().contains("authority"), "{error}");
@@ -112,7 +110,7 @@ async fn a_group_is_spoken_to_under_tls() {
 async fn sentinels_have_an_authority_of_their_own() {
     let (servers, sentinels) = (Papers::new(), Papers::new());
     let group = encrypted(&servers, &sentinels);
-    let redis = || redis().tls(servers.tls());
+    let redis = || hasty().tls(servers.tls());
     works_through_a_failover(&group, redis().sentinel_tls(sentinels.tls())).await;
     for wrong in [redis(), redis().sentinel_tls(servers.tls())] {
         let error = settings().redis(wrong).connect(group.address()).await;
@@ -141,7 +139,7 @@ async fn sentinels_announce_host_names() {
     let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
     let (host, _): (String, u16) = group.sentinels()[0].command(&words);
     assert_eq!(host, "localhost");
-    works_through_a_failover(&group, redis()).await;
+    works_through_a_failover(&group, hasty()).await;
     let (host, _): (String, u16) = group.sentinels()[0].command(&words);
     assert_eq!(host, "localhost");
 }
@@ -163,5 +161,5 @@ async fn a_group_is_reached_over_ipv6() {
     let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
     let (host, _): (String, u16) = group.sentinels()[0].command(&words);
     assert_eq!(host, "::1");
-    works_through_a_failover(&group, redis()).await;
+    works_through_a_failover(&group, hasty()).await;
 }

@@ -1,64 +1,20 @@
 //! What a Sentinel address costs while nothing happens.
 
-use std::time::{Duration, Instant};
-
-use quorlock::Locks;
+use quorlock_tests::clients::settings;
 use quorlock_tests::server_tests;
+use quorlock_tests::steady::measure;
 
-use super::stage::{client, group, settings};
+use super::stage::{client, group};
 
 server_tests![in_the_steady_state_a_lock_costs_what_it_costs_at_a_plain_address];
-
-/// How many rounds are measured; `QUORLOCK_MEASURE` has another number, for a figure.
-const ROUNDS: usize = 30;
-
-/// How many locks a client acquires and releases in a round.
-const LOCKS: u32 = 100;
-
-async fn took(locks: &Locks) -> Duration {
-    let lock = locks.lock("steady");
-    let began = Instant::now();
-    for _ in 0..LOCKS {
-        let guard = lock.acquire().await.unwrap();
-        guard.release().await.unwrap();
-    }
-    began.elapsed() / LOCKS
-}
-
-fn median(mut ratios: Vec<f64>) -> f64 {
-    ratios.sort_by(f64::total_cmp);
-    ratios[ratios.len() / 2]
-}
 
 async fn in_the_steady_state_a_lock_costs_what_it_costs_at_a_plain_address() {
     let group = group().await;
     let address = group.servers()[group.settle()].address();
     let plain = settings().connect(&address).await.unwrap();
     let control = settings().connect(&address).await.unwrap();
-    let clients = [plain, client(&group).await, control];
-    for client in &clients {
-        took(client).await;
-    }
-    let rounds = std::env::var("QUORLOCK_MEASURE").ok();
-    let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().unwrap());
-    let (mut of_group, mut of_control, mut spans) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..rounds {
-        let mut times = [Duration::ZERO; 3];
-        for place in 0..3 {
-            // Each is first, second and third equally often.
-            let which = (round + place) % 3;
-            times[which] = took(&clients[which]).await;
-        }
-        let [plain, sentinel, control] = times.map(|time| time.as_secs_f64());
-        of_group.push(sentinel / plain);
-        of_control.push(control / plain);
-        spans.push(plain * 1e6);
-    }
-    let (group, control) = (median(of_group), median(of_control));
-    println!(
-        "a lock at a Sentinel address takes {group:.3} times one at a plain address (control {control:.3}; {:.0} us)",
-        median(spans)
-    );
+    let measured = measure(&[plain, client(&group).await, control]).await;
+    measured.print("a Sentinel address");
     // To ask a sentinel each time would be 2 at least.
-    assert!(group < 1.3, "{group}");
+    assert!(measured.ratio < 1.3, "{measured:?}");
 }

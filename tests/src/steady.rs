@@ -1,0 +1,85 @@
+//! What a lock costs at one address beside what it costs at another, while nothing happens.
+
+use std::time::{Duration, Instant};
+
+use quorlock::Locks;
+
+/// How many rounds are measured; `QUORLOCK_MEASURE` has another number, for a figure.
+const ROUNDS: usize = 30;
+
+/// How many locks a client acquires and releases in a round.
+pub const LOCKS: u32 = 100;
+
+/// How long one lock takes from its acquisition to its release.
+///
+/// # Panics
+/// When it is not granted or not released.
+pub async fn took(locks: &Locks) -> Duration {
+    let lock = locks.lock("steady");
+    let began = Instant::now();
+    for _ in 0..LOCKS {
+        let guard = lock.acquire().await.expect("the lock is free");
+        guard.release().await.expect("it is held");
+    }
+    began.elapsed() / LOCKS
+}
+
+/// Medians of many rounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// How many times what it takes at the plain address a lock takes at the other one.
+    pub ratio: f64,
+    /// The same of a second client of the plain address: what chance makes of 1.
+    pub control: f64,
+    /// How many microseconds a lock takes at the plain address.
+    pub plain_micros: f64,
+}
+
+impl Measured {
+    /// Says so of locks at this kind of address.
+    pub fn print(&self, kind: &str) {
+        let Measured {
+            ratio,
+            control,
+            plain_micros,
+        } = self;
+        println!(
+            "a lock at {kind} takes {ratio:.3} times one at a plain address (control {control:.3}; {plain_micros:.0} us)"
+        );
+    }
+}
+
+/// Measures clients in turns: of a plain address, of the other one, and of the plain one again.
+///
+/// # Panics
+/// When a lock is not granted, or `QUORLOCK_MEASURE` is no number.
+pub async fn measure(clients: &[Locks; 3]) -> Measured {
+    for client in clients {
+        took(client).await;
+    }
+    let rounds = std::env::var("QUORLOCK_MEASURE").ok();
+    let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number"));
+    let (mut ratios, mut controls, mut spans) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let mut times = [Duration::ZERO; 3];
+        for place in 0..3 {
+            // Each is first, second and third equally often.
+            let which = (round + place) % 3;
+            times[which] = took(&clients[which]).await;
+        }
+        let [plain, other, control] = times.map(|time| time.as_secs_f64());
+        ratios.push(other / plain);
+        controls.push(control / plain);
+        spans.push(plain * 1e6);
+    }
+    Measured {
+        ratio: median(ratios),
+        control: median(controls),
+        plain_micros: median(spans),
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
