@@ -4,6 +4,7 @@ mod clusters {
     pub(crate) mod calls;
     pub(crate) mod discovery;
     pub(crate) mod failover;
+    pub(crate) mod listening;
     pub(crate) mod locks;
     pub(crate) mod moving;
     pub(crate) mod stage;
@@ -15,6 +16,7 @@ fn main() {
         clusters::calls::trials(),
         clusters::discovery::trials(),
         clusters::failover::trials(),
+        clusters::listening::trials(),
         clusters::locks::trials(),
         clusters::moving::trials(),
         clusters::steady::trials(),

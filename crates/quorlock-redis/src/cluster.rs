@@ -28,6 +28,7 @@ use crate::config::RedisConfig;
 use crate::connect::Endpoint;
 use crate::connection::{Attendance, Witnesses};
 use crate::route::{Detour, Gathering, Refused, Rerouting, Route, Routes, Routing};
+use crate::script::{self, Home};
 use crate::security::Security;
 use crate::server::{Manner, Server};
 use crate::source::{GroupMark, Source};
@@ -35,7 +36,7 @@ use crate::sync::task::AbortHandle;
 use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
 use crate::timer::{self, Instant};
-use crate::{error, key, keyslot, script};
+use crate::{error, key, keyslot};
 
 /// How long a request waits whose keys are being moved, the first time; each next time twice as long. To move a key takes less than a
 /// millisecond, to move a slot some of those for each key in it.
@@ -344,6 +345,10 @@ impl Routes for Cluster {
 
     fn is_divided(&self) -> bool {
         true
+    }
+
+    fn home(&self) -> &Home {
+        &Home::CLUSTER
     }
 
     fn group(&self) -> Option<GroupMark> {

@@ -29,7 +29,7 @@
 //! `HLEN` and `HGETALL` besides, who has set a [`Wait`] `WAIT` or `WAITAOF`, who has a Sentinel group `ROLE`
 //! (believed where it is denied). On sentinels: `SENTINEL GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER`,
 //! `SENTINEL SENTINELS`, `SUBSCRIBE` and `PING`, the channels `+switch-master` and `+promoted-slave`; all but the first may be denied.
-//! On the nodes of a cluster `CLUSTER SLOTS` and `ASKING` besides.
+//! On the nodes of a cluster `CLUSTER SLOTS` and `ASKING` besides; `SSUBSCRIBE`, `SUNSUBSCRIBE` and `SPUBLISH` may be denied.
 
 mod address;
 mod check;

@@ -6,6 +6,7 @@
 //! a kilobyte: it cost most of the time of an acquisition.)
 
 mod driver;
+mod hearing;
 mod queue;
 
 use std::collections::{BTreeMap, VecDeque};

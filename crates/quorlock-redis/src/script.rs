@@ -41,6 +41,16 @@ macro_rules! undeclared {
     };
 }
 
+/// A script that publishes, for servers by themselves and for the nodes of clusters.
+macro_rules! publishing {
+    ($($script:tt)*) => {
+        Publishing {
+            once: Script::new($($script)*),
+            twice: Script::new(concat!(lua!("shared/twice"), $($script)*)),
+        }
+    };
+}
+
 mod answer;
 pub(crate) mod batch;
 mod fair;
@@ -61,6 +71,22 @@ impl Script {
     }
 }
 
+/// A script that publishes.
+struct Publishing {
+    once: Script,
+    twice: Script,
+}
+
+impl Publishing {
+    /// The one for a place.
+    fn at(&self, home: &Home) -> &Script {
+        match home.publishes {
+            Publishes::Once => &self.once,
+            Publishes::Twice => &self.twice,
+        }
+    }
+}
+
 static ACQUIRE: LazyLock<Script> =
     LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "acquire")));
 static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
@@ -78,7 +104,7 @@ static RENEW: LazyLock<Script> = LazyLock::new(|| {
         "renew"
     ))
 });
-static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(lua!("release")));
+static RELEASE: LazyLock<Publishing> = LazyLock::new(|| publishing!(lua!("release")));
 static INSPECT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(undeclared!(lua!(
         "shared/clock",
@@ -86,8 +112,8 @@ static INSPECT: LazyLock<Script> = LazyLock::new(|| {
         "inspect"
     )))
 });
-static FORCE_RELEASE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(undeclared!(lua!(
+static FORCE_RELEASE: LazyLock<Publishing> = LazyLock::new(|| {
+    publishing!(undeclared!(lua!(
         "shared/clock",
         "shared/queue",
         "force_release"
@@ -136,13 +162,39 @@ fn kept(retention: Retention) -> u64 {
 pub(crate) struct Home {
     /// The key of the marker. Scripts can use it: it lies in the slot of the names.
     pub(crate) marker: Cow<'static, str>,
+    /// To which listeners releases are published.
+    pub(crate) publishes: Publishes,
+}
+
+/// How a release is published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Publishes {
+    /// To all who listen to the channel: on a server by itself there is one way to listen.
+    Once,
+    /// On a cluster: to those who listen on all of it, and to those who listen on the shard.
+    Twice,
 }
 
 impl Home {
     /// That of a server by itself.
     pub(crate) const PLAIN: Home = Home {
         marker: Cow::Borrowed(key::MARKER),
+        publishes: Publishes::Once,
     };
+
+    /// That of a cluster by itself, which is not watched.
+    pub(crate) const CLUSTER: Home = Home {
+        publishes: Publishes::Twice,
+        ..Home::PLAIN
+    };
+
+    /// That of what lies under a tag in a cluster.
+    pub(crate) fn under(tag: &str) -> Home {
+        Home {
+            marker: key::marker_under(tag).into(),
+            ..Home::CLUSTER
+        }
+    }
 }
 
 /// The command that carries a request.
@@ -160,13 +212,13 @@ pub(crate) fn encode(request: &Request, home: &Home, by: By) -> Cmd {
             Mode::Write => read_write::encode_write_renew(ask, by),
         },
         Request::Release(ask) => match ask.mode {
-            Mode::Plain => encode_release(ask, by),
-            Mode::Fair => fair::encode_release(ask, by),
-            Mode::Read => read_write::encode_read_release(ask, by),
-            Mode::Write => read_write::encode_write_release(ask, by),
+            Mode::Plain => encode_release(ask, home, by),
+            Mode::Fair => fair::encode_release(ask, home, by),
+            Mode::Read => read_write::encode_read_release(ask, home, by),
+            Mode::Write => read_write::encode_write_release(ask, home, by),
         },
         Request::Inspect(inspect) => encode_inspect(inspect, by),
-        Request::ForceRelease(force) => encode_force_release(force, by),
+        Request::ForceRelease(force) => encode_force_release(force, home, by),
         Request::Probe(check) => encode_probe(*check, home, by),
     }
 }
@@ -185,7 +237,7 @@ fn command(script: &Script, by: By, keys: usize, args: usize, bytes: usize) -> C
 /// The commands that make the scripts known to a server: those that every client needs. The operators' become known
 /// when they are first used.
 pub(crate) fn load() -> impl Iterator<Item = Cmd> {
-    let scripts = [&ACQUIRE, &RENEW, &RELEASE, &batch::BATCH];
+    let scripts = [&ACQUIRE, &RENEW, &RELEASE.once, &batch::BATCH];
     scripts.into_iter().map(|script| {
         let mut cmd = redis::cmd("SCRIPT");
         cmd.arg("LOAD").arg(script.text);
@@ -304,9 +356,9 @@ fn encode_claim(cmd: &mut Cmd, claim: &Claim) {
     cmd.arg(beat.map(beat_text).unwrap_or_default());
 }
 
-fn encode_release(ask: &Release, by: By) -> Cmd {
+fn encode_release(ask: &Release, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let mut cmd = command(&RELEASE, by, 1, 3, 2 * name.len() + CLAIM_BYTES);
+    let mut cmd = command(RELEASE.at(home), by, 1, 3, 2 * name.len() + CLAIM_BYTES);
     cmd.arg(name);
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count).arg(key::channel(name));
@@ -323,9 +375,15 @@ fn encode_inspect(ask: &Inspect, by: By) -> Cmd {
     cmd
 }
 
-fn encode_force_release(ask: &ForceRelease, by: By) -> Cmd {
+fn encode_force_release(ask: &ForceRelease, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let mut cmd = command(&FORCE_RELEASE, by, 4, 3, 7 * name.len() + 2 * CLAIM_BYTES);
+    let mut cmd = command(
+        FORCE_RELEASE.at(home),
+        by,
+        4,
+        3,
+        7 * name.len() + 2 * CLAIM_BYTES,
+    );
     cmd.arg(name)
         .arg(key::queue(name))
         .arg(key::timeouts(name))

@@ -45,10 +45,24 @@ pub(crate) trait Source: Send + Sync + fmt::Debug + 'static {
         None
     }
 
+    /// In which ways the server is listened to.
+    fn ways(&self) -> Ways {
+        Ways::Plain
+    }
+
     /// How long calls fail at once after so many failed attempts in a row (at least one).
     fn rest(&self, failures: u32) -> Duration {
         timer::delay(failures)
     }
+}
+
+/// In which ways a server is listened to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ways {
+    /// By `SUBSCRIBE`.
+    Plain,
+    /// By `SUBSCRIBE` and, where the server knows it, by `SSUBSCRIBE`: a node of a cluster.
+    Both,
 }
 
 /// What a search has found.

@@ -6,9 +6,9 @@ use quorlock_core::reserved;
 use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::TransportError;
 
+use crate::error;
 use crate::keyslot::{self, SLOTS};
 use crate::script::Home;
-use crate::{error, key};
 
 /// What tags begin with; a number follows.
 const WORD: &str = "quorlock-";
@@ -39,9 +39,7 @@ impl Tag {
         let text = texts.find(|text| keyslot::of_key(text) == slot);
         let text = text.expect("BUG: a slot that no text has");
         Tag {
-            home: Home {
-                marker: key::marker_under(&text).into(),
-            },
+            home: Home::under(&text),
             slot,
             text,
         }
@@ -132,6 +130,7 @@ impl Tag {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key;
 
     #[test]
     fn a_tag_lies_in_the_middle_of_its_part() {

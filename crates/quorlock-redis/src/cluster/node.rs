@@ -11,7 +11,7 @@ use super::hints::Hints;
 use crate::connect::Endpoint;
 use crate::route::Route;
 use crate::server::{Manner, Server};
-use crate::source::{Finding, Lead, Namer, Source, Whence, Wrong};
+use crate::source::{Finding, Lead, Namer, Source, Ways, Whence, Wrong};
 use crate::timer;
 
 /// The longest rest between attempts to connect: a node that is back is found about this time after that.
@@ -74,6 +74,10 @@ impl Source for Member {
     fn was_wrong(&self, _: &Whence, _: Wrong<'_>) -> Option<Duration> {
         self.hints.distrust(&self.endpoint);
         None
+    }
+
+    fn ways(&self) -> Ways {
+        Ways::Both
     }
 
     fn rest(&self, failures: u32) -> Duration {

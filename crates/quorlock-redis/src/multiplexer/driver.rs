@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quorlock_core::message::Wake;
 use quorlock_core::transport::TransportError;
 use redis::Value;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::hearing::Hearing;
 use super::queue::Load;
 use super::{Multiplexer, Passed, wake};
 use crate::connect::ByteStream;
@@ -43,7 +43,7 @@ pub(crate) struct Driver {
     replies: Vec<Value>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Who hears what the server publishes.
-    registry: Option<Arc<Registry>>,
+    hearing: Option<Hearing>,
     /// Told when requests go out that have waited, and which silence after them is suspicious.
     owes: Owes,
     /// Calls that were taken out of the queue and not yet written down; empty between polls.
@@ -63,7 +63,7 @@ impl Driver {
         Driver {
             stream,
             multiplexer,
-            registry,
+            hearing: registry.map(Hearing::new),
             owes,
             loads: Vec::new(),
             writing: Vec::new(),
@@ -174,23 +174,22 @@ impl Driver {
             return decoded.map(|()| 0);
         }
         let mut passed = Passed::default();
-        let mut published = Vec::new();
         let mut is_asked_for = true;
         {
             let mut state = self.multiplexer.lock();
             for value in self.replies.drain(..) {
-                if self.registry.is_some() && is_message(&value) {
-                    published.push(value);
-                } else {
-                    is_asked_for &= state.reply(value, &mut passed);
+                let reply = match &mut self.hearing {
+                    Some(hearing) => hearing.take(value),
+                    None => Some(value),
+                };
+                if let Some(reply) = reply {
+                    is_asked_for &= state.reply(reply, &mut passed);
                 }
             }
         }
         passed.wake();
-        if let Some(registry) = &self.registry {
-            for message in &published {
-                announce(registry, message);
-            }
+        if let Some(hearing) = &mut self.hearing {
+            hearing.tell();
         }
         if !is_asked_for {
             return Err(error::no_reply("a reply that nobody asked for"));
@@ -266,29 +265,5 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // Together with its runtime, or because the connection is used no more.
         self.multiplexer.close(&error::closed("it is used no more"));
-    }
-}
-
-/// Whether it is no reply, but what the server publishes: `message`, channel, payload.
-fn is_message(value: &Value) -> bool {
-    matches!(
-        value,
-        Value::Array(parts) if matches!(parts.first(), Some(Value::BulkString(kind)) if kind == b"message")
-    )
-}
-
-/// Wakes those that listen to a message's channel.
-fn announce(registry: &Registry, message: &Value) {
-    let Value::Array(parts) = message else {
-        return;
-    };
-    if let [_, Value::BulkString(channel), Value::BulkString(payload)] = parts.as_slice()
-        && let Ok(channel) = std::str::from_utf8(channel)
-    {
-        let wake = match payload.as_slice() {
-            b"1" => Wake::ReadersMayEnter,
-            _ => Wake::Unlocked,
-        };
-        registry.wake(channel, wake);
     }
 }

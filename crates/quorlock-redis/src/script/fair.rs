@@ -6,20 +6,21 @@ use quorlock_core::message::{Acquire, Place, Release};
 use redis::Cmd;
 
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Home, Script, command, encode_check, fence, kept, owner, wire,
+    By, CHECK_BYTES, CLAIM_BYTES, Home, Publishing, Script, command, encode_check, fence, kept,
+    owner, wire,
 };
 use crate::key;
 
-static ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(lua!(
+static ACQUIRE: LazyLock<Publishing> = LazyLock::new(|| {
+    publishing!(lua!(
         "shared/clock",
         "shared/counter",
         "shared/queue",
         "fair_acquire"
     ))
 });
-static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(around!(
+static CHECKED_ACQUIRE: LazyLock<Publishing> = LazyLock::new(|| {
+    publishing!(around!(
         "check",
         lua!(
             "shared/clock",
@@ -29,8 +30,8 @@ static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
         )
     ))
 });
-static RELEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/queue", "fair_release")));
+static RELEASE: LazyLock<Publishing> =
+    LazyLock::new(|| publishing!(lua!("shared/clock", "shared/queue", "fair_release")));
 
 pub(super) fn encode_acquire(ask: &Acquire, place: Place, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_str();
@@ -39,7 +40,7 @@ pub(super) fn encode_acquire(ask: &Acquire, place: Place, home: &Home, by: By) -
         Some(_) => (&CHECKED_ACQUIRE, 6),
     };
     let bytes = 6 * name.len() + 2 * CLAIM_BYTES + CHECK_BYTES;
-    let mut cmd = command(script, by, keys, 12, bytes);
+    let mut cmd = command(script.at(home), by, keys, 12, bytes);
     cmd.arg(name)
         .arg(key::token(name))
         .arg(key::queue(name))
@@ -64,9 +65,9 @@ pub(super) fn encode_acquire(ask: &Acquire, place: Place, home: &Home, by: By) -
     cmd
 }
 
-pub(super) fn encode_release(ask: &Release, by: By) -> Cmd {
+pub(super) fn encode_release(ask: &Release, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let mut cmd = command(&RELEASE, by, 4, 3, 5 * name.len() + 2 * CLAIM_BYTES);
+    let mut cmd = command(RELEASE.at(home), by, 4, 3, 5 * name.len() + 2 * CLAIM_BYTES);
     cmd.arg(name)
         .arg(key::queue(name))
         .arg(key::timeouts(name))

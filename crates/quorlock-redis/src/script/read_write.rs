@@ -7,7 +7,8 @@ use quorlock_core::owner::OwnerId;
 use redis::Cmd;
 
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Home, Script, command, encode_check, fence, kept, owner, wire,
+    By, CHECK_BYTES, CLAIM_BYTES, Home, Publishing, Script, command, encode_check, fence, kept,
+    owner, wire,
 };
 use crate::key;
 
@@ -32,8 +33,8 @@ static CHECKED_WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
 });
 static READ_RENEW: LazyLock<Script> =
     LazyLock::new(|| Script::new(undeclared!(lua!("shared/look", "read_renew"))));
-static READ_RELEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(undeclared!(lua!("read_release"))));
+static READ_RELEASE: LazyLock<Publishing> =
+    LazyLock::new(|| publishing!(undeclared!(lua!("read_release"))));
 static WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(undeclared!(lua!(
         "shared/clock",
@@ -49,8 +50,8 @@ static WRITE_RENEW: LazyLock<Script> = LazyLock::new(|| {
         "write_renew"
     )))
 });
-static WRITE_RELEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(undeclared!(lua!("write_release"))));
+static WRITE_RELEASE: LazyLock<Publishing> =
+    LazyLock::new(|| publishing!(undeclared!(lua!("write_release"))));
 
 /// The field of a writer.
 fn writer(owner: OwnerId) -> String {
@@ -145,9 +146,15 @@ pub(super) fn encode_write_renew(ask: &Renew, by: By) -> Cmd {
     cmd
 }
 
-pub(super) fn encode_read_release(ask: &Release, by: By) -> Cmd {
+pub(super) fn encode_read_release(ask: &Release, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let mut cmd = command(&READ_RELEASE, by, 1, 4, 3 * name.len() + 2 * CLAIM_BYTES);
+    let mut cmd = command(
+        READ_RELEASE.at(home),
+        by,
+        1,
+        4,
+        3 * name.len() + 2 * CLAIM_BYTES,
+    );
     cmd.arg(name);
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)
@@ -156,9 +163,15 @@ pub(super) fn encode_read_release(ask: &Release, by: By) -> Cmd {
     cmd
 }
 
-pub(super) fn encode_write_release(ask: &Release, by: By) -> Cmd {
+pub(super) fn encode_write_release(ask: &Release, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_str();
-    let mut cmd = command(&WRITE_RELEASE, by, 1, 4, 3 * name.len() + 2 * CLAIM_BYTES);
+    let mut cmd = command(
+        WRITE_RELEASE.at(home),
+        by,
+        1,
+        4,
+        3 * name.len() + 2 * CLAIM_BYTES,
+    );
     cmd.arg(name)
         .arg(writer(ask.owner))
         .arg(ask.count)

@@ -44,6 +44,8 @@ struct Book {
     /// Channels on which what is wanted and what the server knows may differ.
     unsettled: BTreeSet<Channel>,
     last_number: u64,
+    /// The server has ended a subscription to a channel by itself: its slot has gone elsewhere.
+    is_parted: bool,
     /// The number of the session, if there is one.
     session: Option<u64>,
     is_closed: bool,
@@ -283,6 +285,25 @@ impl Registry {
         for listener in listeners {
             listener.wake(message);
         }
+    }
+
+    /// The server says that a subscription has ended. Whether it has done so by itself.
+    pub(crate) fn part(&self, channel: &str) -> bool {
+        let mut book = self.lock();
+        let entry = book.channels.get(channel);
+        // What was asked to end is not there any more, or there anew and not asked for yet.
+        let is_wanted = entry.is_some_and(|entry| entry.stage != Stage::Unknown);
+        book.is_parted |= is_wanted;
+        drop(book);
+        if is_wanted {
+            self.changed.notify_one();
+        }
+        is_wanted
+    }
+
+    /// Whether the server has ended a subscription by itself since this was last asked.
+    pub(crate) fn take_parted(&self) -> bool {
+        std::mem::take(&mut self.lock().is_parted)
     }
 
     /// Whether messages of the channel flow.

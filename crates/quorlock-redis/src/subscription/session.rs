@@ -10,10 +10,11 @@ use std::task::Poll;
 
 use futures_util::future::join_all;
 use quorlock_core::transport::{Cause, TransportError};
-use redis::{Cmd, Value};
+use redis::{Cmd, ServerErrorKind, Value};
 
 use crate::error;
 use crate::link::{Link, Usage};
+use crate::source::{Ways, Wrong};
 use crate::subscription::registry::{Channel, Order, Registry, SessionGuard};
 use crate::target::Target;
 use crate::timer::{self, Instant};
@@ -124,6 +125,7 @@ impl<'a> Session<'a> {
                         return;
                     }
                 }
+                Event::Changed if self.registry.take_parted() => self.look_elsewhere(),
                 Event::Changed => {}
                 Event::PingIsDue => {
                     if self.has_lingered() {
@@ -165,13 +167,30 @@ impl<'a> Session<'a> {
     fn next_request(&self) -> Option<(Purpose, Pending)> {
         match self.registry.next_order(BATCH)? {
             Order::Subscribe(channels) => {
-                let pending = self.ask(channels.iter().map(|channel| about("SUBSCRIBE", channel)));
+                let pending = self.ask(self.about_all(["SUBSCRIBE", "SSUBSCRIBE"], &channels));
                 Some((Purpose::Join(channels), pending))
             }
             Order::Unsubscribe(channels) => {
-                let cmds = channels.iter().map(|channel| about("UNSUBSCRIBE", channel));
-                Some((Purpose::Leave, self.ask(cmds)))
+                let pending = self.ask(self.about_all(["UNSUBSCRIBE", "SUNSUBSCRIBE"], &channels));
+                Some((Purpose::Leave, pending))
             }
+        }
+    }
+
+    /// For each channel the verbs of the ways in which the server is listened to.
+    fn about_all(&self, verbs: [&str; 2], channels: &[Channel]) -> Vec<Cmd> {
+        let verbs = verbs.into_iter().take(self.ways());
+        let cmds = channels
+            .iter()
+            .flat_map(|channel| verbs.clone().map(|verb| about(verb, channel)));
+        cmds.collect()
+    }
+
+    /// In how many ways the server is listened to.
+    fn ways(&self) -> usize {
+        match self.target.source().ways() {
+            Ways::Plain => 1,
+            Ways::Both => 2,
         }
     }
 
@@ -197,9 +216,16 @@ impl<'a> Session<'a> {
         let is_refusal = |reply: &Value| matches!(reply, Value::ServerError(_));
         match purpose {
             Purpose::Ping => true,
-            Purpose::Leave => !replies.iter().any(is_refusal),
+            // What the second way was refused for, it is refused for again: the server does not know it, or the user has no right to it.
+            Purpose::Leave => !replies.iter().step_by(self.ways()).any(is_refusal),
             Purpose::Join(channels) => {
-                let answered = channels.into_iter().zip(&replies);
+                let mut others = replies.iter().skip(1).step_by(self.ways());
+                if 1 < self.ways() && others.any(is_elsewhere) {
+                    self.look_elsewhere();
+                }
+                let answered = channels
+                    .into_iter()
+                    .zip(replies.iter().step_by(self.ways()));
                 let (refused, joined): (Vec<_>, Vec<_>) =
                     answered.partition(|(_, reply)| is_refusal(reply));
                 self.join(channels_of(joined));
@@ -207,6 +233,12 @@ impl<'a> Session<'a> {
                 true
             }
         }
+    }
+
+    /// The node does not own the slot of a channel, or not any more. What is published for all is heard here all the same.
+    fn look_elsewhere(&self) {
+        let source = self.target.source();
+        source.was_wrong(self.link.whence(), Wrong::Call);
     }
 
     fn join(&mut self, channels: Vec<Channel>) {
@@ -235,6 +267,11 @@ impl<'a> Session<'a> {
 /// Whether the server does not know the client any more: what is asked again on this connection is refused again.
 fn is_logged_out(reply: &Value) -> bool {
     matches!(reply, Value::ServerError(refusal) if error::server(refusal).cause == Cause::NoAuth)
+}
+
+/// Whether another node has the channel.
+fn is_elsewhere(reply: &Value) -> bool {
+    matches!(reply, Value::ServerError(refusal) if refusal.kind() == Some(ServerErrorKind::Moved))
 }
 
 fn about(verb: &str, channel: &Channel) -> Cmd {

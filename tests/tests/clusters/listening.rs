@@ -1,0 +1,170 @@
+//! In which ways releases are published and heard on a cluster: Redisson has two, and knows one of them at a time.
+
+use std::time::{Duration, Instant};
+
+use quorlock::transport::{Channel, RedisTransport, Transport};
+use quorlock_tests::clients::{hasty, waiter};
+use quorlock_tests::cluster::Cluster;
+use quorlock_tests::heard::Heard;
+use quorlock_tests::server::Server;
+use quorlock_tests::server_tests;
+use quorlock_tests::wait::{BOUND, until};
+
+use super::stage::{client, cluster};
+
+server_tests![
+    a_release_is_heard_in_whichever_way_it_is_published,
+    a_release_of_ours_is_published_in_both_ways_and_heard_once,
+    listeners_follow_a_slot_that_moves_without_being_asked,
+    a_user_who_may_not_listen_to_shards_hears_the_rest,
+];
+
+/// Longer than a test: nothing but a message wakes a waiter.
+const LEASE: Duration = Duration::from_secs(60);
+
+fn channel(name: &str) -> String {
+    format!("redisson_lock__channel:{{{name}}}")
+}
+
+/// How many listen at a node, in the one way and in the other.
+fn listeners(node: &Server, name: &str) -> (u32, u32) {
+    let many = |word: &str| {
+        let told = node.try_command::<(String, u32)>(&["PUBSUB", word, &channel(name)]);
+        told.map_or(0, |(_, many)| many)
+    };
+    (many("NUMSUB"), many("SHARDNUMSUB"))
+}
+
+async fn listens_in_both_ways(cluster: &Cluster, node: usize, name: &str) {
+    let node = &cluster.nodes()[node];
+    until("it listens in both ways", || {
+        listeners(node, name) == (1, 1)
+    })
+    .await;
+}
+
+async fn a_release_is_heard_in_whichever_way_it_is_published() {
+    let cluster = cluster().await;
+    let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
+    let primary = cluster.primaries()[0];
+    for verb in ["PUBLISH", "SPUBLISH"] {
+        let name = cluster.name_on(primary, &format!("{verb}/"));
+        ours.lock(&name)
+            .lease(LEASE)
+            .acquire()
+            .await
+            .unwrap()
+            .leak();
+        let waiter = waiter(&theirs.lock(&name));
+        listens_in_both_ways(&cluster, primary, &name).await;
+        // As Redisson releases.
+        let node = &cluster.nodes()[primary];
+        node.command::<()>(&["DEL", &name]);
+        let released = Instant::now();
+        node.command::<()>(&[verb, &channel(&name), "0"]);
+        let (next, served) = waiter.await.unwrap();
+        println!("{verb}; served {:?} after that", served - released);
+        assert!(served < released + Duration::from_secs(1));
+        next.release().await.unwrap();
+    }
+}
+
+/// A connection of another make that listens to a channel.
+fn listener(node: &Server, verb: &str, name: &str) -> redis::Connection {
+    let mut connection = node.connect().unwrap();
+    connection.set_read_timeout(Some(BOUND)).unwrap();
+    let packed = redis::cmd(verb).arg(channel(name)).get_packed_command();
+    connection.send_packed_command(&packed).unwrap();
+    connection.recv_response().unwrap();
+    connection
+}
+
+fn hears(connection: &mut redis::Connection) -> Vec<String> {
+    redis::from_redis_value(connection.recv_response().unwrap()).unwrap()
+}
+
+async fn a_release_of_ours_is_published_in_both_ways_and_heard_once() {
+    let cluster = cluster().await;
+    let primary = cluster.primaries()[1];
+    let node = &cluster.nodes()[primary];
+    let ours = client(&cluster).await;
+    let transport = RedisTransport::open(&cluster.address(), hasty()).unwrap();
+    let name = cluster.name_on(primary, "both/");
+    let heard = Heard::nothing();
+    let subscribed = Channel::from(quorlock::Name::new(&name).unwrap());
+    let subscription = transport.subscribe(&subscribed, heard.clone());
+    listens_in_both_ways(&cluster, primary, &name).await;
+    let mut others = [
+        ("SUBSCRIBE", "message", listener(node, "SUBSCRIBE", &name)),
+        (
+            "SSUBSCRIBE",
+            "smessage",
+            listener(node, "SSUBSCRIBE", &name),
+        ),
+    ];
+    for round in 1..=20 {
+        let guard = ours.lock(&name).acquire().await.unwrap();
+        guard.release().await.unwrap();
+        for (_, kind, other) in &mut others {
+            assert_eq!(hears(other), [*kind, &channel(&name), "0"]);
+        }
+        until("it is heard", || heard.wakes().len() == round).await;
+    }
+    assert_eq!(heard.wakes().len(), 20, "once each");
+    drop(subscription);
+    until("it listens no more", || listeners(node, &name) == (1, 1)).await;
+}
+
+async fn listeners_follow_a_slot_that_moves_without_being_asked() {
+    let cluster = cluster().await;
+    let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
+    let [from, to] = [0, 1].map(|index| cluster.primaries()[index]);
+    let name = cluster.name_on(from, "follows/");
+    let slot = cluster.slot_of(&name);
+    let guard = ours.lock(&name).lease(LEASE).acquire().await.unwrap();
+    let waiter = waiter(&theirs.lock(&name));
+    listens_in_both_ways(&cluster, from, &name).await;
+    tokio::task::block_in_place(|| cluster.move_slot(slot, from, to));
+    let moved = Instant::now();
+    listens_in_both_ways(&cluster, to, &name).await;
+    println!("moved; listens there {:?} after that", moved.elapsed());
+    // The waiter itself asks every five seconds.
+    assert!(moved.elapsed() < Duration::from_secs(2));
+    guard.release().await.unwrap();
+    let (next, _) = waiter.await.unwrap();
+    next.release().await.unwrap();
+    tokio::task::block_in_place(|| cluster.move_slot(slot, to, from));
+}
+
+async fn a_user_who_may_not_listen_to_shards_hears_the_rest() {
+    let cluster = cluster().await;
+    for node in cluster.nodes() {
+        let rights = [
+            "on",
+            ">s3cret",
+            "~*",
+            "&*",
+            "+@all",
+            "-ssubscribe",
+            "-spublish",
+        ];
+        node.command::<()>(&[["ACL", "SETUSER", "bob"].as_slice(), &rights].concat());
+    }
+    let address = cluster.address().replace("://", "://bob:s3cret@");
+    let connect = || quorlock_tests::clients::patient_client(&address);
+    let (ours, theirs) = (connect().await, connect().await);
+    let primary = cluster.primaries()[2];
+    let name = cluster.name_on(primary, "may/");
+    let guard = ours.lock(&name).lease(LEASE).acquire().await.unwrap();
+    let waiter = waiter(&theirs.lock(&name));
+    let node = &cluster.nodes()[primary];
+    until("it listens", || listeners(node, &name) == (1, 0)).await;
+    let released = Instant::now();
+    guard.release().await.unwrap();
+    let (next, served) = waiter.await.unwrap();
+    assert!(served < released + Duration::from_secs(1));
+    next.release().await.unwrap();
+    for node in cluster.nodes() {
+        node.command::<()>(&["ACL", "DELUSER", "bob"]);
+    }
+}
