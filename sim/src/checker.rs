@@ -10,6 +10,7 @@ mod orphans;
 mod ownership;
 mod progress;
 mod read_write;
+mod stated;
 mod statements;
 mod termination;
 mod terms;
@@ -104,6 +105,8 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Expiry => expiry::check(history),
         Property::Validity => validity::check(history),
         Property::Termination => termination::check(history),
+        Property::Always => stated::always(history),
+        Property::Eventually => stated::eventually(history),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What clients do: the work, and the lock that they do it with.
 
+pub mod assertion;
 pub mod context;
 pub(crate) mod hold;
 pub mod subject;

@@ -21,6 +21,7 @@ use crate::plan::Plan;
 use crate::plan::time::Span;
 use crate::world::event::What;
 use crate::world::id::{ClientId, first};
+use crate::world::job::Job;
 use crate::world::medium::Medium;
 use crate::world::subscription::Tell;
 use crate::world::task::{Part, Program, Task, forget_ready, is_anything_ready, make_ready};
@@ -55,6 +56,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
             // What goes on is in the middle of a step of its own.
             Next::Ready | Next::GoesOn => {}
             Next::Tell(tell) => tell.now(),
+            Next::Job(job) => job.now(),
             Next::Resume(client) => resume(client),
             Next::Boot(client) => start(client),
             Next::Drop(tasks) => drop(tasks),
@@ -67,6 +69,8 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
             Next::End => break,
         }
     }
+    let program = with(|world| world.program.clone());
+    program.expect("BUG: a run without a program").end();
     let lasted = with(|world| Span::nanos(world.now()));
     for client in first(plan.clients) {
         let tasks = with(|world| clients::kill(world, client));
@@ -115,6 +119,7 @@ fn resume(client: ClientId) {
 enum Next {
     Ready,
     Tell(Tell),
+    Job(Job),
     Resume(ClientId),
     Boot(ClientId),
     Drop(Vec<Task>),
@@ -192,6 +197,7 @@ fn happen(world: &mut World, what: What) -> Option<Next> {
         What::Replicated(waiting) => wait::end(world, waiting),
         What::Write(write) => writes::arrive(world, write),
         What::Written(write) => writes::finish(world, write),
+        What::Job(job) => return world.jobs.remove(job).map(Next::Job),
         What::GoesOn => return Some(Next::GoesOn),
         What::Bury => return Some(Next::Drop(world.halt.take_graves())),
         What::Step => return Some(Next::Step),

@@ -1,11 +1,14 @@
 //! What happened, as the checkers see it: in true time, by who did it.
 
+pub mod own;
 pub mod recording;
 
 use std::fmt;
 
 use quorlock::OwnerId;
 use serde::{Deserialize, Serialize, Serializer};
+
+use own::{Mark, ResourceCall, StatedProperty};
 
 /// A name, by its place in [`History::names`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -425,6 +428,18 @@ pub struct History {
     pub overdue: Vec<Overdue>,
     /// Looked for at the end.
     pub leftovers: Vec<Leftover>,
+    /// What users' own clients said, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
+    /// Properties of users' own, in the order in which they were first looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stated: Vec<StatedProperty>,
+    /// The names of users' own resources, in the order in which they were made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// What these were asked, in the order in which it was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<ResourceCall>,
     /// Where the run was put an end to, if it would not have come to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endless: Option<Endless>,
@@ -465,6 +480,10 @@ impl History {
         self.overdue.clear();
         self.died.clear();
         self.leftovers.clear();
+        self.marks.clear();
+        self.stated.clear();
+        self.resources.clear();
+        self.asked.clear();
         self.endless = None;
         self.holds = 0;
     }

@@ -27,6 +27,7 @@
 #[cfg(all(unix, feature = "chaos"))]
 mod chaos;
 pub mod cli;
+pub mod property_test;
 pub mod report;
 pub mod serve;
 mod study;
@@ -35,6 +36,7 @@ mod study;
 mod client;
 mod engine;
 pub mod model;
+pub mod resource;
 mod seam;
 pub mod simulation;
 pub mod turmoil;
@@ -46,7 +48,7 @@ pub mod history;
 pub mod plan;
 
 pub use crate::turmoil as sockets;
-pub use client::{context, subject};
+pub use client::{assertion, context, subject};
 pub use history::recording;
 pub use plan::{fault, file as plan_file, generator as swarm, time as span, variant};
 pub use report::story;

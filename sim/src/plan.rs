@@ -6,6 +6,7 @@ pub mod fault;
 pub mod file;
 pub mod generator;
 mod lacks;
+mod outage;
 pub(crate) mod property;
 mod servers;
 pub mod time;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::fault::{Fault, Trigger};
 pub use crate::plan::lacks::Lacks;
+pub use crate::plan::outage::{Outage, OutageKind};
 use crate::plan::property::Property;
 pub use crate::plan::servers::{
     Connections, MinReplicas, Network, Nodes, Persistence, Sentinels, Wait,
@@ -64,6 +66,9 @@ pub struct Plan {
     /// What goes wrong.
     #[serde(default)]
     pub faults: Vec<Fault>,
+    /// What goes wrong with resources of a user's own beside the lock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Outage>,
     /// When everything works again: by default when the last fault has ended.
     #[serde(default)]
     pub healed_at: Option<Span>,
@@ -188,6 +193,7 @@ impl Default for Plan {
             remedies: Remedies::default(),
             workload: Workload::default(),
             faults: Vec::new(),
+            outages: Vec::new(),
             healed_at: None,
             progress_within: None,
             idle_within: None,

@@ -17,7 +17,12 @@ use crate::simulation::Run;
 /// A whole page, in HTML.
 #[must_use]
 pub fn page(run: &Run, recording: &Recording, title: &str) -> String {
-    page::write(run, recording, title)
+    page::write(run, recording, title, &page::by_plan(run))
+}
+
+/// The same of a test, with the command that runs it again.
+pub(crate) fn page_of_test(run: &Run, recording: &Recording, test: &str, command: &str) -> String {
+    page::write(run, recording, test, &page::by_command(command))
 }
 
 /// Only the figure, in SVG.

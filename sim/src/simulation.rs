@@ -29,7 +29,7 @@ pub enum Verdict {
     Holds,
     /// One does not.
     Violated(Violation),
-    /// No client acquired anything, so nothing was shown.
+    /// No client acquired anything, so nothing was shown. Of clients of a user's own: none did anything.
     Vacuous,
 }
 
@@ -83,8 +83,13 @@ pub fn run(plan: &Rc<Plan>) -> Run {
 /// The same, and records what can be seen from outside. The run is the same one.
 #[must_use]
 pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
+    recorded(|| run(plan))
+}
+
+/// What is run, and what can be seen of it from outside.
+pub(crate) fn recorded(run: impl FnOnce() -> Run) -> (Run, Recording) {
     with(|world| world.recording = Some(Box::default()));
-    let run = run(plan);
+    let run = run();
     let recording = with(|world| world.recording.take());
     (
         run,
@@ -96,16 +101,43 @@ fn run_with(
     plan: &Rc<Plan>,
     main: impl Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'static,
 ) -> Run {
+    run_all(plan, main, || {}, |ended| 0 < ended.history.holds)
+}
+
+/// Runs clients of a user's own, and what looks at their world when they have ended.
+pub(crate) fn run_own(
+    plan: &Rc<Plan>,
+    main: impl Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'static,
+    end: impl Fn() + 'static,
+) -> Run {
+    run_all(plan, main, end, is_own_work_shown)
+}
+
+/// Whether clients of a user's own did anything. They need record none of it: what nodes granted them counts, and so does
+/// what they said, and what they asked of resources.
+fn is_own_work_shown(ended: &engine::Ended) -> bool {
+    let history = &ended.history;
+    let has_said = !history.marks.is_empty() || !history.stated.is_empty();
+    let has_asked = history.asked.iter().any(|asked| asked.done.is_some());
+    0 < history.holds || 0 < ended.counters.granted || has_said || has_asked
+}
+
+fn run_all(
+    plan: &Rc<Plan>,
+    main: impl Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'static,
+    end: impl Fn() + 'static,
+    is_work_shown: impl Fn(&engine::Ended) -> bool,
+) -> Run {
     let plan = &plan.spelled_out();
     let medium = medium::of(plan.lane);
     let program = {
         let plan = Rc::clone(plan);
-        Program::new(move |who| main(Context::new(who, &plan, medium)))
+        Program::new(move |who| main(Context::new(who, &plan, medium))).ending(end)
     };
     let ended = engine::run(plan, medium, program);
     let verdict = match check(&ended.history, &plan.not_demanded) {
         Some(violation) => Verdict::Violated(violation),
-        None if ended.history.holds == 0 => Verdict::Vacuous,
+        None if !is_work_shown(&ended) => Verdict::Vacuous,
         None => Verdict::Holds,
     };
     Run {
@@ -147,7 +179,7 @@ impl Simulation {
         let mut plan = self.plan.clone();
         plan.seed = seed;
         let client = Arc::clone(&self.client);
-        run_with(&Rc::new(plan), move |ctx| client(ctx))
+        run_own(&Rc::new(plan), move |ctx| client(ctx), || {})
     }
 }
 

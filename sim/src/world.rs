@@ -22,6 +22,7 @@ pub(crate) mod call;
 pub(crate) mod effort;
 pub(crate) mod estate;
 pub(crate) mod event;
+pub(crate) mod job;
 pub(crate) mod replication;
 pub(crate) mod stop;
 pub(crate) mod store;
@@ -39,6 +40,7 @@ pub(crate) mod statement;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use quorlock::transport::AcquireReply;
 use redis_sim::WallMicros;
 
 use crate::history::recording::Recording;
@@ -54,6 +56,7 @@ use crate::world::event::{Events, What};
 use crate::world::fault::{Failovers, Faults};
 use crate::world::group::Group;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, Who};
+use crate::world::job::Job;
 use crate::world::link::{Link, Passage};
 use crate::world::links::Links;
 use crate::world::node::NodeState;
@@ -94,6 +97,7 @@ pub(crate) struct World {
     pub(crate) subscriptions: Slab<Subscribed>,
     pub(crate) writes: Slab<Write>,
     pub(crate) waiting: Slab<Waiting>,
+    pub(crate) jobs: Slab<Job>,
     pub(crate) clients: ById<ClientId, ClientState>,
     /// The nodes of the plan that are groups: all or none.
     pub(crate) groups: ById<Seat, Group>,
@@ -125,10 +129,23 @@ pub struct Counters {
     pub commands: u64,
     /// Acquires that found the claim of another owner.
     pub refused: u64,
+    /// Acquires that nodes granted: also those of clients that record nothing.
+    pub granted: u64,
     /// Replicas that sentinels promoted.
     pub promotions: u64,
     /// Events that happened.
     pub events: u64,
+}
+
+impl Counters {
+    /// A node answered an acquire.
+    pub(crate) fn count(&mut self, reply: &AcquireReply) {
+        match reply {
+            AcquireReply::Refused { .. } => self.refused += 1,
+            AcquireReply::Granted { .. } => self.granted += 1,
+            _ => {}
+        }
+    }
 }
 
 impl World {

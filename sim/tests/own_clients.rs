@@ -323,3 +323,44 @@ fn a_client_that_keeps_a_future_and_does_not_poll_it_goes_on() {
     assert_eq!(count(&waits.failed), 0);
     assert!(500 < count(&waits.won), "{}", count(&waits.won));
 }
+
+/// Moves money between two accounts, and calls nothing of the context but its locks and its clock.
+async fn deposit(ctx: Context, deposits: Arc<AtomicU64>) {
+    let lock = ctx.locks().lock("account");
+    loop {
+        ctx.sleep(Duration::from_millis(5)).await;
+        let Ok(guard) = lock.acquire().await else {
+            continue;
+        };
+        deposits.fetch_add(1, Ordering::Relaxed);
+        let _ = guard.release().await;
+    }
+}
+
+#[test]
+fn a_run_whose_clients_worked_by_the_locks_alone_is_not_vacuous() {
+    for (lock, count) in [(LockKind::Single, 1), (LockKind::Redlock, 3)] {
+        let deposits = Arc::new(AtomicU64::new(0));
+        let nodes = Nodes {
+            count,
+            ..Nodes::default()
+        };
+        let plan = Plan {
+            lock,
+            nodes,
+            ..Plan::default()
+        };
+        let place = deposits.clone();
+        let run = Simulation::new(plan, move |ctx| deposit(ctx, place.clone())).run(3);
+        assert!(50 < deposits.load(Ordering::Relaxed));
+        assert_eq!(run.verdict, Verdict::Holds, "{lock:?}");
+    }
+}
+
+#[test]
+fn a_run_whose_clients_acquired_nothing_is_vacuous() {
+    let simulation = Simulation::new(Plan::default(), |ctx| async move {
+        ctx.sleep(Duration::from_millis(5)).await;
+    });
+    assert_eq!(simulation.run(3).verdict, Verdict::Vacuous);
+}

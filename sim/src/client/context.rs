@@ -21,6 +21,7 @@ pub use section::Section;
 
 use crate::client::subject::{Hold, Subject};
 use crate::engine::clients;
+use crate::history::own::Mark;
 use crate::history::{Access, HoldId, NameId};
 use crate::model;
 use crate::plan::draw::{Draw, Purpose};
@@ -275,6 +276,16 @@ impl Context {
     /// The same for a guard whose acquisition was recorded.
     pub fn section(&self, held: &Held) -> Section {
         Section::enter(self.who, &held.guard, held.hold, held.access, held.under)
+    }
+
+    /// Puts a mark on the time line of this client, as [`mark!`](crate::mark) does. The page of a failure shows it.
+    pub fn mark(&self, text: impl Into<String>) {
+        let text = text.into();
+        let process = Some(self.who.process());
+        with(|world| {
+            let at = world.moment(self.who);
+            world.history.marks.push(Mark { at, process, text });
+        });
     }
 
     pub(crate) fn who(&self) -> Who {

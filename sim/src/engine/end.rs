@@ -64,5 +64,6 @@ pub(super) fn clear(world: &mut World) -> impl Sized + use<> {
         world.calls.drain(),
         world.subscriptions.drain(),
         world.writes.drain(),
+        world.jobs.drain(),
     )
 }

@@ -117,6 +117,7 @@ fn go_on_without(who: Who, stop: Stop) {
             Next::GoesOn => break,
             Next::Resume(client) => resume(client),
             Next::Tell(tell) => tell.now(),
+            Next::Job(job) => job.now(),
             Next::Boot(client) if with(|world| world.halt.has(client)) => {
                 later.push(What::BootClient(client));
             }

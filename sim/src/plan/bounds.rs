@@ -2,7 +2,7 @@
 
 use quorlock::NodeTrust;
 
-use super::{Plan, WorkloadKind};
+use super::{Outage, Plan, WorkloadKind};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Trigger};
 use crate::plan::time::Span;
 
@@ -13,6 +13,7 @@ impl Plan {
         // What is not known before the run ends with it at the latest.
         let ends = self.faults.iter();
         let ends = ends.map(|fault| fault.ends().unwrap_or(self.duration));
+        let ends = ends.chain(self.outages.iter().map(Outage::ends));
         self.healed_at.or(ends.max()).unwrap_or(Span::ZERO)
     }
 

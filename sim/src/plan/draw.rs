@@ -30,6 +30,10 @@ pub(crate) enum Purpose {
     Groups = 10,
     /// The faults of a storm on real servers.
     Storms = 11,
+    /// How long messages to and from resources of a user's own take, and which are lost.
+    Resources = 12,
+    /// What goes wrong with resources of a user's own.
+    Outages = 13,
 }
 
 /// A stream of random numbers that is the same on every platform.

@@ -39,11 +39,15 @@ pub enum Property {
     Validity,
     /// The run comes to its end: clients and events do not go on for ever while no time passes.
     Termination,
+    /// A property that a test of a user's own states by `always!` is true at each look.
+    Always,
+    /// A property that a test of a user's own states by `eventually!` is true before the end of the run.
+    Eventually,
 }
 
 impl Property {
     /// Every property, in the order in which they are checked.
-    pub const ALL: [Property; 15] = [
+    pub const ALL: [Property; 17] = [
         Property::Exclusion,
         Property::Leadership,
         Property::Terms,
@@ -59,7 +63,15 @@ impl Property {
         Property::Orphans,
         Property::Expiry,
         Property::Termination,
+        Property::Always,
+        Property::Eventually,
     ];
+
+    /// Whether it is stated by a test of a user's own.
+    #[must_use]
+    pub const fn is_stated(self) -> bool {
+        matches!(self, Property::Always | Property::Eventually)
+    }
 
     /// Its name.
     #[must_use]
@@ -80,6 +92,8 @@ impl Property {
             Property::Terms => "terms",
             Property::Expiry => "expiry",
             Property::Termination => "termination",
+            Property::Always => "always",
+            Property::Eventually => "eventually",
         }
     }
 
@@ -88,7 +102,11 @@ impl Property {
     pub const fn is_liveness(self) -> bool {
         matches!(
             self,
-            Property::Progress | Property::Orphans | Property::Expiry | Property::Termination
+            Property::Progress
+                | Property::Orphans
+                | Property::Expiry
+                | Property::Termination
+                | Property::Eventually
         )
     }
 }

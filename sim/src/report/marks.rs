@@ -206,14 +206,18 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
         Property::Exclusion | Property::ReadWrite | Property::Leadership => {
             both_inside(scene, &run.history, violation);
         }
-        Property::Progress | Property::Orphans | Property::Expiry => {
+        Property::Always => {}
+        Property::Progress | Property::Orphans | Property::Expiry | Property::Eventually => {
             let from = run.history.healed.min(scene.end);
             let shape = Shape::Bar {
                 from,
                 until: at.min(scene.end),
                 top: whole.0,
                 height: whole.1 - whole.0,
-                label: "nobody gets it".to_owned(),
+                label: match violation.property {
+                    Property::Eventually => "it never comes".to_owned(),
+                    _ => "nobody gets it".to_owned(),
+                },
             };
             let title = format!("{}: {}", violation, stretch(from, at));
             scene.push(shape, "wrong waiting", title);

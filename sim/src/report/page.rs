@@ -20,7 +20,24 @@ macro_rules! put {
     ($out:expr, $($arguments:tt)*) => { let _ = write!($out, $($arguments)*); };
 }
 
-pub(super) fn write(run: &Run, recording: &Recording, title: &str) -> String {
+/// How a run is repeated from its plan, in HTML.
+pub(super) fn by_plan(run: &Run) -> String {
+    let plan = crate::plan::file::write(&run.plan).unwrap_or_default();
+    format!(
+        "<p>Save this plan as <code>plan.toml</code> and run <code>quorlock-sim run plan.toml</code> (version {}).</p>\n\
+         <pre>{}</pre>",
+        env!("CARGO_PKG_VERSION"),
+        escaped(&plan)
+    )
+}
+
+/// How a run of a test is repeated, in HTML.
+pub(super) fn by_command(command: &str) -> String {
+    format!("<pre>{}</pre>", escaped(command))
+}
+
+/// `repeat` says how the run is repeated, in HTML.
+pub(super) fn write(run: &Run, recording: &Recording, title: &str, repeat: &str) -> String {
     let scene = Scene::of(run, recording);
     let mut out = String::new();
     put!(
@@ -45,7 +62,7 @@ pub(super) fn write(run: &Run, recording: &Recording, title: &str) -> String {
     );
     story(&mut out, run, recording);
     out.push_str("</main>\n");
-    details(&mut out, run);
+    details(&mut out, run, repeat);
     let (from, until) = scene.view;
     let violated = scene
         .violated
@@ -88,6 +105,8 @@ fn headline(verdict: &Verdict) -> String {
         Property::Leadership => format!("Two leaders believe to lead {name}"),
         Property::Termination => "The run does not end".to_owned(),
         Property::Terms => format!("The terms of leaders of {name} are out of order"),
+        Property::Always => format!("Not always: {name}"),
+        Property::Eventually => format!("Never: {name}"),
     }
 }
 
@@ -229,8 +248,7 @@ fn story_line(out: &mut String, line: &Line) {
     );
 }
 
-fn details(out: &mut String, run: &Run) {
-    let plan = crate::plan::file::write(&run.plan).unwrap_or_default();
+fn details(out: &mut String, run: &Run, repeat: &str) {
     out.push_str("<footer>\n");
     if !run.plan.faults.is_empty() {
         out.push_str(
@@ -257,10 +275,6 @@ fn details(out: &mut String, run: &Run) {
     }
     put!(
         out,
-        "<details><summary>Repeat it</summary>\n<p>Save this plan as <code>plan.toml</code> and \
-         run <code>quorlock-sim run plan.toml</code> (version {}).</p>\n<pre>{}</pre></details>\n\
-         </footer>\n",
-        env!("CARGO_PKG_VERSION"),
-        escaped(&plan)
+        "<details><summary>Repeat it</summary>\n{repeat}</details>\n</footer>\n"
     );
 }

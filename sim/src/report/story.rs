@@ -42,21 +42,25 @@ impl Line {
             text,
         }
     }
+
+    /// As a line of text, with its time.
+    #[must_use]
+    pub fn in_text(&self) -> String {
+        let mark = match self.sort {
+            Sort::Fault => "!! ",
+            Sort::Violation => ">> ",
+            _ => "",
+        };
+        let at = moment(self.at).to_string();
+        format!("{at:>12} {mark}{}", self.text)
+    }
 }
 
 /// A run as text.
 #[must_use]
 pub fn tell(run: &Run) -> Vec<String> {
     let mut told = vec![format!("{}: {}", lock(&run.plan), whose(&run.plan))];
-    told.extend(lines(run, None).into_iter().map(|line| {
-        let mark = match line.sort {
-            Sort::Fault => "!! ",
-            Sort::Violation => ">> ",
-            _ => "",
-        };
-        let at = moment(line.at).to_string();
-        format!("{at:>12} {mark}{}", line.text)
-    }));
+    told.extend(lines(run, None).iter().map(Line::in_text));
     let counters = run.counters;
     told.push(format!(
         "{} holds, {} commands, {} refusals in {}; trace {:016x}",
@@ -142,6 +146,7 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
             .filter(|op| op.completed != u64::MAX)
             .map(|op| operation(run, op)),
     );
+    own(run, &mut lines);
     sections(run, &mut lines);
     reigns(run, &mut lines);
     lines.extend(run.history.writes.iter().map(|write| written(run, write)));
@@ -162,7 +167,12 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
         }
     }
     if let Verdict::Violated(violation) = &run.verdict {
-        let text = format!("{} violated: {}", violation.property, violation.story);
+        let text = match &violation.name {
+            Some(name) if violation.property.is_stated() => {
+                format!("{} {name:?}: {}", violation.property, violation.story)
+            }
+            _ => format!("{} violated: {}", violation.property, violation.story),
+        };
         let at = violation.at.as_nanos();
         lines.push(Line::new(at, Sort::Violation, None, text));
     }
@@ -173,6 +183,35 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
 /// To the microsecond.
 fn moment(at: u64) -> Span {
     Span::nanos(at / 1_000 * 1_000)
+}
+
+/// What clients of a user's own say and ask, and what goes wrong with what they ask.
+fn own(run: &Run, lines: &mut Vec<Line>) {
+    for mark in &run.history.marks {
+        let who = mark.process.map_or(String::new(), |who| format!("{who}: "));
+        let text = format!("{who}{}", mark.text);
+        lines.push(Line::new(mark.at, Sort::Client, mark.process, text));
+    }
+    for asked in &run.history.asked {
+        let resources = &run.history.resources;
+        let name = resources.get(usize::from(asked.resource));
+        let name = name.map_or("?", String::as_str);
+        let (who, question) = (asked.process, &asked.question);
+        let (at, text) = match &asked.done {
+            Some((at, answer)) => (*at, format!("{name}: {who} {question} -> {answer}")),
+            None => (
+                asked.sent,
+                format!("{name}: {who} {question}, which is not done"),
+            ),
+        };
+        lines.push(Line::new(at, Sort::Store, Some(who), text));
+    }
+    if !run.history.resources.is_empty() {
+        lines.extend(run.plan.outages.iter().map(|outage| {
+            let at = outage.at.as_nanos();
+            Line::new(at, Sort::Fault, None, outage.to_string())
+        }));
+    }
 }
 
 fn sections(run: &Run, lines: &mut Vec<Line>) {

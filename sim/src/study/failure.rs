@@ -18,6 +18,9 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub struct Failure {
     /// Of the simulator that wrote it.
     pub version: String,
+    /// The test that it is of; `None` for a run of the simulator's own clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
     /// What it came to.
     pub verdict: Verdict,
     /// The trace of the run, in hexadecimal.
@@ -45,6 +48,14 @@ pub enum FileError {
         /// Why.
         error: serde_json::Error,
     },
+    /// It is of a test: the clients that it is about are the test's own.
+    #[error("{path}: it is of the test {test}: run `QUORLOCK_REPLAY={path} cargo test {test}`")]
+    OfTest {
+        /// Which file.
+        path: PathBuf,
+        /// Which test.
+        test: String,
+    },
     /// It was made by another version.
     #[error("{path}: made by version {found}, this is {VERSION}: replay it with that one")]
     OtherVersion {
@@ -61,9 +72,19 @@ impl Failure {
     pub fn of(run: &Run) -> Self {
         Failure {
             version: VERSION.to_owned(),
+            test: None,
             verdict: run.verdict.clone(),
             trace: format!("{:016x}", run.trace),
             plan: Plan::clone(&run.plan),
+        }
+    }
+
+    /// The same of a test.
+    #[must_use]
+    pub fn of_test(run: &Run, test: &str) -> Self {
+        Failure {
+            test: Some(test.to_owned()),
+            ..Failure::of(run)
         }
     }
 
@@ -72,7 +93,14 @@ impl Failure {
     /// # Errors
     /// [`FileError::Io`].
     pub fn write(&self, folder: &Path) -> Result<PathBuf, FileError> {
-        let path = folder.join(format!("{}.json", stem(&self.plan)));
+        self.write_as(folder.join(format!("{}.json", stem(&self.plan))))
+    }
+
+    /// Writes it to a file, whose folder is made if need be. Returns the file.
+    ///
+    /// # Errors
+    /// [`FileError::Io`].
+    pub fn write_as(&self, path: PathBuf) -> Result<PathBuf, FileError> {
         let text = serde_json::to_string_pretty(self);
         let text = text.map_err(|error| FileError::Io {
             path: path.clone(),
@@ -101,6 +129,20 @@ impl Failure {
         serde_json::from_str(&text).map_err(|error| FileError::Foreign { path, error })
     }
 
+    /// Itself, if it can be run without a test.
+    ///
+    /// # Errors
+    /// [`FileError::OfTest`].
+    pub fn of_no_test(self, path: &Path) -> Result<Self, FileError> {
+        match self.test {
+            Some(test) => Err(FileError::OfTest {
+                path: path.to_owned(),
+                test,
+            }),
+            None => Ok(self),
+        }
+    }
+
     /// Runs it again.
     #[must_use]
     pub fn replay(&self) -> Run {
@@ -110,7 +152,12 @@ impl Failure {
     /// Whether a run is the same as the one that this was made of, event for event.
     #[must_use]
     pub fn is_repeated_by(&self, run: &Run) -> bool {
-        *self == Failure::of(run)
+        let test = self.test.clone();
+        *self
+            == Failure {
+                test,
+                ..Failure::of(run)
+            }
     }
 }
 
@@ -125,7 +172,7 @@ pub(super) fn stem(plan: &Plan) -> String {
 }
 
 /// Writes a file, and the folders above it where they are missing.
-pub(super) fn write_file(path: PathBuf, text: &str) -> Result<PathBuf, FileError> {
+pub(crate) fn write_file(path: PathBuf, text: &str) -> Result<PathBuf, FileError> {
     let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
     match folder.and_then(|()| fs::write(&path, text)) {
         Ok(()) => Ok(path),

@@ -26,6 +26,9 @@ use crate::simulation::{Run, Verdict, run};
 pub struct Identity {
     /// Which property.
     pub property: Property,
+    /// Of a property that a test states: its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stated: Option<String>,
     /// Of each process in the story: the how many-th client to appear it is, and whether it was restarted.
     pub roles: Vec<(usize, bool)>,
 }
@@ -45,6 +48,10 @@ impl Identity {
         let processes = violation.processes.iter();
         Identity {
             property: violation.property,
+            stated: violation
+                .name
+                .clone()
+                .filter(|_| violation.property.is_stated()),
             roles: processes
                 .map(|process| (role(process.client), 0 < process.restarts))
                 .collect(),
@@ -84,14 +91,22 @@ impl Size {
         };
         let begun = |op: &&crate::history::Operation| op.invoked <= at.as_nanos();
         Size {
-            faults: run.plan.faults.len(),
+            faults: run.plan.faults.len() + run.plan.outages.len(),
             clients: run.plan.clients,
             nodes: run.plan.nodes.count * (1 + run.plan.nodes.replicas),
-            operations: run.history.operations.iter().filter(begun).count(),
+            operations: run.history.operations.iter().filter(begun).count() + own_steps(run, at),
             events: run.counters.events,
             at,
         }
     }
+}
+
+/// What clients of a user's own had said and asked by then.
+fn own_steps(run: &Run, at: Span) -> usize {
+    let at = at.as_nanos();
+    let marks = run.history.marks.iter().filter(|mark| mark.at <= at);
+    let asked = run.history.asked.iter().filter(|asked| asked.sent <= at);
+    marks.count() + asked.count()
 }
 
 /// What came of it.
@@ -116,11 +131,31 @@ pub fn shrink(plan: &Plan, most_runs: u32, watch: &mut dyn FnMut(u32, &Size)) ->
     shrink_to(plan, 1, most_runs, watch)
 }
 
+/// The same of clients of a user's own, which this runs, with no fewer nodes than this.
+pub(crate) fn shrink_own(
+    plan: &Plan,
+    least_nodes: u16,
+    most_runs: u32,
+    run: &dyn Fn(&Rc<Plan>) -> Run,
+) -> Option<Shrunk> {
+    shrink_by(plan, least_nodes, most_runs, run, &mut |_, _| {})
+}
+
 /// The same with no fewer nodes than this: a majority of one node is another deployment, without a majority's remedies.
 pub(crate) fn shrink_to(
     plan: &Plan,
     least_nodes: u16,
     most_runs: u32,
+    watch: &mut dyn FnMut(u32, &Size),
+) -> Option<Shrunk> {
+    shrink_by(plan, least_nodes, most_runs, &run, watch)
+}
+
+fn shrink_by(
+    plan: &Plan,
+    least_nodes: u16,
+    most_runs: u32,
+    run: &dyn Fn(&Rc<Plan>) -> Run,
     watch: &mut dyn FnMut(u32, &Size),
 ) -> Option<Shrunk> {
     let first = run(&Rc::new(plan.clone()));
@@ -136,6 +171,7 @@ pub(crate) fn shrink_to(
         least_nodes,
         left: most_runs,
         most: most_runs,
+        run,
         watch,
     };
     search.go();
@@ -155,6 +191,7 @@ struct Search<'a> {
     least_nodes: u16,
     left: u32,
     most: u32,
+    run: &'a dyn Fn(&Rc<Plan>) -> Run,
     watch: &'a mut dyn FnMut(u32, &Size),
 }
 
@@ -194,7 +231,7 @@ impl Search<'_> {
             return false;
         }
         self.left -= 1;
-        let run = run(&Rc::new(plan));
+        let run = (self.run)(&Rc::new(plan));
         let size = Size::of(&run);
         let is_taken = self.identity.is_of(&run) && is_better(&size);
         if is_taken {

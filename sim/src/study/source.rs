@@ -53,7 +53,7 @@ impl Source {
         if !text.trim_start().starts_with('{') {
             return Ok(Source::Plan(Box::new(file::read(path)?)));
         }
-        let failure = Failure::read(path)?;
+        let failure = Failure::read(path)?.of_no_test(path)?;
         file::check(&failure.plan).map_err(|error| PlanError::InFile {
             path: path.to_owned(),
             at: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use quorlock::transport::{
-    AcquireReply, Call as Boxed, Channel, Listener, Reply, Request, Subscription, Transport,
+    Call as Boxed, Channel, Listener, Reply, Request, Subscription, Transport,
 };
 
 use super::desk::{Answer, Errand, Listening, Posted, Wakers};
@@ -158,10 +158,8 @@ pub(super) fn hand_in(
     key: Key<Posted>,
     answer: Option<Answer>,
 ) -> Option<Waker> {
-    if let Some(Ok(Reply::Acquire(reply) | Reply::Checked(reply, _))) = &answer
-        && matches!(reply, AcquireReply::Refused { .. })
-    {
-        world.counters.refused += 1;
+    if let Some(Ok(Reply::Acquire(reply) | Reply::Checked(reply, _))) = &answer {
+        world.counters.count(reply);
     }
     let lane = sockets(world);
     let (caller, is_given_up) = lane.posted.get_mut(key)?.hand_in(answer);

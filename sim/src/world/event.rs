@@ -7,6 +7,7 @@ use quorlock::transport::Wake;
 
 use crate::world::call::{Call, Replied};
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
+use crate::world::job::Job;
 use crate::world::replication::Waiting;
 use crate::world::slab::Key;
 use crate::world::store::Write;
@@ -66,6 +67,8 @@ pub(crate) enum What {
     Write(Key<Write>),
     /// Its answer comes back.
     Written(Key<Write>),
+    /// Something of a user's own is due.
+    Job(Key<Job>),
     /// A process that was stopped in the middle of a step goes on.
     GoesOn,
     /// What is left of a process that ended while it was stopped is dropped.
@@ -108,6 +111,7 @@ impl What {
             What::Vain(fault) => (33, fault.get(), 0),
             What::Write(_) => (22, 0, 0),
             What::Written(_) => (23, 0, 0),
+            What::Job(_) => (34, 0, 0),
             What::Resubscribe(..) => (26, 0, 0),
             What::Replicated(_) => (27, 0, 0),
             What::Step => (28, 0, 0),

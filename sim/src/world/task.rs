@@ -17,18 +17,37 @@ use crate::world::slab::Key;
 /// What a task does.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What a process of a client does, from its start to its end.
+/// What a process of a client does, from its start to its end, and what is looked at when all have ended.
 #[derive(Clone)]
-pub(crate) struct Program(Rc<dyn Fn(Who) -> Work>);
+pub(crate) struct Program {
+    start: Rc<dyn Fn(Who) -> Work>,
+    end: Rc<dyn Fn()>,
+}
 
 impl Program {
     pub(crate) fn new(program: impl Fn(Who) -> Work + 'static) -> Self {
-        Program(Rc::new(program))
+        Program {
+            start: Rc::new(program),
+            end: Rc::new(|| {}),
+        }
+    }
+
+    /// The same with something to look at when no client works any more and everything is at rest.
+    pub(crate) fn ending(self, end: impl Fn() + 'static) -> Self {
+        Program {
+            end: Rc::new(end),
+            ..self
+        }
     }
 
     /// A process of its own. The world is not borrowed: what a user wrote runs here.
     pub(crate) fn start(&self, who: Who) -> Work {
-        (self.0)(who)
+        (self.start)(who)
+    }
+
+    /// The run is at its end. The world is not borrowed here either.
+    pub(crate) fn end(&self) {
+        (self.end)();
     }
 }
 

@@ -76,10 +76,8 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
         estates::note(world, id, by, &request);
     }
     turn::note(world, id, by, wall, &request, &applied.reply);
-    if let Ok(Reply::Acquire(refused) | Reply::Checked(refused, _)) = applied.reply
-        && matches!(refused, AcquireReply::Refused { .. })
-    {
-        world.counters.refused += 1;
+    if let Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) = &applied.reply {
+        world.counters.count(reply);
     }
     if is_write {
         replicas::persist(world, id);

@@ -8,7 +8,7 @@ use crate::plan::fault::{
     AfterMessage, ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger,
 };
 use crate::plan::time::{Span, Step};
-use crate::plan::{MinReplicas, Network, Nodes, Plan, Remedies, Sentinels, Wait, Workload};
+use crate::plan::{MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload};
 
 /// One amount, where it stands in its plan.
 #[derive(Debug)]
@@ -68,6 +68,7 @@ pub(super) fn amounts(plan: &mut Plan, bounds: Bounds) -> Vec<Amount<'_>> {
         healed_at,
         network,
         nodes,
+        outages,
         progress_within,
         remedies,
         workload,
@@ -98,6 +99,9 @@ pub(super) fn amounts(plan: &mut Plan, bounds: Bounds) -> Vec<Amount<'_>> {
     } = remedies;
     all.extend(margin.as_mut().map(Amount::Span));
     all.extend(of_workload(workload));
+    for Outage { at, lasts, .. } in outages {
+        all.extend([at, lasts].map(Amount::Span));
+    }
     all
 }
 

@@ -12,6 +12,10 @@ pub(super) fn end_at(plan: &mut Plan, end: Span) {
     for fault in &mut plan.faults {
         fault.lasts = fault.lasts.min(end.minus(fault.begins()));
     }
+    plan.outages.retain(|outage| outage.at < end);
+    for outage in &mut plan.outages {
+        outage.lasts = outage.lasts.min(end.minus(outage.at));
+    }
     plan.healed_at = plan.healed_at.map(|at| at.min(end));
 }
 
@@ -19,6 +23,9 @@ pub(super) fn end_at(plan: &mut Plan, end: Span) {
 pub(super) fn move_faults(plan: &mut Plan, by: Span) {
     for fault in &mut plan.faults {
         fault.when = fault.when.sooner(by);
+    }
+    for outage in &mut plan.outages {
+        outage.at = outage.at.minus(by);
     }
     plan.healed_at = plan.healed_at.map(|at| at.minus(by));
 }
@@ -50,6 +57,11 @@ pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
     push(&|plan: &mut Plan| plan.nodes.replicas = plan.nodes.replicas.saturating_sub(1));
     if 1 < plan.workload.names {
         push(&|plan: &mut Plan| plan.workload.names -= 1);
+    }
+    for index in 0..plan.outages.len() {
+        push(&|plan: &mut Plan| {
+            plan.outages.remove(index);
+        });
     }
     for index in 0..plan.faults.len() {
         let lists = [

@@ -1,0 +1,321 @@
+//! What a test has come to: it passed, a property was broken, or one never got its chance.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use super::Site;
+use crate::checker::Violation;
+use crate::client::assertion::NO_PANIC;
+use crate::history::own::Modality;
+use crate::report::story;
+use crate::simulation::{Run, Verdict};
+use crate::study::shrink::Size;
+
+/// How much a failure was, how much is left, and how many runs that took.
+pub(super) type Sizes = (Size, Size, u32);
+
+/// What became of the properties of a test, in all its runs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Passed {
+    runs: u64,
+    vacuous: u64,
+    /// How often each was looked at, and how often it was true.
+    properties: BTreeMap<(Modality, String), (u64, u64)>,
+    notes: Vec<String>,
+}
+
+impl Passed {
+    /// How many runs there were.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Each property with how often it was looked at and how often it was true.
+    pub fn properties(&self) -> impl Iterator<Item = (Modality, &str, u64, u64)> {
+        let properties = self.properties.iter();
+        properties.map(|((modality, name), (looks, holds))| (*modality, &**name, *looks, *holds))
+    }
+
+    /// What else there is to know: for example that a file is of another test.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The first property that never got its chance, of those that were expected and those that were looked at.
+    pub(super) fn missed(&self, expected: &[(Modality, String)]) -> Option<Shortfall> {
+        if self.runs != 0 && self.vacuous == self.runs {
+            return Some(Shortfall::Idle { runs: self.runs });
+        }
+        let looked_at = |place: &&(Modality, String)| !self.properties.contains_key(place);
+        if let Some((modality, name)) = expected.iter().find(looked_at) {
+            return Some(Shortfall::NeverLookedAt {
+                modality: *modality,
+                name: name.clone(),
+                runs: self.runs,
+            });
+        }
+        let is_unmet = |((modality, _), (_, holds)): &(&(Modality, String), &(u64, u64))| {
+            *modality == Modality::Sometimes && *holds == 0
+        };
+        let ((_, name), (looks, _)) = self.properties.iter().find(is_unmet)?;
+        Some(Shortfall::NeverTrue {
+            name: name.clone(),
+            looks: *looks,
+            runs: self.runs,
+        })
+    }
+}
+
+/// What runs add up to.
+#[derive(Debug, Default)]
+pub(super) struct Tally(Passed);
+
+impl Tally {
+    pub(super) fn add(&mut self, run: &Run) {
+        self.0.runs += 1;
+        self.0.vacuous += u64::from(run.verdict == Verdict::Vacuous);
+        for stated in &run.history.stated {
+            if stated.name == NO_PANIC {
+                continue;
+            }
+            let key = (stated.modality, stated.name.clone());
+            let (looks, holds) = self.0.properties.entry(key).or_default();
+            *looks += stated.looks;
+            *holds += stated.holds;
+        }
+    }
+
+    pub(super) fn note(&mut self, note: String) {
+        self.0.notes.push(note);
+    }
+
+    pub(super) fn passed(self) -> Passed {
+        self.0
+    }
+
+    pub(super) fn into_notes(self) -> Vec<String> {
+        self.0.notes
+    }
+}
+
+/// Why a test fails.
+#[derive(Debug)]
+pub enum Found {
+    /// A run broke a property.
+    Violated(Box<Violated>),
+    /// No run broke one, but one never got its chance.
+    Shortfall(Shortfall),
+    /// The failure that was to be run again cannot be.
+    File(String),
+}
+
+impl Found {
+    /// The property that the test fails for, by its name.
+    #[must_use]
+    pub fn property(&self) -> Option<&str> {
+        match self {
+            Found::Violated(violated) => violated.violation.name.as_deref(),
+            Found::Shortfall(
+                Shortfall::NeverLookedAt { name, .. } | Shortfall::NeverTrue { name, .. },
+            ) => Some(name),
+            Found::Shortfall(Shortfall::Idle { .. }) | Found::File(_) => None,
+        }
+    }
+
+    /// The run that broke a property, if one did.
+    #[must_use]
+    pub fn violated(&self) -> Option<&Violated> {
+        match self {
+            Found::Violated(violated) => Some(violated),
+            Found::Shortfall(_) | Found::File(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Found::Violated(violated) => violated.fmt(f),
+            Found::Shortfall(shortfall) => shortfall.fmt(f),
+            Found::File(error) => f.write_str(error),
+        }
+    }
+}
+
+impl std::error::Error for Found {}
+
+/// A property that never got its chance. A test that shows nothing fails.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Shortfall {
+    /// No run looked at it.
+    NeverLookedAt {
+        /// When it must be true.
+        modality: Modality,
+        /// Its name.
+        name: String,
+        /// In how many runs.
+        runs: u64,
+    },
+    /// A property of `sometimes!` was never true.
+    NeverTrue {
+        /// Its name.
+        name: String,
+        /// How often it was looked at.
+        looks: u64,
+        /// In how many runs.
+        runs: u64,
+    },
+    /// No client did anything: none acquired a lock, asked a resource, or stated a property.
+    Idle {
+        /// In how many runs.
+        runs: u64,
+    },
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shortfall::NeverLookedAt {
+                modality,
+                name,
+                runs,
+            } => write!(
+                f,
+                "the property {name:?} ({modality}) never got its chance: no client came to it in {runs} runs; give them more \
+                 time or seeds, or look for what keeps them from it"
+            ),
+            Shortfall::NeverTrue { name, looks, runs } => write!(
+                f,
+                "the property {name:?} (sometimes!) was never true: it was looked at {looks} times in {runs} runs; give the \
+                 clients more time or seeds, or look for what keeps it from being so"
+            ),
+            Shortfall::Idle { runs } => write!(
+                f,
+                "no client did anything in {runs} runs: none acquired a lock, asked a resource or stated a property"
+            ),
+        }
+    }
+}
+
+/// A run that broke a property, as small as it could be made.
+#[derive(Debug)]
+pub struct Violated {
+    pub(super) site: Site,
+    pub(super) seed: u64,
+    pub(super) violation: Violation,
+    pub(super) run: Run,
+    pub(super) sizes: Option<Sizes>,
+    /// The failure and its page, or why they could not be written.
+    pub(super) files: Result<(std::path::PathBuf, std::path::PathBuf), String>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Violated {
+    /// The first seed that failed.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// What was broken, in the smallest run that was found.
+    #[must_use]
+    pub fn violation(&self) -> &Violation {
+        &self.violation
+    }
+
+    /// The smallest run that was found.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// How much the failure was, and how much is left of it; `None` for one that was not shrunk.
+    #[must_use]
+    pub fn sizes(&self) -> Option<(Size, Size)> {
+        self.sizes.map(|(before, after, _)| (before, after))
+    }
+
+    /// The file that repeats it, if it could be written.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.files.as_ref().ok().map(|(file, _)| &**file)
+    }
+
+    /// The page that shows it, if it could be written.
+    #[must_use]
+    pub fn page(&self) -> Option<&Path> {
+        self.files.as_ref().ok().map(|(_, page)| &**page)
+    }
+}
+
+/// How many lines of the story a message has.
+const LINES: usize = 24;
+
+impl fmt::Display for Violated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violated {
+            site,
+            seed,
+            violation,
+            run,
+            ..
+        } = self;
+        let name = violation.name.as_deref().unwrap_or("the run ends");
+        let kind = violation.property;
+        writeln!(
+            f,
+            "the property {name:?} ({kind}) is broken, first at seed {seed}"
+        )?;
+        writeln!(f)?;
+        if let Some((before, after, runs)) = &self.sizes {
+            let words = |size: &Size| {
+                format!(
+                    "{} faults, {} clients, {} steps",
+                    size.faults, size.clients, size.operations
+                )
+            };
+            writeln!(
+                f,
+                "shrunk from {} to {} ({runs} runs):",
+                words(before),
+                words(after)
+            )?;
+        }
+        let told = own_lines(run);
+        let skipped = told.len().saturating_sub(LINES);
+        if 0 < skipped {
+            writeln!(f, "  ... {skipped} lines before")?;
+        }
+        for line in told.iter().skip(skipped) {
+            writeln!(f, "  {line}")?;
+        }
+        writeln!(f)?;
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
+        match &self.files {
+            Ok((file, page)) => {
+                let replay = format!("QUORLOCK_REPLAY={}", file.display());
+                writeln!(f, "repeat it:     {}", site.command(&replay))?;
+                writeln!(f, "look at it:    {}", page.display())?;
+            }
+            Err(error) => writeln!(f, "it could not be written: {error}")?,
+        }
+        let seed = format!("QUORLOCK_SEED={seed}");
+        write!(f, "the whole run: {}", site.command(&seed))
+    }
+}
+
+/// What a run's own clients did, the faults, and the violation.
+fn own_lines(run: &Run) -> Vec<String> {
+    let end = match &run.verdict {
+        Verdict::Violated(violation) => violation.at.as_nanos(),
+        _ => u64::MAX,
+    };
+    let lines = story::lines(run, None).into_iter();
+    let lines = lines.filter(|line| line.at <= end);
+    lines.map(|line| line.in_text()).collect()
+}

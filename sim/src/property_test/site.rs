@@ -1,0 +1,69 @@
+//! Where a test stands, and how it is run again.
+
+/// Where a test stands: its package and its name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Site {
+    package: Option<String>,
+    test: String,
+}
+
+impl Site {
+    /// A test under a name, in a package that is not known.
+    pub(super) fn named(name: &str) -> Self {
+        Site {
+            package: None,
+            test: name.to_owned(),
+        }
+    }
+
+    /// A test function of a package, in a module as [`module_path!`] names it.
+    #[must_use]
+    pub fn new(package: &str, module: &str, function: &str) -> Self {
+        let path = module.split_once("::").map(|(_, path)| path);
+        Site {
+            package: Some(package.to_owned()),
+            test: match path {
+                Some(path) => format!("{path}::{function}"),
+                None => function.to_owned(),
+            },
+        }
+    }
+
+    /// Its name, as `cargo test` lists it.
+    #[must_use]
+    pub fn test(&self) -> &str {
+        &self.test
+    }
+
+    /// The beginning of the names of its files.
+    pub(super) fn stem(&self) -> String {
+        self.test.replace("::", "-")
+    }
+
+    /// The command that runs it alone, with something in its environment.
+    pub(super) fn command(&self, environment: &str) -> String {
+        let test = &self.test;
+        match &self.package {
+            Some(package) => format!("{environment} cargo test -p {package} -- --exact {test}"),
+            None => format!("{environment} cargo test {test}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_is_named_as_cargo_lists_it() {
+        let in_file = Site::new("shop", "orders", "ships");
+        assert_eq!(in_file.test(), "ships");
+        let in_module = Site::new("shop", "shop::orders::tests", "ships");
+        assert_eq!(in_module.test(), "orders::tests::ships");
+        assert_eq!(in_module.stem(), "orders-tests-ships");
+        assert_eq!(
+            in_module.command("QUORLOCK_SEED=3"),
+            "QUORLOCK_SEED=3 cargo test -p shop -- --exact orders::tests::ships"
+        );
+    }
+}

@@ -1,0 +1,66 @@
+//! One run of a test.
+
+use std::cell::OnceCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use crate::client::assertion::{Attended, tested};
+use crate::client::context::Context;
+use crate::history::recording::Recording;
+use crate::plan::Plan;
+use crate::simulation::{Run, recorded, run_own};
+
+type Client<W> = Rc<dyn Fn(Context, Rc<W>) -> Pin<Box<dyn Future<Output = ()>>>>;
+
+/// What is run: clients, and the world that they share.
+pub(super) struct Trial<W> {
+    client: Client<W>,
+    world: Rc<dyn Fn() -> W>,
+    end: Rc<dyn Fn(&W)>,
+}
+
+impl<W: 'static> Trial<W> {
+    pub(super) fn new<F>(
+        world: &Rc<dyn Fn() -> W>,
+        end: &Rc<dyn Fn(&W)>,
+        client: impl Fn(Context, Rc<W>) -> F + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        Trial {
+            client: Rc::new(move |ctx, world| Box::pin(client(ctx, world))),
+            world: Rc::clone(world),
+            end: Rc::clone(end),
+        }
+    }
+
+    /// Runs a plan.
+    pub(super) fn run(&self, plan: &Rc<Plan>) -> Run {
+        // Made by the first client that starts: then the run has begun, and resources can take their places in it.
+        let shared: Rc<OnceCell<Rc<W>>> = Rc::default();
+        let (client, make) = (Rc::clone(&self.client), Rc::clone(&self.world));
+        let at_start = Rc::clone(&shared);
+        let main = move |ctx: Context| -> Pin<Box<dyn Future<Output = ()>>> {
+            let world = Rc::clone(at_start.get_or_init(|| Rc::new(make())));
+            let who = ctx.who();
+            let client = Rc::clone(&client);
+            // The part before the first await is a step of the client, too.
+            let work = async move { client(ctx, world).await };
+            Box::pin(Attended::new(who, work))
+        };
+        let look = Rc::clone(&self.end);
+        let end = move || {
+            if let Some(world) = shared.get() {
+                look(world);
+            }
+        };
+        tested(|| run_own(plan, main, end))
+    }
+
+    /// The same, and records what can be seen from outside.
+    pub(super) fn recorded(&self, plan: &Rc<Plan>) -> (Run, Recording) {
+        recorded(|| self.run(plan))
+    }
+}

@@ -1,0 +1,183 @@
+//! A key-value store, with fencing tokens and without.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::rc::Rc;
+
+use quorlock::Token;
+
+use super::{CallError, Service, ServiceClient};
+use crate::client::context::Context;
+
+/// A store of values by key, which keeps them through crashes.
+///
+/// Of each key it remembers the largest [fencing token](quorlock::Guard::fencing_token) that a fenced read or write carried,
+/// and refuses fenced ones with a smaller token. What carries none is done whatever comes.
+pub struct KeyValueStore<V> {
+    state: Rc<RefCell<State<V>>>,
+    service: Service<Ask<V>, Result<Option<V>, Stale>>,
+}
+
+#[derive(Debug)]
+struct State<V> {
+    values: BTreeMap<String, V>,
+    largest: BTreeMap<String, Token>,
+}
+
+/// What a store is asked.
+enum Ask<V> {
+    Get(String, Option<Token>),
+    Put(String, V, Option<Token>),
+}
+
+impl<V: Debug> Debug for Ask<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let token = match self {
+            Ask::Get(key, token) => {
+                write!(f, "get {key}")?;
+                token
+            }
+            Ask::Put(key, value, token) => {
+                write!(f, "put {key} = {value:?}")?;
+                token
+            }
+        };
+        token.map_or(Ok(()), |token| write!(f, ", token {}", token.0))
+    }
+}
+
+/// The token was smaller than this one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stale(Token);
+
+/// Why a store has not done what it was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It has not answered.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// Its token is smaller than one that the store has seen for the key: the lock has been another client's since. Nothing
+    /// was done.
+    #[error("the token is older than {}, which the store has seen: the lock is another client's", largest.0)]
+    Stale {
+        /// The largest token that it has seen.
+        largest: Token,
+    },
+}
+
+impl<V> State<V> {
+    fn fence(&mut self, key: &str, token: Option<Token>) -> Result<(), Stale> {
+        let Some(token) = token else {
+            return Ok(());
+        };
+        let largest = self.largest.entry(key.to_owned()).or_insert(token);
+        if token < *largest {
+            return Err(Stale(*largest));
+        }
+        *largest = token;
+        Ok(())
+    }
+}
+
+impl<V: Clone + Debug + 'static> KeyValueStore<V> {
+    /// An empty store, under a name that the page of a failure shows.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let state = Rc::new(RefCell::new(State {
+            values: BTreeMap::new(),
+            largest: BTreeMap::new(),
+        }));
+        let stored = Rc::clone(&state);
+        let service = Service::new(name, move |ask| {
+            let mut state = stored.borrow_mut();
+            match ask {
+                Ask::Get(key, token) => {
+                    state.fence(&key, token)?;
+                    Ok(state.values.get(&key).cloned())
+                }
+                Ask::Put(key, value, token) => {
+                    state.fence(&key, token)?;
+                    Ok(state.values.insert(key, value))
+                }
+            }
+        });
+        KeyValueStore { state, service }
+    }
+
+    /// The same with a value that is there from the beginning.
+    #[must_use]
+    pub fn with(self, key: &str, value: V) -> Self {
+        let mut state = self.state.borrow_mut();
+        state.values.insert(key.to_owned(), value);
+        drop(state);
+        self
+    }
+
+    /// A handle for one client.
+    #[must_use]
+    pub fn client(&self, ctx: &Context) -> KeyValueClient<V> {
+        KeyValueClient(self.service.client(ctx))
+    }
+
+    /// What the store has, seen by the test and by no client: it takes no time and nothing goes wrong.
+    #[must_use]
+    pub fn peek(&self, key: &str) -> Option<V> {
+        self.state.borrow().values.get(key).cloned()
+    }
+}
+
+/// A key-value store, in the hands of one client.
+#[derive(Clone, Debug)]
+pub struct KeyValueClient<V>(ServiceClient<Ask<V>, Result<Option<V>, Stale>>);
+
+impl<V: Clone + Debug + 'static> KeyValueClient<V> {
+    async fn ask(&self, ask: Ask<V>) -> Result<Option<V>, StoreError> {
+        let answer = self.0.call(ask).await?;
+        answer.map_err(|Stale(largest)| StoreError::Stale { largest })
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// [`StoreError::Call`].
+    pub async fn get(&self, key: &str) -> Result<Option<V>, StoreError> {
+        self.ask(Ask::Get(key.to_owned(), None)).await
+    }
+
+    /// The value of a key for the holder of this token: the store refuses writes with smaller ones from now on, so what is
+    /// read stays as it is until this holder or a later one writes.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn get_fenced(&self, key: &str, token: Token) -> Result<Option<V>, StoreError> {
+        self.ask(Ask::Get(key.to_owned(), Some(token))).await
+    }
+
+    /// Writes, and returns what was there before.
+    ///
+    /// # Errors
+    /// [`StoreError::Call`].
+    pub async fn put(&self, key: &str, value: V) -> Result<Option<V>, StoreError> {
+        self.ask(Ask::Put(key.to_owned(), value, None)).await
+    }
+
+    /// Writes unless the store has seen a larger token, and returns what was there before.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn put_fenced(
+        &self,
+        key: &str,
+        value: V,
+        token: Token,
+    ) -> Result<Option<V>, StoreError> {
+        self.ask(Ask::Put(key.to_owned(), value, Some(token))).await
+    }
+}
+
+impl<V> Debug for KeyValueStore<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("KeyValueStore").field(&self.service).finish()
+    }
+}

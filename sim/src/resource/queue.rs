@@ -1,0 +1,193 @@
+//! A queue whose deliveries come at least once.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt::{self, Debug};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::{CallError, Service, ServiceClient};
+use crate::client::context::Context;
+use crate::plan::time::Span;
+use crate::world::with;
+
+/// A queue that delivers each item at least once: again when it was not confirmed in time, and after a crash.
+///
+/// It keeps its items through crashes, but not which of them are out for delivery.
+pub struct Queue<T> {
+    state: Rc<RefCell<Items<T>>>,
+    service: Service<QueueAsk<T>, QueueDone<T>>,
+}
+
+#[derive(Debug)]
+struct Items<T> {
+    items: VecDeque<Item<T>>,
+    next: u64,
+    patience: Span,
+}
+
+#[derive(Debug)]
+struct Item<T> {
+    number: u64,
+    value: T,
+    attempts: u32,
+    /// Until when it is out, in nanoseconds of true time; 0 while it is not.
+    out_until: u64,
+}
+
+enum QueueAsk<T> {
+    Push(T),
+    Receive,
+    Confirm(u64),
+}
+
+impl<T: Debug> Debug for QueueAsk<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QueueAsk::Push(value) => write!(f, "push {value:?}"),
+            QueueAsk::Receive => write!(f, "receive"),
+            QueueAsk::Confirm(number) => write!(f, "confirm {number}"),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum QueueDone<T> {
+    Delivered(Delivery<T>),
+    Empty,
+    Taken,
+}
+
+/// An item that was delivered. It comes again unless it is [confirmed](QueueClient::confirm) in time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Delivery<T> {
+    /// What was pushed.
+    pub value: T,
+    /// How often it was delivered, this time included: from 1.
+    pub attempt: u32,
+    number: u64,
+}
+
+impl<T: Clone> Items<T> {
+    fn answer(&mut self, ask: QueueAsk<T>) -> QueueDone<T> {
+        let now = with(|world| world.now());
+        match ask {
+            QueueAsk::Push(value) => {
+                self.push(value);
+                QueueDone::Taken
+            }
+            QueueAsk::Receive => {
+                let until = now + self.patience.as_nanos();
+                let free = self.items.iter_mut().find(|item| item.out_until <= now);
+                free.map_or(QueueDone::Empty, |item| {
+                    item.attempts += 1;
+                    item.out_until = until;
+                    QueueDone::Delivered(Delivery {
+                        value: item.value.clone(),
+                        attempt: item.attempts,
+                        number: item.number,
+                    })
+                })
+            }
+            QueueAsk::Confirm(number) => {
+                self.items.retain(|item| item.number != number);
+                QueueDone::Taken
+            }
+        }
+    }
+
+    fn push(&mut self, value: T) {
+        self.next += 1;
+        self.items.push_back(Item {
+            number: self.next,
+            value,
+            attempts: 0,
+            out_until: 0,
+        });
+    }
+}
+
+impl<T: Clone + Debug + 'static> Queue<T> {
+    /// An empty queue, under a name that the page of a failure shows. It waits for a confirmation for this long.
+    #[must_use]
+    pub fn new(name: &str, patience: Duration) -> Self {
+        let state = Rc::new(RefCell::new(Items {
+            items: VecDeque::new(),
+            next: 0,
+            patience: patience.into(),
+        }));
+        let (stored, crashed) = (Rc::clone(&state), Rc::clone(&state));
+        let service = Service::new(name, move |ask| stored.borrow_mut().answer(ask));
+        let service = service.on_crash(move || {
+            for item in &mut crashed.borrow_mut().items {
+                item.out_until = 0;
+            }
+        });
+        Queue { state, service }
+    }
+
+    /// The same with an item that is there from the beginning.
+    #[must_use]
+    pub fn with(self, value: T) -> Self {
+        self.state.borrow_mut().push(value);
+        self
+    }
+
+    /// A handle for one client.
+    #[must_use]
+    pub fn client(&self, ctx: &Context) -> QueueClient<T> {
+        QueueClient(self.service.client(ctx))
+    }
+
+    /// How many items are not confirmed, seen by the test and by no client.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.state.borrow().items.len()
+    }
+
+    /// Whether all are.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A queue, in the hands of one client.
+#[derive(Clone, Debug)]
+pub struct QueueClient<T>(ServiceClient<QueueAsk<T>, QueueDone<T>>);
+
+impl<T: Clone + Debug + 'static> QueueClient<T> {
+    /// Pushes an item.
+    ///
+    /// # Errors
+    /// [`CallError`]. Without an answer it may be in the queue: pushed again, it may be there twice.
+    pub async fn push(&self, value: T) -> Result<(), CallError> {
+        self.0.call(QueueAsk::Push(value)).await.map(|_| ())
+    }
+
+    /// The first item that is not out for delivery, if there is one.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub async fn receive(&self) -> Result<Option<Delivery<T>>, CallError> {
+        Ok(match self.0.call(QueueAsk::Receive).await? {
+            QueueDone::Delivered(delivery) => Some(delivery),
+            QueueDone::Empty | QueueDone::Taken => None,
+        })
+    }
+
+    /// Says that a delivery needs not come again.
+    ///
+    /// # Errors
+    /// [`CallError`]. Without an answer it may come again.
+    pub async fn confirm(&self, delivery: &Delivery<T>) -> Result<(), CallError> {
+        let confirm = QueueAsk::Confirm(delivery.number);
+        self.0.call(confirm).await.map(|_| ())
+    }
+}
+
+impl<T> Debug for Queue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Queue").field(&self.service).finish()
+    }
+}

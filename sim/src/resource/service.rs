@@ -1,0 +1,298 @@
+//! Request and reply.
+
+use std::cell::RefCell;
+use std::fmt::{self, Debug};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::calling::{Answer, CallError, Calling};
+use crate::client::assertion::unattended;
+use crate::client::context::Context;
+use crate::engine::clients;
+use crate::engine::stop::using;
+use crate::history::own::ResourceCall;
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::{Outage, OutageKind};
+use crate::world::event::What;
+use crate::world::id::Who;
+use crate::world::job::Job;
+use crate::world::{World, with};
+
+/// A service of a user's own: it answers one question after the other, with what a function says.
+///
+/// Clones are the same service.
+///
+/// ```
+/// use quorlock_sim::property_test::PropertyTest;
+/// use quorlock_sim::resource::Service;
+///
+/// let test = PropertyTest::new("counts").seeds(5).faults("none").world(|| {
+///     let mut count = 0;
+///     Service::new("counter", move |by: u32| {
+///         count += by;
+///         count
+///     })
+/// });
+/// let done = test.check(async |ctx, counter| {
+///     let counter = counter.client(&ctx);
+///     let answer = counter.call(2).await;
+///     quorlock_sim::sometimes!(answer == Ok(4), "another client has counted before");
+/// });
+/// assert!(done.is_ok());
+/// ```
+pub struct Service<Q, A>(Rc<Inner<Q, A>>);
+
+struct Inner<Q, A> {
+    /// Its place in the history.
+    id: u16,
+    draw: RefCell<Draw>,
+    handler: RefCell<Box<dyn FnMut(Q) -> A>>,
+    on_crash: RefCell<Option<Box<dyn FnMut()>>>,
+    /// How many crashes it has seen.
+    crashes: RefCell<usize>,
+}
+
+impl<Q, A> Clone for Service<Q, A> {
+    fn clone(&self) -> Self {
+        Service(Rc::clone(&self.0))
+    }
+}
+
+impl<Q, A> Debug for Service<Q, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Service").field(&self.0.id).finish()
+    }
+}
+
+impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
+    /// A service under a name, which the page of a failure shows. It is to be made in the world of a test, or by its clients.
+    ///
+    /// The function is called when a question comes to the service, and takes no time.
+    pub fn new(name: &str, handler: impl FnMut(Q) -> A + 'static) -> Self {
+        let (id, seed) = with(|world| {
+            let resources = &mut world.history.resources;
+            resources.push(name.to_owned());
+            let id = u16::try_from(resources.len() - 1).unwrap_or(u16::MAX);
+            (id, world.plan.seed)
+        });
+        Service(Rc::new(Inner {
+            id,
+            draw: RefCell::new(Draw::new(seed, Purpose::Resources, u64::from(id))),
+            handler: RefCell::new(Box::new(handler)),
+            on_crash: RefCell::new(None),
+            crashes: RefCell::new(0),
+        }))
+    }
+
+    /// The same, which forgets something when it crashes. Without, it has everything written down.
+    #[must_use]
+    pub fn on_crash(self, forget: impl FnMut() + 'static) -> Self {
+        self.0.on_crash.replace(Some(Box::new(forget)));
+        self
+    }
+
+    /// A handle for one client.
+    #[must_use]
+    pub fn client(&self, ctx: &Context) -> ServiceClient<Q, A> {
+        ServiceClient {
+            service: self.clone(),
+            ctx: ctx.clone(),
+            timeout: ctx.plan().network.call_timeout.as_duration(),
+        }
+    }
+
+    /// A question comes to the service at a time at which it may stand still.
+    fn arrive(&self, question: Q, call: Underway<A>) {
+        let id = self.0.id;
+        let now = with(|world| world.now());
+        if let Some(pause) = with(|world| outage(world, id, now, OutageKind::Pause)) {
+            let service = self.clone();
+            at(pause.ends().as_nanos(), move || {
+                service.arrive(question, call)
+            });
+            return;
+        }
+        if with(|world| call.has_never_left(world)) {
+            return;
+        }
+        self.crash(now);
+        if with(|world| outage(world, id, now, OutageKind::Crash)).is_some() {
+            self.reply(call, Err(CallError::Refused));
+            return;
+        }
+        // A handler may make or ask nothing of the service itself: it is one machine.
+        let answer = (self.0.handler.borrow_mut())(question);
+        with(|world| {
+            if let Some(asked) = world.history.asked.get_mut(call.asked) {
+                asked.done = Some((now, format!("{answer:?}")));
+            }
+        });
+        self.reply(call, Ok(answer));
+    }
+
+    /// Crashes that have begun since the last question: they are noticed by no one before.
+    fn crash(&self, now: u64) {
+        let begun = with(|world| {
+            let all = own_outages(world, self.0.id);
+            all.filter(|o| o.what == OutageKind::Crash && o.at.as_nanos() <= now)
+                .count()
+        });
+        if self.0.crashes.replace(begun) < begun
+            && let Some(forget) = &mut *self.0.on_crash.borrow_mut()
+        {
+            forget();
+        }
+    }
+
+    /// The answer leaves, and may be lost.
+    fn reply(&self, call: Underway<A>, answer: Result<A, CallError>) {
+        let Some(arrives) = with(|world| self.passage(world, world.now())) else {
+            return;
+        };
+        at(arrives, move || {
+            with(|world| {
+                let now = world.now();
+                if let Some(asked) = world.history.asked.get_mut(call.asked) {
+                    asked.heard = Some(now);
+                }
+            });
+            Answer::put(&call.place, answer);
+        });
+    }
+
+    /// When a message arrives that departs at a time; `None` for one that is lost.
+    fn passage(&self, world: &mut World, departs: u64) -> Option<u64> {
+        let network = &world.plan.network;
+        let (least, most) = (network.least.as_nanos(), network.most.as_nanos());
+        let most = match outage(world, self.0.id, departs, OutageKind::Slow) {
+            Some(_) => most.saturating_mul(10),
+            None => most,
+        };
+        let mut draw = self.0.draw.borrow_mut();
+        let latency = draw.between(least, most);
+        let is_lossy = outage(world, self.0.id, departs, OutageKind::Loss).is_some();
+        let is_lost = is_lossy && draw.chance(500_000);
+        (!is_lost).then_some(departs + latency)
+    }
+}
+
+/// A question on its way.
+struct Underway<A> {
+    who: Who,
+    departs: u64,
+    /// Its place in the history.
+    asked: usize,
+    place: Rc<RefCell<Answer<A>>>,
+}
+
+impl<A> Underway<A> {
+    /// Whether its process died before it really left.
+    fn has_never_left(&self, world: &World) -> bool {
+        let client = world.clients.get(self.who.client);
+        client.is_some_and(|client| client.died_before(self.who, self.departs))
+    }
+}
+
+/// Does something at a time of the run.
+fn at(time: u64, job: impl FnOnce() + 'static) {
+    with(|world| {
+        let key = world.jobs.insert(Job::new(|| unattended(job)));
+        world.push(time.max(world.now()), What::Job(key));
+    });
+}
+
+/// The outages of one resource.
+fn own_outages(world: &World, id: u16) -> impl Iterator<Item = &Outage> {
+    let count = u16::try_from(world.history.resources.len()).unwrap_or(u16::MAX);
+    let outages = world.plan.outages.iter();
+    outages.filter(move |outage| outage.resource % count.max(1) == id)
+}
+
+/// The outage of a kind that a resource has at a time.
+fn outage(world: &World, id: u16, at: u64, what: OutageKind) -> Option<Outage> {
+    let mut all = own_outages(world, id);
+    all.find(|outage| outage.what == what && outage.is_at(at))
+        .cloned()
+}
+
+/// A service, in the hands of one client.
+pub struct ServiceClient<Q, A> {
+    service: Service<Q, A>,
+    ctx: Context,
+    timeout: Duration,
+}
+
+impl<Q, A> Clone for ServiceClient<Q, A> {
+    fn clone(&self) -> Self {
+        ServiceClient {
+            service: self.service.clone(),
+            ctx: self.ctx.clone(),
+            timeout: self.timeout,
+        }
+    }
+}
+
+impl<Q, A> Debug for ServiceClient<Q, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceClient")
+            .field("service", &self.service)
+            .field("client", &self.ctx.client())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<Q: Debug + 'static, A: Debug + 'static> ServiceClient<Q, A> {
+    /// The same, which waits for an answer no longer than this, by the clock of the client. Without, it is the time-out of the
+    /// plan's calls.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    ///
+    /// # Cancel safety
+    /// The question leaves with the first poll. A call that is dropped afterwards is like one without an answer: it may be
+    /// done.
+    pub async fn call(&self, question: Q) -> Result<A, CallError> {
+        let until = self.ctx.now() + self.timeout;
+        let place = self.send(question);
+        Calling::new(self.ctx.who(), place, until).await
+    }
+
+    /// The question leaves its process.
+    fn send(&self, question: Q) -> Rc<RefCell<Answer<A>>> {
+        let who = self.ctx.who();
+        let text = format!("{question:?}");
+        let place = Rc::default();
+        let sent = using(who, |world| {
+            let departs = clients::seam(world, who)?;
+            world.history.asked.push(ResourceCall {
+                resource: self.service.0.id,
+                process: who.process(),
+                question: text,
+                sent: departs,
+                done: None,
+                heard: None,
+            });
+            let asked = world.history.asked.len() - 1;
+            let arrives = self.service.passage(world, departs)?;
+            Some((departs, asked, arrives))
+        });
+        if let Some((departs, asked, arrives)) = sent {
+            let service = self.service.clone();
+            let call = Underway {
+                who,
+                departs,
+                asked,
+                place: Rc::clone(&place),
+            };
+            at(arrives, move || service.arrive(question, call));
+        }
+        place
+    }
+}

@@ -1,0 +1,231 @@
+//! A table with transactions.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+use std::rc::Rc;
+
+use quorlock::Token;
+
+use super::{CallError, Service, ServiceClient};
+use crate::client::context::Context;
+
+/// Rows by key, changed by transactions. What is committed stays through crashes.
+///
+/// Transactions are serializable: of two that conflict, the one that commits later is refused
+/// ([`TransactionError::Conflict`]). One that [carries a token](Transaction::fence) is refused when a larger one was
+/// committed before.
+pub struct Table<R> {
+    state: Rc<RefCell<Rows<R>>>,
+    service: Service<Statement<R>, Done<R>>,
+}
+
+#[derive(Debug)]
+struct Rows<R> {
+    /// Each row with its version, which grows with each change.
+    rows: BTreeMap<String, (u64, R)>,
+    next: u64,
+    largest: Option<Token>,
+}
+
+/// What a table is asked.
+enum Statement<R> {
+    Select(String),
+    Commit(Changes<R>),
+}
+
+/// What a transaction has read and wants to write.
+#[derive(Debug)]
+struct Changes<R> {
+    /// The versions that it has read; 0 for a row that was not there.
+    read: BTreeMap<String, u64>,
+    written: BTreeMap<String, R>,
+    token: Option<Token>,
+}
+
+impl<R: Debug> Debug for Statement<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Statement::Select(key) => write!(f, "select {key}"),
+            Statement::Commit(changes) => {
+                write!(f, "commit {:?}", changes.written)?;
+                let token = changes.token;
+                token.map_or(Ok(()), |token| write!(f, ", token {}", token.0))
+            }
+        }
+    }
+}
+
+/// What a table has done.
+#[derive(Debug)]
+enum Done<R> {
+    Row(Option<(u64, R)>),
+    Committed,
+    Conflict(String),
+    Stale(Token),
+}
+
+/// Why a transaction has not committed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TransactionError {
+    /// The table has not answered.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// A row that it read was changed since. Nothing is written: begin anew.
+    #[error("{row} was changed since it was read: begin the transaction anew")]
+    Conflict {
+        /// Which row.
+        row: String,
+    },
+    /// Its token is smaller than one that was committed: the lock has been another client's since. Nothing is written.
+    #[error("the token is older than {}, which was committed: the lock is another client's", largest.0)]
+    Stale {
+        /// The largest token that was committed.
+        largest: Token,
+    },
+}
+
+impl<R: Clone> Rows<R> {
+    fn answer(&mut self, statement: Statement<R>) -> Done<R> {
+        match statement {
+            Statement::Select(key) => Done::Row(self.rows.get(&key).cloned()),
+            Statement::Commit(changes) => self.commit(changes),
+        }
+    }
+
+    fn commit(&mut self, changes: Changes<R>) -> Done<R> {
+        if let Some(largest) = self
+            .largest
+            .filter(|l| changes.token.is_some_and(|t| t < *l))
+        {
+            return Done::Stale(largest);
+        }
+        for (row, read) in changes.read {
+            let now = self.rows.get(&row).map_or(0, |(version, _)| *version);
+            if now != read {
+                return Done::Conflict(row);
+            }
+        }
+        self.largest = self.largest.max(changes.token);
+        for (row, value) in changes.written {
+            self.next += 1;
+            self.rows.insert(row, (self.next, value));
+        }
+        Done::Committed
+    }
+}
+
+impl<R: Clone + Debug + 'static> Table<R> {
+    /// An empty table, under a name that the page of a failure shows.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let state = Rc::new(RefCell::new(Rows {
+            rows: BTreeMap::new(),
+            next: 0,
+            largest: None,
+        }));
+        let stored = Rc::clone(&state);
+        let service = Service::new(name, move |ask| stored.borrow_mut().answer(ask));
+        Table { state, service }
+    }
+
+    /// The same with a row that is there from the beginning.
+    #[must_use]
+    pub fn with(self, key: &str, row: R) -> Self {
+        let mut state = self.state.borrow_mut();
+        state.next += 1;
+        let version = state.next;
+        state.rows.insert(key.to_owned(), (version, row));
+        drop(state);
+        self
+    }
+
+    /// A handle for one client.
+    #[must_use]
+    pub fn client(&self, ctx: &Context) -> TableClient<R> {
+        TableClient(self.service.client(ctx))
+    }
+
+    /// A row, seen by the test and by no client: it takes no time and nothing goes wrong.
+    #[must_use]
+    pub fn peek(&self, key: &str) -> Option<R> {
+        let state = self.state.borrow();
+        state.rows.get(key).map(|(_, row)| row.clone())
+    }
+}
+
+/// A table, in the hands of one client.
+#[derive(Clone, Debug)]
+pub struct TableClient<R>(ServiceClient<Statement<R>, Done<R>>);
+
+impl<R: Clone + Debug + 'static> TableClient<R> {
+    /// Begins a transaction.
+    #[must_use]
+    pub fn begin(&self) -> Transaction<'_, R> {
+        Transaction {
+            table: self,
+            changes: Changes {
+                read: BTreeMap::new(),
+                written: BTreeMap::new(),
+                token: None,
+            },
+        }
+    }
+}
+
+/// A transaction, which is dropped without a trace unless it is committed.
+#[derive(Debug)]
+#[must_use = "a transaction that is not committed writes nothing"]
+pub struct Transaction<'a, R> {
+    table: &'a TableClient<R>,
+    changes: Changes<R>,
+}
+
+impl<R: Clone + Debug + 'static> Transaction<'_, R> {
+    /// The same, which commits only if no larger token was committed before.
+    pub fn fence(mut self, token: Token) -> Self {
+        self.changes.token = Some(token);
+        self
+    }
+
+    /// A row, or what this transaction wants to write in its place.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub async fn get(&mut self, key: &str) -> Result<Option<R>, CallError> {
+        if let Some(own) = self.changes.written.get(key) {
+            return Ok(Some(own.clone()));
+        }
+        let select = Statement::Select(key.to_owned());
+        let Done::Row(row) = self.table.0.call(select).await? else {
+            return Ok(None);
+        };
+        let version = row.as_ref().map_or(0, |(version, _)| *version);
+        // What it read first counts: a row that has changed since is a conflict.
+        self.changes.read.entry(key.to_owned()).or_insert(version);
+        Ok(row.map(|(_, row)| row))
+    }
+
+    /// Writes a row when the transaction commits.
+    pub fn put(&mut self, key: &str, row: R) {
+        self.changes.written.insert(key.to_owned(), row);
+    }
+
+    /// Writes everything or nothing.
+    ///
+    /// # Errors
+    /// [`TransactionError`]. Without an answer it may have committed, or may yet.
+    pub async fn commit(self) -> Result<(), TransactionError> {
+        match self.table.0.call(Statement::Commit(self.changes)).await? {
+            Done::Committed | Done::Row(_) => Ok(()),
+            Done::Conflict(row) => Err(TransactionError::Conflict { row }),
+            Done::Stale(largest) => Err(TransactionError::Stale { largest }),
+        }
+    }
+}
+
+impl<R> Debug for Table<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Table").field(&self.service).finish()
+    }
+}
