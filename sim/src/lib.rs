@@ -51,6 +51,7 @@ pub use crate::turmoil as sockets;
 pub use client::{assertion, context, subject};
 pub use history::recording;
 pub use plan::{fault, file as plan_file, generator as swarm, time as span, variant};
+pub use quorlock_sim_macros::test;
 pub use report::story;
 pub use study::{campaign, export, failure, matrix, scenario, shrink, source};
 pub use world::Counters;

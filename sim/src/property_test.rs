@@ -58,7 +58,6 @@ pub use found::{Found, Passed, Shortfall, Violated};
 pub use site::Site;
 
 use crate::client::context::Context;
-use crate::history::own::Modality;
 use crate::plan::generator::{Faults, Swarm};
 use crate::plan::property::Property;
 use crate::plan::time::Span;
@@ -80,7 +79,7 @@ pub struct PropertyTest<W = ()> {
     faults: Faults,
     outages: Outages,
     duration: Option<Span>,
-    expected: Vec<(Modality, String)>,
+    expected: Vec<String>,
     failures: PathBuf,
     most_runs: u32,
     world: Rc<dyn Fn() -> W>,
@@ -114,7 +113,7 @@ impl PropertyTest<()> {
             duration: None,
             expected: Vec::new(),
             failures: PathBuf::from("failures"),
-            most_runs: 2_000,
+            most_runs: 8_000,
             world: Rc::new(|| ()),
             end: Rc::new(|()| ()),
         }
@@ -182,8 +181,8 @@ impl<W: 'static> PropertyTest<W> {
 
     /// The same, which fails unless some run looks at a property of this name. One that is looked at is expected anyway.
     #[must_use]
-    pub fn expecting(mut self, modality: Modality, name: &str) -> Self {
-        self.expected.push((modality, name.to_owned()));
+    pub fn expecting(mut self, name: &str) -> Self {
+        self.expected.push(name.to_owned());
         self
     }
 

@@ -7,6 +7,7 @@ mod bars;
 mod compose;
 mod figure;
 mod marks;
+mod own;
 mod page;
 mod scene;
 pub mod story;

@@ -68,6 +68,7 @@ fn a_broken_property_is_shrunk_written_drawn_and_repeated() {
     let (file, page) = (violated.file().unwrap(), violated.page().unwrap());
     let seed = violated.seed();
     let message = found.to_string();
+    println!("{message}");
     let lines: Vec<&str> = message.lines().rev().take(3).collect();
     assert_eq!(
         lines[2],
@@ -132,7 +133,7 @@ fn a_property_that_is_never_true_fails_the_test_by_its_name() {
 fn a_property_that_is_never_looked_at_fails_the_test_by_its_name() {
     let test = PropertyTest::new("never")
         .seeds(5)
-        .expecting(Modality::Always, "nothing is lost");
+        .expecting("nothing is lost");
     let found = test.check(async |ctx: Context, _| {
         sometimes!(ctx.client() == 0, "there is a first client");
         if 60 < ctx.client() {

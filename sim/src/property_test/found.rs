@@ -45,14 +45,13 @@ impl Passed {
     }
 
     /// The first property that never got its chance, of those that were expected and those that were looked at.
-    pub(super) fn missed(&self, expected: &[(Modality, String)]) -> Option<Shortfall> {
+    pub(super) fn missed(&self, expected: &[String]) -> Option<Shortfall> {
         if self.runs != 0 && self.vacuous == self.runs {
             return Some(Shortfall::Idle { runs: self.runs });
         }
-        let looked_at = |place: &&(Modality, String)| !self.properties.contains_key(place);
-        if let Some((modality, name)) = expected.iter().find(looked_at) {
+        let is_unknown = |name: &&String| !self.properties.keys().any(|(_, known)| known == *name);
+        if let Some(name) = expected.iter().find(is_unknown) {
             return Some(Shortfall::NeverLookedAt {
-                modality: *modality,
                 name: name.clone(),
                 runs: self.runs,
             });
@@ -152,8 +151,6 @@ impl std::error::Error for Found {}
 pub enum Shortfall {
     /// No run looked at it.
     NeverLookedAt {
-        /// When it must be true.
-        modality: Modality,
         /// Its name.
         name: String,
         /// In how many runs.
@@ -178,13 +175,9 @@ pub enum Shortfall {
 impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Shortfall::NeverLookedAt {
-                modality,
-                name,
-                runs,
-            } => write!(
+            Shortfall::NeverLookedAt { name, runs } => write!(
                 f,
-                "the property {name:?} ({modality}) never got its chance: no client came to it in {runs} runs; give them more \
+                "the property {name:?} never got its chance: no client came to it in {runs} runs; give them more \
                  time or seeds, or look for what keeps them from it"
             ),
             Shortfall::NeverTrue { name, looks, runs } => write!(
@@ -272,9 +265,14 @@ impl fmt::Display for Violated {
         writeln!(f)?;
         if let Some((before, after, runs)) = &self.sizes {
             let words = |size: &Size| {
+                let count = |count: usize, what: &str| match count {
+                    1 => format!("1 {what}"),
+                    count => format!("{count} {what}s"),
+                };
+                let (faults, steps) = (count(size.faults, "fault"), count(size.operations, "step"));
                 format!(
-                    "{} faults, {} clients, {} steps",
-                    size.faults, size.clients, size.operations
+                    "{faults}, {}, {steps}",
+                    count(usize::from(size.clients), "client")
                 )
             };
             writeln!(

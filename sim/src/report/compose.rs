@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::scene::{AXIS, Lane, Row, Scene, What, Who, initial};
-use super::{bars, marks};
+use super::{bars, marks, own};
 use crate::history::recording::{Clock, Place, Recording};
 use crate::history::{NameId, Process};
 use crate::simulation::{Run, Verdict};
@@ -14,6 +14,7 @@ use crate::simulation::{Run, Verdict};
 const FEW_ROWS: usize = 10;
 const CLOCK_ROW: f64 = 22.0;
 const FAULT_ROW: f64 = 17.0;
+const WORDS_ROW: f64 = 16.0;
 const PADDING: f64 = 7.0;
 /// A run with more messages than this is shown around its violation first.
 const MANY: usize = 160;
@@ -57,6 +58,7 @@ impl Scene {
         scene.view = scene.view(run, recording);
         scene.lanes(run, recording);
         bars::draw(&mut scene, run, recording);
+        own::draw(&mut scene, run, recording);
         marks::draw(&mut scene, run, recording);
         scene
     }
@@ -78,9 +80,18 @@ impl Scene {
             let written = run.history.writes.iter().map(|write| write.name).collect();
             self.add(Who::Store, "store", names(written, heights.key));
         }
+        for (name, id) in run.history.resources.iter().zip(0..) {
+            let row = (What::Nth(0), String::new(), heights.key);
+            self.add(Who::Resource(id), name, vec![row]);
+        }
         for client in 0..run.plan.clients {
             let of_client = |clock: &Clock| matches!(clock, Clock::Monotonic(c) | Clock::Wall(c) if *c == client);
             let mut rows = names(all.clone(), heights.name);
+            let said = own::stack(run, client, self.view);
+            let said = said.into_iter().map(|(row, _)| row + 1).max();
+            let words =
+                (0..said.unwrap_or(0)).map(|nth| (What::Nth(nth), String::new(), WORDS_ROW));
+            rows.extend(words);
             rows.extend(clocks(recording, of_client));
             let label = format!("client {client}");
             self.add(Who::Place(Place::Client(client)), &label, rows);
@@ -145,6 +156,7 @@ impl Scene {
             theirs.next_back().map(|grant| grant.invoked)
         };
         let begun = violation.processes.iter().filter_map(|p| asked(*p)).min();
+        let begun = begun.or_else(|| own::begun(run, at));
         let begun = begun.unwrap_or(at.saturating_sub(self.end / 10)).min(at);
         let margin = ((last - begun) / 8).max(2_000_000);
         (

@@ -263,8 +263,8 @@ impl Canvas<'_> {
 
     /// The words on a bar, if they have room.
     fn label(&self, out: &mut String, class: &str, (from, until): (u64, u64), y: f64, text: &str) {
-        // A fault's name stands beside its start even if the fault is short.
-        let is_free = class.starts_with("fault");
+        // A fault's name stands beside its start even if the fault is short, and so do the words of a client.
+        let is_free = class.starts_with("fault") || class.starts_with("note");
         let left = self.x(from).max(GUTTER);
         let room = self.x(until).min(WIDTH) - left;
         let is_shown = is_free || 7.0 * text.len() as f64 <= room;

@@ -105,8 +105,8 @@ fn headline(verdict: &Verdict) -> String {
         Property::Leadership => format!("Two leaders believe to lead {name}"),
         Property::Termination => "The run does not end".to_owned(),
         Property::Terms => format!("The terms of leaders of {name} are out of order"),
-        Property::Always => format!("Not always: {name}"),
-        Property::Eventually => format!("Never: {name}"),
+        Property::Always => format!("Not so: {name}"),
+        Property::Eventually => format!("Never so: {name}"),
     }
 }
 
@@ -151,6 +151,9 @@ fn head(out: &mut String, run: &Run, title: &str) {
 
 fn facts(run: &Run) -> Vec<(&'static str, String)> {
     let plan: &Plan = &run.plan;
+    if plan.not_demanded.contains(&Property::Exclusion) && !run.history.stated.is_empty() {
+        return own_facts(run);
+    }
     vec![
         ("variant", plan.variant.to_string()),
         ("clients", plan.clients.to_string()),
@@ -158,6 +161,20 @@ fn facts(run: &Run) -> Vec<(&'static str, String)> {
         ("work", plan.workload.kind.name().to_owned()),
         ("faults", plan.faults.len().to_string()),
         ("holds", run.history.holds.to_string()),
+        ("commands", run.counters.commands.to_string()),
+        ("seed", plan.seed.to_string()),
+        ("trace", format!("{:016x}", run.trace)),
+    ]
+}
+
+/// Of a test of a user's own, whose work is not the plan's.
+fn own_facts(run: &Run) -> Vec<(&'static str, String)> {
+    let plan: &Plan = &run.plan;
+    vec![
+        ("clients", plan.clients.to_string()),
+        ("lease", plan.workload.lease.to_string()),
+        ("faults", plan.faults.len().to_string()),
+        ("outages", plan.outages.len().to_string()),
         ("commands", run.counters.commands.to_string()),
         ("seed", plan.seed.to_string()),
         ("trace", format!("{:016x}", run.trace)),

@@ -33,6 +33,8 @@ pub(super) struct Lane {
 pub(super) enum Who {
     Faults,
     Store,
+    /// Of a user's own, by its place in the history.
+    Resource(u16),
     Place(Place),
 }
 
@@ -49,7 +51,7 @@ pub(super) struct Row {
 pub(super) enum What {
     Name(NameId),
     Clock(Clock),
-    /// Of faults that overlap in time.
+    /// Of faults that overlap in time, and of words that would.
     Nth(usize),
 }
 

@@ -138,7 +138,8 @@ pub(crate) fn shrink_own(
     most_runs: u32,
     run: &dyn Fn(&Rc<Plan>) -> Run,
 ) -> Option<Shrunk> {
-    shrink_by(plan, least_nodes, most_runs, run, &mut |_, _| {})
+    // A race of a user's own is rare and its runs are short: more seeds are worth their time.
+    shrink_by(plan, least_nodes, most_runs, OWN_SEEDS, run, &mut |_, _| {})
 }
 
 /// The same with no fewer nodes than this: a majority of one node is another deployment, without a majority's remedies.
@@ -148,13 +149,14 @@ pub(crate) fn shrink_to(
     most_runs: u32,
     watch: &mut dyn FnMut(u32, &Size),
 ) -> Option<Shrunk> {
-    shrink_by(plan, least_nodes, most_runs, &run, watch)
+    shrink_by(plan, least_nodes, most_runs, MANY_SEEDS, &run, watch)
 }
 
 fn shrink_by(
     plan: &Plan,
     least_nodes: u16,
     most_runs: u32,
+    many_seeds: u64,
     run: &dyn Fn(&Rc<Plan>) -> Run,
     watch: &mut dyn FnMut(u32, &Size),
 ) -> Option<Shrunk> {
@@ -171,6 +173,7 @@ fn shrink_by(
         least_nodes,
         left: most_runs,
         most: most_runs,
+        many_seeds,
         run,
         watch,
     };
@@ -191,6 +194,7 @@ struct Search<'a> {
     least_nodes: u16,
     left: u32,
     most: u32,
+    many_seeds: u64,
     run: &'a dyn Fn(&Rc<Plan>) -> Run,
     watch: &'a mut dyn FnMut(u32, &Size),
 }
@@ -200,6 +204,9 @@ const SEEDS: u64 = 12;
 
 /// The same where there is much to gain.
 const MANY_SEEDS: u64 = 48;
+
+/// The same for clients of a user's own.
+const OWN_SEEDS: u64 = 300;
 
 impl Search<'_> {
     fn go(&mut self) {
@@ -328,11 +335,11 @@ impl Search<'_> {
             let by = first.unwrap_or_default().as_nanos() / divisor;
             let mut plan = self.plan();
             structure::move_faults(&mut plan, Span::nanos(by));
-            if self.attempt_with(&plan, MANY_SEEDS) {
+            if self.attempt_with(&plan, self.many_seeds) {
                 self.cut_the_end();
             }
         }
-        for seed in 0..MANY_SEEDS {
+        for seed in 0..self.many_seeds {
             let (operations, at) = (self.size.operations, self.size.at);
             let mut plan = self.plan();
             plan.seed = seed;

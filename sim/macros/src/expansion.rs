@@ -1,0 +1,186 @@
+//! The test that stands in the place of a function.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Error, Result};
+
+use crate::arguments::{Arguments, Outages};
+use crate::client::{Client, Takes};
+use crate::properties;
+
+pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    let arguments = Arguments::parse(arguments)?;
+    let Client {
+        mut function,
+        takes,
+    } = Client::parse(item)?;
+    if takes == Takes::Context
+        && let Some(world) = arguments.world.as_ref().or(arguments.finally.as_ref())
+    {
+        let why = "the function does not take a world: give it a second parameter, an `Rc` of it";
+        return Err(Error::new_spanned(world, why));
+    }
+    let attributes = std::mem::take(&mut function.attrs);
+    let visibility = std::mem::replace(&mut function.vis, syn::Visibility::Inherited);
+    let name = function.sig.ident.clone();
+    let body = &function.block;
+    let stated = properties::stated(quote!(#body));
+    let settings = settings(&arguments);
+    let world = match (takes, &arguments.world) {
+        (Takes::Context, _) => None,
+        (Takes::ContextAndWorld, Some(world)) => Some(quote!(.world(#world))),
+        (Takes::ContextAndWorld, None) => Some(quote!(.world(::core::default::Default::default))),
+    };
+    let finally = arguments.finally.iter();
+    let expected = arguments.properties.iter().chain(&stated);
+    let client = match takes {
+        Takes::Context => quote!(|ctx, _| #name(ctx)),
+        Takes::ContextAndWorld => quote!(#name),
+    };
+    Ok(quote! {
+        #[::core::prelude::v1::test]
+        #(#attributes)*
+        #visibility fn #name() {
+            #function
+            ::quorlock_sim::property_test::PropertyTest::at(
+                ::quorlock_sim::property_test::Site::new(
+                    ::core::env!("CARGO_PKG_NAME"),
+                    ::core::module_path!(),
+                    ::core::stringify!(#name),
+                ),
+            )
+            #settings
+            #(.expecting(#expected))*
+            #world
+            #(.finally(#finally))*
+            .run(#client);
+        }
+    })
+}
+
+fn settings(arguments: &Arguments) -> TokenStream {
+    let seeds = arguments.seeds.iter();
+    let clients = arguments.clients.iter();
+    let nodes = arguments.nodes.iter();
+    let faults = arguments.faults.iter();
+    let millis = arguments.duration_millis.iter();
+    let outages = match arguments.outages {
+        Outages::Drawn => None,
+        Outages::None => Some(quote!(.without_outages())),
+    };
+    quote! {
+        #(.seeds(#seeds))*
+        #(.clients(#clients))*
+        #(.nodes(#nodes))*
+        #(.faults(#faults))*
+        #(.lasting(::core::time::Duration::from_millis(#millis)))*
+        #outages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: &str = "async fn sells(ctx: Context, shop: Rc<Shop>) {}";
+
+    /// What the compiler says, and the part of the source that it underlines.
+    fn refused(arguments: &str, item: &str) -> (String, String) {
+        let error = expand(arguments.parse().unwrap(), item.parse().unwrap()).unwrap_err();
+        let text = error.span().source_text().unwrap_or_default();
+        (error.to_string(), text)
+    }
+
+    #[test]
+    fn a_wrong_argument_is_underlined_and_told_what_to_say() {
+        for (arguments, underlined, says) in [
+            (
+                "seed = 3",
+                "seed",
+                "unknown argument `seed`: there are `seeds`, `clients`",
+            ),
+            ("seeds = \"many\"", "\"many\"", "say a number, as `3`"),
+            ("seeds = 0", "0", "0 is too few: say at least 1"),
+            ("clients = 61", "61", "61 is not between 1 and 60"),
+            ("nodes = 0", "0", "0 is not between 1 and 15"),
+            ("faults = inside", "inside", "say a text, as `\"inside\"`"),
+            (
+                "duration = \"long\"",
+                "\"long\"",
+                "say a length of simulated time",
+            ),
+            (
+                "outages = \"all\"",
+                "\"all\"",
+                "say `\"drawn\"` or `\"none\"`",
+            ),
+            ("properties = \"one\"", "\"one\"", "say a list of names"),
+            ("seeds = 1, seeds = 2", "seeds", "`seeds` is there twice"),
+        ] {
+            let (error, text) = refused(arguments, CLIENT);
+            assert!(error.starts_with(says), "{arguments}: {error}");
+            assert_eq!(text, underlined, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn a_function_that_is_no_client_is_underlined_and_told_why() {
+        for (item, underlined, says) in [
+            (
+                "fn sells(ctx: Context) {}",
+                "fn",
+                "a client waits for locks: say `async fn`",
+            ),
+            (
+                "async fn sells<T>(ctx: T) {}",
+                "<T>",
+                "a test has no generic parameters",
+            ),
+            (
+                "async fn sells(ctx: Context) -> u8 { 3 }",
+                "u8",
+                "a client returns nothing",
+            ),
+            ("async fn sells() {}", "()", "a client takes a `Context`"),
+            ("struct Shop;", "struct", "a test is a function"),
+        ] {
+            let (error, text) = refused("", item);
+            assert!(error.starts_with(says), "{item}: {error}");
+            assert_eq!(text, underlined, "{item}");
+        }
+        let (error, text) = refused("world = Shop::open", "async fn sells(ctx: Context) {}");
+        assert!(error.contains("does not take a world"), "{error}");
+        assert_eq!(text, "Shop::open");
+    }
+
+    #[test]
+    fn the_test_has_what_the_attribute_says_and_expects_what_the_function_states() {
+        let item = "#[ignore] async fn sells(ctx: Context, shop: Rc<Shop>) {
+            loop {
+                if shop.is_open() { always!(map::<u8, u8>(0), \"no piece is sold twice\", \"{}\", 3); }
+                quorlock_sim::sometimes!(true, \"it is open\");
+            }
+        }";
+        let arguments = "seeds = 200, faults = \"inside\", clients = 3, duration = \"5s\", properties = [\"another\"]";
+        let test = expand(arguments.parse().unwrap(), item.parse().unwrap());
+        let test = test.unwrap().to_string().replace(' ', "");
+        for part in [
+            "#[ignore]fnsells(){asyncfnsells(",
+            ".seeds(200u64)",
+            ".clients(3u16)",
+            ".faults(\"inside\")",
+            ".lasting(::core::time::Duration::from_millis(5000u64))",
+            ".expecting(\"another\").expecting(\"nopieceissoldtwice\").expecting(\"itisopen\")",
+            ".world(::core::default::Default::default)",
+            ".run(sells)",
+        ] {
+            assert!(test.contains(part), "{part} in {test}");
+        }
+        let alone = expand(
+            "".parse().unwrap(),
+            "async fn sells(ctx: Context) {}".parse().unwrap(),
+        );
+        let alone = alone.unwrap().to_string().replace(' ', "");
+        assert!(alone.contains(".run(|ctx,_|sells(ctx))"), "{alone}");
+    }
+}
