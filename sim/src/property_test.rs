@@ -58,6 +58,8 @@ pub use found::{Found, Passed, Shortfall, Violated};
 pub use site::Site;
 
 use crate::client::context::Context;
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::fault::{ClientFault, Fault};
 use crate::plan::generator::{Faults, Swarm};
 use crate::plan::property::Property;
 use crate::plan::time::Span;
@@ -113,7 +115,7 @@ impl PropertyTest<()> {
             duration: None,
             expected: Vec::new(),
             failures: PathBuf::from("failures"),
-            most_runs: 8_000,
+            most_runs: 5_000,
             world: Rc::new(|| ()),
             end: Rc::new(|()| ()),
         }
@@ -452,6 +454,10 @@ impl<W: 'static> PropertyTest<W> {
         if self.outages == Outages::Drawn {
             plan.outages = Outage::draw(seed, plan.duration);
         }
+        if matches!(self.faults, Faults::Inside | Faults::All) {
+            plan.faults.extend(stops(&plan));
+            plan.faults.sort_by_key(Fault::begins);
+        }
         plan.idle_within = None;
         plan.free_within = None;
         plan.holds_last = false;
@@ -464,6 +470,28 @@ impl<W: 'static> PropertyTest<W> {
         }
         plan
     }
+}
+
+/// Stops of clients in the middle of a step, in half of all runs. Code that has asked whether it holds its lock, and acts on
+/// that, is found out by a stop in between that lasts for hardly longer than the lease: what it does next meets what the next
+/// holder has begun.
+fn stops(plan: &Plan) -> Vec<Fault> {
+    let mut draw = Draw::new(plan.seed, Purpose::Outages, 1);
+    if draw.chance(500_000) {
+        return Vec::new();
+    }
+    let lease = plan.workload.lease.as_nanos();
+    let end = plan.duration.as_nanos() / 4 * 3;
+    let most = u64::from(plan.clients.saturating_sub(1));
+    let stops = (0..draw.between(4, 16)).map(|_| {
+        let at = Span::nanos(draw.between(0, end));
+        let client = u16::try_from(draw.between(0, most)).unwrap_or(0);
+        let nth = u32::try_from(draw.between(1, 24)).unwrap_or(1);
+        let lasts = Span::nanos(lease + draw.between(0, lease / 4));
+        let lasts = lasts.min(plan.duration.minus(at));
+        Fault::of_client(at, client, ClientFault::StopInside { nth }).lasting(lasts)
+    });
+    stops.collect()
 }
 
 impl<W> fmt::Debug for PropertyTest<W> {

@@ -84,73 +84,57 @@ mod tests {
 
     const CLIENT: &str = "async fn sells(ctx: Context, shop: Rc<Shop>) {}";
 
-    /// What the compiler says, and the part of the source that it underlines.
-    fn refused(arguments: &str, item: &str) -> (String, String) {
-        let error = expand(arguments.parse().unwrap(), item.parse().unwrap()).unwrap_err();
-        let text = error.span().source_text().unwrap_or_default();
-        (error.to_string(), text)
+    /// What the compiler says.
+    fn refused(arguments: &str, item: &str) -> String {
+        let expanded = expand(arguments.parse().unwrap(), item.parse().unwrap());
+        expanded.unwrap_err().to_string()
     }
 
     #[test]
-    fn a_wrong_argument_is_underlined_and_told_what_to_say() {
-        for (arguments, underlined, says) in [
+    fn a_wrong_argument_is_told_what_to_say() {
+        for (arguments, says) in [
             (
                 "seed = 3",
-                "seed",
                 "unknown argument `seed`: there are `seeds`, `clients`",
             ),
-            ("seeds = \"many\"", "\"many\"", "say a number, as `3`"),
-            ("seeds = 0", "0", "0 is too few: say at least 1"),
-            ("clients = 61", "61", "61 is not between 1 and 60"),
-            ("nodes = 0", "0", "0 is not between 1 and 15"),
-            ("faults = inside", "inside", "say a text, as `\"inside\"`"),
-            (
-                "duration = \"long\"",
-                "\"long\"",
-                "say a length of simulated time",
-            ),
-            (
-                "outages = \"all\"",
-                "\"all\"",
-                "say `\"drawn\"` or `\"none\"`",
-            ),
-            ("properties = \"one\"", "\"one\"", "say a list of names"),
-            ("seeds = 1, seeds = 2", "seeds", "`seeds` is there twice"),
+            ("seeds = \"many\"", "say a number, as `3`"),
+            ("seeds = 0", "0 is too few: say at least 1"),
+            ("clients = 61", "61 is not between 1 and 60"),
+            ("nodes = 0", "0 is not between 1 and 15"),
+            ("faults = inside", "say a text, as `\"inside\"`"),
+            ("duration = \"long\"", "say a length of simulated time"),
+            ("outages = \"all\"", "say `\"drawn\"` or `\"none\"`"),
+            ("properties = \"one\"", "say a list of names"),
+            ("seeds = 1, seeds = 2", "`seeds` is there twice"),
         ] {
-            let (error, text) = refused(arguments, CLIENT);
+            let error = refused(arguments, CLIENT);
             assert!(error.starts_with(says), "{arguments}: {error}");
-            assert_eq!(text, underlined, "{arguments}");
         }
     }
 
     #[test]
-    fn a_function_that_is_no_client_is_underlined_and_told_why() {
-        for (item, underlined, says) in [
+    fn a_function_that_is_no_client_is_told_why() {
+        for (item, says) in [
             (
                 "fn sells(ctx: Context) {}",
-                "fn",
                 "a client waits for locks: say `async fn`",
             ),
             (
                 "async fn sells<T>(ctx: T) {}",
-                "<T>",
                 "a test has no generic parameters",
             ),
             (
                 "async fn sells(ctx: Context) -> u8 { 3 }",
-                "u8",
                 "a client returns nothing",
             ),
-            ("async fn sells() {}", "()", "a client takes a `Context`"),
-            ("struct Shop;", "struct", "a test is a function"),
+            ("async fn sells() {}", "a client takes a `Context`"),
+            ("struct Shop;", "a test is a function"),
         ] {
-            let (error, text) = refused("", item);
+            let error = refused("", item);
             assert!(error.starts_with(says), "{item}: {error}");
-            assert_eq!(text, underlined, "{item}");
         }
-        let (error, text) = refused("world = Shop::open", "async fn sells(ctx: Context) {}");
+        let error = refused("world = Shop::open", "async fn sells(ctx: Context) {}");
         assert!(error.contains("does not take a world"), "{error}");
-        assert_eq!(text, "Shop::open");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Outage {
 pub enum OutageKind {
     /// Every second message to it or from it is lost, at random.
     Loss,
-    /// Messages to it take up to ten times as long, and so overtake each other.
+    /// Every fourth message to it or from it, at random, takes longer by up to two leases, and others overtake it.
     Slow,
     /// It stands still: what it is asked is done afterwards.
     Pause,
@@ -63,7 +63,7 @@ impl fmt::Display for Outage {
         } = self;
         match self.what {
             OutageKind::Loss => write!(f, "messages of resource {resource} are lost for {lasts}"),
-            OutageKind::Slow => write!(f, "messages to resource {resource} are late for {lasts}"),
+            OutageKind::Slow => write!(f, "messages of resource {resource} are late for {lasts}"),
             OutageKind::Pause => write!(f, "resource {resource} stands still for {lasts}"),
             OutageKind::Crash => write!(f, "resource {resource} is down for {lasts}"),
         }
@@ -82,17 +82,17 @@ impl Outage {
         self.at.as_nanos() <= at && at < self.ends().as_nanos()
     }
 
-    /// Those of a seed: in half of all runs none, else up to four. They end with three quarters of the run.
+    /// Those of a seed: in a quarter of all runs none, else up to four. They end with three quarters of the run.
     pub(crate) fn draw(seed: u64, duration: Span) -> Vec<Outage> {
         let mut draw = Draw::new(seed, Purpose::Outages, 0);
-        if draw.chance(500_000) {
+        if draw.chance(250_000) {
             return Vec::new();
         }
         let end = duration.as_nanos() / 4 * 3;
         let mut outages: Vec<Outage> = (0..draw.between(1, 4))
             .map(|_| {
                 let at = draw.between(0, end);
-                let longest = (end - at).min(400_000_000);
+                let longest = (end - at).min(800_000_000);
                 let what = OutageKind::ALL.get(draw.index(OutageKind::ALL.len()));
                 Outage {
                     at: Span::nanos(at),

@@ -164,12 +164,12 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
     fn passage(&self, world: &mut World, departs: u64) -> Option<u64> {
         let network = &world.plan.network;
         let (least, most) = (network.least.as_nanos(), network.most.as_nanos());
-        let most = match outage(world, self.0.id, departs, OutageKind::Slow) {
-            Some(_) => most.saturating_mul(10),
-            None => most,
-        };
         let mut draw = self.0.draw.borrow_mut();
-        let latency = draw.between(least, most);
+        let mut latency = draw.between(least, most);
+        let is_slow = outage(world, self.0.id, departs, OutageKind::Slow).is_some();
+        if is_slow && draw.chance(250_000) {
+            latency += draw.between(0, 2 * world.plan.workload.lease.as_nanos());
+        }
         let is_lossy = outage(world, self.0.id, departs, OutageKind::Loss).is_some();
         let is_lost = is_lossy && draw.chance(500_000);
         (!is_lost).then_some(departs + latency)

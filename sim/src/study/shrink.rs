@@ -216,6 +216,9 @@ impl Search<'_> {
             self.fewer_faults();
             self.less_of_each();
             self.sooner();
+            if self.many_seeds == OWN_SEEDS {
+                self.shorter();
+            }
             self.plainer();
             if self.left == 0 || before == self.best.plan {
                 return;
@@ -331,6 +334,7 @@ impl Search<'_> {
     fn sooner(&mut self) {
         for divisor in [1, 2, 4, 8] {
             let times = self.best.plan.faults.iter().map(Fault::begins);
+            let times = times.chain(self.best.plan.outages.iter().map(|outage| outage.at));
             let first = times.filter(|at| Span::ZERO < *at).min();
             let by = first.unwrap_or_default().as_nanos() / divisor;
             let mut plan = self.plan();
@@ -347,6 +351,31 @@ impl Search<'_> {
                 self.cut_the_end();
             }
         }
+    }
+
+    /// Faults and leases that are shorter by a part: what clients of a user's own do meanwhile is noise.
+    fn shorter(&mut self) {
+        for divisor in [2, 4, 8, 16] {
+            let mut place = 0;
+            while let Some(plan) = structure::shorter(&self.best.plan, place, divisor) {
+                let operations = self.size.operations;
+                let mut has_helped = false;
+                for seed in [self.best.plan.seed].into_iter().chain(0..SEEDS) {
+                    let plan = Plan {
+                        seed,
+                        ..plan.clone()
+                    };
+                    has_helped = self.attempt_if(plan, |size| size.operations < operations);
+                    if has_helped {
+                        break;
+                    }
+                }
+                if !has_helped || self.left == 0 {
+                    place += 1;
+                }
+            }
+        }
+        self.cut_the_end();
     }
 
     /// Smaller and rounder numbers, and what is usual instead of what is special.

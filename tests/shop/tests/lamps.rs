@@ -129,16 +129,24 @@ mod broken {
 
     fn test(name: &str) -> PropertyTest<Shop> {
         let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("shop");
-        let test = PropertyTest::new(name).seeds(200).failures_in(folder);
+        let test = PropertyTest::at(quorlock_sim::property_test::Site::new(
+            "quorlock-shop",
+            module_path!(),
+            name,
+        ))
+        .seeds(200)
+        .failures_in(folder);
         test.world(Shop::default)
     }
 
     #[test]
     fn a_write_without_its_token_is_found() {
-        let found = test("write-unfenced").check(async |ctx: Context, shop: Rc<Shop>| {
-            let stock = WriteUnfenced(shop.stock.client(&ctx));
-            sell(ctx, shop, stock).await;
-        });
+        let found = test("a_write_without_its_token_is_found").check(
+            async |ctx: Context, shop: Rc<Shop>| {
+                let stock = WriteUnfenced(shop.stock.client(&ctx));
+                sell(ctx, shop, stock).await;
+            },
+        );
         let found = found.unwrap_err();
         println!("{found}");
         assert_eq!(found.property(), Some("no lamp is sold twice"));
@@ -146,10 +154,12 @@ mod broken {
 
     #[test]
     fn a_read_without_its_token_is_found() {
-        let found = test("read-unfenced").check(async |ctx: Context, shop: Rc<Shop>| {
-            let stock = ReadUnfenced(shop.stock.client(&ctx));
-            sell(ctx, shop, stock).await;
-        });
+        let found = test("a_read_without_its_token_is_found").check(
+            async |ctx: Context, shop: Rc<Shop>| {
+                let stock = ReadUnfenced(shop.stock.client(&ctx));
+                sell(ctx, shop, stock).await;
+            },
+        );
         let found = found.unwrap_err();
         println!("{found}");
         assert_eq!(found.property(), Some("no lamp is sold twice"));

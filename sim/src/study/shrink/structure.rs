@@ -30,6 +30,34 @@ pub(super) fn move_faults(plan: &mut Plan, by: Span) {
     plan.healed_at = plan.healed_at.map(|at| at.minus(by));
 }
 
+/// A plan in which one length is shorter by a part of it: that of its leases, or what is at this place among the lengths and
+/// the beginnings of its faults and outages. `None` beyond the last place.
+pub(super) fn shorter(plan: &Plan, place: usize, divisor: u64) -> Option<Plan> {
+    let part = |span: Span| Span::nanos(span.as_nanos() / divisor);
+    let mut plan = plan.clone();
+    let Some(place) = place.checked_sub(1) else {
+        let lease = plan.workload.lease;
+        plan.workload.lease = lease.minus(part(lease));
+        return Some(plan);
+    };
+    let (index, is_begin) = (place / 2, place % 2 == 1);
+    if let Some(fault) = plan.faults.get_mut(index) {
+        if is_begin {
+            fault.when = fault.when.sooner(part(fault.begins()));
+        } else {
+            fault.lasts = fault.lasts.minus(part(fault.lasts));
+        }
+        return Some(plan);
+    }
+    let outage = plan.outages.get_mut(index - plan.faults.len())?;
+    if is_begin {
+        outage.at = outage.at.minus(part(outage.at));
+    } else {
+        outage.lasts = outage.lasts.minus(part(outage.lasts));
+    }
+    Some(plan)
+}
+
 /// Plans with one client, node, replica or name less, or with one less in one fault.
 pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
     let mut plans = Vec::new();
