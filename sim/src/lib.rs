@@ -26,9 +26,11 @@
 // The command line, and many runs.
 #[cfg(all(unix, feature = "chaos"))]
 mod chaos;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod property_test;
 pub mod report;
+#[cfg(feature = "serve")]
 pub mod serve;
 mod study;
 
@@ -39,6 +41,7 @@ pub mod model;
 pub mod resource;
 mod seam;
 pub mod simulation;
+#[cfg(feature = "turmoil")]
 pub mod turmoil;
 mod world;
 
@@ -47,11 +50,14 @@ pub mod checker;
 pub mod history;
 pub mod plan;
 
+#[cfg(feature = "turmoil")]
 pub use crate::turmoil as sockets;
 pub use client::{assertion, context, subject};
 pub use history::recording;
 pub use plan::{fault, file as plan_file, generator as swarm, time as span, variant};
 pub use quorlock_sim_macros::test;
 pub use report::story;
-pub use study::{campaign, export, failure, matrix, scenario, shrink, source};
+#[cfg(feature = "campaigns")]
+pub use study::{campaign, export, matrix, scenario};
+pub use study::{failure, shrink, source};
 pub use world::Counters;

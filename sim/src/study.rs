@@ -1,12 +1,19 @@
 //! Many runs: what is drawn, compared with what is expected, counted, and made small.
 
+#[cfg(feature = "campaigns")]
 pub mod campaign;
+#[cfg(feature = "campaigns")]
 pub mod export;
 pub mod failure;
+#[cfg(feature = "campaigns")]
 pub mod matrix;
+#[cfg(feature = "campaigns")]
 pub(crate) mod patience;
+#[cfg(feature = "campaigns")]
 pub(crate) mod pool;
+#[cfg(feature = "campaigns")]
 pub(crate) mod progress;
+#[cfg(feature = "campaigns")]
 pub mod scenario;
 pub mod shrink;
 pub mod source;

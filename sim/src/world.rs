@@ -6,6 +6,7 @@
 
 // One run, part by part.
 pub(crate) mod medium;
+#[cfg(any(feature = "serve", feature = "turmoil"))]
 pub(crate) mod redis;
 pub(crate) mod server;
 pub(crate) mod specification;
@@ -24,6 +25,7 @@ pub(crate) mod estate;
 pub(crate) mod event;
 pub(crate) mod job;
 pub(crate) mod replication;
+pub(crate) mod session;
 pub(crate) mod stop;
 pub(crate) mod store;
 pub(crate) mod subscription;
@@ -40,8 +42,8 @@ pub(crate) mod statement;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::world::session::WallMicros;
 use quorlock::transport::AcquireReply;
-use redis_sim::WallMicros;
 
 use crate::history::recording::Recording;
 use crate::history::{History, NameId, Process};

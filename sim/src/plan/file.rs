@@ -11,7 +11,7 @@ use crate::plan::file::document::Part;
 pub use crate::plan::file::document::{Misreading, Position};
 use crate::plan::file::shorthand::spell_out;
 use crate::plan::time::Span;
-use crate::plan::{Lacks, LockKind, Plan, WorkloadKind};
+use crate::plan::{Lacks, Lane, LockKind, Plan, WorkloadKind};
 
 /// Why a plan cannot be run. Each error names the place.
 #[derive(Debug, thiserror::Error)]
@@ -159,6 +159,10 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             ))
         }
     };
+    if plan.lane == Lane::Turmoil && cfg!(not(feature = "turmoil")) {
+        let why = "this build has only the lane fast: turmoil needs the feature `turmoil` of quorlock-sim";
+        return Err(wrong("lane", why));
+    }
     between("clients", plan.clients, 1, 60)?;
     between("nodes.count", plan.nodes.count, 1, 15)?;
     let replicas = plan.nodes.replicas;

@@ -6,6 +6,7 @@ use quorlock::transport::Transport;
 
 use crate::plan::{Lane, Plan};
 use crate::seam::transport::ValueTransport;
+#[cfg(feature = "turmoil")]
 use crate::turmoil::Bytes;
 use crate::world::id::{Seat, Who};
 use crate::world::medium::{Driver, Medium};
@@ -16,7 +17,10 @@ use crate::world::specification::server::Specification;
 pub(crate) fn of(lane: Lane) -> &'static dyn Medium {
     match lane {
         Lane::Fast => &Values,
+        #[cfg(feature = "turmoil")]
         Lane::Turmoil => &Bytes,
+        #[cfg(not(feature = "turmoil"))]
+        Lane::Turmoil => panic!("the lane turmoil needs the feature `turmoil` of quorlock-sim"),
     }
 }
 

@@ -1,8 +1,8 @@
 //! A node around its server: its clock, its disk's schedule, and who follows whom.
 
+use crate::world::session::WallMicros;
 use quorlock::WallMillis;
 use quorlock::transport::Cause;
-use redis_sim::WallMicros;
 
 use crate::plan::fault::ServerError;
 use crate::plan::{MinReplicas, Persistence};

@@ -1,6 +1,6 @@
 //! An answer that waits until replicas have what was written.
 
-use redis_sim::SessionId;
+use crate::world::session::SessionId;
 
 use crate::world::call::{Answer, Call};
 use crate::world::id::NodeId;

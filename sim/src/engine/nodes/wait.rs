@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock::transport::{AcquireReply, Cause, Execution, RenewReply, Reply};
 
-use redis_sim::Awaited;
+use crate::world::session::Awaited;
 
 use crate::engine::network::calls;
 use crate::engine::nodes::replicas;

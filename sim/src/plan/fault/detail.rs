@@ -50,6 +50,7 @@ pub enum ServerError {
     Busy,
 }
 
+#[cfg(any(feature = "serve", feature = "turmoil"))]
 impl From<ServerError> for redis_sim::Condition {
     fn from(error: ServerError) -> Self {
         match error {

@@ -3,12 +3,12 @@
 use std::any::Any;
 use std::rc::Rc;
 
+use crate::world::session::WallMicros;
 use quorlock::transport::{
     Applied, Cause, Held, Lineage, Marker, Node as Keys, Process, Request, Ripeness, Ttl,
 };
 use quorlock::{Name, OwnerId, WallMillis};
 use quorlock_core::marker::Nonce;
-use redis_sim::WallMicros;
 
 use super::apply;
 use crate::plan::fault::ServerError;
