@@ -28,7 +28,7 @@ has() {
 
 step "packages"
 # A package is compiled from what was packed, so a file that was left out is noticed.
-cargo package --quiet --workspace --allow-dirty --exclude quorlock-tests --exclude quorlock-explore --exclude quorlock-threads
+cargo package --quiet --workspace --allow-dirty --exclude quorlock-tests --exclude quorlock-explore --exclude quorlock-shop --exclude quorlock-threads
 for package in target/package/*.crate; do
   for licence in LICENSE-MIT LICENSE-APACHE README.md; do
     tar -tzf "$package" | grep -q "/$licence$" || { echo "$package has no $licence" >&2; exit 1; }

@@ -13,6 +13,7 @@
 //! | the same on real ports | [`serve`] |
 //! | locks that are wrong on purpose | [`variant`], [`model`] |
 //! | the same over simulated TCP | [`sockets`] |
+//! | tests of code of your own | [`property_test`], [`resource`], the attribute [`test`](macro@test) |
 //! | clients of your own | [`simulation`], [`context`] |
 //! | plans drawn from a seed | [`swarm`] |
 //! | plans in files | [`plan_file`], [`source`] |
@@ -22,6 +23,9 @@
 //! | many runs | [`campaign`], [`failure`] |
 //! | every lock against every class of fault | [`matrix`] |
 //! | less of a failure | [`shrink`] |
+
+// What the command alone uses is unused in a build without it.
+#![cfg_attr(not(feature = "cli"), allow(dead_code))]
 
 // The command line, and many runs.
 #[cfg(all(unix, feature = "chaos"))]

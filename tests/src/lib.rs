@@ -52,6 +52,6 @@ mod documentation {
 
     pages! {
         architecture breaks campaigns command connections deployments exhaustive fencing guide leader matrix migration operating performance plans
-        recipes redis redisson safety scenarios scripts simulator threads
+        recipes redis redisson safety scenarios scripts simulator testing threads
     }
 }

@@ -127,15 +127,18 @@ mod broken {
         }
     }
 
+    fn folder() -> std::path::PathBuf {
+        std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("shop")
+    }
+
     fn test(name: &str) -> PropertyTest<Shop> {
-        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("shop");
         let test = PropertyTest::at(quorlock_sim::property_test::Site::new(
             "quorlock-shop",
             module_path!(),
             name,
         ))
         .seeds(200)
-        .failures_in(folder);
+        .failures_in(folder());
         test.world(Shop::default)
     }
 
@@ -150,6 +153,8 @@ mod broken {
         let found = found.unwrap_err();
         println!("{found}");
         assert_eq!(found.property(), Some("no lamp is sold twice"));
+        let folder = folder().display().to_string();
+        super::page::shows(&found.to_string().replace(&folder, "failures"));
     }
 
     #[test]
@@ -163,5 +168,60 @@ mod broken {
         let found = found.unwrap_err();
         println!("{found}");
         assert_eq!(found.property(), Some("no lamp is sold twice"));
+    }
+}
+
+mod page {
+    //! The chapter "Test your own code" has its listings from here.
+
+    const PAGE: &str = include_str!("../../../docs/src/testing.md");
+    const SOURCES: [&str; 2] = [include_str!("../src/lib.rs"), include_str!("lamps.rs")];
+
+    /// The blocks of the page that begin with this.
+    fn blocks(begin: &str) -> Vec<&'static str> {
+        let parts = PAGE.split(begin).skip(1);
+        parts
+            .filter_map(|part| part.split("\n```").next())
+            .collect()
+    }
+
+    #[test]
+    fn every_listing_stands_in_the_shop() {
+        let listings = blocks("```rust\n");
+        assert_eq!(listings.len(), 3);
+        for listing in listings {
+            let shown = listing.lines().filter(|line| !line.starts_with("# "));
+            let shown: Vec<&str> = shown.collect();
+            let shown = shown.join("\n");
+            let is_there = SOURCES.iter().any(|source| source.contains(&shown));
+            assert!(is_there, "{shown}");
+        }
+    }
+
+    /// Numbers are left out: seeds and times change with the simulator.
+    fn masked(text: &str) -> String {
+        let mut masked = String::new();
+        for character in text.chars() {
+            match character {
+                '0'..='9' if masked.ends_with('#') => {}
+                '0'..='9' => masked.push('#'),
+                other => masked.push(other),
+            }
+        }
+        masked.replace("faults", "fault")
+    }
+
+    /// The page shows a failure as it looks: but for the story in its middle, which is another one of another seed.
+    pub(super) fn shows(message: &str) {
+        let [shown] = blocks("```text\n")[..] else {
+            panic!("one block of text");
+        };
+        let frame = |text: &str| {
+            let lines: Vec<String> = text.lines().map(masked).collect();
+            let is_story = |line: &&String| line.starts_with("  ");
+            let frame = lines.iter().filter(|line| !is_story(line)).cloned();
+            frame.collect::<Vec<String>>()
+        };
+        assert_eq!(frame(shown), frame(message));
     }
 }

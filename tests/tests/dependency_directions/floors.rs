@@ -208,6 +208,8 @@ const SIMULATOR: Floors = &[
     &["lib.rs"],
     // The command line, many runs, and runs as pictures.
     &["cli.rs", "cli/"],
+    // Tests of a user's own.
+    &["property_test.rs", "property_test/"],
     &["study.rs", "study/"],
     // The same on real servers: one run of it, what strikes them, and the processes that are struck.
     &["chaos.rs"],
@@ -231,6 +233,8 @@ const SIMULATOR: Floors = &[
     &["report.rs", "report/"],
     // One run: its verdict, what clients do, and what the product holds in its hands.
     &["simulation.rs"],
+    // What a lock protects.
+    &["resource.rs", "resource/"],
     &["client.rs", "client/"],
     &["model.rs", "model/"],
     // What the product's guards and those of the model have in common.
