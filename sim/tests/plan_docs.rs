@@ -106,6 +106,8 @@ fn every_field() -> Plan {
             looks: 1,
         },
         faults: Vec::new(),
+        // Of tests of users' own, which are not written by hand.
+        outages: Vec::new(),
         healed_at: Some(Span::ZERO),
         progress_within: Some(Span::ZERO),
         idle_within: Some(Span::ZERO),
