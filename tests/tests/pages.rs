@@ -73,3 +73,34 @@ fn the_code_of_every_page_is_compiled() {
         listed
     );
 }
+
+/// Each of the ten decisions stands where the page says, with its reason beside it.
+#[test]
+fn each_decision_is_made_where_the_architecture_says() {
+    let page = include_str!("../../docs/src/architecture.md");
+    let (_, table) = page.split_once("<!-- decisions -->").expect("the table");
+    let (table, _) = table.split_once("<!-- end -->").expect("its end");
+    let rows: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("| **"))
+        .collect();
+    assert_eq!(rows.len(), 10);
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let places = cells.last().expect("the last cell");
+        for place in places.trim_end_matches(" |").split("; ") {
+            let (file, function) = place.split_once(", ").expect(place);
+            let source = std::fs::read_to_string(crates.join(file.trim_matches('`')));
+            let source = source.unwrap_or_else(|error| panic!("{file}: {error}"));
+            let head = format!("{}(", function.trim_matches('`'));
+            let (before, after) = source
+                .split_once(&head)
+                .unwrap_or_else(|| panic!("{place}"));
+            let (body, _) = after.split_once("\n    }\n").unwrap_or((after, ""));
+            let docs = before.rsplit("\n\n").next().unwrap_or_default();
+            let is_there = [docs, body].iter().any(|text| text.contains("//"));
+            assert!(is_there, "{place} has no reason beside it");
+        }
+    }
+}

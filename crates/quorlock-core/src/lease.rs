@@ -54,6 +54,8 @@ impl Lease {
     /// Until when a confirmation of a request sent at `sent` carries: `sent + lease - drift`.
     #[must_use]
     pub fn term(self, sent: Time) -> Time {
+        // From when the request was sent, as the node began to count after that. Counted from the reply, which was a second on its
+        // way, A would rely on its claim for a second in which the node has given the name to B.
         sent + self.length().saturating_sub(self.drift())
     }
 }
@@ -67,6 +69,8 @@ impl fmt::Debug for Lease {
 /// The drift allowance of a span: 1 % and 2 ms.
 #[must_use]
 pub fn drift(span: Duration) -> Duration {
+    // A's clock is slow by 1 %: when it shows 9.95 s, 10.05 s have passed, the claim of 10 s has expired, and B has the name. A
+    // stopped at 9.9 s.
     span / 100 + Duration::from_millis(2)
 }
 
@@ -182,6 +186,7 @@ impl Terms {
             return;
         };
         let terms = group.slice(&self.terms).iter().flatten().copied();
+        // Of the terms 30, 20 and 10 of three members, the second largest: at 20 two of them may free the name, and B needs two.
         let until = largest(terms, group.threshold().needed()).unwrap_or(Time::ZERO);
         let Some(place) = self.groups.get_mut(group.index()) else {
             return;

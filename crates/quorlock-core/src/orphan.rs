@@ -102,6 +102,8 @@ impl Orphan {
         let Release::Sent(before) = self.release else {
             return;
         };
+        // A's acquire may still be on its way when its release finds nothing. If the release were the last word, the claim that comes
+        // behind it would keep B out until its TTL is over.
         self.release = match (reply, before, self.acquire) {
             (ReleaseReply::NotYours, Asked::Pending, Asked::Pending) => Release::Overtook,
             (ReleaseReply::NotYours, Asked::Pending, Asked::Answered) => Release::Due(now),

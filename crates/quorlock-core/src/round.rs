@@ -196,6 +196,8 @@ impl Round {
     #[must_use]
     pub fn outcome(&self, now: Time) -> Outcome {
         match self.answers.verdict() {
+            // A was granted 1, 2 and 3, and its process stood still before it looked: when it goes on, its claims have expired, and B
+            // has them. So a grant counts only while the terms last, by a clock that is read after the answers.
             Verdict::Won if now < self.terms.valid_until() => Outcome::Won,
             Verdict::Won => Outcome::Lost(Loss::TooSlow),
             // 1 refuses, 2 is down, 3 has not answered: the round cannot be won, and what it says is up to 3. If 3 answers,

@@ -15,6 +15,8 @@ pub(super) fn acquire(
     let Some(keep) = ask.keep else {
         return plain::acquire(keys, now, ask);
     };
+    // C saw A's claim unchanged for A's lease, so A has stopped relying on it. Only this very beat is replaced: if A has renewed
+    // since, or B has replaced the claim before C, the number or the owner is another, and C is refused.
     let replaces = ask.replaces.filter(|beat| beat.owner != ask.owner);
     if replaces.is_some() && replaces == keys.beat(now) && !keys.has_queue(now) {
         keys.forget_claim();

@@ -71,6 +71,8 @@ pub(super) fn grant(
     let held = Held::Plain { owner, count };
     let freshness = match obstacle {
         Obstacle::Ours => {
+            // A's request was executed, and is executed once more: a network duplicates it, or A asks again as its reply was lost.
+            // It is granted what it has; a refusal would make A wait for its own claim until that expires.
             if let Some(key) = keys.claim_mut(now) {
                 key.value = held;
                 key.extend(now, kept_millis);

@@ -316,7 +316,8 @@ impl Attempt {
         *self.owner.get_or_insert_with(|| self.client.next_owner())
     }
 
-    /// From the next round on.
+    /// From the next round on: A's acquire of the first round is late, and executed behind its release. Did the second round ask as the
+    /// same owner, that release, or one that is tried again, would end the claim of the second round.
     fn begin_as_another(&mut self) {
         self.owner = None;
         let fair = self.wanted.layout.all();
