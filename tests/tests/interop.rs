@@ -2,6 +2,7 @@
 
 mod interop {
     pub(crate) mod cases;
+    pub(crate) mod cluster;
     pub(crate) mod counter;
     pub(crate) mod differences;
     pub(crate) mod jvm;
@@ -14,7 +15,7 @@ mod interop {
 }
 
 use interop::stage::VERSIONS;
-use interop::{cases, counter, differences, jvm, killed, sentinel, table};
+use interop::{cases, cluster, counter, differences, jvm, killed, sentinel, table};
 
 /// The tests wait most of the time, for leases to end and for each other.
 const AT_ONCE: usize = 8;
@@ -28,6 +29,7 @@ fn main() {
             counter::trials(version),
             differences::trials(version),
             sentinel::trials(version),
+            cluster::trials(version),
         ]
     });
     let mut arguments = libtest_mimic::Arguments::from_args();

@@ -3,9 +3,13 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
+import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
 
-/** One client for each server, or Sentinel group ({@code sentinel:NAME;SENTINEL;SENTINEL..}), with Redisson's defaults but for the watchdog and the number of connections. */
+/**
+ * One client for each server, Sentinel group ({@code sentinel:NAME;SENTINEL;SENTINEL..}) or cluster ({@code cluster:MODE;NODE;NODE..}, MODE being
+ * that of sharded subscriptions), with Redisson's defaults but for the watchdog and the number of connections.
+ */
 final class Clients {
     private final long watchdogMillis;
     private final Map<String, RedissonClient> clients = new ConcurrentHashMap<>();
@@ -16,6 +20,21 @@ final class Clients {
 
     RedissonClient of(String address) {
         return clients.computeIfAbsent(address, this::connect);
+    }
+
+    /** Before 3.22 there is nothing to choose. */
+    private static void choose(ClusterServersConfig servers, String mode) {
+        for (var method : servers.getClass().getMethods()) {
+            if (method.getName().equals("setShardedSubscriptionMode")) {
+                var values = method.getParameterTypes()[0].getEnumConstants();
+                var value = Arrays.stream(values).filter(one -> one.toString().equals(mode)).findFirst();
+                try {
+                    method.invoke(servers, value.orElseThrow());
+                } catch (ReflectiveOperationException e) {
+                    throw new IllegalStateException(e);
+                }
+            }
+        }
     }
 
     private RedissonClient connect(String address) {
@@ -32,6 +51,17 @@ final class Clients {
                     .setMasterConnectionMinimumIdleSize(2)
                     .setSlaveConnectionMinimumIdleSize(2)
                     .setSubscriptionConnectionMinimumIdleSize(1);
+            return Redisson.create(config);
+        }
+        if (address.startsWith("cluster:")) {
+            var parts = address.substring("cluster:".length()).split(";");
+            var servers = config.useClusterServers()
+                    .addNodeAddress(Arrays.copyOfRange(parts, 1, parts.length))
+                    .setScanInterval(200)
+                    .setMasterConnectionMinimumIdleSize(2)
+                    .setSlaveConnectionMinimumIdleSize(2)
+                    .setSubscriptionConnectionMinimumIdleSize(1);
+            choose(servers, parts[0]);
             return Redisson.create(config);
         }
         config.useSingleServer()

@@ -1,0 +1,124 @@
+//! Locks on majorities of groups while those fail over: see `tests/failovers.sh`.
+
+mod faults;
+mod workers;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use quorlock::{Locks, LocksBuilder};
+use quorlock_tests::clients::settings;
+use quorlock_tests::cluster::Cluster;
+use quorlock_tests::sentinels::SentinelGroup;
+use quorlock_tests::server::Server;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use self::faults::World;
+use self::workers::{Book, worker};
+
+/// The longest lease of all clients: a promoted replica has no vote for this time.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// Clients of each kind; each has workers of its own.
+const CLIENTS: usize = 3;
+const WORKERS: usize = 2;
+
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
+/// Locks on majorities of groups while those fail over.
+#[derive(Parser)]
+struct Options {
+    /// For how long.
+    #[arg(long, default_value_t = 3)]
+    minutes: u64,
+    /// Which faults, in which order.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Locks on the cluster itself, which a failover gives to two holders.
+    #[arg(long)]
+    one_cluster: bool,
+}
+
+fn watching() -> LocksBuilder {
+    settings().longest_lease(LONGEST).watchdog_lease(LONGEST * 3 / 4)
+}
+
+async fn connect(world: &World, kind: &str) -> Locks {
+    let connected = match kind {
+        "shards" => watching().majority_of_shards(world.cluster.address(), 3).await,
+        "mixed" => {
+            let addresses = [
+                world.cluster.address(),
+                world.group.address(),
+                world.server.address(),
+            ];
+            watching().quorum(addresses).await
+        }
+        _ => watching().connect(world.cluster.address()).await,
+    };
+    connected.expect("the servers can be used")
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    let mut world = World {
+        cluster: Cluster::start_with(&["--cluster-require-full-coverage", "no"]),
+        group: SentinelGroup::start_of(2, 3),
+        server: Server::start(),
+        random: StdRng::seed_from_u64(options.seed),
+        told: Vec::new(),
+    };
+    let kinds: &[&str] = if options.one_cluster {
+        &["one cluster"]
+    } else {
+        &["shards", "mixed"]
+    };
+    let mut books = Vec::new();
+    for kind in kinds {
+        let book = Arc::new(Book::default());
+        for number in 0..CLIENTS {
+            let locks = connect(&world, kind).await;
+            for at in 0..WORKERS {
+                let seed = options.seed * 1_000 + (number * WORKERS + at) as u64;
+                tokio::spawn(worker(locks.clone(), Arc::clone(&book), seed));
+            }
+        }
+        books.push((kind, book));
+    }
+
+    let began = Instant::now();
+    let ends = began + Duration::from_secs(60 * options.minutes);
+    let figures = books.clone();
+    let lines = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(BETWEEN_LINES).await;
+            for (kind, book) in &figures {
+                println!("{:>5} s  {kind}: {book}", began.elapsed().as_secs());
+            }
+        }
+    });
+    let world = tokio::task::spawn_blocking(move || {
+        while Instant::now() < ends {
+            world.fault();
+        }
+        world
+    });
+    let world = world.await.expect("the servers do what they are told");
+    lines.abort();
+    println!("\nfaults: {}", world.summary());
+    let mut doubles = 0;
+    for (kind, book) in &books {
+        println!("{kind}: {book}");
+        doubles += book.doubles.load(Ordering::SeqCst);
+    }
+    if 0 < doubles && !options.one_cluster {
+        println!("{doubles} times two guards said that they were held");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,126 @@
+//! Those who lock, and what they find.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use quorlock::{Guard, Locks};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+/// How many names there are.
+const NAMES: u32 = 4;
+
+/// A guard, until it is released.
+type Held = Arc<Mutex<Option<Guard>>>;
+
+/// What is known of the names of one kind of majority.
+#[derive(Default)]
+pub(crate) struct Book {
+    names: Mutex<BTreeMap<String, Name>>,
+    holds: AtomicU64,
+    lost: AtomicU64,
+    refused: AtomicU64,
+    /// Tokens that were not larger than one that had been won before they were asked for.
+    backward: AtomicU64,
+    /// How often two guards of one name said that they were held.
+    pub(crate) doubles: AtomicU64,
+    slowest_millis: AtomicU64,
+}
+
+#[derive(Default)]
+struct Name {
+    holders: Vec<Held>,
+    largest: u64,
+}
+
+impl fmt::Display for Book {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let figure = |of: &AtomicU64| of.load(Ordering::SeqCst);
+        write!(
+            f,
+            "{} holds, {} of them lost; {} times none within 2 s (the longest wait {} ms); {} double holds, {} tokens out of order",
+            figure(&self.holds),
+            figure(&self.lost),
+            figure(&self.refused),
+            figure(&self.slowest_millis),
+            figure(&self.doubles),
+            figure(&self.backward)
+        )
+    }
+}
+
+impl Book {
+    fn largest(&self, name: &str) -> u64 {
+        let names = self.names.lock().unwrap();
+        names.get(name).map_or(0, |name| name.largest)
+    }
+
+    /// Takes in a guard that was just granted, and looks whether others of the name are held.
+    fn enter(&self, name: &str, guard: Guard, before: u64) -> Held {
+        let token = guard.fencing_token().0;
+        if token <= before {
+            self.backward.fetch_add(1, Ordering::SeqCst);
+            println!("{name}: token {token} after {before}");
+        }
+        let mut names = self.names.lock().unwrap();
+        let entry = names.entry(name.to_owned()).or_default();
+        entry.largest = entry.largest.max(token);
+        for other in &entry.holders {
+            let other = other.lock().unwrap();
+            // Asked first is the one that is older: if it says so now, it did when the other one was granted.
+            if let Some(other) = &*other
+                && other.is_held()
+                && guard.is_held()
+            {
+                self.doubles.fetch_add(1, Ordering::SeqCst);
+                println!("{name}: held by {other:?} and by {guard:?}");
+            }
+        }
+        let held = Arc::new(Mutex::new(Some(guard)));
+        entry.holders.push(Arc::clone(&held));
+        self.holds.fetch_add(1, Ordering::SeqCst);
+        held
+    }
+
+    fn leave(&self, name: &str, held: &Held) -> Option<Guard> {
+        let mut names = self.names.lock().unwrap();
+        let entry = names.entry(name.to_owned()).or_default();
+        entry.holders.retain(|other| !Arc::ptr_eq(other, held));
+        held.lock().unwrap().take()
+    }
+}
+
+/// Locks one name after the other, for short and for long.
+pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    loop {
+        let name = format!("n{}", random.random_range(0..NAMES));
+        let before = book.largest(&name);
+        let asked = Instant::now();
+        let lock = locks.lock(&name).wait(Duration::from_secs(2));
+        let Ok(guard) = lock.acquire().await else {
+            book.refused.fetch_add(1, Ordering::SeqCst);
+            continue;
+        };
+        let waited = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
+        book.slowest_millis.fetch_max(waited, Ordering::SeqCst);
+        let lost = guard.lost();
+        let held = book.enter(&name, guard, before);
+        // Now and then for longer than a failover: such a hold is renewed through it.
+        let span = match random.random_range(0..40) {
+            0 => random.random_range(4_000..12_000),
+            _ => random.random_range(1..60),
+        };
+        let is_lost = tokio::time::timeout(Duration::from_millis(span), lost).await;
+        if is_lost.is_ok() {
+            book.lost.fetch_add(1, Ordering::SeqCst);
+        }
+        if let Some(guard) = book.leave(&name, &held) {
+            let _ = guard.release().await;
+        }
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..20))).await;
+    }
+}

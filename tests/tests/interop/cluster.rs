@@ -1,0 +1,173 @@
+//! The reentrant lock on a cluster, with each way in which Redisson publishes and listens there, and through a failover.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::Trial;
+use quorlock::Locks;
+use quorlock_tests::cluster::Cluster;
+use quorlock_tests::server::Server;
+use quorlock_tests::trials::trial;
+use quorlock_tests::wait::{BOUND, until};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::timeout;
+
+use super::jvm::{Answer, Jvm};
+use super::stage::{Side, Version, settings};
+
+/// The modes of sharded subscriptions. Before 3.22 Redisson has but one way, whatever it is told.
+const MODES: [&str; 2] = ["AUTO", "OFF"];
+
+/// A waiter that is woken has the lock by then; one that is not sleeps for much longer.
+const SOON: Duration = Duration::from_secs(2);
+
+/// The tests of this file.
+pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
+    let trials = MODES.into_iter().flat_map(|mode| {
+        let title = |side: Side| {
+            let (number, word) = (version.number, side.word());
+            format!("{number}::cluster_{}::{word}_first", mode.to_lowercase())
+        };
+        [
+            trial(&title(Side::Jvm), move || a_jvm_wakes_us(version, mode)),
+            trial(&title(Side::Rust), move || we_wake_a_jvm(version, mode)),
+        ]
+    });
+    trials.collect()
+}
+
+/// One cluster for all versions, for one test after the other.
+async fn cluster() -> MutexGuard<'static, Cluster> {
+    static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
+    let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start()));
+    let mut cluster = cluster.lock().await;
+    tokio::task::block_in_place(|| cluster.mend());
+    cluster
+}
+
+async fn ours(cluster: &Cluster) -> Locks {
+    let connected = settings().connect(cluster.address()).await;
+    connected.expect("the cluster can be used")
+}
+
+/// A thread of the JVM with the lock.
+struct Theirs {
+    jvm: &'static Jvm,
+    thread: String,
+    words: String,
+}
+
+impl Theirs {
+    fn new(jvm: &'static Jvm, mode: &str, name: &str, cluster: &Cluster) -> Theirs {
+        let ports = cluster.nodes().iter().map(Server::port);
+        let nodes: Vec<_> = ports
+            .map(|port| format!("redis://127.0.0.1:{port}"))
+            .collect();
+        Theirs {
+            jvm,
+            thread: format!("cluster-{name}"),
+            words: format!("reentrant {name} cluster:{mode};{}", nodes.join(";")),
+        }
+    }
+
+    async fn ask(&self, verb: &str, lease: &str) -> Answer {
+        let words = format!("{verb} {} {lease}", self.words);
+        self.jvm.ask(&self.thread, words).await
+    }
+
+    /// What it says at last: after a failover Redisson throws until it has heard of it.
+    async fn says_at_last(&self, verb: &str, lease: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            match self.ask(verb, lease).await {
+                Ok(said) => return said,
+                Err(error) => assert!(begun.elapsed() < 2 * BOUND, "still: {error:?}"),
+            }
+        }
+    }
+}
+
+/// A name on the first primary, and that one's number.
+fn place(cluster: &Cluster, version: &Version, mode: &str, side: Side) -> (String, usize) {
+    let primary = cluster.primaries()[0];
+    let prefix = format!("interop/{}/{mode}/{}/", version.number, side.word());
+    (cluster.name_on(primary, &prefix), primary)
+}
+
+/// Has the replica take the place of the primary when it has the claim.
+fn fail_over(cluster: &Cluster, primary: usize) -> usize {
+    tokio::task::block_in_place(|| {
+        let acknowledged: u32 = cluster.nodes()[primary].command(&["WAIT", "1", "5000"]);
+        assert_eq!(acknowledged, 1);
+        let replica = cluster.fail_over(primary);
+        cluster.settle();
+        replica
+    })
+}
+
+async fn a_jvm_wakes_us(version: &'static Version, mode: &'static str) {
+    let cluster = cluster().await;
+    let (name, primary) = place(&cluster, version, mode, Side::Jvm);
+    let theirs = Theirs::new(version.jvm(), mode, &name, &cluster);
+    let locks = ours(&cluster).await;
+    let mut at = primary;
+    for through_a_failover in [false, true] {
+        theirs.says_at_last("acquire", "30000").await;
+        let lock = locks.lock(&name).wait(2 * BOUND);
+        assert!(lock.try_acquire().await.unwrap().is_none());
+        let waiting = tokio::spawn(async move { lock.acquire().await });
+        if through_a_failover {
+            at = fail_over(&cluster, at);
+        }
+        let channel = format!("redisson_lock__channel:{{{name}}}");
+        until("we listen where the name lies", || {
+            let words = ["PUBSUB", "SHARDNUMSUB", &channel];
+            cluster.nodes()[at].command::<(String, u32)>(&words).1 == 1
+        })
+        .await;
+        assert!(!waiting.is_finished());
+        theirs.says_at_last("release", "").await;
+        let released = Instant::now();
+        let guard = timeout(2 * BOUND, waiting).await.unwrap().unwrap().unwrap();
+        println!(
+            "{} {mode}: we were woken {:?} after the reply",
+            version.number,
+            released.elapsed()
+        );
+        assert!(released.elapsed() < SOON);
+        assert_eq!(theirs.says_at_last("try", "1000").await, "false");
+        guard.release().await.unwrap();
+    }
+}
+
+async fn we_wake_a_jvm(version: &'static Version, mode: &'static str) {
+    let cluster = cluster().await;
+    let (name, mut at) = place(&cluster, version, mode, Side::Rust);
+    let theirs = Theirs::new(version.jvm(), mode, &name, &cluster);
+    let locks = ours(&cluster).await;
+    for through_a_failover in [false, true] {
+        let guard = locks.lock(&name).lease(4 * BOUND).acquire().await.unwrap();
+        if through_a_failover {
+            at = fail_over(&cluster, at);
+        }
+        assert_eq!(theirs.says_at_last("try", "1000").await, "false");
+        let words = format!("acquire {} 30000", theirs.words);
+        let (jvm, thread) = (theirs.jvm, theirs.thread.clone());
+        let waiting = tokio::spawn(async move { jvm.ask(&thread, words).await });
+        let begun = Instant::now();
+        while theirs.jvm.ask(&theirs.thread, "sleeps").await.unwrap() != "true" {
+            assert!(begun.elapsed() < BOUND, "it does not sleep");
+        }
+        let released = Instant::now();
+        guard.release().await.unwrap();
+        timeout(2 * BOUND, waiting).await.unwrap().unwrap().unwrap();
+        println!(
+            "{} {mode}: the JVM was woken {:?} after",
+            version.number,
+            released.elapsed()
+        );
+        assert!(released.elapsed() < SOON);
+        assert!(locks.lock(&name).try_acquire().await.unwrap().is_none());
+        theirs.says_at_last("release", "").await;
+    }
+}
