@@ -26,7 +26,7 @@ impl World {
     pub(crate) fn fault(&mut self) {
         let fault = self.random.random_range(0..9);
         let shard = self.random.random_range(0..3);
-        self.told.push(match fault {
+        let told = match fault {
             0 => self.kill(shard),
             1 => self.kill_with_a_replica_that_lags(shard),
             2 => self.kill_a_majority(shard),
@@ -36,7 +36,8 @@ impl World {
             6 => self.move_slot(shard),
             7 => self.fail_the_group_over(),
             _ => self.restart_the_server(),
-        });
+        };
+        self.told.push(told);
         // From a moment to longer than a quarantine.
         let millis = self.random.random_range(0..6_000);
         std::thread::sleep(Duration::from_millis(millis));

@@ -44,12 +44,18 @@ struct Options {
 }
 
 fn watching() -> LocksBuilder {
-    settings().longest_lease(LONGEST).watchdog_lease(LONGEST * 3 / 4)
+    settings()
+        .longest_lease(LONGEST)
+        .watchdog_lease(LONGEST * 3 / 4)
 }
 
 async fn connect(world: &World, kind: &str) -> Locks {
     let connected = match kind {
-        "shards" => watching().majority_of_shards(world.cluster.address(), 3).await,
+        "shards" => {
+            watching()
+                .majority_of_shards(world.cluster.address(), 3)
+                .await
+        }
         "mixed" => {
             let addresses = [
                 world.cluster.address(),
