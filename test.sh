@@ -91,6 +91,10 @@ step "threads: schedules, and races that can be planted"
 tests/threads.sh
 tests/threads/planted.sh --check
 
+# Everything at once, with servers that forget, on three of them; and published Redlock, which must break in the same time.
+step "chaos on real servers, a minute"
+cargo run --quiet -p quorlock-sim -- chaos --class "all at once, amnesia" --minutes 1 --seed 1
+
 # The benchmark speaks the scripts' arguments by hand: one short case shows that it still can.
 step "cargo bench, one case"
 cargo test --quiet --workspace --all-features --bench locks -- --quick uncontended

@@ -84,6 +84,7 @@ enum Command {
     Matrix(matrix::MatrixRun),
     /// Run a plan on real servers: processes, sockets and signals, with the same history and checkers.
     #[cfg(all(unix, feature = "chaos"))]
+    #[command(after_long_help = chaos::HELP, after_help = chaos::HELP)]
     Chaos(chaos::Chaos),
     /// A client process of chaos.
     #[cfg(all(unix, feature = "chaos"))]
@@ -251,7 +252,7 @@ pub fn main() -> ExitCode {
         #[cfg(all(unix, feature = "chaos"))]
         Command::Chaos(chaos) => chaos.run(),
         #[cfg(all(unix, feature = "chaos"))]
-        Command::ChaosClient(client) => client.run(),
+        Command::ChaosClient(client) => Ok(client.run()),
         Command::Bench(bench) => bench.run(),
     };
     match code {

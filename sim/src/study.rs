@@ -11,6 +11,8 @@ pub mod matrix;
 pub(crate) mod patience;
 #[cfg(feature = "campaigns")]
 pub(crate) mod pool;
+#[cfg(all(unix, feature = "chaos"))]
+pub(crate) mod predicted;
 #[cfg(feature = "campaigns")]
 pub(crate) mod progress;
 #[cfg(feature = "campaigns")]

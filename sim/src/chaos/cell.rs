@@ -17,6 +17,8 @@ use super::node::Node;
 use super::preload::Preload;
 use super::records::Records;
 use super::subject;
+#[cfg(test)]
+pub(crate) use super::verdict::Break;
 pub(crate) use super::verdict::Observed;
 use crate::plan::fault::{Fault, Kind};
 use crate::plan::time::Span;

@@ -8,11 +8,13 @@ pub(crate) fn control_of(class: &str) -> Option<&'static str> {
         "restarts, amnesia" | "power loss" => Some("ours, neither"),
         "steps" => Some("ours, no margin"),
         // On one server nothing stands against them.
-        "steps beyond the margin" | "drift beyond 1 %" | "eviction" | "flush" => {
-            Some("SET NX, compare")
-        }
+        "steps beyond the margin"
+        | "drift beyond 1 %"
+        | "eviction"
+        | "flush"
+        | "everything, amnesia"
+        | "all at once, amnesia" => Some("SET NX, compare"),
         // Who comes late deletes what another has by then.
-        "everything, amnesia" | "all at once, amnesia" => Some("published"),
         _ => Some("SET NX, DEL"),
     }
 }

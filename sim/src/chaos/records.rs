@@ -287,3 +287,6 @@ pub(super) fn beside_each_other(history: &History) -> u64 {
     }
     met
 }
+
+#[cfg(test)]
+mod tests;

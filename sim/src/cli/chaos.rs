@@ -1,35 +1,50 @@
 //! `chaos`.
 
+mod compare;
+mod storms;
 mod table;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use self::storms::{Asked, Storms, classes, locks};
 use self::table::{Line, table};
 use super::{Form, InLane, Trouble, chosen, complain, say, say_json};
-use crate::chaos::cell::{self, Observed};
-use crate::chaos::control::control_of;
-use crate::chaos::{had, worker};
+use crate::chaos::cell::Observed;
+use crate::chaos::worker;
 use crate::history::Process;
-use crate::plan::fault::Kind;
-use crate::plan::time::Span;
-use crate::plan::{Plan, file};
-use crate::study::matrix::{ALL_AT_ONCE, CLASSES, CONTENDERS, Class, Contender, Storm};
-use crate::study::progress::{self, Counting};
+use crate::plan::file;
+use crate::study::predicted::Expected;
+
+/// What `chaos --help` says beyond the options.
+pub(super) const HELP: &str = "\
+Examples:
+  quorlock-sim chaos plan.toml --scale 10
+  quorlock-sim chaos --class \"restarts, amnesia\" --minutes 5 --seed 7
+  quorlock-sim chaos --class \"client pauses\" --lock published --json
+  quorlock-sim chaos --class flush --lock ours --plan > storm.toml && quorlock-sim run storm.toml
+  quorlock-sim chaos compare --minutes 1
+
+It starts redis-server processes on free ports of the loopback interface, clients (this program, started again), and a proxy for each
+pair of them, and strikes them: SIGSTOP and SIGCONT, SIGKILL and a restart, files of appended commands cut short, FLUSHALL, DEL,
+DEBUG SLEEP, links that hold back, delay, swallow, end or lead elsewhere, wall clocks of servers that are set. Clients read the clock
+of the machine before they ask a guard whether it is held; two of them that believe to hold one name at a time break exclusion, and
+so does a token that is not larger than those before it. Nothing outlives the command, also when it is killed.
+
+With --class two locks are run side by side: RedLock of this crate, and a control that must break in the same time. Exit codes: 0 as
+expected, 1 usage or no servers, 2 a claim is broken, 4 nothing was shown: the control held, or there were too few holds.";
 
 /// Run a plan on real servers.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Chaos {
+    #[command(subcommand)]
+    more: Option<More>,
     /// A plan or scenario in TOML, or the id of a scenario.
-    #[arg(
-        value_name = "FILE|ID",
-        required_unless_present = "class",
-        conflicts_with = "class"
-    )]
+    #[arg(value_name = "FILE|ID", required_unless_present = "class", conflicts_with_all = ["class", "minutes"])]
     file: Option<PathBuf>,
     /// Which case of a scenario; the first without.
     #[arg(long, requires = "file")]
@@ -39,17 +54,17 @@ pub(super) struct Chaos {
     class: Vec<String>,
     /// Only this lock; may be given several times. Without, RedLock of this crate and the control of the class: a lock that must
     /// break in the same time.
-    #[arg(long, requires = "class", value_parser = PossibleValuesParser::new(CONTENDERS.iter().map(|lock| lock.id)))]
+    #[arg(long, requires = "class", value_parser = PossibleValuesParser::new(locks().map(|lock| lock.id)))]
     lock: Vec<String>,
     /// How long each storm lasts, in minutes.
-    #[arg(long, default_value_t = 1.0, value_parser = minutes)]
+    #[arg(long, default_value_t = 1.0, value_parser = storms::minutes)]
     minutes: f64,
     /// By how much times are longer than in the plan: a lease of 150 ms is one of 1.5 s.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     scale: u32,
-    /// The seed: which faults strike, and what clients draw.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// The seed: which faults strike, and what clients draw. Without, that of the plan, or 0.
+    #[arg(long)]
+    seed: Option<u64>,
     /// Print the plans in TOML instead of running them. The simulator runs them, too: quorlock-sim run plan.toml
     #[arg(long)]
     plan: bool,
@@ -57,35 +72,9 @@ pub(super) struct Chaos {
     form: Form,
 }
 
-fn minutes(text: &str) -> Result<f64, String> {
-    let minutes: f64 = text
-        .parse()
-        .map_err(|_| format!("{text:?} is no number of minutes"))?;
-    match (0.1..=600.0).contains(&minutes) {
-        true => Ok(minutes),
-        false => Err("a storm lasts between 0.1 and 600 minutes".to_owned()),
-    }
-}
-
-/// One lock and what strikes it.
-#[derive(Clone, Debug)]
-struct Asked {
-    lock: String,
-    class: String,
-    plan: Plan,
-    expected: Expected,
-}
-
-/// What must come of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Expected {
-    /// Exclusion holds, and so does the order of tokens, if that is claimed as well.
-    Holds { order: bool },
-    /// Exclusion breaks: the control.
-    Breaks,
-    /// Nothing is claimed.
-    Anything,
+#[derive(Debug, Subcommand)]
+enum More {
+    Compare(compare::Compare),
 }
 
 /// What `--json` prints.
@@ -96,12 +85,15 @@ struct Told<'a> {
     seed: u64,
     scale: u32,
     expected: Expected,
-    wrong: Option<String>,
+    wrong: Option<&'a str>,
     observed: &'a Observed,
 }
 
 impl Chaos {
     pub(super) fn run(self) -> Result<u8, Trouble> {
+        if let Some(More::Compare(compare)) = self.more {
+            return compare.run();
+        }
         let asked = self.asked()?;
         if self.plan {
             for asked in &asked {
@@ -110,10 +102,11 @@ impl Chaos {
             return Ok(0);
         }
         let mut lines = Vec::new();
+        let mut code = 0;
         // The locks of a class side by side, and one class after another.
         for cells in asked.chunk_by(|a, b| a.class == b.class) {
-            for (asked, observed) in cells.iter().zip(self.side_by_side(cells)?) {
-                let wrong = asked.wrong(&observed);
+            for (asked, observed) in cells.iter().zip(storms::side_by_side(cells, self.scale)?) {
+                let wrong = asked.expected.wrong(&observed, asked.plan.faults.len());
                 if self.form.json {
                     say_json(&Told {
                         lock: &asked.lock,
@@ -121,157 +114,52 @@ impl Chaos {
                         seed: asked.plan.seed,
                         scale: self.scale,
                         expected: asked.expected,
-                        wrong: wrong.as_ref().map(|(_, what)| what.clone()),
+                        wrong: wrong.as_ref().map(|(_, what)| what.as_str()),
                         observed: &observed,
                     })?;
                 }
-                lines.push((asked, observed, wrong));
+                if let Some((of_it, what)) = wrong {
+                    let (lock, class, seed) = (&asked.lock, &asked.class, asked.plan.seed);
+                    complain(&format!("{lock}, {class}, seed {seed}: {what}"));
+                    code = if code == 2 { 2 } else { of_it };
+                }
+                lines.push(Line {
+                    class: asked.class.clone(),
+                    lock: asked.lock.clone(),
+                    observed,
+                });
             }
         }
         if !self.form.json {
-            let line = |(asked, observed, _): &(&Asked, Observed, _)| Line {
-                class: asked.class.clone(),
-                lock: asked.lock.clone(),
-                observed: observed.clone(),
-            };
-            say(&table(&lines.iter().map(line).collect::<Vec<_>>()));
-        }
-        let mut code = 0;
-        for (asked, _, wrong) in &lines {
-            if let Some((of_it, what)) = wrong {
-                complain(&format!(
-                    "{}, {}, seed {}: {what}",
-                    asked.lock, asked.class, asked.plan.seed
-                ));
-                code = if code == 2 { 2 } else { *of_it };
-            }
+            say(&table(&lines));
         }
         Ok(code)
     }
 
     fn asked(&self) -> Result<Vec<Asked>, Trouble> {
-        if let Some(path) = &self.file {
-            let source = chosen::read(
-                path,
-                self.case.as_deref(),
-                Some(self.seed),
-                InLane { lane: None },
-            )?;
-            let plan = source.plan().clone();
-            file::check(&plan)?;
-            return Ok(vec![Asked {
-                lock: plan.variant.name().to_owned(),
-                class: path.display().to_string(),
-                plan,
-                expected: Expected::Anything,
-            }]);
-        }
-        let classes = CLASSES
-            .iter()
-            .filter(|class| self.class.iter().any(|id| id == class.id));
-        let mut asked = Vec::new();
-        for class in classes {
-            if !class.is_had(has) {
-                let why = class.kinds().first().and_then(|kind| had::lacks(*kind));
-                let why = format!("{}: {}", class.id, why.unwrap_or_default());
-                return Err(Trouble::Other(why));
-            }
-            asked.extend(locks(class, &self.lock).map(|lock| self.of(lock, class)));
-        }
-        Ok(asked)
-    }
-
-    fn of(&self, lock: &Contender, class: &Class) -> Asked {
-        let seconds = self.minutes * 60.0 / f64::from(self.scale);
-        let storm = Storm {
-            seed: self.seed,
-            lasts: Span::from(std::time::Duration::from_secs_f64(seconds)),
-            has,
+        let Some(path) = &self.file else {
+            let storms = Storms {
+                class: self.class.clone(),
+                lock: self.lock.clone(),
+                minutes: self.minutes,
+                scale: self.scale,
+                seed: self.seed.unwrap_or(0),
+            };
+            return storms.asked(&["ours"]);
         };
-        Asked {
-            lock: lock.id.to_owned(),
-            class: class.id.to_owned(),
-            plan: lock.storm(class, storm),
-            expected: match control_of(class.id) == Some(lock.id) {
-                true => Expected::Breaks,
-                false if lock.keeps_exclusion(class) => Expected::Holds {
-                    order: lock.keeps_order(class),
-                },
+        let source = chosen::read(path, self.case.as_deref(), self.seed, InLane { lane: None })?;
+        let plan = source.plan().clone();
+        file::check(&plan)?;
+        Ok(vec![Asked {
+            lock: plan.variant.name().to_owned(),
+            class: path.display().to_string(),
+            // A plan of one's own may ask for more than is promised: it says so.
+            expected: match plan.variant.has_product_clients() && plan.not_demanded.is_empty() {
+                true => Expected::Holds { order: true },
                 false => Expected::Anything,
             },
-        }
-    }
-
-    fn side_by_side(&self, cells: &[Asked]) -> Result<Vec<Observed>, Trouble> {
-        let seconds =
-            |asked: &Asked| asked.plan.duration.as_duration().as_secs_f64() * f64::from(self.scale);
-        let most = cells.iter().map(|asked| seconds(asked).ceil() as u64).max();
-        let bar = Arc::new(progress::bar(most.unwrap_or(0), Counting::Seconds));
-        if let Some(first) = cells.first() {
-            bar.set_message(first.class.clone());
-        }
-        let observed = std::thread::scope(|scope| {
-            let run = |asked: &Asked| {
-                let (plan, scale, bar) = (asked.plan.clone(), self.scale, Arc::clone(&bar));
-                scope.spawn(move || cell::run(&plan, scale, move |second| bar.set_position(second)))
-            };
-            let running: Vec<_> = cells.iter().map(run).collect();
-            let ended = running.into_iter().map(|cell| {
-                let ended = cell.join();
-                ended.unwrap_or_else(|_| Err("BUG: a cell panicked".to_owned()))
-            });
-            ended.collect::<Result<Vec<Observed>, String>>()
-        });
-        bar.finish_and_clear();
-        observed.map_err(Trouble::Other)
-    }
-}
-
-/// Those of the matrix, and all at once.
-fn classes() -> impl Iterator<Item = &'static Class> {
-    CLASSES.iter().chain([&ALL_AT_ONCE])
-}
-
-/// Whether a kind of fault can be had on real machines.
-fn has(kind: Kind) -> bool {
-    had::lacks(kind).is_none()
-}
-
-/// Those that are named, or RedLock of this crate and the control.
-fn locks<'a>(
-    class: &'a Class,
-    named: &'a [String],
-) -> impl Iterator<Item = &'static Contender> + 'a {
-    CONTENDERS.iter().filter(|lock| match named.is_empty() {
-        true => lock.id == "ours" || Some(lock.id) == control_of(class.id),
-        false => named.iter().any(|id| id == lock.id),
-    })
-}
-
-impl Asked {
-    /// What is not as expected, with the exit code for it.
-    fn wrong(&self, observed: &Observed) -> Option<(u8, String)> {
-        let broke = |order: bool| {
-            let fencing = observed.fencing.as_ref().filter(|_| order);
-            observed
-                .exclusion
-                .as_ref()
-                .or(fencing)
-                .map(|broke| broke.story.clone())
-        };
-        match self.expected {
-            Expected::Holds { order } if broke(order).is_some() => {
-                broke(order).map(|story| (2, story))
-            }
-            Expected::Breaks if observed.exclusion.is_none() => Some((
-                4,
-                "the control did not break, so nothing was shown".to_owned(),
-            )),
-            _ => {
-                let vacuous = observed.vacuous(self.plan.faults.len())?;
-                Some((4, format!("{}, so nothing was shown", vacuous.what())))
-            }
-        }
+            plan,
+        }])
     }
 }
 
@@ -284,13 +172,13 @@ pub(super) struct ChaosClient {
 }
 
 impl ChaosClient {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> u8 {
         let process = Process {
             client: self.client,
             restarts: self.restarts,
         };
         // A client whose command is gone has nobody to tell that.
         let _ = worker::run(self.desk, process);
-        Ok(0)
+        0
     }
 }

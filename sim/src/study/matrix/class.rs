@@ -61,7 +61,8 @@ const ELECTIONS: [Kind; 3] = [
     Kind::StaleSentinel,
 ];
 
-/// For storms on real servers: of everything what those have, and what a majority of ours withstands.
+/// For storms on real servers: of everything what those have, and what a majority of ours withstands. A third are restarts, so that a
+/// minute has enough of them for a lock that does not.
 pub(crate) const ALL_AT_ONCE: Class = Class {
     id: "all at once, amnesia",
     title: "all of it at once, within what our lock on a majority withstands; nodes come back with nothing",
@@ -79,8 +80,13 @@ pub(crate) const ALL_AT_ONCE: Class = Class {
         Kind::StallNode,
         Kind::ServerError,
         Kind::ForgetScripts,
-        Kind::CrashNode,
         Kind::NodeStep,
+        Kind::CrashNode,
+        Kind::CrashNode,
+        Kind::CrashNode,
+        Kind::CrashNode,
+        Kind::CrashNode,
+        Kind::CrashNode,
     ],
     persistence: Persistence::Memory,
     assumes: Assumes::Remedies,

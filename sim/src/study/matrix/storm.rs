@@ -6,7 +6,7 @@
 use super::class::{Bounds, Class};
 use super::contender::Contender;
 use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::{Fault, FaultKind, Kind, NodeFault, Trigger};
+use crate::plan::fault::{Fault, FaultKind, Kind, NodeFault, ServerError, Trigger};
 use crate::plan::time::{Span, Step};
 use crate::plan::{Network, Plan, Watchdog, Workload, WorkloadKind};
 
@@ -136,6 +136,10 @@ impl<'a> Bursts<'a> {
                 NodeFault::Crash | NodeFault::PowerLoss { .. } => {
                     *node = any.unwrap_or(0);
                     fault.lasts = Span::millis(self.draw.between(0, 30));
+                }
+                // A server has too little to be loading it for long.
+                NodeFault::Error { error } if *error == ServerError::Loading => {
+                    *error = ServerError::OutOfMemory;
                 }
                 NodeFault::Step { by } if self.class.bounds == Bounds::Inside => {
                     *by = self.step(*node, at)?;

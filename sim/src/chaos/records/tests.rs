@@ -1,0 +1,174 @@
+//! Planted faults: what clients might tell, and what must be noticed in it.
+
+use super::*;
+use crate::chaos::verdict::Observed;
+
+const BEGAN: u64 = 1_000;
+
+fn process(client: u16) -> Process {
+    Process {
+        client,
+        restarts: 0,
+    }
+}
+
+fn records() -> Records {
+    Records::new(BEGAN, vec!["lock-0".to_owned(), "lock-1".to_owned()])
+}
+
+/// A hold of the first name, from winning it to the last time that it was found held.
+fn hold(records: &mut Records, client: u16, token: u64, (won, believed, left): (u64, u64, u64)) {
+    let said = Said::Won {
+        hold: 1,
+        name: 0,
+        owner: format!("00000000-0000-4000-8000-0000000000{client:02}:1"),
+        invoked: BEGAN + won - 5,
+        won: BEGAN + won,
+        token,
+        access: Access::Alone,
+        believed: Some(BEGAN + won),
+    };
+    records.hear(process(client), said, BEGAN + won);
+    let believed = Said::Believed {
+        hold: 1,
+        at: BEGAN + believed,
+    };
+    records.hear(process(client), believed, BEGAN + left);
+    let at = BEGAN + left;
+    records.hear(process(client), Said::Left { hold: 1, at }, at);
+}
+
+fn observed(records: &mut Records) -> Observed {
+    Observed::of(&records.end(BEGAN + 10_000))
+}
+
+#[test]
+fn holds_one_after_the_other_break_nothing() {
+    let mut records = records();
+    hold(&mut records, 0, 5, (10, 20, 21));
+    hold(&mut records, 1, 6, (30, 40, 41));
+    let observed = observed(&mut records);
+    assert_eq!(
+        (observed.holds, observed.hand_overs, observed.overlaps),
+        (2, 1, 0)
+    );
+    assert_eq!((&observed.exclusion, &observed.fencing), (&None, &None));
+}
+
+#[test]
+fn two_that_believe_at_a_time_are_noticed() {
+    let mut records = records();
+    hold(&mut records, 0, 5, (10, 40, 41));
+    hold(&mut records, 1, 6, (30, 50, 51));
+    let observed = observed(&mut records);
+    assert_eq!((observed.overlaps, observed.met_inside), (1, 1));
+    assert!(
+        observed
+            .exclusion
+            .is_some_and(|broke| broke.story.contains("client 1 won it"))
+    );
+}
+
+#[test]
+fn one_that_was_stopped_inside_and_believes_nothing_meets_another_and_breaks_nothing() {
+    let mut records = records();
+    hold(&mut records, 0, 5, (10, 20, 60));
+    hold(&mut records, 1, 6, (30, 50, 51));
+    let observed = observed(&mut records);
+    assert_eq!((observed.overlaps, observed.met_inside), (0, 1));
+    assert_eq!(observed.exclusion, None);
+}
+
+#[test]
+fn tokens_that_repeat_or_go_back_are_noticed() {
+    for second in [5, 4] {
+        let mut records = records();
+        hold(&mut records, 0, 5, (10, 20, 21));
+        hold(&mut records, 1, second, (30, 40, 41));
+        assert!(observed(&mut records).fencing.is_some(), "{second}");
+    }
+}
+
+#[test]
+fn a_write_that_replaces_what_was_not_read_is_noticed_and_counted() {
+    let mut records = records();
+    let won = |client: u16, token: u64| Said::Won {
+        hold: 1,
+        name: 0,
+        owner: format!("00000000-0000-4000-8000-0000000000{client:02}:1"),
+        invoked: BEGAN,
+        won: BEGAN + token,
+        token,
+        access: Access::Alone,
+        believed: None,
+    };
+    for client in [0, 1] {
+        records.hear(process(client), won(client, 5), BEGAN + 10);
+    }
+    let read = Said::Read {
+        hold: 1,
+        name: 0,
+        token: 5,
+    };
+    let stands = records.hear(process(0), read.clone(), BEGAN + 20);
+    assert!(matches!(stands, Some(Told::Stands { at: 20, count: 0 })));
+    records.hear(process(1), read, BEGAN + 21);
+    for (client, at) in [(0, 30), (1, 40)] {
+        let write = Said::Write {
+            hold: 1,
+            name: 0,
+            token: 5,
+            read_at: 20,
+            count: 1,
+        };
+        let told = records.hear(process(client), write, BEGAN + at);
+        assert!(matches!(told, Some(Told::Taken)));
+    }
+    assert_eq!(records.lost_updates(), 1);
+    assert!(observed(&mut records).usage.is_some());
+}
+
+#[test]
+fn the_store_refuses_a_token_smaller_than_it_has_seen() {
+    let mut records = records();
+    let read = |token| Said::Read {
+        hold: 1,
+        name: 0,
+        token,
+    };
+    records.hear(process(0), read(7), BEGAN);
+    let told = records.hear(process(1), read(6), BEGAN);
+    assert!(matches!(told, Some(Told::Refused)));
+}
+
+#[test]
+fn a_process_that_is_gone_is_inside_no_more_and_a_fault_counts_while_one_is() {
+    let mut records = records();
+    let won = Said::Won {
+        hold: 1,
+        name: 1,
+        owner: String::new(),
+        invoked: BEGAN,
+        won: BEGAN + 10,
+        token: 0,
+        access: Access::Alone,
+        believed: Some(BEGAN + 10),
+    };
+    records.hear(process(3), won, BEGAN + 10);
+    assert_eq!(
+        (records.holder(None), records.holder(Some(0))),
+        (Some(3), None)
+    );
+    records.began(0, None, BEGAN + 20);
+    records.gone(process(3), BEGAN + 30);
+    assert_eq!(records.holder(None), None);
+    records.began(1, None, BEGAN + 40);
+    assert_eq!(observed(&mut records).during_holds, 1);
+}
+
+#[test]
+fn a_claim_that_stays_is_noticed() {
+    let mut records = records();
+    records.left_over(2, 0);
+    assert!(observed(&mut records).orphans.is_some());
+}

@@ -1,0 +1,141 @@
+//! `chaos compare`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use super::super::{Trouble, complain, say, write_file};
+use super::storms::{Asked, Storms, classes, locks};
+use crate::study::predicted::{Compared, Matrix, Results, Simulated};
+
+/// Hold what the simulator predicts against real servers, class by class.
+///
+/// Each class is run for some minutes, all its locks side by side, and what came of it is kept in a file at once: a run that is broken
+/// off goes on where it stood. Classes that are there already, with the same seed and at least as long, are not run again.
+#[derive(Debug, Args)]
+pub(super) struct Compare {
+    /// Only this class; may be given several times.
+    #[arg(long, value_parser = PossibleValuesParser::new(classes().map(|class| class.id)))]
+    class: Vec<String>,
+    /// Only this lock; may be given several times. Without, those of one server and of a majority, and the control of the class.
+    #[arg(long, value_parser = PossibleValuesParser::new(locks().map(|lock| lock.id)))]
+    lock: Vec<String>,
+    /// How long each class is run, in minutes. Rare breaks want half an hour.
+    #[arg(long, default_value_t = 30.0, value_parser = super::storms::minutes)]
+    minutes: f64,
+    /// The seed.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How many storms of the same class and length the simulator runs.
+    #[arg(long, default_value_t = 50)]
+    simulated: u64,
+    /// Where results are kept.
+    #[arg(long, default_value = "docs/results/chaos.json")]
+    results: PathBuf,
+    /// What the matrix printed.
+    #[arg(long, default_value = "docs/results/matrix.json")]
+    matrix: PathBuf,
+}
+
+impl Compare {
+    pub(super) fn run(self) -> Result<u8, Trouble> {
+        let matrix = read_matrix(&self.matrix)?;
+        let mut results = Results::read(&self.results).map_err(Trouble::Other)?;
+        let named = |class: &str| self.class.is_empty() || self.class.iter().any(|id| id == class);
+        let mut code = 0;
+        for class in classes().filter(|class| named(class.id)) {
+            let storms = Storms {
+                class: vec![class.id.to_owned()],
+                lock: self.lock.clone(),
+                minutes: self.minutes,
+                scale: SCALE,
+                seed: self.seed,
+            };
+            // Those that cannot be had on real machines are left out, unless they are named.
+            let asked = match storms.asked(&["ours", "ours, one node"]) {
+                Ok(asked) => asked,
+                Err(_) if self.class.is_empty() => continue,
+                Err(trouble) => return Err(trouble),
+            };
+            if asked.iter().all(|asked| self.is_there(&results, asked)) {
+                continue;
+            }
+            let observed = storms.side_by_side(&asked)?;
+            for (asked, observed) in asked.iter().zip(observed) {
+                let cell = Compared {
+                    class: asked.class.clone(),
+                    lock: asked.lock.clone(),
+                    seed: self.seed,
+                    scale: SCALE,
+                    expected: asked.expected,
+                    commit: commit(),
+                    simulated: Simulated::of(storms.simulated(asked, self.simulated)),
+                    observed,
+                };
+                if let Some((of_it, what)) = cell.wrong(asked.plan.faults.len()) {
+                    complain(&format!(
+                        "{}, {}, seed {}: {what}",
+                        cell.lock, cell.class, cell.seed
+                    ));
+                    code = if code == 2 { 2 } else { of_it };
+                }
+                results.put(cell);
+            }
+            self.keep(&mut results, &matrix)?;
+        }
+        self.keep(&mut results, &matrix)?;
+        let figure = |key: &str| results.figures.get(key).cloned().unwrap_or_default();
+        say(&figure("table"));
+        say(&format!("\n{}", figure("disagreements")));
+        Ok(code)
+    }
+
+    fn is_there(&self, results: &Results, asked: &Asked) -> bool {
+        let seconds = (self.minutes * 60.0) as u64;
+        let cell = results.cell(&asked.class, &asked.lock);
+        cell.is_some_and(|cell| cell.seed == self.seed && seconds <= cell.observed.seconds)
+    }
+
+    fn keep(&self, results: &mut Results, matrix: &Matrix) -> Result<(), Trouble> {
+        let ids: Vec<&str> = classes().map(|class| class.id).collect();
+        results.print(matrix, &ids);
+        results.command = format!(
+            "quorlock-sim chaos compare --minutes {} --seed {}",
+            self.minutes, self.seed
+        );
+        env!("CARGO_PKG_VERSION").clone_into(&mut results.version);
+        results.commit = commit();
+        let text = serde_json::to_string_pretty(&results);
+        let text = text.map_err(|error| Trouble::Other(error.to_string()))?;
+        write_file(&self.results, &(text + "\n"))
+    }
+}
+
+/// Of a plan's lease of 150 ms one of 1.5 s.
+const SCALE: u32 = 10;
+
+/// The tables stand in the results as they were printed.
+fn read_matrix(path: &Path) -> Result<Matrix, Trouble> {
+    #[derive(serde::Deserialize)]
+    struct Printed {
+        figures: BTreeMap<String, String>,
+    }
+    let wrong =
+        |error: &dyn std::fmt::Display| Trouble::Other(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let printed: Printed = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    let tables = printed.figures.get("tables").map(String::as_str);
+    Ok(Matrix::read(tables.unwrap_or_default()))
+}
+
+/// The commit that is checked out here, if any is.
+fn commit() -> String {
+    let output = Command::new("git")
+        .args(["rev-parse", "--short", "HEAD"])
+        .output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    text.unwrap_or_default()
+}

@@ -1,0 +1,149 @@
+//! Storms of some classes against some locks, as the command line asks for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::Trouble;
+use crate::chaos::cell::{self, Observed};
+use crate::chaos::control::control_of;
+use crate::chaos::had;
+use crate::plan::Plan;
+use crate::plan::fault::Kind;
+use crate::plan::time::Span;
+use crate::study::matrix::{ALL_AT_ONCE, CLASSES, CONTENDERS, Class, Contender, Storm};
+use crate::study::predicted::Expected;
+use crate::study::progress::{self, Counting};
+
+/// What is asked for.
+pub(super) struct Storms {
+    pub(super) class: Vec<String>,
+    /// Without any, some, and the control of the class.
+    pub(super) lock: Vec<String>,
+    pub(super) minutes: f64,
+    pub(super) scale: u32,
+    pub(super) seed: u64,
+}
+
+/// One lock and what strikes it.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) lock: String,
+    pub(super) class: String,
+    pub(super) plan: Plan,
+    pub(super) expected: Expected,
+}
+
+/// Those of the matrix, and all at once.
+pub(super) fn classes() -> impl Iterator<Item = &'static Class> {
+    CLASSES.iter().chain([&ALL_AT_ONCE])
+}
+
+/// Those that there are on real servers.
+pub(super) fn locks() -> impl Iterator<Item = &'static Contender> {
+    CONTENDERS.iter().filter(|lock| lock.is_had())
+}
+
+/// How long a storm lasts.
+pub(super) fn minutes(text: &str) -> Result<f64, String> {
+    let minutes: f64 = text
+        .parse()
+        .map_err(|_| format!("{text:?} is no number of minutes"))?;
+    match (0.1..=600.0).contains(&minutes) {
+        true => Ok(minutes),
+        false => Err("a storm lasts between 0.1 and 600 minutes".to_owned()),
+    }
+}
+
+/// Whether a kind of fault can be had on real machines.
+fn has(kind: Kind) -> bool {
+    had::lacks(kind).is_none()
+}
+
+impl Storms {
+    /// Class after class, each with its locks. Where no locks are named it is these and the control.
+    pub(super) fn asked(&self, usual: &[&str]) -> Result<Vec<Asked>, Trouble> {
+        let named = classes().filter(|class| self.class.iter().any(|id| id == class.id));
+        let mut asked = Vec::new();
+        for class in named {
+            if !class.is_had(has) {
+                let why = class.kinds().first().and_then(|kind| had::lacks(*kind));
+                let why = format!("{}: {}", class.id, why.unwrap_or_default());
+                return Err(Trouble::Other(why));
+            }
+            let is_asked = |lock: &&Contender| match self.lock.is_empty() {
+                true => usual.contains(&lock.id) || Some(lock.id) == control_of(class.id),
+                false => self.lock.iter().any(|id| id == lock.id),
+            };
+            let locks = locks().filter(is_asked);
+            asked.extend(locks.map(|lock| self.of(lock, class)));
+        }
+        Ok(asked)
+    }
+
+    fn of(&self, lock: &Contender, class: &Class) -> Asked {
+        Asked {
+            lock: lock.id.to_owned(),
+            class: class.id.to_owned(),
+            plan: lock.storm(class, self.storm(self.seed)),
+            expected: match control_of(class.id) == Some(lock.id) {
+                true => Expected::Breaks,
+                false if lock.keeps_exclusion(class) => Expected::Holds {
+                    order: lock.keeps_order(class),
+                },
+                false => Expected::Anything,
+            },
+        }
+    }
+
+    fn storm(&self, seed: u64) -> Storm {
+        let seconds = self.minutes * 60.0 / f64::from(self.scale);
+        Storm {
+            seed,
+            lasts: Span::from(Duration::from_secs_f64(seconds)),
+            has,
+        }
+    }
+
+    /// Storms of the same class and lock, from the same seed on, for the simulator.
+    pub(super) fn simulated(&self, asked: &Asked, many: u64) -> impl Iterator<Item = Plan> {
+        let class = classes().find(|class| class.id == asked.class);
+        let lock = CONTENDERS.iter().find(|lock| lock.id == asked.lock);
+        let pair = class.zip(lock);
+        let seeds = self.seed..self.seed.saturating_add(many);
+        seeds.filter_map(move |seed| {
+            let (class, lock) = pair?;
+            Some(lock.storm(class, self.storm(seed)))
+        })
+    }
+
+    /// Runs them all at once.
+    pub(super) fn side_by_side(&self, cells: &[Asked]) -> Result<Vec<Observed>, Trouble> {
+        side_by_side(cells, self.scale)
+    }
+}
+
+/// Runs plans on real servers, all at once, with a bar on the terminal.
+pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>, Trouble> {
+    let seconds = |asked: &Asked| (asked.plan.duration.as_duration() * scale).as_secs();
+    let bar = Arc::new(progress::bar(
+        cells.iter().map(seconds).max().unwrap_or(0),
+        Counting::Seconds,
+    ));
+    if let Some(first) = cells.first() {
+        bar.set_message(first.class.clone());
+    }
+    let observed = std::thread::scope(|scope| {
+        let run = |asked: &Asked| {
+            let (plan, bar) = (asked.plan.clone(), Arc::clone(&bar));
+            scope.spawn(move || cell::run(&plan, scale, move |second| bar.set_position(second)))
+        };
+        let running: Vec<_> = cells.iter().map(run).collect();
+        let ended = running.into_iter().map(|cell| {
+            let ended = cell.join();
+            ended.unwrap_or_else(|_| Err("BUG: a cell panicked".to_owned()))
+        });
+        ended.collect::<Result<Vec<Observed>, String>>()
+    });
+    bar.finish_and_clear();
+    observed.map_err(Trouble::Other)
+}

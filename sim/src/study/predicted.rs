@@ -1,0 +1,249 @@
+//! What the simulator says of a class of faults, beside what was observed on real servers.
+
+mod print;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::chaos::cell::Observed;
+use crate::checker::{Property, check_one};
+use crate::plan::Plan;
+use crate::simulation::run;
+pub(crate) use print::Matrix;
+
+/// One lock under the storms of one class.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Compared {
+    pub(crate) class: String,
+    pub(crate) lock: String,
+    pub(crate) seed: u64,
+    pub(crate) scale: u32,
+    /// What is expected of the lock under the class.
+    pub(crate) expected: Expected,
+    /// Of which commit the locks are.
+    pub(crate) commit: String,
+    pub(crate) simulated: Simulated,
+    pub(crate) observed: Observed,
+}
+
+/// What must come of a storm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Expected {
+    /// Exclusion holds, and so does the order of tokens, if that is claimed as well.
+    Holds { order: bool },
+    /// Exclusion breaks: the control.
+    Breaks,
+    /// Nothing is claimed.
+    Anything,
+}
+
+/// What the simulator makes of storms of the same class and length, from the same seed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Simulated {
+    pub(crate) runs: u64,
+    /// In how many exclusion broke.
+    pub(crate) exclusion: u64,
+    /// In how many the order of tokens broke.
+    pub(crate) fencing: u64,
+}
+
+/// What is kept in the repository: for readers, for the figures of pages, and for the next run, which goes on from there.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Results {
+    pub(crate) command: String,
+    pub(crate) version: String,
+    pub(crate) commit: String,
+    pub(crate) figures: BTreeMap<String, String>,
+    pub(crate) cells: Vec<Compared>,
+}
+
+/// How a prediction and an observation stand to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Agreement {
+    /// Both held, or both broke.
+    Agrees,
+    /// The simulator says that it may break, and it did not in this time.
+    NotMet,
+    /// It broke, and the simulator says that it does not.
+    Disagrees,
+}
+
+impl Simulated {
+    /// Runs as many of these plans.
+    pub(crate) fn of(plans: impl Iterator<Item = Plan>) -> Simulated {
+        let mut simulated = Simulated::default();
+        for plan in plans {
+            let run = run(&Rc::new(plan));
+            let breaks = |property| u64::from(check_one(property, &run.history).is_some());
+            simulated.runs += 1;
+            simulated.exclusion += breaks(Property::Exclusion);
+            simulated.fencing += breaks(Property::Fencing);
+        }
+        simulated
+    }
+}
+
+impl Results {
+    /// Those of a file; none where there is no file yet.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(crate) fn read(path: &Path) -> Result<Results, String> {
+        if !path.exists() {
+            return Ok(Results::default());
+        }
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// The cell of a class and a lock, if it lasted as long and had the same seed.
+    pub(crate) fn cell(&self, class: &str, lock: &str) -> Option<&Compared> {
+        let mut cells = self.cells.iter();
+        cells.find(|cell| cell.class == class && cell.lock == lock)
+    }
+
+    /// Takes the place of what was observed of the same lock under the same class before.
+    pub(crate) fn put(&mut self, cell: Compared) {
+        self.cells
+            .retain(|old| (&old.class, &old.lock) != (&cell.class, &cell.lock));
+        self.cells.push(cell);
+    }
+}
+
+impl Compared {
+    /// What is not as expected, with the exit code for it.
+    pub(crate) fn wrong(&self, planned_faults: usize) -> Option<(u8, String)> {
+        self.expected.wrong(&self.observed, planned_faults)
+    }
+
+    /// Whether exclusion broke where the simulator says that it does not. `matrix` is its share in the matrix, if it is there.
+    pub(crate) fn agreement(&self, matrix: Option<&str>) -> Agreement {
+        let may_break = 0 < self.simulated.exclusion || matrix.is_some_and(|share| !is_zero(share));
+        match (may_break, self.observed.exclusion.is_some()) {
+            (true, true) | (false, false) => Agreement::Agrees,
+            (true, false) => Agreement::NotMet,
+            (false, true) => Agreement::Disagrees,
+        }
+    }
+}
+
+/// Whether a cell of the matrix says that nothing broke: `**0** (< 0.38)` or `0 (< 0.38)`.
+fn is_zero(share: &str) -> bool {
+    let number = share.split_whitespace().next().unwrap_or_default();
+    number.trim_matches('*') == "0"
+}
+
+impl Expected {
+    /// What is not as expected, with the exit code for it.
+    pub(crate) fn wrong(self, observed: &Observed, planned_faults: usize) -> Option<(u8, String)> {
+        let broke = |order: bool| {
+            let fencing = observed.fencing.as_ref().filter(|_| order);
+            observed
+                .exclusion
+                .as_ref()
+                .or(fencing)
+                .map(|broke| broke.story.clone())
+        };
+        match self {
+            Expected::Holds { order } if broke(order).is_some() => {
+                broke(order).map(|story| (2, story))
+            }
+            Expected::Breaks if observed.exclusion.is_none() => Some((
+                4,
+                "the control did not break, so nothing was shown".to_owned(),
+            )),
+            _ => {
+                let vacuous = observed.vacuous(planned_faults)?;
+                Some((4, format!("{}, so nothing was shown", vacuous.what())))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::cell::Break;
+
+    fn compared(simulated: u64, has_broken: bool) -> Compared {
+        let broke = Break {
+            after: 1.5,
+            story: "two at a time".to_owned(),
+        };
+        Compared {
+            class: "restarts, amnesia".to_owned(),
+            lock: "ours".to_owned(),
+            seed: 7,
+            scale: 10,
+            expected: Expected::Holds { order: true },
+            commit: String::new(),
+            simulated: Simulated {
+                runs: 10,
+                exclusion: simulated,
+                fencing: 0,
+            },
+            observed: Observed {
+                seconds: 60,
+                holds: 100,
+                hand_overs: 80,
+                during_holds: 30,
+                exclusion: has_broken.then_some(broke),
+                ..Observed::default()
+            },
+        }
+    }
+
+    #[test]
+    fn what_breaks_though_the_simulator_says_that_it_does_not_disagrees() {
+        let held = Some("**0** (< 0.38)");
+        assert_eq!(compared(0, true).agreement(held), Agreement::Disagrees);
+        assert_eq!(compared(0, false).agreement(held), Agreement::Agrees);
+        assert_eq!(
+            compared(0, true).agreement(Some("5.30 (4.07 to 6.87)")),
+            Agreement::Agrees
+        );
+        assert_eq!(
+            compared(0, false).agreement(Some("5.30 (4.07 to 6.87)")),
+            Agreement::NotMet
+        );
+        assert_eq!(compared(3, true).agreement(None), Agreement::Agrees);
+        assert_eq!(compared(0, true).agreement(None), Agreement::Disagrees);
+    }
+
+    #[test]
+    fn a_claim_that_breaks_a_control_that_holds_and_too_little_are_wrong() {
+        let code = |cell: &Compared| cell.wrong(60).map(|(code, _)| code);
+        assert_eq!(code(&compared(0, false)), None);
+        assert_eq!(code(&compared(0, true)), Some(2));
+        let mut control = compared(0, false);
+        control.expected = Expected::Breaks;
+        assert_eq!(code(&control), Some(4));
+        control.observed.exclusion = compared(0, true).observed.exclusion;
+        assert_eq!(code(&control), None);
+        for less in [
+            |observed: &mut Observed| observed.holds = 19,
+            |observed: &mut Observed| observed.hand_overs = 9,
+            |observed: &mut Observed| observed.during_holds = 3,
+        ] {
+            let mut cell = compared(0, false);
+            less(&mut cell.observed);
+            assert_eq!(code(&cell), Some(4));
+        }
+    }
+
+    #[test]
+    fn results_are_merged_cell_by_cell() {
+        let mut results = Results::default();
+        results.put(compared(0, false));
+        results.put(compared(4, true));
+        assert_eq!(results.cells.len(), 1);
+        let cell = results.cell("restarts, amnesia", "ours");
+        assert_eq!(cell.map(|cell| cell.simulated.exclusion), Some(4));
+        assert_eq!(results.cell("flush", "ours"), None);
+    }
+}
