@@ -13,6 +13,7 @@ mod desk;
 mod guardian;
 pub(crate) mod had;
 mod links;
+mod member;
 mod message;
 mod node;
 mod plain;

@@ -12,6 +12,7 @@ use super::clock;
 use super::conductor::{Effects, Stage};
 use super::desk::Desk;
 use super::links::Links;
+use super::member::Member;
 use super::message::{Settings, Told};
 use super::node::Node;
 use super::preload::Preload;
@@ -51,7 +52,7 @@ fn servers(plan: &Plan) -> u16 {
     }
 }
 
-async fn start_nodes(plan: &Plan) -> Result<(Vec<Node>, Option<String>), String> {
+async fn start_nodes(plan: &Plan, scale: u32) -> Result<(Vec<Member>, Option<String>), String> {
     let needs_clocks = plan.faults.iter().map(Fault::kind);
     let needs_clocks = needs_clocks
         .clone()
@@ -65,15 +66,15 @@ async fn start_nodes(plan: &Plan) -> Result<(Vec<Node>, Option<String>), String>
     let options = options.map(str::to_owned);
     let mut nodes = Vec::new();
     for _ in 0..servers(plan) {
-        let node = Node::start(plan.nodes.persistence, &options, preload.as_ref()).await;
-        nodes.push(node.map_err(|error| error.to_string())?);
+        let member = Member::start(plan, scale, &options, preload.as_ref()).await;
+        nodes.push(member.map_err(|error| error.to_string())?);
     }
     Ok((nodes, why))
 }
 
 async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
-    let (nodes, why) = start_nodes(&plan).await?;
-    let ports: Vec<u16> = nodes.iter().map(Node::port).collect();
+    let (mut nodes, why) = start_nodes(&plan, scale).await?;
+    let ports: Vec<u16> = nodes.iter_mut().map(|node| node.primary().port()).collect();
     let links = Links::open(&plan, scale, &ports).await;
     let links = Rc::new(links.map_err(|error| error.to_string())?);
     let names = (0..plan.workload.names.max(1)).map(subject::name).collect();
@@ -100,7 +101,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
         desk: Rc::clone(&desk),
         links,
         nodes: nodes.into_iter().map(Mutex::new).collect(),
-        ports,
+        ports: RefCell::new(ports),
         seats: seats.into_iter().map(Mutex::new).collect(),
         effects: RefCell::new(Effects::default()),
     });
@@ -138,7 +139,7 @@ async fn look_at_lengths(stage: Rc<Stage>) {
     loop {
         for node in &stage.nodes {
             if let Ok(mut node) = node.try_lock() {
-                node.look_at_length();
+                node.primary().look_at_length();
             }
         }
         clock::sleep(Duration::from_millis(20)).await;
@@ -207,8 +208,9 @@ async fn look_for_leftovers(plan: &Plan, stage: &Stage) {
 
 async fn claims(plan: &Plan, stage: &Stage) -> Vec<(u16, u16)> {
     let mut claims = Vec::new();
-    for (node, port) in (0u16..).zip(&stage.ports) {
-        let Ok(mut connection) = Node::connect(*port).await else {
+    let ports = stage.ports.borrow().clone();
+    for (node, port) in (0u16..).zip(ports) {
+        let Ok(mut connection) = Node::connect(port).await else {
             continue;
         };
         for name in 0..plan.workload.names.max(1) {

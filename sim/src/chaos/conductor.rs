@@ -14,6 +14,7 @@ use super::clock;
 use super::desk::Desk;
 use super::had;
 use super::links::{Links, ends};
+use super::member::{Member, Slowness};
 use super::message::Told;
 use super::node::Node;
 use super::proxy::{Proxy, Way};
@@ -23,6 +24,9 @@ use crate::plan::fault::{
 };
 use crate::plan::time::Span;
 
+/// For how long nothing reaches a replica before its primary is gone, in the time of the plan.
+const CUT_OFF: Span = Span::millis(30);
+
 /// All that a fault may strike.
 #[derive(Debug)]
 pub(super) struct Stage {
@@ -30,9 +34,9 @@ pub(super) struct Stage {
     pub(super) desk: Rc<Desk>,
     pub(super) links: Rc<Links>,
     /// A fault has its node until it is over: another that comes meanwhile is passed over.
-    pub(super) nodes: Vec<Mutex<Node>>,
-    /// Where the servers listen.
-    pub(super) ports: Vec<u16>,
+    pub(super) nodes: Vec<Mutex<Member>>,
+    /// Where the primary of each node listens.
+    pub(super) ports: RefCell<Vec<u16>>,
     pub(super) seats: Vec<Mutex<Seat>>,
     pub(super) effects: RefCell<Effects>,
 }
@@ -176,8 +180,7 @@ impl Stage {
     }
 
     async fn misroute(&self, clients: &[u16], node: u16, to: u16, lasts: Duration) {
-        let port = |node: u16| self.ports.get(usize::from(node)).copied();
-        let (Some(own), Some(other)) = (port(node), port(to)) else {
+        let (Some(own), Some(other)) = (self.port(node), self.port(to)) else {
             return;
         };
         let led = [node];
@@ -188,6 +191,44 @@ impl Stage {
         self.links
             .between(clients, &led)
             .for_each(|proxy| proxy.lead_to(own));
+    }
+
+    /// Where the primary of a node listens.
+    fn port(&self, node: u16) -> Option<u16> {
+        self.ports.borrow().get(usize::from(node)).copied()
+    }
+
+    /// A replica takes the place of its primary, which what was sent last did not reach. Clients that are left behind go on with
+    /// the old primary; without any it is killed. It rejoins when the fault ends.
+    async fn fail_over(
+        &self,
+        number: u16,
+        member: &mut Member,
+        (replica, left_behind): (u16, &[u16]),
+        lasts: Duration,
+    ) -> Struck {
+        member.slow_down(Slowness::Held);
+        clock::sleep(self.longer(CUT_OFF)).await;
+        if left_behind.is_empty() {
+            member.primary().kill().await;
+        }
+        let Some(port) = member.promote(replica).await else {
+            return Struck::Lacks("the replica does not answer".to_owned());
+        };
+        if let Some(place) = self.ports.borrow_mut().get_mut(usize::from(number)) {
+            *place = port;
+        }
+        let clients = 0..u16::try_from(self.seats.len()).unwrap_or(u16::MAX);
+        let (stay, go): (Vec<u16>, Vec<u16>) =
+            clients.partition(|client| left_behind.contains(client));
+        self.links
+            .between(&go, &[number])
+            .for_each(|proxy| proxy.lead_to(port));
+        clock::sleep(lasts).await;
+        self.links
+            .between(&stay, &[number])
+            .for_each(|proxy| proxy.lead_to(port));
+        done(member.rejoin().await)
     }
 
     async fn strike_client(
@@ -221,15 +262,31 @@ impl Stage {
     async fn strike_node(
         &self,
         index: usize,
-        node: u16,
+        number: u16,
         fault: &NodeFault,
         lasts: Duration,
     ) -> Struck {
-        let place = self.nodes.get(usize::from(node));
-        let Some(mut node) = place.and_then(|node| node.try_lock().ok()) else {
+        let place = self.nodes.get(usize::from(number));
+        let Some(mut member) = place.and_then(|node| node.try_lock().ok()) else {
             return Struck::PassedOver;
         };
         self.began(index, None);
+        if let NodeFault::Failover {
+            replica,
+            left_behind,
+        } = fault
+        {
+            let what = (*replica, left_behind.as_slice());
+            return self.fail_over(number, &mut member, what, lasts).await;
+        }
+        if let NodeFault::SlowReplication { by, .. } = fault {
+            let by = u64::try_from(self.longer(*by).as_nanos()).unwrap_or(u64::MAX);
+            member.slow_down(Slowness::By(by));
+            clock::sleep(lasts).await;
+            member.slow_down(Slowness::Usual);
+            return Struck::Yes;
+        }
+        let node = member.primary();
         let port = node.port();
         match fault {
             NodeFault::Pause => {
@@ -274,11 +331,8 @@ impl Stage {
     pub(super) async fn heal(&self) -> Result<(), String> {
         self.links.heal();
         for node in &self.nodes {
-            let mut node = node.lock().await;
-            node.resume();
-            if !node.is_alive() {
-                node.restart().await.map_err(|error| error.to_string())?;
-            }
+            let healed = node.lock().await.heal().await;
+            healed.map_err(|error| error.to_string())?;
         }
         for seat in &self.seats {
             seat.lock().await.resume();

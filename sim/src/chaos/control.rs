@@ -12,6 +12,7 @@ pub(crate) fn control_of(class: &str) -> Option<&'static str> {
         | "drift beyond 1 %"
         | "eviction"
         | "flush"
+        | "failover"
         | "everything, amnesia"
         | "all at once, amnesia" => Some("SET NX, compare"),
         // Who comes late deletes what another has by then.

@@ -1,8 +1,10 @@
 //! Which faults there are on real machines, and why others are not.
 
+use super::plain::Plain;
 use crate::plan::fault::{
     ClientFault, Fault, FaultKind, Kind, NodeFault, ServerError, Suspended, Trigger,
 };
+use crate::plan::{LockKind, Plan, WorkloadKind};
 
 /// Why a kind of fault cannot be had here; `None` where it can.
 pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
@@ -12,7 +14,6 @@ pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
         }
         Kind::SuspendClient => Some("a process cannot suspend its machine"),
         Kind::ClientRate | Kind::ClientStep => Some("clients read the clock of this machine"),
-        Kind::SlowReplication | Kind::Failover => Some("there are no replicas here yet"),
         Kind::Backup | Kind::FreeBacklog => Some("nodes are not backed up here yet"),
         Kind::IsolatePrimary
         | Kind::SentinelFailover
@@ -38,7 +39,7 @@ pub(crate) fn lacks_fault(fault: &Fault) -> Option<&'static str> {
         } => None,
         FaultKind::Node {
             replica: Some(_), ..
-        } => Some("there are no replicas here yet"),
+        } => Some("faults strike the primary here"),
         FaultKind::Node {
             fault: NodeFault::Error {
                 error: ServerError::Loading,
@@ -46,5 +47,74 @@ pub(crate) fn lacks_fault(fault: &Fault) -> Option<&'static str> {
             ..
         } => Some("a server loads what little it has at once"),
         _ => lacks(fault.kind()),
+    }
+}
+
+/// Why a plan cannot be run here at all; `None` where it can.
+pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
+    let is_had = [
+        WorkloadKind::MutualExclusion,
+        WorkloadKind::UnfencedWrites,
+        WorkloadKind::FencedWrites,
+        WorkloadKind::FencedUpdates,
+        WorkloadKind::RaisedUpdates,
+        WorkloadKind::LongWork,
+        WorkloadKind::Fair,
+        WorkloadKind::ReadWrite,
+    ];
+    let kind = plan.workload.kind;
+    match plan.lock {
+        _ if !is_had.contains(&kind) => {
+            let kinds: Vec<&str> = is_had.iter().map(|kind| kind.name()).collect();
+            let (kind, kinds) = (kind.name(), kinds.join(", "));
+            Some(format!(
+                "workload.kind: chaos has no work of kind {kind}, only {kinds}"
+            ))
+        }
+        LockKind::Multi => {
+            Some("lock: chaos has no lock of several names; use single or redlock".to_owned())
+        }
+        LockKind::Redlock if kind == WorkloadKind::Fair => Some(
+            "lock: several queues have no common order; a fair lock is one of single".to_owned(),
+        ),
+        _ if plan.nodes.sentinels.is_some() => {
+            Some("nodes.sentinels: chaos has no sentinels; leave them out".to_owned())
+        }
+        _ if !plan.variant.has_product_clients() && !Plain::HAD.contains(&plan.variant) => {
+            let had: Vec<&str> = Plain::HAD.iter().map(|variant| variant.name()).collect();
+            let had = had.join(", ");
+            Some(format!("variant: chaos has only product, {had}"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Sentinels;
+    use crate::plan::variant::Variant;
+
+    #[test]
+    fn a_plan_that_cannot_be_run_says_which_field_it_is() {
+        let said = |change: fn(&mut Plan)| {
+            let mut plan = Plan::default();
+            change(&mut plan);
+            lacks_plan(&plan).map(|why| why.split(':').next().unwrap_or_default().to_owned())
+        };
+        let said = |change| said(change).unwrap_or_default();
+        assert_eq!(said(|_| {}), "");
+        assert_eq!(said(|plan| plan.variant = Variant::SetNx), "");
+        assert_eq!(said(|plan| plan.variant = Variant::HalfQuorum), "variant");
+        assert_eq!(
+            said(|plan| plan.workload.kind = WorkloadKind::Crowd),
+            "workload.kind"
+        );
+        assert_eq!(said(|plan| plan.workload.kind = WorkloadKind::Fair), "lock");
+        assert_eq!(said(|plan| plan.lock = LockKind::Multi), "lock");
+        assert_eq!(
+            said(|plan| plan.nodes.sentinels = Some(Sentinels::default())),
+            "nodes.sentinels"
+        );
     }
 }

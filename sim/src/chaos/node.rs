@@ -25,6 +25,7 @@ pub(super) struct Node {
     persistence: Persistence,
     /// Further options.
     options: Vec<String>,
+    follows: Follows,
     clock: Option<NodeClock>,
     running: Option<Guardian>,
     /// How long its file of appended commands was, and when.
@@ -48,6 +49,7 @@ impl Node {
             port: free_port()?,
             persistence,
             options: options.to_vec(),
+            follows: Follows::Nothing,
             clock,
             running: None,
             lengths: VecDeque::new(),
@@ -83,6 +85,17 @@ impl Node {
         client
             .get_multiplexed_async_connection_with_config(&config)
             .await
+    }
+
+    /// Makes it a replica, or a primary of its own: now, and when it is started again.
+    pub(super) async fn follow(&mut self, follows: Follows) -> io::Result<()> {
+        self.follows = follows;
+        let [host, port] = follows.words();
+        let wrong = |error: redis::RedisError| io::Error::other(error.to_string());
+        let mut connection = Node::connect(self.port).await.map_err(wrong)?;
+        let mut replicaof = redis::cmd("REPLICAOF");
+        let done = replicaof.arg(host).arg(port).query_async(&mut connection);
+        done.await.map_err(wrong)
     }
 
     /// Stops the server between two instructions.
@@ -271,7 +284,30 @@ impl Node {
             "warning",
         ];
         let words = words.into_iter().map(str::to_owned);
-        words.chain(self.options.iter().cloned()).collect()
+        let mut words: Vec<String> = words.chain(self.options.iter().cloned()).collect();
+        if let Follows::Port(_) = self.follows {
+            words.push("--replicaof".to_owned());
+            words.extend(self.follows.words());
+        }
+        words
+    }
+}
+
+/// Whom a server follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Follows {
+    /// It is a primary.
+    Nothing,
+    /// It is a replica of the server that this port leads to.
+    Port(u16),
+}
+
+impl Follows {
+    fn words(self) -> [String; 2] {
+        match self {
+            Follows::Nothing => ["NO".to_owned(), "ONE".to_owned()],
+            Follows::Port(port) => ["127.0.0.1".to_owned(), port.to_string()],
+        }
     }
 }
 

@@ -94,17 +94,19 @@ async fn connect(port: u16, bound: Duration) -> Option<MultiplexedConnection> {
 }
 
 impl Plain {
+    /// The variants that there are.
+    pub(super) const HAD: [Variant; 5] = [
+        Variant::SetNxDel,
+        Variant::GetThenDel,
+        Variant::SetNx,
+        Variant::Published,
+        Variant::CounterTokens,
+    ];
+
     pub(super) fn new(settings: &Settings, draw: &mut Draw) -> Result<Plain, String> {
         let plan = &settings.plan;
-        let is_had = [
-            Variant::SetNxDel,
-            Variant::GetThenDel,
-            Variant::SetNx,
-            Variant::Published,
-            Variant::CounterTokens,
-        ];
         let needs_modes = [WorkloadKind::ReadWrite, WorkloadKind::Fair];
-        if !is_had.contains(&plan.variant) || needs_modes.contains(&plan.workload.kind) {
+        if !Plain::HAD.contains(&plan.variant) || needs_modes.contains(&plan.workload.kind) {
             return Err(format!("the variant {} is not had here", plan.variant));
         }
         let many = match plan.lock {

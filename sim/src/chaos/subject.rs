@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::transport::RedisConfig;
+use quorlock::transport::{RedisConfig, Wait};
 use quorlock::{Locks, LocksBuilder, RetryPolicy};
 use quorlock_core::owner::OwnerId;
 
@@ -27,6 +27,15 @@ pub(super) struct Wanted {
     pub(super) name: u16,
     pub(super) access: Access,
     pub(super) watchdog: Watchdog,
+    /// In which order those who wait come in.
+    pub(super) queue: Queue,
+}
+
+/// In which order those who wait come in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Queue {
+    Any,
+    Fair,
 }
 
 /// A guard of either.
@@ -65,6 +74,7 @@ impl Subject {
         match self {
             Subject::Product(locks) => {
                 let lock = match wanted.access {
+                    Access::Alone if wanted.queue == Queue::Fair => locks.fair(name),
                     Access::Alone => locks.lock(name),
                     Access::Read => locks.read(name),
                     Access::Write => locks.write(name),
@@ -133,6 +143,13 @@ fn builder(plan: &Plan, settings: &Settings) -> LocksBuilder {
     let redis = RedisConfig::default()
         .connect_timeout(longer(plan.network.connect_timeout))
         .call_timeout(longer(plan.network.call_timeout));
+    let redis = match plan.awaited() {
+        Some(wait) => redis.wait(Wait::replicas(
+            u32::from(wait.replicas),
+            longer(wait.within),
+        )),
+        None => redis,
+    };
     let builder = Locks::builder();
     let builder = match plan.workload.max_hold {
         Some(most) => builder.max_hold(longer(most)),

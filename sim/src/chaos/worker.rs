@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::clock;
 use super::message::{Said, Settings, Told};
-use super::subject::{Guard, Subject, Wanted};
+use super::subject::{Guard, Queue, Subject, Wanted};
 use crate::history::{Access, Process};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::Span;
@@ -193,9 +193,14 @@ impl Worker {
                 WorkloadKind::ReadWrite => Access::Write,
                 _ => Access::Alone,
             },
+            queue: match workload.kind {
+                WorkloadKind::Fair => Queue::Fair,
+                _ => Queue::Any,
+            },
             // Where there is a watchdog, half of the holds have one.
             watchdog: match workload.watchdog {
                 Watchdog::On if self.draw.chance(500_000) => Watchdog::On,
+                _ if workload.kind == WorkloadKind::LongWork => Watchdog::On,
                 _ => Watchdog::Off,
             },
         };

@@ -14,7 +14,7 @@ use self::storms::{Asked, Storms, classes, locks};
 use self::table::{Line, table};
 use super::{Form, InLane, Trouble, chosen, complain, say, say_json};
 use crate::chaos::cell::Observed;
-use crate::chaos::worker;
+use crate::chaos::{had, worker};
 use crate::history::Process;
 use crate::plan::file;
 use crate::study::predicted::Expected;
@@ -150,6 +150,9 @@ impl Chaos {
         let source = chosen::read(path, self.case.as_deref(), self.seed, InLane { lane: None })?;
         let plan = source.plan().clone();
         file::check(&plan)?;
+        if let Some(why) = had::lacks_plan(&plan) {
+            return Err(Trouble::Other(why));
+        }
         Ok(vec![Asked {
             lock: plan.variant.name().to_owned(),
             class: path.display().to_string(),

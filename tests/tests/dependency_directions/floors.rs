@@ -219,6 +219,7 @@ const SIMULATOR: Floors = &[
         "chaos/clients.rs",
         "chaos/desk.rs",
         "chaos/links.rs",
+        "chaos/member.rs",
         "chaos/node.rs",
         "chaos/worker.rs",
     ],

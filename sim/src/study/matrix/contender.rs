@@ -207,11 +207,9 @@ impl Contender {
         }
     }
 
-    /// Whether it can be run on real servers: without replicas, sentinels and several names.
+    /// Whether it can be run on real servers: without sentinels and several names.
     pub(crate) fn is_had(&self) -> bool {
-        self.replicas == Replicas::NotAwaited
-            && self.deployment == Deployment::Servers
-            && self.lock != LockKind::Multi
+        self.deployment == Deployment::Servers && self.lock != LockKind::Multi
     }
 
     /// Of so many runs for each lock, how many this one has: those over sockets take some thirty times as long.

@@ -1,0 +1,150 @@
+//! One node of a plan: its server, and the replicas that follow it.
+
+use std::io;
+
+use super::clock;
+use super::node::{Follows, Node};
+use super::preload::Preload;
+use super::proxy::{End, Proxy, Way};
+use crate::plan::Plan;
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::time::Span;
+
+/// The servers of one node. Which of them is the primary changes with each failover.
+#[derive(Debug)]
+pub(super) struct Member {
+    primary: Node,
+    replicas: Vec<Node>,
+    /// What the primary sends to its replicas, of a node that has any.
+    feed: Option<Feed>,
+}
+
+/// The way from a primary to its replicas.
+#[derive(Debug)]
+struct Feed {
+    proxy: Proxy,
+    /// How long a write is on its way while nothing is wrong.
+    usual: Way,
+}
+
+impl Member {
+    pub(super) async fn start(
+        plan: &Plan,
+        scale: u32,
+        options: &[String],
+        preload: Option<&Preload>,
+    ) -> io::Result<Member> {
+        let persistence = plan.nodes.persistence;
+        let primary = Node::start(persistence, options, preload).await?;
+        let mut member = Member {
+            primary,
+            replicas: Vec::new(),
+            feed: None,
+        };
+        if plan.nodes.replicas == 0 {
+            return Ok(member);
+        }
+        let lag = plan.nodes.replication_lag;
+        let lag = Span::nanos(lag.as_nanos().saturating_mul(u64::from(scale))).as_nanos();
+        let usual = Way::Slow {
+            least: lag,
+            most: lag,
+        };
+        let port = member.primary.port();
+        let draw = |way| {
+            Draw::new(
+                plan.seed,
+                Purpose::Latency,
+                1 << 32 | u64::from(port) << 1 | way,
+            )
+        };
+        let proxy = Proxy::open(port, usual, [draw(0), draw(1)]).await?;
+        for _ in 0..plan.nodes.replicas {
+            let mut replica = Node::start(persistence, options, preload).await?;
+            replica.follow(Follows::Port(proxy.port())).await?;
+            member.replicas.push(replica);
+        }
+        member.feed = Some(Feed { proxy, usual });
+        Ok(member)
+    }
+
+    /// The server that is the primary now.
+    pub(super) fn primary(&mut self) -> &mut Node {
+        &mut self.primary
+    }
+
+    /// All its servers.
+    pub(super) fn servers(&mut self) -> impl Iterator<Item = &mut Node> {
+        std::iter::once(&mut self.primary).chain(&mut self.replicas)
+    }
+
+    /// What the primary sends arrives later by this, or never while it is held.
+    pub(super) fn slow_down(&self, by: Slowness) {
+        let Some(feed) = &self.feed else {
+            return;
+        };
+        let way = match by {
+            Slowness::By(nanos) => Way::Slow {
+                least: nanos,
+                most: nanos,
+            },
+            Slowness::Held => Way::Held,
+            Slowness::Usual => feed.usual,
+        };
+        feed.proxy.set(End::Client, way);
+    }
+
+    /// Makes a replica a primary of its own, and says where it listens. The old primary does not know.
+    pub(super) async fn promote(&mut self, replica: u16) -> Option<u16> {
+        let place = usize::from(replica).min(self.replicas.len().saturating_sub(1));
+        let replica = self.replicas.get_mut(place)?;
+        replica.follow(Follows::Nothing).await.ok()?;
+        std::mem::swap(&mut self.primary, replica);
+        Some(self.primary.port())
+    }
+
+    /// The old primary, which is among the replicas since the promotion, follows the new one, and loses what it alone had.
+    pub(super) async fn rejoin(&mut self) -> io::Result<()> {
+        let Some(feed) = &self.feed else {
+            return Ok(());
+        };
+        feed.proxy.lead_to(self.primary.port());
+        feed.proxy.set(End::Client, feed.usual);
+        for replica in &mut self.replicas {
+            if !replica.is_alive() {
+                replica.restart().await?;
+            }
+            replica.follow(Follows::Port(feed.proxy.port())).await?;
+        }
+        clock::sleep(std::time::Duration::from_millis(10)).await;
+        Ok(())
+    }
+
+    /// Everything works again.
+    pub(super) async fn heal(&mut self) -> io::Result<()> {
+        self.slow_down(Slowness::Usual);
+        for server in self.servers() {
+            server.resume();
+            if !server.is_alive() {
+                server.restart().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all servers for good, and removes their folders.
+    pub(super) async fn end(&mut self) {
+        for server in self.servers() {
+            server.end().await;
+        }
+    }
+}
+
+/// How what a primary sends to its replicas travels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Slowness {
+    Usual,
+    /// It takes so many nanoseconds.
+    By(u64),
+    Held,
+}
