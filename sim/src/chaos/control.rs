@@ -6,9 +6,9 @@ pub(crate) fn control_of(class: &str) -> Option<&'static str> {
         "quiet" => None,
         // A remedy of ours against them is left out, or both.
         "restarts, amnesia" | "power loss" => Some("ours, neither"),
-        "steps" => Some("ours, no margin"),
         // On one server nothing stands against them.
-        "steps beyond the margin"
+        "steps"
+        | "steps beyond the margin"
         | "drift beyond 1 %"
         | "eviction"
         | "flush"
