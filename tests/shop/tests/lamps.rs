@@ -61,6 +61,8 @@ impl Bank for Charges {
 async fn sell<S: Stock>(ctx: Context, shop: Rc<Shop>, stock: S) {
     let bank = Charges(shop.bank.client(&ctx));
     let till = Till::new(ctx.locks().clone(), stock, bank);
+    // The page of a failure shows the locks of names that were asked for.
+    let _ = ctx.name("lamps");
     loop {
         ctx.sleep(Duration::from_millis(5)).await;
         let outcome = till.sell().await;
