@@ -46,20 +46,21 @@ impl Stock for Fenced {
     }
 }
 
-/// The bank, behind a network of its own.
-struct Charges(ServiceClient<u32, ()>);
+/// The bank, behind a network of its own. It takes its time.
+struct Charges(ServiceClient<u32, ()>, Context);
 
 impl Bank for Charges {
     type Error = CallError;
 
     async fn charge(&self, lamp: u32) -> Result<(), CallError> {
+        self.1.sleep(Duration::from_millis(40)).await;
         self.0.call(lamp).await
     }
 }
 
 /// Sells again and again.
 async fn sell<S: Stock>(ctx: Context, shop: Rc<Shop>, stock: S) {
-    let bank = Charges(shop.bank.client(&ctx));
+    let bank = Charges(shop.bank.client(&ctx), ctx.clone());
     let till = Till::new(ctx.locks().clone(), stock, bank);
     // The page of a failure shows the locks of names that were asked for.
     let _ = ctx.name("lamps");
