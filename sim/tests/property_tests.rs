@@ -52,13 +52,14 @@ fn a_broken_property_is_shrunk_written_drawn_and_repeated() {
     let folder = folder("raises");
     let test = PropertyTest::at(Site::new("shop", "shop::counter", "raises"))
         .seeds(200)
+        .without_outages()
         .world(counter)
         .failures_in(&folder);
     let found = test.check(raise).unwrap_err();
     assert_eq!(found.property(), Some("no raise is lost"));
     let violated = found.violated().unwrap();
     let (before, after) = violated.sizes().unwrap();
-    assert!(after.faults <= 2, "{after:?}");
+    assert!(after.faults <= 4, "{after:?}");
     assert_eq!(after.clients, 2, "{after:?}");
     assert!(
         after.operations <= 40 && after.operations < before.operations,
