@@ -66,12 +66,12 @@ impl World {
         "primaries killed"
     }
 
-    /// What was claimed and released in the last third of a second has not come to the replica.
+    /// What was claimed and released in the last second has not come to the replica.
     fn kill_with_a_replica_that_lags(&mut self, shard: usize) -> &'static str {
         let primary = self.primary(shard);
         let replica = self.cluster.replica_of(primary);
         self.cluster.nodes()[replica].pause();
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(Duration::from_secs(1));
         self.cluster.node_mut(primary).kill();
         self.cluster.nodes()[replica].resume();
         self.cluster.wait_for_promotion(replica);

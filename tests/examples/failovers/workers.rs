@@ -110,8 +110,8 @@ pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64) {
         let lost = guard.lost();
         let held = book.enter(&name, guard, before);
         // Now and then for longer than a failover: such a hold is renewed through it.
-        let span = match random.random_range(0..40) {
-            0 => random.random_range(4_000..12_000),
+        let span = match random.random_range(0..8) {
+            0 => random.random_range(3_000..10_000),
             _ => random.random_range(1..60),
         };
         let is_lost = tokio::time::timeout(Duration::from_millis(span), lost).await;
