@@ -6,10 +6,11 @@
 -- have no right to it: that is no reason to keep a lock.
 local server = redis
 local redis = {
-  call = function(verb, channel, ...)
-    local answer = server.call(verb, channel, ...)
+  -- The rest as it comes: a nil for an argument that was not given is an error.
+  call = function(verb, ...)
+    local answer = server.call(verb, ...)
     if verb == 'PUBLISH' then
-      local told = server.pcall('SPUBLISH', channel, ...)
+      local told = server.pcall('SPUBLISH', ...)
       -- Who listens in both ways is one listener.
       if type(told) == 'number' and answer < told then return told end
     end
