@@ -29,7 +29,8 @@ pub(crate) struct Noticed {
     what: String,
 }
 
-/// A campaign, or the catalog, that takes longer than this does not end.
+/// The catalog, or a test, that takes longer than this does not end. A campaign that does is on a slow machine: a run that does not
+/// end is stopped by the campaign itself, which names its seed.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// Asked in this order, with few seeds and then with more.
@@ -153,7 +154,15 @@ impl Question {
         command.env_remove(CHOSEN);
         command.envs(fault.map(|number| (CHOSEN, number.to_string())));
         let what = match run_within(&mut command, &scratch.join("stderr"), PATIENCE)? {
-            None => Some("does not end".to_owned()),
+            None => match judge {
+                Judge::Campaign { lock } => {
+                    eprintln!(
+                        "the seeds of {lock} take more than {PATIENCE:?} here, and tell nothing"
+                    );
+                    None
+                }
+                _ => Some("does not end".to_owned()),
+            },
             Some(output) if output.status.success() => None,
             Some(output) => judge.finding(&output),
         };
