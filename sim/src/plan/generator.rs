@@ -272,7 +272,8 @@ impl Swarm {
         let is_plain = self.variant == Variant::Product && self.deployment != Deployment::Groups;
         let has_laws = matches!(self.faults, Faults::Inside | Faults::All) && is_plain;
         let stopped = Law::draw_stopped(plan.seed).filter(|_| self.lane.has(Kind::StopInside));
-        let own = stopped.or_else(|| Law::draw_together(plan.seed));
+        let own = stopped.or_else(|| Law::draw_newcomers(plan.seed));
+        let own = own.or_else(|| Law::draw_together(plan.seed));
         let (law, mut draw) = match own.or_else(|| Law::draw_meeting(plan.seed)) {
             // What is asked for by name is what is drawn.
             _ if !has_laws => return Law::Mixed,

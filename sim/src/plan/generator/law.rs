@@ -11,6 +11,7 @@ mod lasting;
 mod leftovers;
 mod longer;
 mod lost_renewals;
+mod newcomers;
 mod old_disks;
 mod re_acquired;
 mod sides;
@@ -64,6 +65,8 @@ pub(super) enum Law {
     Echoes,
     /// A holder asks a node again that has forgotten a competitor's claim, while the competitor's round goes on.
     ReAcquired,
+    /// The first request of a client to a node is under way while that is flushed.
+    Newcomers,
 }
 
 /// What a user fixes.
@@ -133,6 +136,7 @@ impl Law {
             Law::OldDisks => old_disks::apply(plan, fixed, draw),
             Law::Echoes => echoes::apply(plan, work, draw),
             Law::ReAcquired => re_acquired::apply(plan, fixed, draw),
+            Law::Newcomers => newcomers::apply(plan, fixed, draw),
         }
     }
 
@@ -146,6 +150,12 @@ impl Law {
     pub(super) fn draw_together(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_002);
         draw.chance(100_000).then_some((Law::Together, draw))
+    }
+
+    /// The same for newcomers, which need no more than a few seeds.
+    pub(super) fn draw_newcomers(seed: u64) -> Option<(Self, Draw)> {
+        let mut draw = Draw::new(seed, Purpose::Plan, 2_004);
+        draw.chance(5_000).then_some((Law::Newcomers, draw))
     }
 
     /// The same for what is seen where one thing in particular meets another.

@@ -75,8 +75,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     ]);
 }
 
-/// From one time to another.
-fn link(client: u16, node: u16, from: Span, to: Span, fault: LinkFault) -> Fault {
+/// What is wrong between a client and a node from one time to another.
+pub(super) fn link(client: u16, node: u16, from: Span, to: Span, fault: LinkFault) -> Fault {
     let direction = match fault {
         LinkFault::HoldBack => Direction::ToNode,
         _ => Direction::Both,

@@ -1,0 +1,69 @@
+//! A client that has never asked a node before, and whose first request finds it flushed.
+//!
+//! A holds by the first node and the second. B's request to the first one is on the way for longer than A's, so it left before A's
+//! claim was made, and comes when that has been flushed. B marks the node, and watches it for one longest lease from the reply on. Should
+//! it watch from the request on, it would count the node while A still relies on it, and with the third one both had a majority.
+
+use super::re_acquired::link;
+use super::{Fixed, sides};
+use crate::plan::draw::Draw;
+use crate::plan::fault::{ClientFault, Fault, LinkFault, NodeFault};
+use crate::plan::property::Property;
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
+
+/// A member of a round is given a twentieth of it, and the drift that is allowed for, twice, is 84 ms: B's request may be late by
+/// more than that.
+const LEASE: Span = Span::secs(4);
+
+/// When B asks first.
+const BEGINS: Span = Span::millis(1);
+
+pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
+    let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
+    let is_plain = fixed
+        .work
+        .is_none_or(|kind| kind == WorkloadKind::MutualExclusion);
+    let is_fit = is_of_three && is_plain && fixed.clients.is_none();
+    if plan.lock != LockKind::Redlock || !is_fit {
+        return sides::apply(plan, fixed, draw);
+    }
+    plan.nodes.count = 3;
+    plan.clients = 2;
+    plan.faults
+        .retain(|fault| fault.clients().iter().all(|client| *client < 2));
+    let workload = &mut plan.workload;
+    workload.kind = WorkloadKind::MutualExclusion;
+    workload.names = 1;
+    workload.lease = LEASE;
+    workload.watchdog = Watchdog::Off;
+    workload.hold_least = LEASE;
+    workload.hold_most = LEASE;
+    workload.think_least = BEGINS;
+    workload.think_most = BEGINS;
+    workload.looks = 600;
+    workload.poll_cap = Span::millis(draw.between(2, 10));
+    workload.backoff_cap = Span::millis(5);
+    plan.remedies.margin = Some(Span::ZERO);
+    plan.network.least = Span::micros(draw.between(100, 300));
+    plan.network.most = plan.network.least;
+    plan.network.call_timeout = Span::millis(draw.between(220, 500));
+    plan.duration = plan.duration.max(Span::secs(7));
+    plan.healed_at = Some(plan.duration);
+    plan.progress_within = Some(Span::ZERO);
+    // The node that both have in common loses its counter.
+    plan.not_demanded
+        .extend([Property::Progress, Property::Fencing]);
+    let (a, b) = (0, 1);
+    let end = plan.duration;
+    let asks = Span::millis(draw.between(90, 170));
+    let flushed = asks.plus(BEGINS).plus(Span::millis(draw.between(1, 6)));
+    let arrives = flushed.plus(Span::micros(draw.between(100, 5_000)));
+    plan.faults.extend([
+        link(a, 2, Span::ZERO, end, LinkFault::Cut),
+        link(b, 1, Span::ZERO, end, LinkFault::Cut),
+        Fault::of_client(Span::ZERO, a, ClientFault::Pause).lasting(asks),
+        link(b, 0, Span::ZERO, arrives, LinkFault::HoldBack),
+        Fault::of_node(flushed, 0, NodeFault::Flush),
+    ]);
+}
