@@ -173,7 +173,7 @@ impl<W: 'static> PropertyTest<W> {
         self
     }
 
-    /// The same with runs that go on for so long, in simulated time: 1 ms to a day. Without, 2 s, and after a fault until the
+    /// The same with runs that go on for this long, in simulated time: 1 ms to a day. Without, 2 s, and after a fault until the
     /// lock could be acquired.
     #[must_use]
     pub fn lasting(mut self, duration: Duration) -> Self {

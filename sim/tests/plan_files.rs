@@ -22,7 +22,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         (
             "clints = 3",
             "1:1: unknown field `clints`, expected one of `seed`, `duration`, `lane`, `lock`, `variant`, `clients`, \
-             `nodes`, `network`, `remedies`, `workload`, `faults`, `healed_at`, `progress_within`, `idle_within`, `free_within`, \
+             `nodes`, `network`, `remedies`, `workload`, `faults`, `outages`, `healed_at`, `progress_within`, `idle_within`, `free_within`, \
              `holds_last`, `not_demanded`; did you mean `clients`?",
         ),
         (

@@ -98,7 +98,7 @@ impl fmt::Display for Namer {
     }
 }
 
-/// What tells one Sentinel group from another, or one cluster: what it is called, and by whom.
+/// What tells one Sentinel group, or one cluster, from another: its name, and who gives it that name.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupMark {
     pub(crate) name: String,

@@ -293,7 +293,7 @@ impl Node {
     }
 }
 
-/// Whom a server follows.
+/// Which server a server follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Follows {
     /// It is a primary.

@@ -211,7 +211,7 @@ impl Records {
         self.history.began.push(Began { fault, at, client });
     }
 
-    /// A claim that nobody has any more still stands.
+    /// A claim still stands that no client has any more.
     pub(super) fn left_over(&mut self, node: u16, name: u16) {
         let name = NameId(name);
         self.history.leftovers.push(Leftover { node, name });

@@ -180,7 +180,7 @@ impl ChaosClient {
             client: self.client,
             restarts: self.restarts,
         };
-        // A client whose command is gone has nobody to tell that.
+        // A client whose command is gone can tell that to none.
         let _ = worker::run(self.desk, process);
         0
     }

@@ -65,7 +65,7 @@ impl<Q, A> Debug for Service<Q, A> {
 }
 
 impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
-    /// A service under a name, which the page of a failure shows. It is to be made in the world of a test, or by its clients.
+    /// A service under a name, which the page of a failure shows. The world of a test makes it, or a client does.
     ///
     /// The function is called when a question comes to the service, and takes no time.
     pub fn new(name: &str, handler: impl FnMut(Q) -> A + 'static) -> Self {
