@@ -52,7 +52,7 @@ mod documentation {
 
     pages! {
         architecture breaks campaigns command connections deployments exhaustive fencing guide leader matrix migration operating performance plans
-        predicted-and-observed
+        predicted
         recipes redis redisson safety scenarios scripts simulator testing threads
     }
 }
