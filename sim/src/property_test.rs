@@ -1,7 +1,7 @@
 //! Tests of your own code: your clients, in a world of your own, under the faults that break locks.
 //!
 //! A client is an async function. Each of several clients runs it as a process of its own, with its
-//! [`Context`](crate::context::Context): locks, clock, randomness. What they share is a world that is made anew for each run:
+//! [`Context`]: locks, clock, randomness. What they share is a world that is made anew for each run:
 //! [resources](crate::resource) that a lock protects, and whatever the test wants to count. What must hold is stated where it
 //! is known, by [`always!`](crate::always), [`sometimes!`](crate::sometimes) and [`eventually!`](crate::eventually).
 //!

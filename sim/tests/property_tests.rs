@@ -69,7 +69,6 @@ fn a_broken_property_is_shrunk_written_drawn_and_repeated() {
     let (file, page) = (violated.file().unwrap(), violated.page().unwrap());
     let seed = violated.seed();
     let message = found.to_string();
-    println!("{message}");
     let lines: Vec<&str> = message.lines().rev().take(3).collect();
     assert_eq!(
         lines[2],

@@ -173,7 +173,10 @@ fn listen_to_panics() {
             if !is_of_client {
                 return before(info);
             }
-            let said = info.payload_as_str().unwrap_or("it panicked");
+            let payload = info.payload();
+            let said = payload.downcast_ref::<&str>().copied();
+            let said = said.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            let said = said.unwrap_or("it panicked");
             let place = info.location();
             let place = place.map_or(String::new(), |at| {
                 format!(", in {}:{}", at.file(), at.line())

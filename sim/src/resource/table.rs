@@ -160,7 +160,6 @@ pub struct TableClient<R>(ServiceClient<Statement<R>, Done<R>>);
 
 impl<R: Clone + Debug + 'static> TableClient<R> {
     /// Begins a transaction.
-    #[must_use]
     pub fn begin(&self) -> Transaction<'_, R> {
         Transaction {
             table: self,

@@ -1,5 +1,7 @@
 //! The shop under the faults that break locks.
 
+#![expect(clippy::print_stdout, reason = "what is found is shown by --nocapture")]
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
