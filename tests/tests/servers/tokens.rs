@@ -61,21 +61,23 @@ async fn an_uncontended_quorum_agrees_on_the_token() {
     let servers: Vec<_> = (0..5).map(|_| Server::start()).collect();
     let locks = quorum_of(&servers).await;
     let lock = locks.lock("a");
-    lock.acquire().await.unwrap().release().await.unwrap();
+    // A node that is late would have the token of the hold before: it is not idle before all have given the hold back.
+    let hold = async || {
+        lock.acquire().await.unwrap().release().await.unwrap();
+        wait_until("the hold is over", || {
+            servers.iter().all(|server| claim_of(server, "a").is_none())
+        });
+    };
+    hold().await;
     let executed = || servers.iter().map(scripts).sum::<u64>();
-    wait_until("the first hold is over", || {
-        servers.iter().all(|server| claim_of(server, "a").is_none())
-    });
     let before = executed();
     for _ in 0..HOLDS {
-        lock.acquire().await.unwrap().release().await.unwrap();
+        hold().await;
     }
     locks.close().await;
     let proposals = (executed() - before).saturating_sub(2 * 5 * HOLDS);
     println!("{proposals} proposals to single nodes in {HOLDS} acquisitions");
-    // Three for each acquisition would be none that agrees. How many there are in time depends on the machine: a node that is late
-    // has the token of the hold before. The simulator has the exact figure (`sim/tests/fast_path.rs`).
-    assert!(proposals <= 3 * HOLDS / 4, "{proposals}");
+    assert!(proposals <= 3 * HOLDS / 20, "{proposals}");
 }
 
 async fn a_floor_near_the_clock_is_the_token() {
