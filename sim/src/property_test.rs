@@ -43,6 +43,7 @@
 //! The attribute [`quorlock_sim::test`](macro@crate::test) makes such a test of an async function.
 
 mod found;
+mod settings;
 mod site;
 mod trial;
 
@@ -58,15 +59,12 @@ pub use found::{Found, Passed, Shortfall, Violated};
 pub use site::Site;
 
 use crate::client::context::Context;
-use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::{ClientFault, Fault};
-use crate::plan::generator::{Faults, Swarm};
-use crate::plan::property::Property;
-use crate::plan::time::Span;
-use crate::plan::{LockKind, Outage, Plan, WorkloadKind};
+use crate::plan::generator::Faults;
+use crate::plan::{LockKind, Plan};
 use crate::simulation::{Run, Verdict};
 use crate::study::failure::{Failure, FileError};
 use found::Tally;
+use settings::{Outages, Settings};
 use trial::Trial;
 
 /// A test of clients of your own.
@@ -74,25 +72,9 @@ use trial::Trial;
 /// By default it has 100 seeds, 3 clients, one node, and the faults that the [assumptions](crate::swarm::Faults::Inside) of
 /// the lock allow.
 pub struct PropertyTest<W = ()> {
-    site: Site,
-    seeds: u64,
-    clients: u16,
-    nodes: u16,
-    faults: Faults,
-    outages: Outages,
-    duration: Option<Span>,
-    expected: Vec<String>,
-    failures: PathBuf,
-    most_runs: u32,
+    settings: Settings,
     world: Rc<dyn Fn() -> W>,
     end: Rc<dyn Fn(&W)>,
-}
-
-/// Whether resources beside the lock have outages of their own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Outages {
-    Drawn,
-    None,
 }
 
 impl PropertyTest<()> {
@@ -106,16 +88,7 @@ impl PropertyTest<()> {
     #[must_use]
     pub fn at(site: Site) -> Self {
         PropertyTest {
-            site,
-            seeds: 100,
-            clients: 3,
-            nodes: 1,
-            faults: Faults::Inside,
-            outages: Outages::Drawn,
-            duration: None,
-            expected: Vec::new(),
-            failures: PathBuf::from("failures"),
-            most_runs: 5_000,
+            settings: Settings::of(site),
             world: Rc::new(|| ()),
             end: Rc::new(|()| ()),
         }
@@ -126,21 +99,21 @@ impl<W: 'static> PropertyTest<W> {
     /// The same with so many runs, of the seeds from 0.
     #[must_use]
     pub fn seeds(mut self, seeds: u64) -> Self {
-        self.seeds = seeds;
+        self.settings.seeds = seeds;
         self
     }
 
     /// The same with so many clients, 1 to 60.
     #[must_use]
     pub fn clients(mut self, clients: u16) -> Self {
-        self.clients = clients;
+        self.settings.clients = clients;
         self
     }
 
     /// The same on so many nodes, 1 to 15. The locks of more than one are those of a majority.
     #[must_use]
     pub fn nodes(mut self, nodes: u16) -> Self {
-        self.nodes = nodes;
+        self.settings.nodes = nodes;
         self
     }
 
@@ -154,14 +127,14 @@ impl<W: 'static> PropertyTest<W> {
     #[must_use]
     pub fn faults(mut self, faults: &str) -> Self {
         match faults.parse() {
-            Ok(faults) => self.faults = faults,
+            Ok(faults) => self.settings.faults = faults,
             Err(error) => panic!("faults = {faults:?}: {error}"),
         }
-        if let Err(lacks) = self.swarm().check() {
+        if let Err(lacks) = self.settings.swarm().check() {
             panic!("faults = {faults:?}: {lacks}");
         }
-        if self.faults == Faults::None {
-            self.outages = Outages::None;
+        if self.settings.faults == Faults::None {
+            self.settings.outages = Outages::None;
         }
         self
     }
@@ -169,7 +142,7 @@ impl<W: 'static> PropertyTest<W> {
     /// The same with resources that always work: only what goes wrong with locks, networks, clocks and clients is drawn.
     #[must_use]
     pub fn without_outages(mut self) -> Self {
-        self.outages = Outages::None;
+        self.settings.outages = Outages::None;
         self
     }
 
@@ -177,28 +150,28 @@ impl<W: 'static> PropertyTest<W> {
     /// lock could be acquired.
     #[must_use]
     pub fn lasting(mut self, duration: Duration) -> Self {
-        self.duration = Some(duration.into());
+        self.settings.duration = Some(duration.into());
         self
     }
 
     /// The same, which fails unless some run looks at a property of this name. One that is looked at is expected anyway.
     #[must_use]
     pub fn expecting(mut self, name: &str) -> Self {
-        self.expected.push(name.to_owned());
+        self.settings.expected.push(name.to_owned());
         self
     }
 
     /// The same, which writes failures into this folder. Without, it is `failures`, in the folder in which the test is run.
     #[must_use]
     pub fn failures_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.failures = folder.into();
+        self.settings.failures = folder.into();
         self
     }
 
     /// The same, which runs a failure so many times at most to shrink it.
     #[must_use]
     pub fn shrink_runs(mut self, most: u32) -> Self {
-        self.most_runs = most;
+        self.settings.most_runs = most;
         self
     }
 
@@ -206,31 +179,8 @@ impl<W: 'static> PropertyTest<W> {
     /// [resources](crate::resource), and with cells for what the test counts. All clients of a run are in one thread.
     #[must_use]
     pub fn world<V: 'static>(self, world: impl Fn() -> V + 'static) -> PropertyTest<V> {
-        let PropertyTest {
-            site,
-            seeds,
-            clients,
-            nodes,
-            faults,
-            outages,
-            duration,
-            expected,
-            failures,
-            most_runs,
-            world: _,
-            end: _,
-        } = self;
         PropertyTest {
-            site,
-            seeds,
-            clients,
-            nodes,
-            faults,
-            outages,
-            duration,
-            expected,
-            failures,
-            most_runs,
+            settings: self.settings,
             world: Rc::new(world),
             end: Rc::new(|_| {}),
         }
@@ -279,8 +229,8 @@ impl<W: 'static> PropertyTest<W> {
     where
         F: Future<Output = ()> + 'static,
     {
-        let passed = self.check_all(0..self.seeds, &self.trial(client))?;
-        let missed = passed.missed(&self.expected);
+        let passed = self.check_all(0..self.settings.seeds, &self.trial(client))?;
+        let missed = passed.missed(&self.settings.expected);
         match missed {
             Some(shortfall) => Err(Box::new(Found::Shortfall(shortfall))),
             None => Ok(passed),
@@ -318,8 +268,8 @@ impl<W: 'static> PropertyTest<W> {
         let failure = Failure::read(file).map_err(|error| found(error.to_string()))?;
         let test = failure.test.clone().unwrap_or_default();
         let mut tally = Tally::default();
-        if test != self.site.test() {
-            let name = self.site.test();
+        if test != self.settings.site.test() {
+            let name = self.settings.site.test();
             tally.note(format!(
                 "{} is of the test {test}: {name} ran nothing",
                 file.display()
@@ -353,7 +303,7 @@ impl<W: 'static> PropertyTest<W> {
     fn check_all(&self, seeds: Range<u64>, trial: &Trial<W>) -> Result<Passed, Box<Found>> {
         let mut tally = Tally::default();
         for seed in seeds {
-            let run = trial.run(&Rc::new(self.plan(seed)));
+            let run = trial.run(&Rc::new(self.settings.plan(seed)));
             tally.add(&run);
             if matches!(run.verdict, Verdict::Violated(_)) {
                 return Err(self.shrink(trial, &run, tally));
@@ -378,8 +328,12 @@ impl<W: 'static> PropertyTest<W> {
             _ => 1,
         };
         let run_own = |plan: &Rc<Plan>| trial.run(plan);
-        let shrunk =
-            crate::study::shrink::shrink_own(&run.plan, least_nodes, self.most_runs, &run_own);
+        let shrunk = crate::study::shrink::shrink_own(
+            &run.plan,
+            least_nodes,
+            self.settings.most_runs,
+            &run_own,
+        );
         match shrunk {
             Some(shrunk) => {
                 let sizes = (shrunk.before, shrunk.after, shrunk.runs);
@@ -402,11 +356,12 @@ impl<W: 'static> PropertyTest<W> {
         };
         let seed = shrunk.map_or(run.plan.seed, |(seed, _)| seed);
         let stem = self
+            .settings
             .failures
-            .join(format!("{}-seed-{seed}", self.site.stem()));
+            .join(format!("{}-seed-{seed}", self.settings.site.stem()));
         let written = self.write(trial, &run, &stem);
         Box::new(Found::Violated(Box::new(Violated {
-            site: self.site.clone(),
+            site: self.settings.site.clone(),
             seed,
             violation,
             run,
@@ -423,85 +378,27 @@ impl<W: 'static> PropertyTest<W> {
         stem: &Path,
     ) -> Result<(PathBuf, PathBuf), FileError> {
         let ending = |ending: &str| PathBuf::from(format!("{}.{ending}", stem.display()));
-        let file = Failure::of_test(run, self.site.test()).write_as(ending("json"))?;
+        let file = Failure::of_test(run, self.settings.site.test()).write_as(ending("json"))?;
         let (run, recording) = trial.recorded(&run.plan);
         let repeat = self
+            .settings
             .site
             .command(&format!("QUORLOCK_REPLAY={}", file.display()));
-        let page = crate::report::page_of_test(&run, &recording, self.site.test(), &repeat);
+        let page =
+            crate::report::page_of_test(&run, &recording, self.settings.site.test(), &repeat);
         let page = crate::study::failure::write_file(ending("html"), &page)?;
         Ok((file, page))
     }
-
-    fn swarm(&self) -> Swarm {
-        Swarm {
-            faults: self.faults.clone(),
-            lock: match self.nodes {
-                1 => LockKind::Single,
-                _ => LockKind::Redlock,
-            },
-            nodes: Some(self.nodes),
-            clients: Some(self.clients),
-            workload: Some(WorkloadKind::MutualExclusion),
-            duration: self.duration,
-            ..Swarm::default()
-        }
-    }
-
-    /// The plan of a seed: what is demanded is what the test states.
-    fn plan(&self, seed: u64) -> Plan {
-        let mut plan = self.swarm().plan(seed);
-        if self.outages == Outages::Drawn {
-            plan.outages = Outage::draw(seed, plan.duration);
-        }
-        if matches!(self.faults, Faults::Inside | Faults::All) {
-            plan.faults.extend(stops(&plan));
-            plan.faults.sort_by_key(Fault::begins);
-        }
-        plan.idle_within = None;
-        plan.free_within = None;
-        plan.holds_last = false;
-        plan.workload.max_hold = None;
-        let is_of_locks =
-            |property: &Property| !property.is_stated() && *property != Property::Termination;
-        plan.not_demanded = Property::ALL.into_iter().filter(is_of_locks).collect();
-        if let Err(error) = crate::plan::file::check(&plan) {
-            panic!("{}: {error}", self.site.test());
-        }
-        plan
-    }
-}
-
-/// Stops of clients in the middle of a step, in half of all runs. Code that has asked whether it holds its lock, and acts on
-/// that, is found out by a stop in between that lasts for hardly longer than the lease: what it does next meets what the next
-/// holder has begun.
-fn stops(plan: &Plan) -> Vec<Fault> {
-    let mut draw = Draw::new(plan.seed, Purpose::Outages, 1);
-    if draw.chance(500_000) {
-        return Vec::new();
-    }
-    let lease = plan.workload.lease.as_nanos();
-    let end = plan.duration.as_nanos() / 4 * 3;
-    let most = u64::from(plan.clients.saturating_sub(1));
-    let stops = (0..draw.between(4, 16)).map(|_| {
-        let at = Span::nanos(draw.between(0, end));
-        let client = u16::try_from(draw.between(0, most)).unwrap_or(0);
-        let nth = u32::try_from(draw.between(1, 24)).unwrap_or(1);
-        let lasts = Span::nanos(lease + draw.between(0, lease / 4));
-        let lasts = lasts.min(plan.duration.minus(at));
-        Fault::of_client(at, client, ClientFault::StopInside { nth }).lasting(lasts)
-    });
-    stops.collect()
 }
 
 impl<W> fmt::Debug for PropertyTest<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PropertyTest")
-            .field("site", &self.site)
-            .field("seeds", &self.seeds)
-            .field("clients", &self.clients)
-            .field("nodes", &self.nodes)
-            .field("faults", &self.faults)
+            .field("site", &self.settings.site)
+            .field("seeds", &self.settings.seeds)
+            .field("clients", &self.settings.clients)
+            .field("nodes", &self.settings.nodes)
+            .field("faults", &self.settings.faults)
             .finish_non_exhaustive()
     }
 }

@@ -21,6 +21,7 @@ mod wake_ups;
 use super::{stopped, together};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, NodeFault};
+use crate::plan::property::Property;
 use crate::plan::time::Span;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
@@ -243,6 +244,34 @@ fn whole_leases(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     workload.think_most = Span::millis(draw.between(1, 20));
     workload.looks = draw.between(4, 12) as u16;
     margin(plan, draw);
+}
+
+/// Two clients of a majority of three nodes, which want one lock from `begins` on, and no faults of others: the law says what meets what.
+/// Returns whether what is fixed leaves room for that.
+fn two_clients(plan: &mut Plan, fixed: Fixed, lease: Span, begins: Span) -> bool {
+    let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
+    let is_plain = fixed
+        .work
+        .is_none_or(|kind| kind == WorkloadKind::MutualExclusion);
+    if plan.lock != LockKind::Redlock || !is_of_three || !is_plain || fixed.clients.is_some() {
+        return false;
+    }
+    plan.nodes.count = 3;
+    plan.clients = 2;
+    plan.faults
+        .retain(|fault| fault.clients().iter().all(|client| *client < 2));
+    let workload = &mut plan.workload;
+    workload.kind = WorkloadKind::MutualExclusion;
+    workload.names = 1;
+    workload.lease = lease;
+    workload.think_least = begins;
+    workload.think_most = begins;
+    plan.remedies.margin = Some(Span::ZERO);
+    plan.duration = plan.duration.max(Span::secs(7));
+    plan.healed_at = Some(plan.duration);
+    plan.progress_within = Some(Span::ZERO);
+    plan.not_demanded.push(Property::Progress);
+    true
 }
 
 fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {

@@ -5,12 +5,12 @@
 //! it watch from the request on, it would count the node while A still relies on it, and with the third one both had a majority.
 
 use super::re_acquired::link;
-use super::{Fixed, sides};
+use super::{Fixed, sides, two_clients};
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Fault, LinkFault, NodeFault};
 use crate::plan::property::Property;
 use crate::plan::time::Span;
-use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
+use crate::plan::{Plan, Watchdog};
 
 /// A member of a round is given a twentieth of it, and the drift that is allowed for, twice, is 84 ms: B's request may be late by
 /// more than that.
@@ -20,40 +20,21 @@ const LEASE: Span = Span::secs(4);
 const BEGINS: Span = Span::millis(1);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
-    let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
-    let is_plain = fixed
-        .work
-        .is_none_or(|kind| kind == WorkloadKind::MutualExclusion);
-    let is_fit = is_of_three && is_plain && fixed.clients.is_none();
-    if plan.lock != LockKind::Redlock || !is_fit {
+    if !two_clients(plan, fixed, LEASE, BEGINS) {
         return sides::apply(plan, fixed, draw);
     }
-    plan.nodes.count = 3;
-    plan.clients = 2;
-    plan.faults
-        .retain(|fault| fault.clients().iter().all(|client| *client < 2));
     let workload = &mut plan.workload;
-    workload.kind = WorkloadKind::MutualExclusion;
-    workload.names = 1;
-    workload.lease = LEASE;
     workload.watchdog = Watchdog::Off;
     workload.hold_least = LEASE;
     workload.hold_most = LEASE;
-    workload.think_least = BEGINS;
-    workload.think_most = BEGINS;
     workload.looks = 600;
     workload.poll_cap = Span::millis(draw.between(2, 10));
     workload.backoff_cap = Span::millis(5);
-    plan.remedies.margin = Some(Span::ZERO);
     plan.network.least = Span::micros(draw.between(100, 300));
     plan.network.most = plan.network.least;
     plan.network.call_timeout = Span::millis(draw.between(220, 500));
-    plan.duration = plan.duration.max(Span::secs(7));
-    plan.healed_at = Some(plan.duration);
-    plan.progress_within = Some(Span::ZERO);
     // The node that both have in common loses its counter.
-    plan.not_demanded
-        .extend([Property::Progress, Property::Fencing]);
+    plan.not_demanded.push(Property::Fencing);
     let (a, b) = (0, 1);
     let end = plan.duration;
     let asks = Span::millis(draw.between(90, 170));

@@ -4,12 +4,11 @@
 //! third is late. The first node is restarted without B's claim and grants itself to A. When A's claim on the third is over, B is
 //! granted that, too: should the first one count for A, both would have a majority.
 
-use super::{Fixed, sides};
+use super::{Fixed, sides, two_clients};
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault};
-use crate::plan::property::Property;
 use crate::plan::time::Span;
-use crate::plan::{LockKind, Persistence, Plan, Watchdog, WorkloadKind};
+use crate::plan::{Persistence, Plan, Watchdog};
 
 /// A member of a round is given a twentieth of it: B's request may be late by nearly 200 ms.
 const LEASE: Span = Span::secs(4);
@@ -18,32 +17,17 @@ const LEASE: Span = Span::secs(4);
 const BEGINS: Span = Span::millis(1);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
-    let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
-    let is_plain = fixed
-        .work
-        .is_none_or(|kind| kind == WorkloadKind::MutualExclusion);
-    let is_fit = is_of_three && is_plain && fixed.clients.is_none();
-    if plan.lock != LockKind::Redlock || !is_fit {
+    if !two_clients(plan, fixed, LEASE, BEGINS) {
         return sides::apply(plan, fixed, draw);
     }
-    plan.nodes.count = 3;
     plan.nodes.persistence = Persistence::Memory;
-    plan.clients = 2;
-    plan.faults
-        .retain(|fault| fault.clients().iter().all(|client| *client < 2));
     let workload = &mut plan.workload;
-    workload.kind = WorkloadKind::MutualExclusion;
-    workload.names = 1;
-    workload.lease = LEASE;
     workload.watchdog = Watchdog::On;
     workload.hold_least = Span::secs(6);
     workload.hold_most = Span::secs(6);
-    workload.think_least = BEGINS;
-    workload.think_most = BEGINS;
     workload.looks = 300;
     workload.poll_cap = Span::millis(5);
     workload.backoff_cap = Span::millis(5);
-    plan.remedies.margin = Some(Span::ZERO);
     plan.network.least = Span::micros(draw.between(100, 300));
     plan.network.most = plan.network.least;
     // A call of A that brings no reply is followed by the next one a fifteenth of a lease later: one of them is under way when
@@ -51,10 +35,6 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let call = Span::millis(draw.between(220, 500));
     plan.network.call_timeout = call;
     plan.network.connect_timeout = call;
-    plan.duration = plan.duration.max(Span::secs(7));
-    plan.healed_at = Some(plan.duration);
-    plan.progress_within = Some(Span::ZERO);
-    plan.not_demanded.push(Property::Progress);
     let (a, b) = (0, 1);
     let end = plan.duration;
     // The claim of A on the third node is over a lease after it was made.

@@ -1,0 +1,110 @@
+//! What a test of clients of a user's own runs.
+
+use std::path::PathBuf;
+
+use super::Site;
+use crate::plan::draw::{Draw, Purpose};
+use crate::plan::fault::{ClientFault, Fault};
+use crate::plan::generator::{Faults, Swarm};
+use crate::plan::property::Property;
+use crate::plan::time::Span;
+use crate::plan::{LockKind, Outage, Plan, WorkloadKind};
+
+/// All that a test is told but its clients and its world.
+pub(super) struct Settings {
+    pub(super) site: Site,
+    pub(super) seeds: u64,
+    pub(super) clients: u16,
+    pub(super) nodes: u16,
+    pub(super) faults: Faults,
+    pub(super) outages: Outages,
+    pub(super) duration: Option<Span>,
+    pub(super) expected: Vec<String>,
+    pub(super) failures: PathBuf,
+    pub(super) most_runs: u32,
+}
+
+impl Settings {
+    /// The defaults of a test that stands at a place of the source.
+    pub(super) fn of(site: Site) -> Self {
+        Settings {
+            site,
+            seeds: 100,
+            clients: 3,
+            nodes: 1,
+            faults: Faults::Inside,
+            outages: Outages::Drawn,
+            duration: None,
+            expected: Vec::new(),
+            failures: PathBuf::from("failures"),
+            most_runs: 5_000,
+        }
+    }
+
+    pub(super) fn swarm(&self) -> Swarm {
+        Swarm {
+            faults: self.faults.clone(),
+            lock: match self.nodes {
+                1 => LockKind::Single,
+                _ => LockKind::Redlock,
+            },
+            nodes: Some(self.nodes),
+            clients: Some(self.clients),
+            workload: Some(WorkloadKind::MutualExclusion),
+            duration: self.duration,
+            ..Swarm::default()
+        }
+    }
+
+    /// The plan of a seed: what is demanded is what the test states.
+    pub(super) fn plan(&self, seed: u64) -> Plan {
+        let mut plan = self.swarm().plan(seed);
+        if self.outages == Outages::Drawn {
+            plan.outages = Outage::draw(seed, plan.duration);
+        }
+        if matches!(self.faults, Faults::Inside | Faults::All) {
+            plan.faults.extend(stops(&plan));
+            plan.faults.sort_by_key(Fault::begins);
+        }
+        plan.idle_within = None;
+        plan.free_within = None;
+        plan.holds_last = false;
+        plan.workload.max_hold = None;
+        let is_of_locks =
+            |property: &Property| !property.is_stated() && *property != Property::Termination;
+        plan.not_demanded = Property::ALL.into_iter().filter(is_of_locks).collect();
+        if let Err(error) = crate::plan::file::check(&plan) {
+            panic!("{}: {error}", self.site.test());
+        }
+        plan
+    }
+}
+
+/// Whether resources beside the lock have outages of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outages {
+    Drawn,
+    None,
+}
+
+/// Stops of clients in the middle of a step, in half of all runs. Code that has asked whether it holds its lock, and acts on
+/// that, is found out by a stop in between that lasts for hardly longer than the lease: what it does next meets what the next
+/// holder has begun.
+fn stops(plan: &Plan) -> Vec<Fault> {
+    let mut draw = Draw::new(plan.seed, Purpose::Outages, 1);
+    if draw.chance(500_000) {
+        return Vec::new();
+    }
+    let lease = plan.workload.lease.as_nanos();
+    let end = plan.duration.as_nanos() / 4 * 3;
+    let most = u64::from(plan.clients.saturating_sub(1));
+    let stops = (0..draw.between(4, 16)).map(|_| {
+        let at = Span::nanos(draw.between(0, end));
+        let client = u16::try_from(draw.between(0, most)).unwrap_or(0);
+        let nth = u32::try_from(draw.between(1, 24)).unwrap_or(1);
+        let lasts = Span::nanos(lease + draw.between(0, lease / 4));
+        let lasts = lasts.min(plan.duration.minus(at));
+        Fault::of_client(at, client, ClientFault::StopInside { nth }).lasting(lasts)
+    });
+    stops.collect()
+}
