@@ -29,6 +29,7 @@ end"
 mod agree;
 mod arm;
 mod embedded_arm;
+pub mod files;
 mod generate;
 mod raw;
 mod redis_arm;

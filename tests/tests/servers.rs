@@ -15,6 +15,7 @@ mod servers {
     pub(crate) mod leading;
     pub(crate) mod logins;
     pub(crate) mod networks;
+    pub(crate) mod protocol;
     pub(crate) mod proxies;
     pub(crate) mod quick_start;
     pub(crate) mod redlock;
@@ -52,6 +53,7 @@ fn main() {
         servers::leading::trials(),
         servers::logins::trials(),
         servers::networks::trials(),
+        servers::protocol::trials(),
         servers::proxies::trials(),
         servers::quick_start::trials(),
         servers::redlock::trials(),

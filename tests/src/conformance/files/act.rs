@@ -1,0 +1,366 @@
+//! What is done in a step, and the requests of ours that it stands for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorlock_core::beat::{Beat, Keep};
+use quorlock_core::fencing::{Fence, Token};
+use quorlock_core::lease::Lease;
+use quorlock_core::marker::{Act as MarkerAct, Nonce, Process, Restarts};
+use quorlock_core::message::{
+    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, Place, Release, Renew, Request,
+    Retention,
+};
+use quorlock_core::name::Name;
+use quorlock_core::owner::OwnerId;
+use quorlock_core::time::WallMillis;
+use serde::Deserialize;
+
+/// What is done in a step.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Act {
+    /// A claim is asked for.
+    Acquire(Ask),
+    /// Claims are extended.
+    Renew(Vec<Extended>),
+    /// A count is lowered.
+    Release(Lowered),
+    /// What stands under a name is asked.
+    Inspect(Named),
+    /// A name is freed.
+    ForceRelease(Named),
+    /// The marker is looked at, and perhaps changed.
+    Probe(Looked),
+    /// Requests about different names are executed, which come at the same moment.
+    Together(Vec<Act>),
+    /// Another program writes a key.
+    Put(Put),
+    /// The node is another process from now on, and has all its keys.
+    Restart {},
+    /// Nothing but that time passes.
+    Wait {},
+}
+
+/// A request for a claim.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    #[serde(default = "plain")]
+    mode: String,
+    #[serde(default = "name")]
+    name: String,
+    owner: String,
+    #[serde(default = "one")]
+    count: u32,
+    #[serde(default = "lease")]
+    lease: u64,
+    floor: Option<Floor>,
+    slack: Option<u64>,
+    carry: Option<u64>,
+    #[serde(default = "retention")]
+    retention: u64,
+    margin: Option<u64>,
+    number: Option<u64>,
+    replaces: Option<String>,
+    place: Option<u64>,
+    under: Option<String>,
+    check: Option<Looked>,
+}
+
+/// The floor of a token: a number, or so far from the clock of the node.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+enum Floor {
+    Fixed(u64),
+    Clock { clock: i64 },
+}
+
+/// A claim that is extended.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extended {
+    #[serde(default = "plain")]
+    mode: String,
+    #[serde(default = "name")]
+    name: String,
+    owner: String,
+    #[serde(default = "one")]
+    count: u32,
+    #[serde(default = "lease")]
+    lease: u64,
+    token: u64,
+    #[serde(default = "retention")]
+    retention: u64,
+    margin: Option<u64>,
+    number: Option<u64>,
+}
+
+/// A claim whose count is lowered.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lowered {
+    #[serde(default = "plain")]
+    mode: String,
+    #[serde(default = "name")]
+    name: String,
+    owner: String,
+    #[serde(default)]
+    count: u32,
+}
+
+/// A name.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Named {
+    #[serde(default = "name")]
+    name: String,
+}
+
+/// What is wanted of the marker.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Looked {
+    #[serde(default = "look")]
+    act: String,
+    #[serde(default)]
+    nonce: u64,
+    #[serde(default = "longest")]
+    longest: u64,
+    trusted: Option<u64>,
+    #[serde(default)]
+    keep: bool,
+    known: Option<u64>,
+}
+
+/// What another program writes. Before it is written the key is deleted.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Put {
+    /// The key.
+    pub key: String,
+    /// A text.
+    pub string: Option<String>,
+    /// Fields.
+    pub hash: Option<BTreeMap<String, String>>,
+    /// Elements.
+    pub list: Option<Vec<String>>,
+    /// Members, each with how far its score is from the time of the node.
+    pub zset: Option<BTreeMap<String, i64>>,
+    /// The TTL; none if it is left out.
+    pub ttl: Option<u64>,
+}
+
+fn plain() -> String {
+    "plain".to_owned()
+}
+
+fn look() -> String {
+    "look".to_owned()
+}
+
+fn name() -> String {
+    "orders/42".to_owned()
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn lease() -> u64 {
+    10_000
+}
+
+const fn longest() -> u64 {
+    60_000
+}
+
+const fn retention() -> u64 {
+    86_400_000
+}
+
+/// What requests are made of besides their texts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub(super) process: Process,
+    /// The clock of the node when the sequence began.
+    pub(super) clock_millis: u64,
+}
+
+impl Act {
+    /// The requests; none if it is not one.
+    pub(super) fn requests(&self, setting: Setting) -> Vec<Request> {
+        match self {
+            Act::Acquire(ask) => vec![Request::Acquire(ask.request(setting))],
+            Act::Renew(claims) => vec![renew(claims)],
+            Act::Release(ask) => vec![Request::Release(Release {
+                name: checked(&ask.name),
+                mode: mode(&ask.mode),
+                owner: owner(&ask.owner),
+                count: ask.count,
+            })],
+            Act::Inspect(named) => vec![Request::Inspect(Inspect {
+                name: checked(&named.name),
+            })],
+            Act::ForceRelease(named) => vec![Request::ForceRelease(ForceRelease {
+                name: checked(&named.name),
+            })],
+            Act::Probe(looked) => vec![Request::Probe(looked.check(setting))],
+            Act::Together(acts) => acts.iter().flat_map(|act| act.requests(setting)).collect(),
+            Act::Put(_) | Act::Restart {} | Act::Wait {} => Vec::new(),
+        }
+    }
+
+    /// The names in it.
+    pub(super) fn names(&self) -> Vec<Name> {
+        match self {
+            Act::Acquire(ask) => vec![checked(&ask.name)],
+            Act::Renew(claims) => claims.iter().map(|claim| checked(&claim.name)).collect(),
+            Act::Release(ask) => vec![checked(&ask.name)],
+            Act::Inspect(named) | Act::ForceRelease(named) => vec![checked(&named.name)],
+            Act::Together(acts) => acts.iter().flat_map(Act::names).collect(),
+            Act::Probe(_) | Act::Put(_) | Act::Restart {} | Act::Wait {} => Vec::new(),
+        }
+    }
+}
+
+impl Ask {
+    fn request(&self, setting: Setting) -> Acquire {
+        let access = match mode(&self.mode) {
+            Mode::Plain => Access::Plain,
+            Mode::Fair => Access::Fair(match self.place {
+                None => Place::None,
+                Some(millis) => Place::Kept { millis },
+            }),
+            Mode::Read => Access::Read {
+                under: self.under.as_deref().map(owner),
+            },
+            Mode::Write => Access::Write,
+        };
+        let floor = match self.floor {
+            None => 1,
+            Some(Floor::Fixed(floor)) => floor,
+            Some(Floor::Clock { clock }) => setting.clock_millis.saturating_add_signed(clock),
+        };
+        let fence = match self.carry {
+            Some(token) => Fence::Carry(Token(token)),
+            None => Fence::Mint {
+                floor: WallMillis(floor),
+                slack_millis: self.slack.unwrap_or((1 << 53) - 1),
+            },
+        };
+        Acquire {
+            name: checked(&self.name),
+            access,
+            owner: owner(&self.owner),
+            count: self.count,
+            lease: length(self.lease),
+            fence,
+            retention: kept(self.retention),
+            keep: keep(self.margin, self.number),
+            replaces: self.replaces.as_deref().map(beat),
+            check: self.check.as_ref().map(|looked| looked.check(setting)),
+        }
+    }
+}
+
+/// All claims of a request are of one mode and are kept alike: those of the first.
+fn renew(claims: &[Extended]) -> Request {
+    let first = claims.first().expect("a claim");
+    Request::Renew(Renew {
+        mode: mode(&first.mode),
+        retention: kept(first.retention),
+        claims: claims
+            .iter()
+            .map(|claim| {
+                assert_eq!(
+                    (&claim.mode, claim.retention),
+                    (&first.mode, first.retention)
+                );
+                Claim {
+                    name: checked(&claim.name),
+                    owner: owner(&claim.owner),
+                    count: claim.count,
+                    lease: length(claim.lease),
+                    token: Token(claim.token),
+                    keep: keep(claim.margin, claim.number),
+                }
+            })
+            .collect(),
+    })
+}
+
+impl Looked {
+    fn check(&self, setting: Setting) -> Check {
+        let nonce = Nonce::new(self.nonce);
+        Check {
+            longest_millis: self.longest,
+            act: match self.act.as_str() {
+                "look" => MarkerAct::Look,
+                "mark" => MarkerAct::Mark(nonce),
+                "mark fresh" => MarkerAct::MarkFresh(nonce),
+                "ripen" => MarkerAct::Ripen(nonce),
+                other => panic!("{other:?} is nothing to do with a marker"),
+            },
+            trusted: self
+                .trusted
+                .map(|nonce| (setting.process, Nonce::new(nonce))),
+            restarts: match self.keep {
+                true => Restarts::KeepEverything,
+                false => Restarts::MayForget,
+            },
+            known: self.known.map(Nonce::new),
+        }
+    }
+}
+
+fn mode(text: &str) -> Mode {
+    match text {
+        "plain" => Mode::Plain,
+        "fair" => Mode::Fair,
+        "read" => Mode::Read,
+        "write" => Mode::Write,
+        other => panic!("{other:?} is no mode"),
+    }
+}
+
+fn checked(text: &str) -> Name {
+    Name::new(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+}
+
+pub(super) fn owner(text: &str) -> OwnerId {
+    text.parse()
+        .unwrap_or_else(|_| panic!("{text:?} is no owner"))
+}
+
+fn length(millis: u64) -> Lease {
+    Lease::new(Duration::from_millis(millis)).expect("a lease")
+}
+
+fn kept(millis: u64) -> Retention {
+    match millis {
+        0 => Retention::Forever,
+        millis => Retention::Millis(millis),
+    }
+}
+
+fn keep(margin: Option<u64>, number: Option<u64>) -> Option<Keep> {
+    assert_eq!(margin.is_some(), number.is_some(), "both or none");
+    Some(Keep {
+        margin_millis: margin?,
+        number: number?,
+    })
+}
+
+/// `owner number lease`.
+fn beat(text: &str) -> Beat {
+    let words: Vec<_> = text.split(' ').collect();
+    let [owner, number, lease] = words.as_slice() else {
+        panic!("{text:?} is no beat");
+    };
+    Beat {
+        owner: self::owner(owner),
+        number: number.parse().expect("a number"),
+        lease_millis: lease.parse().expect("milliseconds"),
+    }
+}

@@ -1,0 +1,94 @@
+//! Files, and the sequences in them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::act::Act;
+
+/// One sequence of requests to one node without keys.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sequence {
+    /// What it shows.
+    pub name: String,
+    /// The rules of the page that it shows.
+    pub rules: Vec<String>,
+    /// Where it can be run, unless it can be everywhere.
+    pub only: Option<Only>,
+    /// What is asked, one after another.
+    pub steps: Vec<Step>,
+}
+
+/// Where a sequence can be run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Only {
+    /// On servers: it has keys that no client writes, which a node in memory cannot have.
+    Servers,
+}
+
+/// One step of a sequence.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Milliseconds since the sequence began.
+    pub at: u64,
+    /// What is done.
+    #[serde(rename = "do")]
+    pub act: Act,
+    /// What the node answers.
+    #[serde(default)]
+    pub reply: Value,
+    /// Channels and payloads of what it publishes.
+    #[serde(default)]
+    pub published: Vec<(String, String)>,
+    /// All keys that it has then. They are not looked at where this is left out.
+    pub keys: Option<BTreeMap<String, Value>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "topic")]
+    _topic: String,
+    #[serde(rename = "owners")]
+    _owners: BTreeMap<String, String>,
+    sequences: Vec<Sequence>,
+}
+
+/// All files, by their names without ending.
+///
+/// # Panics
+/// When one cannot be read, or is none.
+#[must_use]
+pub fn read() -> BTreeMap<String, Vec<Sequence>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol");
+    let files = std::fs::read_dir(folder).expect("the folder of the files");
+    let files = files.map(|file| file.expect("a file").path());
+    files
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .map(|path| (topic(&path), read_one(&path)))
+        .collect()
+}
+
+fn topic(path: &Path) -> String {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    stem.expect("a name").to_owned()
+}
+
+fn read_one(path: &PathBuf) -> Vec<Sequence> {
+    let text = std::fs::read_to_string(path).expect("a file");
+    let wrong = |error| panic!("{}: {error}", path.display());
+    let value: Value = serde_json::from_str(&text).unwrap_or_else(wrong);
+    let owners = value["owners"].as_object().expect("owners");
+    let text = owners.iter().fold(text.clone(), |text, (short, owner)| {
+        text.replace(&format!("${short}"), owner.as_str().expect("an owner"))
+    });
+    let file: File = serde_json::from_str(&text).unwrap_or_else(|error| {
+        panic!("{}: {error}", path.display());
+    });
+    file.sequences
+}
