@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::quorum::{MemberId, Members};
-use crate::round::Order;
+use crate::round::{Order, Round};
 use crate::time::Time;
 
 mod contention;
@@ -13,6 +13,7 @@ mod loss;
 mod pauses;
 mod retry;
 mod returns;
+mod silence;
 mod step;
 mod wake_ups;
 
@@ -21,6 +22,7 @@ pub use courtesy::Courtesy;
 use pauses::Pauses;
 pub use retry::{Limit, RetryPolicy};
 use returns::Returns;
+use silence::Silence;
 pub use step::{GiveUp, Patience, Step};
 use wake_ups::{Published, WakeUps};
 
@@ -56,6 +58,7 @@ pub struct Acquisition {
     lost_places: u32,
     wake_ups: WakeUps,
     returns: Returns,
+    silence: Silence,
     /// How long the last round took.
     last_round: Duration,
     /// Whether the members that refused name several owners, and no owner of these holds the lock.
@@ -105,6 +108,7 @@ impl Acquisition {
             lost_places: 0,
             wake_ups: WakeUps::default(),
             returns: Returns::new(&policy),
+            silence: Silence::default(),
             last_round: Duration::ZERO,
             has_rivals: false,
             passing: Passing::No,
@@ -215,6 +219,17 @@ impl Acquisition {
     /// [`Acquisition::handle_loss`].
     pub fn handle_rivals(&mut self) {
         self.has_rivals = true;
+    }
+
+    /// What this round, which was lost, says of members that do not answer. Call this before [`Acquisition::handle_loss`].
+    pub fn handle_silence(&mut self, round: &Round) {
+        self.silence.handle_loss(self.members.all(), round);
+    }
+
+    /// The members that the next round need not wait for: see [`Round::without_waiting_for`].
+    #[must_use]
+    pub fn mute(&self) -> &[MemberId] {
+        self.silence.mute()
     }
 
     /// The round got a place in the queue of this group, which has to be given up: another group had granted. The next

@@ -48,6 +48,8 @@ pub struct Round {
     terms: Terms,
     /// How many were asked: members are asked in canonical order, those of the group that goes first before the rest.
     asked_so_far: usize,
+    /// Members that let an earlier round run out of time.
+    mute: Vec<MemberId>,
 }
 
 /// What a round has come to.
@@ -83,7 +85,16 @@ impl Round {
             answers: Answers::new(members.clone()),
             terms: Terms::new(members),
             asked_so_far: 0,
+            mute: Vec::new(),
         }
+    }
+
+    /// These members let an earlier round run out of time: where the others have answered, and disagree, they are asked and not
+    /// waited for.
+    #[must_use]
+    pub fn without_waiting_for(mut self, mute: &[MemberId]) -> Self {
+        self.mute = mute.to_vec();
+        self
     }
 
     /// The next member to send the request to, now; its term counts from this reading of the clock.
@@ -205,9 +216,34 @@ impl Round {
             Verdict::Lost if !self.timed_out && self.answers.is_undecided() => Outcome::Pending,
             Verdict::Lost => Outcome::Lost(self.answers.loss()),
             Verdict::Pending if self.is_postponed() => Outcome::Lost(Loss::Postponed),
-            Verdict::Pending if self.timed_out => Outcome::Lost(self.answers.loss()),
+            Verdict::Pending if self.timed_out || self.is_up_to_the_mute() => {
+                Outcome::Lost(self.answers.loss())
+            }
             Verdict::Pending => Outcome::Pending,
         }
+    }
+
+    /// Whether others are in the way, and all that have not answered are mute.
+    ///
+    /// 2 is cut off. A is granted 0 and refused by 1, B the other way round. If both wait for 2 before they give back, C and D find
+    /// what A and B have meanwhile, and wait for it in turn: of four, none may win for seconds.
+    fn is_up_to_the_mute(&self) -> bool {
+        let is_mute = |member| self.is_unanswered(member) && self.mute.contains(&member);
+        let mut members = self.answers.members().all();
+        !self.mute.is_empty()
+            && self.answers.are_contended()
+            && members.all(|m| self.answers.vote(m) != Vote::Pending || is_mute(m))
+    }
+
+    /// Whether members that have not answered are not waited for any more.
+    fn has_stopped_waiting(&self) -> bool {
+        self.timed_out || (self.answers.verdict() == Verdict::Pending && self.is_up_to_the_mute())
+    }
+
+    /// Whether the members that have not answered were given all their time.
+    #[must_use]
+    pub fn is_timed_out(&self) -> bool {
+        self.timed_out
     }
 
     fn is_postponed(&self) -> bool {
@@ -226,13 +262,13 @@ impl Round {
     /// Whether nothing is wrong with any member: none failed, is silent or is quarantined.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        !self.timed_out && self.answers.are_healthy()
+        !self.has_stopped_waiting() && self.answers.are_healthy()
     }
 
     /// Whether the member did not answer in the time that it was given.
     #[must_use]
     pub fn is_silent(&self, member: MemberId) -> bool {
-        self.timed_out && self.answers.vote(member) == Vote::Pending
+        self.has_stopped_waiting() && self.answers.vote(member) == Vote::Pending
     }
 
     /// Whether the member may have recorded the claim, so that giving up means releasing it there.

@@ -6,6 +6,7 @@ use crate::round::Loss;
 mod contention;
 mod passing;
 mod returns;
+mod silence;
 
 fn ms(millis: u64) -> Time {
     Time::from_millis(millis)

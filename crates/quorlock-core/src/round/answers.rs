@@ -228,11 +228,13 @@ impl Answers {
         groups.any(|group| self.may_be_contended(&group))
             && self.other_mode().is_none()
             && !self.is_denied()
-            && !self
-                .tally
-                .members()
-                .groups()
-                .any(|group| self.is_contended(&group))
+            && !self.are_contended()
+    }
+
+    /// Whether others are in the way in some group, whatever those say that have not answered.
+    pub(super) fn are_contended(&self) -> bool {
+        let mut groups = self.tally.members().groups();
+        groups.any(|group| self.is_contended(&group))
     }
 
     /// Whether some group has no threshold without the members that waiting does not cure. One user without rights on one

@@ -74,6 +74,53 @@ fn a_refusal_beside_a_dead_minority_is_contention_if_the_others_answer() {
 }
 
 /// What is in the way for certain is not asked about any further.
+/// Node 2 let a round run out of time. In the next one node 0 grants and node 1 refuses: what is granted is given back at once, and a
+/// competitor that has it the other way round does so, too.
+#[test]
+fn a_split_vote_is_not_up_to_a_member_that_was_silent_before() {
+    let mut before = round(&[Threshold::majority(3)], Order::Parallel);
+    let ids = ask_all(&mut before, ms(0));
+    before.handle_answer(ms(1), ids[0], granted());
+    before.handle_answer(ms(1), ids[1], refused(900));
+    assert_eq!(before.outcome(ms(1)), Outcome::Pending);
+    assert!(before.is_healthy());
+    let split = Outcome::Lost(Loss::Refused {
+        free_after: Some(Duration::from_millis(900)),
+        split: true,
+        refused: vec![ids[1]],
+    });
+    for mute in [vec![ids[2]], vec![ids[1], ids[2]], vec![ids[1]], vec![]] {
+        let mut round =
+            round(&[Threshold::majority(3)], Order::Parallel).without_waiting_for(&mute);
+        ask_all(&mut round, ms(0));
+        round.handle_answer(ms(1), ids[0], granted());
+        assert_eq!(
+            round.outcome(ms(1)),
+            Outcome::Pending,
+            "nothing is in the way"
+        );
+        round.handle_answer(ms(1), ids[1], refused(900));
+        let is_lost = mute.contains(&ids[2]);
+        let expected = if is_lost { &split } else { &Outcome::Pending };
+        assert_eq!(round.outcome(ms(1)), *expected, "{mute:?}");
+        assert_eq!(round.is_silent(ids[2]), is_lost);
+        assert_eq!(round.is_healthy(), !is_lost);
+        assert!(round.may_hold(ids[2]), "it was asked");
+        round.handle_answer(ms(2), ids[2], granted());
+        assert_eq!(round.outcome(ms(2)), Outcome::Won, "it answered in time");
+    }
+}
+
+/// One of three nodes refuses, and both others may be dead: that says nothing of a holder, so nothing ends before its time.
+#[test]
+fn a_refusal_alone_does_not_end_a_round_whose_others_were_silent_before() {
+    let ids: Vec<_> = Members::new([Threshold::majority(3)]).all().collect();
+    let mut round = round(&[Threshold::majority(3)], Order::Parallel).without_waiting_for(&ids);
+    ask_all(&mut round, ms(0));
+    round.handle_answer(ms(1), ids[0], refused(900));
+    assert_eq!(round.outcome(ms(1)), Outcome::Pending);
+}
+
 #[test]
 fn refusals_that_leave_no_threshold_end_a_round_at_once() {
     let mut round = round(&[Threshold::majority(5)], Order::Parallel);

@@ -205,9 +205,15 @@ impl Attempt {
     fn poll_round(&mut self, cx: &mut Context<'_>, order: Order) -> Poll<Option<Arc<Hold>>> {
         let owner = self.owner();
         self.began.get_or_insert_with(|| self.client.now());
-        let running = self
-            .running
-            .get_or_insert_with(|| Running::begin(self.client.now(), owner, &self.wanted, order));
+        let running = self.running.get_or_insert_with(|| {
+            Running::begin(
+                self.client.now(),
+                owner,
+                &self.wanted,
+                order,
+                self.machine.mute(),
+            )
+        });
         let outcome = running.poll(cx, &self.client, &self.wanted);
         match outcome {
             Outcome::Pending => Poll::Pending,
@@ -273,6 +279,7 @@ impl Attempt {
             self.give_back(&mut running, now, Send::Now);
             self.begin_as_another();
         }
+        self.machine.handle_silence(&running.round);
         if running.round.has_rivals() {
             self.machine.handle_rivals();
         }

@@ -35,13 +35,26 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn begin(began: Time, owner: OwnerId, wanted: &Wanted, order: Order) -> Self {
+    pub(super) fn begin(
+        began: Time,
+        owner: OwnerId,
+        wanted: &Wanted,
+        order: Order,
+        mute: &[MemberId],
+    ) -> Self {
         let members = wanted.layout.members.clone();
+        let round = Round::new(
+            began,
+            members.clone(),
+            wanted.lease,
+            wanted.member_timeout,
+            order,
+        );
         Running {
             began,
             owner,
             calls: Calls::of(members.len()),
-            round: Round::new(began, members, wanted.lease, wanted.member_timeout, order),
+            round: round.without_waiting_for(mute),
             errors: Vec::new(),
             tokens: None,
             raise: None,

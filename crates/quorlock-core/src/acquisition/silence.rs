@@ -1,0 +1,43 @@
+//! Members that do not answer the rounds of an acquisition.
+
+use crate::quorum::MemberId;
+use crate::round::Round;
+
+/// So many rounds are lost without waiting for a member that does not answer, before one waits for it again.
+///
+/// A member that is back answers a moment after the others. Were it never waited for again, a claim of a dead owner on one of the
+/// others would keep the lock from all for its whole lease.
+const ROUNDS_WITHOUT: u32 = 4;
+
+/// The members that let a round run out of time, and have not answered since.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Silence {
+    mute: Vec<MemberId>,
+    /// How many more rounds do not wait for them.
+    rounds_left: u32,
+}
+
+impl Silence {
+    /// The members that the next round does not wait for where the others disagree.
+    pub(super) fn mute(&self) -> &[MemberId] {
+        &self.mute
+    }
+
+    /// This round was lost.
+    pub(super) fn handle_loss(&mut self, members: impl Iterator<Item = MemberId>, round: &Round) {
+        if round.is_timed_out() {
+            self.mute = members.filter(|member| round.is_silent(*member)).collect();
+            self.rounds_left = ROUNDS_WITHOUT;
+            return;
+        }
+        // A round that was lost for other reasons says nothing of those that it did not hear.
+        if self.mute.iter().any(|member| round.is_silent(*member)) {
+            self.rounds_left = self.rounds_left.saturating_sub(1);
+        }
+        self.mute
+            .retain(|member| round.sent(*member).is_none() || round.is_unanswered(*member));
+        if self.rounds_left == 0 {
+            self.mute.clear();
+        }
+    }
+}
