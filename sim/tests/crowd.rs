@@ -32,3 +32,40 @@ fn a_crowd_wins_as_many_holds_as_a_few_and_each_of_it_asks_a_few_times() {
         assert!(commands <= bound, "{clients}: {commands} of {bound}");
     }
 }
+
+/// The plan with its third node cut off from all clients, or not.
+fn holds_of(seed: u64, fault: &str) -> u32 {
+    let text = format!(
+        r#"
+        seed = {seed}
+        duration = "10s"
+        lock = "redlock"
+        clients = 4
+        progress_within = "1s"
+        nodes.count = 3
+        network = {{ least = "95us", most = "347us", call_timeout = "132ms" }}
+        workload.names = 1
+        workload.lease = "15s"
+        workload.backoff_cap = "93ms"
+        workload.hold_least = "9ms"
+        workload.hold_most = "16ms"
+        workload.think_least = "6ms"
+        workload.think_most = "11ms"
+        {fault}
+        "#
+    );
+    let plan: Plan = toml::from_str(&text).unwrap();
+    run(&Rc::new(plan)).history.holds
+}
+
+/// A is granted one of the two nodes that are left, and B the other. Did both wait for the third one until its time is over, the lock
+/// would stand idle meanwhile, and two others would be next in the same position.
+#[test]
+fn a_node_that_is_cut_off_costs_competitors_no_time_out_in_each_round() {
+    let cut = r#"faults = [{ kind = "cut", at = "1ms", lasts = "9s", nodes = [2] }]"#;
+    for seed in 0..5 {
+        let (with, without) = (holds_of(seed, cut), holds_of(seed, ""));
+        println!("seed {seed}: {with} holds of {without}");
+        assert!(2 * without <= 3 * with, "{with} holds of {without}");
+    }
+}

@@ -240,10 +240,10 @@ impl Round {
         self.timed_out || (self.answers.verdict() == Verdict::Pending && self.is_up_to_the_mute())
     }
 
-    /// Whether the members that have not answered were given all their time.
+    /// Whether the member was given all its time, by the round or by its connection, and has said nothing.
     #[must_use]
-    pub fn is_timed_out(&self) -> bool {
-        self.timed_out
+    pub fn is_mute(&self, member: MemberId) -> bool {
+        self.timed_out && self.is_unanswered(member) || self.answers.has_lost_reply(member)
     }
 
     fn is_postponed(&self) -> bool {

@@ -25,19 +25,20 @@ impl Silence {
 
     /// This round was lost.
     pub(super) fn handle_loss(&mut self, members: impl Iterator<Item = MemberId>, round: &Round) {
-        if round.is_timed_out() {
-            self.mute = members.filter(|member| round.is_silent(*member)).collect();
-            self.rounds_left = ROUNDS_WITHOUT;
-            return;
-        }
         // A round that was lost for other reasons says nothing of those that it did not hear.
+        self.mute
+            .retain(|member| round.sent(*member).is_none() || round.is_unanswered(*member));
         if self.mute.iter().any(|member| round.is_silent(*member)) {
             self.rounds_left = self.rounds_left.saturating_sub(1);
         }
-        self.mute
-            .retain(|member| round.sent(*member).is_none() || round.is_unanswered(*member));
         if self.rounds_left == 0 {
             self.mute.clear();
+        }
+        for member in members.filter(|member| round.is_mute(*member)) {
+            self.rounds_left = ROUNDS_WITHOUT;
+            if !self.mute.contains(&member) {
+                self.mute.push(member);
+            }
         }
     }
 }

@@ -370,6 +370,12 @@ impl Answers {
         asked.is_some_and(|asked| asked.sent.is_some() && asked.answer.is_none())
     }
 
+    /// Whether the member may have executed the request, and no reply came.
+    pub(super) fn has_lost_reply(&self, member: MemberId) -> bool {
+        let answer = member.get(&self.asked).and_then(|asked| asked.answer);
+        answer == Some(Answer::Failed(Execution::Indeterminate))
+    }
+
     /// Whether no member failed or is quarantined.
     pub(super) fn are_healthy(&self) -> bool {
         let is_wrong = |asked: &Asked| {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::failure::Execution;
 use crate::fencing::Token;
 use crate::lease::Lease;
 use crate::message::Ttl;
@@ -42,6 +43,21 @@ fn a_member_that_let_a_round_run_out_of_time_is_not_waited_for_in_the_next_round
         a.handle_silence(&round(&a, &[0, 1]));
     }
     assert!(a.mute().is_empty(), "it is waited for again");
+}
+
+/// Its connection gives the request up before the round does.
+#[test]
+fn a_member_whose_reply_is_lost_is_not_waited_for_either() {
+    let mut a = three();
+    let mut round = round(&a, &[0, 1]);
+    let third: Vec<_> = a.members.all().skip(2).collect();
+    round.handle_answer(ms(499), third[0], Answer::Failed(Execution::Indeterminate));
+    a.handle_silence(&round);
+    assert_eq!(a.mute(), third);
+    let mut round = self::round(&a, &[0, 1]);
+    round.handle_answer(ms(2), third[0], Answer::Failed(Execution::Definite));
+    a.handle_silence(&round);
+    assert!(a.mute().is_empty(), "it says so at once");
 }
 
 #[test]
