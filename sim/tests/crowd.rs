@@ -1,8 +1,10 @@
 //! Many clients that want one name on a majority of nodes: one gets it, as soon as it is free.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use quorlock_sim::plan::{LockKind, Plan};
+use quorlock_sim::plan_file::parse;
 use quorlock_sim::simulation::run;
 
 /// Holds, and commands of all clients, of some seeds.
@@ -54,7 +56,7 @@ fn holds_of(seed: u64, fault: &str) -> u32 {
         {fault}
         "#
     );
-    let plan: Plan = toml::from_str(&text).unwrap();
+    let plan = parse(Path::new("cut.toml"), &text).unwrap();
     run(&Rc::new(plan)).history.holds
 }
 
@@ -66,6 +68,6 @@ fn a_node_that_is_cut_off_costs_competitors_no_time_out_in_each_round() {
     for seed in 0..5 {
         let (with, without) = (holds_of(seed, cut), holds_of(seed, ""));
         println!("seed {seed}: {with} holds of {without}");
-        assert!(2 * without <= 3 * with, "{with} holds of {without}");
+        assert!(3 * without <= 5 * with, "{with} holds of {without}");
     }
 }
