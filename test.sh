@@ -99,6 +99,13 @@ cargo run --quiet -p quorlock-sim -- chaos --class "all at once, amnesia" --minu
 step "cargo bench, one case"
 cargo test --quiet --workspace --all-features --bench locks -- --quick uncontended
 
+step "the protocol, by a client in Python"
+if command -v python3 >/dev/null; then
+  tests/protocol/run.sh
+else
+  echo "not run: there is no python3"
+fi
+
 if [ "${1:-}" = --versions ]; then
   step "other versions of Redis, and Valkey"
   tests/versions.sh

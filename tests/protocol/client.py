@@ -1,0 +1,258 @@
+"""A lock on one server, and RedLock on several, as docs/src/protocol.md has it. The comments name the rules."""
+
+import concurrent.futures
+import itertools
+import random
+import select
+import time
+import uuid
+
+from node import Node, channel
+from resp import Connection, ServerError
+
+
+def clock():
+    """C4: a clock that never steps, and counts suspended time where the system has one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def drift(span):
+    return span / 100 + 0.002
+
+
+class Member:
+    """One node, as one client knows it."""
+
+    def __init__(self, port, timeout):
+        self.port, self.timeout, self.node = port, timeout, None
+        self.beats = {}        # C18: name -> (beat, since when it is shown)
+        self.unripe = None     # C19: (nonce, since when it is shown)
+        self.trusted = None    # the nonce of the ripe marker
+
+    def ask(self, what, **fields):
+        """The reply, or None: whether it was executed is not known (C5)."""
+        try:
+            if self.node is None:
+                self.node = Node(Connection(self.port, timeout=self.timeout))
+            return getattr(self.node, what)(**fields)
+        except (OSError, ServerError):
+            self.node, self.beats, self.unripe, self.trusted = None, {}, None, None
+            return None
+
+    def acquire(self, name, lease, watch, margin, **fields):
+        """Whether its grant counts, and its reply."""
+        if margin is not None:
+            fields["margin"] = margin
+            beat, since = self.beats.get(name, (None, 0))
+            if beat and since + drifted(beat) < clock():
+                fields["replaces"] = beat
+        if watch:
+            fields["check"] = self._check(watch)
+        reply = self.ask("acquire", name=name, lease=lease, **fields)
+        now = clock()
+        if not isinstance(reply, dict) or "error" in reply:
+            return False, reply
+        if reply.get("beat") is None:
+            self.beats.pop(name, None)
+        elif self.beats.get(name, (None,))[0] != reply["beat"]:
+            self.beats[name] = reply["beat"], now
+        return ("granted" in reply and self._is_trusted(watch, reply, now)), reply
+
+    def _check(self, watch):
+        longest, fresh = watch
+        check = {"longest": longest, "act": "mark fresh" if fresh else "mark", "nonce": random.getrandbits(53)}
+        if self.unripe and self.unripe[1] + longest / 1000 + drift(longest / 1000) < clock():
+            check.update(act="ripen", nonce=self.unripe[0])
+        if self.trusted is not None:
+            check["trusted"] = self.trusted
+        return check
+
+    def _is_trusted(self, watch, reply, now):
+        """C19."""
+        if not watch:
+            return True
+        marker = reply["marker"] if isinstance(reply["marker"], dict) else {}
+        nonce = marker.get("unripe")
+        if nonce is None:
+            self.unripe = None
+        elif self.unripe is None or self.unripe[0] != nonce:
+            self.unripe = nonce, now
+        self.trusted = marker.get("ripe")
+        return self.trusted is not None or reply["granted"] == "already yours"
+
+
+def drifted(beat):
+    """How long a beat is to be seen unchanged."""
+    lease = int(beat.rsplit(" ", 1)[1]) / 1000
+    return lease + drift(lease)
+
+
+class Lost(Exception):
+    """The lock is not held any more."""
+
+
+class Client:
+    """Locks on one port, or on a majority of several.
+
+    Leases are seconds. On several nodes there is a margin of the longest lease, and nodes are watched (C17, C19); fresh says
+    that nodes without any marker are new.
+    """
+
+    def __init__(self, ports, lease=10.0, longest=60.0, fresh=False):
+        several = len(ports) > 1
+        self.id, self.numbers = uuid.uuid4(), itertools.count(1)
+        self.lease, self.margin = lease, int(longest * 1000) if several else None
+        self.watch = (int(longest * 1000), fresh) if several else None
+        self.slack, self.threshold = int(longest * 250), len(ports) // 2 + 1
+        self.members = [Member(port, lease / 20) for port in ports]
+        self.pool = concurrent.futures.ThreadPoolExecutor(len(ports))
+        self.orphans = []
+
+    def each(self, work, members=None):
+        """What the work comes to at each of them, all at once."""
+        members = self.members if members is None else members
+        return dict(zip(members, self.pool.map(work, members)))
+
+    def acquire(self, name, timeout):
+        """C8: ask, listen, ask again, sleep."""
+        until, pause, ears = clock() + timeout, 0.01, None
+        try:
+            while clock() < until:
+                hold, wait = Hold.attempt(self, name)
+                if hold:
+                    return hold
+                if ears is None:
+                    ears = Ears(self.members, name)
+                elif wait is not None:
+                    ears.wait(min(wait, 5.0, until - clock()))
+                else:  # C13: votes were split, or nodes silent
+                    pause = min(2 * pause, 1.0)
+                    time.sleep(random.uniform(0, pause))
+            raise TimeoutError(name)
+        finally:
+            if ears:
+                ears.close()
+
+    def give_back(self, name, owner, members):
+        """C5, C7: until a node answers, or the claim is over."""
+        replies = self.each(lambda member: member.ask("release", name=name, owner=owner), members)
+        over = clock() + self.lease + (self.margin or 0) / 1000
+        self.orphans += [(name, owner, member, over) for member, reply in replies.items() if reply is None]
+        return list(replies.values())
+
+    def clean_up(self):
+        again, self.orphans = self.orphans, []
+        for name, owner, member, over in again:
+            if clock() < over and member.ask("release", name=name, owner=owner) is None:
+                self.orphans.append((name, owner, member, over))
+
+
+class Ears:
+    """Hears the messages about one name."""
+
+    def __init__(self, members, name):
+        self.connections = []
+        for member in members:
+            try:
+                connection = Connection(member.port, timeout=member.timeout)
+                connection.ask("SUBSCRIBE", channel(name))
+                self.connections.append(connection)
+            except OSError:
+                pass
+
+    def wait(self, timeout):
+        sockets = [connection.socket for connection in self.connections]
+        ready, _, _ = select.select(sockets, [], [], max(timeout, 0))
+        for connection in [one for one in self.connections if one.socket in ready]:
+            try:
+                connection.next()
+            except OSError:
+                self.connections.remove(connection)
+
+    def close(self):
+        for connection in self.connections:
+            connection.close()
+
+
+class Hold:
+    """A lock that is held; see attempt()."""
+
+    def __init__(self, client, name):
+        self.client, self.name, self.token = client, name, None
+        self.owner = f"{client.id}:{next(client.numbers)}"  # C2
+        self.requests, self.terms = itertools.count(1), {}
+
+    @classmethod
+    def attempt(cls, client, name):
+        """One round: a hold, or none and how long another owner has it yet (None where no owner is known to)."""
+        client.clean_up()
+        hold = cls(client, name)
+        votes = hold._ask(floor=int(time.time() * 1000), slack=client.slack)  # C10
+        granted = {member: reply["token"] for member, (counts, reply) in votes.items() if counts}
+        if len(granted) >= client.threshold and hold._agree(granted) and hold.is_held():
+            return hold, None
+        refused = [reply for _, reply in votes.values() if isinstance(reply, dict) and "refused" in reply]
+        # C13: silence is no refusal.
+        client.give_back(name, hold.owner, [m for m, (_, reply) in votes.items() if reply not in refused])
+        is_in_the_way = len(refused) > len(votes) - client.threshold
+        return None, max(reply["refused"] for reply in refused) / 1000 if is_in_the_way else None
+
+    def _ask(self, members=None, **fields):
+        """Asks for the claim. What is granted counts from before it was sent (C4, C12)."""
+        client, sent = self.client, clock()
+        number = {} if client.margin is None else {"number": next(self.requests)}
+        ask = lambda member: member.acquire(self.name, int(client.lease * 1000), client.watch, client.margin,
+                                            owner=self.owner, **number, **fields)
+        votes = client.each(ask, members)
+        for member, (counts, _) in votes.items():
+            if counts:
+                self.terms[member] = sent + client.lease - drift(client.lease)
+        return votes
+
+    def _agree(self, granted):
+        """C15."""
+        if len(set(granted.values())) == 1:
+            self.token = max(granted.values())
+            return True
+        proposed = max(granted.values())
+        for _ in range(3):
+            proposed += 1
+            votes = self._ask(list(granted), carry=proposed)
+            values = [reply["token"] for counts, reply in votes.values() if counts and reply["granted"] == "already yours"]
+            if values.count(proposed) >= self.client.threshold:
+                self.token = proposed
+                return True
+            proposed = max(values + [proposed])
+        return False
+
+    def valid_until(self):
+        """C12."""
+        terms = sorted(self.terms.values(), reverse=True)
+        return terms[self.client.threshold - 1] if len(terms) >= self.client.threshold else 0.0
+
+    def is_held(self):
+        return clock() < self.valid_until()
+
+    def renew(self):
+        """C6, C14. Raises Lost."""
+        client, sent, held = self.client, clock(), list(self.terms)
+        number = {} if client.margin is None else {"number": next(self.requests), "margin": client.margin}
+        replies = client.each(lambda member: member.ask("renew", name=self.name, owner=self.owner, token=self.token,
+                                                        lease=int(client.lease * 1000), **number), held)
+        for member, reply in replies.items():
+            if reply == "not yours":
+                del self.terms[member]
+            elif reply is not None and self.is_held():
+                self.terms[member] = sent + client.lease - drift(client.lease)
+        missing = [member for member in client.members if member not in self.terms]
+        if missing and self.is_held():
+            self._ask(missing, carry=self.token)
+        if not self.is_held():
+            raise Lost(self.name)
+
+    def release(self):
+        """Whether it was held until now; raises Lost if not."""
+        was_held = self.is_held()
+        self.client.give_back(self.name, self.owner, self.client.members)
+        if not was_held:
+            raise Lost(self.name)

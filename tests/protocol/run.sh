@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Holds a client in Python, written from docs/src/protocol.md, against the conformance files and against Quorlock: tests/protocol/run.sh [ROUNDS]
+#
+# Starts servers on free ports of the loopback interface and ends them. Runs every file of docs/protocol against the client; what it does
+# not implement is listed by name. Then that client and Quorlock add ROUNDS times each (200 if nothing is said) to one counter, under a lock on one
+# server and under one on a majority of three. It needs Python 3.8 and redis-server, and takes some seconds beside the build.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+rounds=${1:-200}
+[[ $rounds =~ ^[0-9]+$ && $rounds -ge 10 ]] || { echo "how many rounds? At least 10: tests/protocol/run.sh 200" >&2; exit 64; }
+for program in python3 redis-server; do
+  command -v "$program" >/dev/null || { echo "$program is missing (Debian: apt-get install python3 redis-server)" >&2; exit 2; }
+done
+export PYTHONDONTWRITEBYTECODE=1
+
+cargo build --quiet --profile test --package quorlock-tests --example beside
+beside=$(cd ../.. && pwd)/target/debug/examples/beside
+
+folder=$(mktemp -d)
+pids=()
+end() {
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
+  rm -rf "$folder"
+}
+trap end EXIT
+
+# Starts a server and leaves its port in $port. Between finding a port free and taking it, another may take it.
+start() {
+  local pid dir
+  for _ in 1 2 3 4 5; do
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    dir=$(mktemp -d "$folder/XXXXXX")
+    redis-server --port "$port" --bind 127.0.0.1 --dir "$dir" --save '' --appendonly no >"$dir/log" &
+    pid=$!
+    for _ in $(seq 200); do
+      kill -0 "$pid" 2>/dev/null || break
+      if grep -q "Ready to accept connections" "$dir/log"; then
+        pids+=("$pid")
+        return
+      fi
+      sleep 0.05
+    done
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+  done
+  echo "redis-server does not start: $(cat "$dir/log")" >&2
+  exit 1
+}
+
+echo "== files"
+start
+python3 conform.py "$port"
+
+# contest SERVERS: both clients at once, on so many servers.
+contest() {
+  local store ports=() python ours
+  start
+  store=$port
+  for _ in $(seq "$1"); do
+    start
+    ports+=("$port")
+  done
+  echo "== Quorlock and the client in Python, $rounds turns each, servers of the lock: $1"
+  timeout 120 python3 beside.py work "$store" "$rounds" "${ports[@]}" &
+  python=$!
+  timeout 120 "$beside" "$store" "$rounds" "${ports[@]}" &
+  ours=$!
+  wait "$python"
+  wait "$ours"
+  python3 beside.py check "$store" "$rounds"
+}
+contest 1
+contest 3
+echo "the client in Python keeps to the protocol"
