@@ -115,7 +115,7 @@ impl TlsFiles {
 /// What a file says.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(crate) struct File {
     #[serde(default)]
     nodes: Vec<String>,
     password_file: Option<PathBuf>,
@@ -220,7 +220,7 @@ fn variable(name: &str) -> Option<String> {
 
 /// The addresses of a comma list. A comma is between two of them only where a scheme stands behind it: a Sentinel group is one
 /// address with commas in it, and a password or the path of a socket may have some.
-fn addresses_of(list: &str) -> Vec<String> {
+pub(crate) fn addresses_of(list: &str) -> Vec<String> {
     let mut addresses = Vec::new();
     let mut rest = list;
     while let Some(end) = rest
@@ -252,13 +252,25 @@ fn read(path: &Path) -> Result<File, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::config(format!("{shown}: cannot be read: {error}")))?;
-    toml::from_str(&text).map_err(|error| {
-        // Its own text quotes the line, which may have a password.
+    file_of(path, &text)
+}
+
+/// What a text says that was read from a file.
+pub(crate) fn file_of(path: &Path, text: &str) -> Result<File, Failure> {
+    let shown = path.display();
+    toml::from_str(text).map_err(|error| {
+        // Its own text quotes the line, which may have a password, and its message what stands in the wrong place.
+        let message = match error.message() {
+            message if message.contains("://") => {
+                "an address stands where there is none: they are a list, nodes = [\"redis://..\"]"
+            }
+            message => message,
+        };
         let line = error
             .span()
             .map(|span| text.get(..span.start).unwrap_or_default());
         let line = line.map_or(0, |before| before.matches('\n').count() + 1);
-        Failure::config(format!("{shown}, line {line}: {}", error.message()))
+        Failure::config(format!("{shown}, line {line}: {message}"))
     })
 }
 
@@ -277,26 +289,36 @@ fn password(path: &Path) -> Result<String, Failure> {
 }
 
 /// The address with the password, if it has none of its own.
-fn with_password(address: &str, password: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else {
+pub(crate) fn with_password(address: &str, password: &str) -> String {
+    let Some((scheme, rest)) = address.split_once(':') else {
         return address.to_owned();
     };
     let password = encoded(password);
-    if scheme.ends_with("unix") {
+    let (rest, fragment) = rest.split_at(rest.find('#').unwrap_or(rest.len()));
+    // Slashes behind the scheme of a socket may be left out.
+    if scheme.to_ascii_lowercase().ends_with("unix") {
+        let has_own = |query: &str| {
+            let mut parts = query.split('&');
+            parts.any(|part| part == "pass" || part.starts_with("pass="))
+        };
         return match rest.split_once('?') {
-            Some((_, query)) if query.split('&').any(|part| part.starts_with("pass=")) => {
-                address.to_owned()
-            }
-            Some(_) => format!("{address}&pass={password}"),
-            None => format!("{address}?pass={password}"),
+            Some((_, query)) if has_own(query) => address.to_owned(),
+            Some(_) => format!("{scheme}:{rest}&pass={password}{fragment}"),
+            None => format!("{scheme}:{rest}?pass={password}{fragment}"),
         };
     }
+    let Some(rest) = rest.strip_prefix("//") else {
+        return address.to_owned();
+    };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    match authority.rsplit_once('@') {
-        Some((login, _)) if login.contains(':') => address.to_owned(),
-        Some((user, host)) => format!("{scheme}://{user}:{password}@{host}{path}"),
-        None => format!("{scheme}://:{password}@{authority}{path}"),
+    let (login, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    match login.split_once(':') {
+        Some((_, own)) if !own.is_empty() => address.to_owned(),
+        has_none => {
+            let user = has_none.map_or(login, |(user, _)| user);
+            format!("{scheme}://{user}:{password}@{host}{path}{fragment}")
+        }
     }
 }
 
@@ -325,6 +347,7 @@ mod tests {
             ("redis://bob@h/", "redis://bob:p%40%2F%3A@h/"),
             ("redis://bob:own@h/", "redis://bob:own@h/"),
             ("redis://:own@h/", "redis://:own@h/"),
+            ("redis://bob:@h/", "redis://bob:p%40%2F%3A@h/"),
             (
                 "redis+sentinel://bob@h1:1,h2/m/3?sentinel_password=x",
                 "redis+sentinel://bob:p%40%2F%3A@h1:1,h2/m/3?sentinel_password=x",
@@ -332,6 +355,10 @@ mod tests {
             ("unix:///s", "unix:///s?pass=p%40%2F%3A"),
             ("unix:///s?user=bob", "unix:///s?user=bob&pass=p%40%2F%3A"),
             ("unix:///s?pass=own", "unix:///s?pass=own"),
+            ("unix:///s?pass", "unix:///s?pass"),
+            ("unix:/s", "unix:/s?pass=p%40%2F%3A"),
+            ("unix:///s#x", "unix:///s?pass=p%40%2F%3A#x"),
+            ("redis://h#x@y", "redis://:p%40%2F%3A@h#x@y"),
             ("nonsense", "nonsense"),
         ] {
             assert_eq!(with_password(address, "p@/:"), with);
@@ -378,6 +405,15 @@ mod tests {
         let failure = read(&path).unwrap_err();
         assert!(failure.text.contains("line "), "{failure:?}");
         assert!(!failure.text.contains("s3cret"), "{failure:?}");
+        for text in [
+            "nodes = \"redis://:s3cret@h\"",
+            "lease = \"redis://:s3cret@h\"",
+            "\"redis://:s3cret@h\" = 1",
+        ] {
+            let failure = file_of(&path, text).unwrap_err();
+            assert!(!failure.text.contains("s3cret"), "{failure:?}");
+            assert!(failure.text.contains("line 1: an address"), "{failure:?}");
+        }
         std::fs::write(&path, "leese = \"30s\"\n").unwrap();
         let failure = read(&path).unwrap_err();
         assert!(

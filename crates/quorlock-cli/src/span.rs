@@ -45,7 +45,10 @@ impl FromStr for Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        match self.0 {
+            Duration::ZERO => f.write_str("0s"),
+            span => fmt::Debug::fmt(&span, f),
+        }
     }
 }
 
@@ -78,6 +81,8 @@ mod tests {
                 Ok(Span(Duration::from_millis(millis))),
                 "{text}"
             );
+            let span: Span = text.parse().unwrap();
+            assert_eq!(span.to_string().parse(), Ok(span), "{span}");
         }
     }
 

@@ -56,11 +56,17 @@ pub enum UnfitName {
 impl fmt::Display for UnfitName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            UnfitName::Scattered { name, instead } => write!(
-                f,
-                "{name}: its braces would put its keys into different slots of the cluster, and no script can use two of those: \
-                 lock {instead} instead, whose tag (what stands between the first braces) keeps them together"
-            ),
+            UnfitName::Scattered { name, instead } => {
+                let why = match instead.contains('{') {
+                    true => "whose tag (what stands between the first braces) keeps them together",
+                    false => "which has none",
+                };
+                write!(
+                    f,
+                    "{name}: its braces would put its keys into different slots of the cluster, and no script can use two of those: \
+                     lock {instead} instead, {why}"
+                )
+            }
             UnfitName::Tagged { name, instead } => write!(
                 f,
                 "{name}: it has a tag (what stands between the first braces), and a cluster in a majority keeps all names under tags of \

@@ -91,6 +91,11 @@ impl Address {
             .clone()
             .set_protocol(ProtocolVersion::RESP2);
         let db = login.db();
+        if db < 0 {
+            return Err(AddressError::Malformed {
+                reason: "its database is negative".into(),
+            });
+        }
         let scheme = match info.addr() {
             ConnectionAddr::TcpTls { .. } => Scheme::tls()?,
             _ => Scheme::Plain,
@@ -255,6 +260,8 @@ mod tests {
             "http://u:s3cret@h/",
             "redis://u:s3cret@h/notadb",
             "redis://u:s3cret@h:99999/",
+            "redis://u:s3cret@h/-1",
+            "unix:///s?pass=s3cret&db=-1",
             "redis://u:s3cret@0.0.0.0/",
             "redis:///0",
             "redis://u:s3cret@h/?protocol=s3cret9",

@@ -1,6 +1,6 @@
 //! A Redis Cluster: its nodes say which of them owns which slot, and send requests on that came to another one.
 
-mod answer;
+pub(crate) mod answer;
 mod ears;
 mod hints;
 mod lookout;

@@ -33,6 +33,7 @@ fn reply(code: &str, detail: &str) -> TransportError {
         execution,
         cause,
         match without_place(detail) {
+            "" if code.is_empty() => "an error without words".to_owned(),
             "" => code.to_owned(),
             words => format!("{code} {words}"),
         },
@@ -466,6 +467,11 @@ mod tests {
             let error = no_such_database(&refusal(line));
             assert_eq!((error.cause, error.execution), (cause, Execution::Definite));
         }
+    }
+
+    #[test]
+    fn a_refusal_without_words_is_told_as_one() {
+        assert_eq!(reply("", "").detail, "an error without words");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A Sentinel group: its sentinels say which server is the primary, and when another one becomes it.
 
-mod answer;
+pub(crate) mod answer;
 mod hints;
 mod sentinel;
 

@@ -40,9 +40,14 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
     if tag.is_empty() {
         tag.push_str("lock");
     }
+    let tagged = format!("{{{tag}}}:{text}");
     Err(UnfitName::Scattered {
         name: name.clone(),
-        instead: format!("{{{tag}}}:{text}"),
+        // Behind its tag a name may be too long, or a key that is kept for another one. Without braces it needs no tag.
+        instead: match Name::new(&tagged) {
+            Ok(_) => tagged,
+            Err(_) => tag,
+        },
     })
 }
 
@@ -144,11 +149,22 @@ mod tests {
             ("orders{42", "{orders42}:orders{42"),
             ("{}x", "{x}:{}x"),
             ("}{", "{lock}:}{"),
+            // With its tag in front it would be the lease of another name's reader.
+            ("x}:1:rwlock_timeout:1", "x:1:rwlock_timeout:1"),
         ] {
             let unfit = of_name(&Name::new(name).unwrap()).unwrap_err();
             assert_eq!(self::instead(&unfit), instead);
             let text = unfit.to_string();
             assert!(text.contains(name) && text.contains(instead), "{text}");
+        }
+        // There is no room for a tag.
+        for (name, instead) in [
+            ("x".repeat(511) + "}", "x".repeat(511)),
+            ("}".repeat(512), "lock".to_owned()),
+        ] {
+            let unfit = of_name(&Name::new(name).unwrap()).unwrap_err();
+            assert_eq!(self::instead(&unfit), instead);
+            assert!(unfit.to_string().contains("which has none"), "{unfit}");
         }
     }
 }

@@ -40,6 +40,9 @@ mod connection;
 mod credentials;
 mod doubt;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzed;
 mod group;
 mod info;
 mod key;

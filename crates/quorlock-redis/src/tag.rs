@@ -76,18 +76,14 @@ impl Tag {
     /// As [`Tag::name`].
     pub(crate) fn check(&self, name: &Name) -> Result<(), UnfitName> {
         let text = name.as_str();
-        if keyslot::tag(text).is_some() {
-            return Err(UnfitName::Tagged {
-                name: name.clone(),
-                instead: text.replace(['{', '}'], ""),
-            });
-        }
         let most = LONGEST_NAME - self.text.len() - "{}:".len();
+        if keyslot::tag(text).is_some() {
+            return Err(self.tagged(name, most));
+        }
         if most < text.len() {
             let name = name.clone();
             return Err(UnfitName::TooLong { name, most });
         }
-        // Behind a tag a name looks like the key of a reader's lease that does not do so by itself.
         if text.contains(reserved::LEASE)
             && let Some(kept) = reserved::kept_under(&self.key(name))
         {
@@ -95,6 +91,24 @@ impl Tag {
             return Err(UnfitName::Reserved { name, kept });
         }
         Ok(())
+    }
+
+    /// Why a name with a tag of its own cannot be kept: it does without braces, if it can be kept then.
+    fn tagged(&self, name: &Name, most: usize) -> UnfitName {
+        let mut instead = name.as_str().replace(['{', '}'], "");
+        if instead.is_empty() {
+            instead.push_str("lock");
+        }
+        if most < instead.len() {
+            let name = name.clone();
+            return UnfitName::TooLong { name, most };
+        }
+        let name = name.clone();
+        let kept = reserved::kept_under(&instead);
+        match kept.or_else(|| reserved::kept_under(&format!("{{{}}}:{instead}", self.text))) {
+            Some(kept) => UnfitName::Reserved { name, kept },
+            None => UnfitName::Tagged { name, instead },
+        }
     }
 
     /// The same request about the names as they are kept.
@@ -178,7 +192,15 @@ mod tests {
         assert!(text.contains("lock orders:42 instead"), "{text}");
         let text = refused("x:1:rwlock_timeout:1");
         assert!(text.contains("take another name"), "{text}");
+        let text = refused("{{}");
+        assert!(text.contains("lock lock instead"), "{text}");
+        for reserved in ["{quorlock_marker}", "{a:rwlock_timeout:1}"] {
+            let text = refused(reserved);
+            assert!(text.contains("take another name"), "{text}");
+        }
         let most = LONGEST_NAME - tag.text().len() - 3;
+        let text = refused(&format!("{{{}}}", "x".repeat(most + 1)));
+        assert!(text.contains(&format!("{most} bytes")), "{text}");
         let text = refused(&"x".repeat(most + 1));
         assert!(text.contains(&format!("{most} bytes")), "{text}");
         for fine in ["x".repeat(most).as_str(), "a}b", "a{b", "{}x"] {

@@ -40,6 +40,9 @@ const CORE: Floors = &[
 
 const ADAPTER: Floors = &[
     &["lib.rs"],
+    // What fuzz targets and tests call.
+    &["fuzzed.rs"],
+    &["fuzzed/"],
     &["check.rs", "check/"],
     &["doubt.rs"],
     // A call from its request to its reply.
@@ -175,6 +178,9 @@ const PRODUCT: Floors = &[
 
 const COMMAND: Floors = &[
     &["main.rs"],
+    &["lib.rs"],
+    // What fuzz targets and tests call.
+    &["fuzzed.rs"],
     &["cli.rs"],
     // What is done.
     &["leader.rs"],
@@ -206,6 +212,8 @@ const COMMAND: Floors = &[
 const SIMULATOR: Floors = &[
     &["main.rs"],
     &["lib.rs"],
+    // What fuzz targets and tests call.
+    &["fuzzed.rs", "fuzzed/"],
     // The command line, many runs, and runs as pictures.
     &["cli.rs", "cli/"],
     // Tests of a user's own.

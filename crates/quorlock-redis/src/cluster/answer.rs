@@ -13,25 +13,25 @@ const MOST_NODES: usize = 1_024;
 
 /// Slots that one node owns.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) struct Share {
-    pub(super) first: u16,
-    pub(super) last: u16,
-    pub(super) owner: Endpoint,
+pub(crate) struct Share {
+    pub(crate) first: u16,
+    pub(crate) last: u16,
+    pub(crate) owner: Endpoint,
 }
 
 /// What a node says of the cluster.
 #[derive(PartialEq, Eq, Debug, Default)]
-pub(super) struct Told {
-    pub(super) shares: Vec<Share>,
+pub(crate) struct Told {
+    pub(crate) shares: Vec<Share>,
     /// Nodes that follow owners.
-    pub(super) replicas: Vec<Endpoint>,
+    pub(crate) replicas: Vec<Endpoint>,
 }
 
 /// Who owns which slots, by the answer of this node to `CLUSTER SLOTS`.
 ///
 /// # Errors
 /// Why it is no answer to the question, or says nothing of any owner.
-pub(super) fn slots(answer: &Value, asked: &Endpoint) -> Result<Told, TransportError> {
+pub(crate) fn slots(answer: &Value, asked: &Endpoint) -> Result<Told, TransportError> {
     let entries = match answer {
         Value::Array(entries) => entries,
         Value::ServerError(refusal) => return Err(refused(refusal)),
@@ -155,7 +155,7 @@ fn bare(host: &str) -> &str {
 }
 
 /// Where a `MOVED` or `ASK` of this node sends a request: `3999 127.0.0.1:6381`. `None` where it does not know that itself.
-pub(super) fn redirect(words: &str, by: &Endpoint) -> Option<(Slot, Endpoint)> {
+pub(crate) fn redirect(words: &str, by: &Endpoint) -> Option<(Slot, Endpoint)> {
     let (slot, place) = words.split_once(' ')?;
     let slot = slot.parse().ok().filter(|slot| *slot < SLOTS)?;
     let (host, port) = place.trim_end().rsplit_once(':')?;

@@ -8,19 +8,19 @@ use crate::error;
 
 /// What a sentinel says of a group.
 #[derive(Debug)]
-pub(super) struct Told {
-    pub(super) primary: Endpoint,
+pub(crate) struct Told {
+    pub(crate) primary: Endpoint,
     /// Grows with each failover; 0 where the sentinel does not say.
-    pub(super) epoch: u64,
+    pub(crate) epoch: u64,
     /// Sentinels that it knows besides itself.
-    pub(super) others: Vec<Endpoint>,
+    pub(crate) others: Vec<Endpoint>,
 }
 
 /// The primary: host and port, or nothing for a name that the sentinel does not know.
 ///
 /// # Errors
 /// Why it is no answer to the question.
-pub(super) fn endpoint(answer: &Value) -> Result<Endpoint, TransportError> {
+pub(crate) fn endpoint(answer: &Value) -> Result<Endpoint, TransportError> {
     match answer {
         Value::Nil => Err(TransportError::definite(
             Cause::UnknownGroup,
@@ -64,13 +64,13 @@ fn refused(refusal: &ServerError) -> TransportError {
 }
 
 /// The epoch of the group's configuration, by `SENTINEL MASTER`. A user who may not ask is told nothing.
-pub(super) fn epoch(answer: &Value) -> u64 {
+pub(crate) fn epoch(answer: &Value) -> u64 {
     let epoch = field(answer, "config-epoch");
     epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or(0)
 }
 
 /// The other sentinels, by `SENTINEL SENTINELS`.
-pub(super) fn sentinels(answer: &Value) -> Vec<Endpoint> {
+pub(crate) fn sentinels(answer: &Value) -> Vec<Endpoint> {
     let Value::Array(sentinels) = answer else {
         return Vec::new();
     };
@@ -114,7 +114,7 @@ fn text(value: &Value) -> Option<&str> {
 ///
 /// # Errors
 /// A definite one, when it is a replica, or not ready.
-pub(super) fn must_be_primary(answer: &Value) -> Result<(), TransportError> {
+pub(crate) fn must_be_primary(answer: &Value) -> Result<(), TransportError> {
     let role = match answer {
         Value::Array(parts) => parts.first().and_then(text),
         Value::ServerError(refusal) => {

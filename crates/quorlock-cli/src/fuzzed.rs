@@ -1,0 +1,128 @@
+//! What any bytes may be taken for: command lines, what is in them, and files with settings.
+//!
+//! The function takes any bytes, and panics where one of its promises is broken. The target in `fuzz/` calls it, and the test calls it
+//! with every input of the corpus there.
+
+use std::path::Path;
+
+use clap::Parser as _;
+use redis::IntoConnectionInfo as _;
+
+use crate::cli::Cli;
+#[cfg(unix)]
+use crate::run::timing::Timing;
+use crate::settings::{addresses_of, file_of, with_password};
+use crate::span::Span;
+
+/// Takes the bytes for a command line, a word a line, each line for a word that may be in one, and all of it for a file with settings.
+///
+/// # Panics
+/// Where a span is not read as it is written, where a list of addresses is not cut as it is joined, where a password does not arrive,
+/// or where one is told.
+pub fn command_lines(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let words = std::iter::once("quorlock").chain(text.lines());
+    match Cli::try_parse_from(words) {
+        Ok(cli) => assert!(!format!("{cli:?}").is_empty()),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    let mut spans = Vec::new();
+    for word in text.lines() {
+        if let Ok(span) = word.parse::<Span>() {
+            assert_eq!(span.to_string().parse(), Ok(span), "{word}");
+            spans.push(span);
+        }
+        let addresses = addresses_of(word);
+        assert_eq!(addresses_of(&addresses.join(",")), addresses);
+        for address in &addresses {
+            log_in(address);
+        }
+    }
+    #[cfg(unix)]
+    if let [lease, rest @ ..] = spans.as_slice()
+        && let Ok(timing) = Timing::new(lease.0, rest.first().copied(), rest.get(1).copied())
+    {
+        assert!(timing.needed() < timing.lease, "{timing:?}");
+        assert!(timing.tick() < timing.lease, "{timing:?}");
+    }
+    settings(text);
+}
+
+/// A password that has a character of each part of an address.
+const PASSWORD: &str = "p@/:%?#&= ü";
+
+/// An address without a password gets one, and stays what it is.
+fn log_in(address: &str) {
+    // The parser of addresses leaves out what is no part of a text.
+    let Ok(before) = address.into_connection_info() else {
+        return;
+    };
+    if address.contains(char::is_control) {
+        return;
+    }
+    let with = with_password(address, PASSWORD);
+    let after = match with.as_str().into_connection_info() {
+        Ok(after) => after,
+        Err(error) => panic!("{address} became {with}: {error}"),
+    };
+    let (was, is) = (before.redis_settings(), after.redis_settings());
+    assert_eq!(after.addr(), before.addr(), "{address} became {with}");
+    assert_eq!((is.username(), is.db()), (was.username(), was.db()));
+    let password = was.password().unwrap_or(PASSWORD);
+    assert_eq!(is.password(), Some(password), "{address} became {with}");
+}
+
+/// A word that is nowhere else.
+const SECRET: &str = "Zq9xW7";
+
+/// What is wrong with a file is told without the passwords of its addresses.
+fn settings(text: &str) {
+    let _ = file_of(Path::new("f.toml"), text);
+    for (at, scheme) in text.match_indices("://") {
+        let (before, after) = text.split_at(at + scheme.len());
+        let Some((login, _)) = after.lines().next().and_then(|line| line.split_once('@')) else {
+            continue;
+        };
+        let (user, _) = login.split_once(':').unwrap_or((login, ""));
+        let (user, after) = after.split_at(user.len());
+        let after = after.trim_start_matches(':');
+        let text = format!("{before}{user}:{SECRET}{after}");
+        if let Err(failure) = file_of(Path::new("f.toml"), &text) {
+            assert!(!failure.text.contains(SECRET), "{}", failure.text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    #[expect(
+        clippy::print_stdout,
+        reason = "a panic names its place, but not its input"
+    )]
+    fn no_bytes_break_the_command_line() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/command_lines");
+        let mut inputs: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        inputs.sort();
+        assert!(20 <= inputs.len(), "{} inputs", inputs.len());
+        for path in inputs {
+            println!("{}", path.display());
+            let input = fs::read(&path).unwrap();
+            command_lines(&input);
+            for at in 0..input.len().min(200) {
+                let (before, after) = input.split_at(at);
+                command_lines(before);
+                command_lines(&[before, &after[1..]].concat());
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The command `quorlock`. `quorlock --help` says what it does. There is nothing here for other crates: the library is `quorlock`.
+//!
+//! | to read | see |
+//! |---|---|
+//! | the command line | `cli` |
+//! | which servers, and how to log in | `settings`, `connect` |
+//! | `quorlock run` | `run` |
+//! | `quorlock leader` | `leader`, on top of `run` |
+//! | `inspect`, `force-release`, `list`, `watch` | `operate` |
+//! | completions, man pages | `pages` |
+//! | what it says, and how it ends | `voice`, `failure` |
+
+mod cli;
+mod connect;
+#[cfg(any(not(unix), test))]
+mod elsewhere;
+mod failure;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzed;
+#[cfg(unix)]
+mod leader;
+mod operate;
+mod pages;
+#[cfg(unix)]
+mod run;
+mod settings;
+mod span;
+mod voice;
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,113 @@
+//! Names of locks, their keys, and the slots and tags of clusters.
+
+use std::sync::LazyLock;
+
+use quorlock_core::message::Channel;
+use quorlock_core::name::Name;
+use quorlock_core::owner::{ClientId, OwnerId};
+use quorlock_core::reserved;
+use quorlock_core::slot::UnfitName;
+use redis::ToRedisArgs as _;
+
+use super::text;
+use crate::tag::Tag;
+use crate::{key, keyslot};
+
+/// Takes the bytes for a name, and for an owner.
+///
+/// # Panics
+/// Where a key of a name is a name, where the keys of a name do not lie together, or where a name that is refused is told to lock
+/// another that is refused, too.
+pub fn names(data: &[u8]) {
+    let Some(text) = text(data) else {
+        return;
+    };
+    if let Ok(owner) = text.parse::<OwnerId>() {
+        assert_eq!(owner.to_string(), text);
+    }
+    let name = match Name::new(text) {
+        Ok(name) => name,
+        Err(error) => {
+            // It may be long, and it may be anything: it is not repeated.
+            assert!(error.to_string().len() < 200, "{error}");
+            return;
+        }
+    };
+    assert_eq!(name.as_str(), text);
+    assert_eq!(Name::new(name.to_string()).as_ref(), Ok(&name));
+    let owner = OwnerId {
+        client: ClientId::from_random(7),
+        number: 1,
+    };
+    for key in keys(&name, owner) {
+        assert!(reserved::kept_under(&key).is_some(), "{key} is a name");
+    }
+    match keyslot::of_name(&name) {
+        Ok(slot) => {
+            assert!(slot.0 < keyslot::SLOTS);
+            let all = keys(&name, owner).into_iter().chain(channels(&name, owner));
+            for key in all {
+                assert_eq!(keyslot::of_key(&key), slot, "{key}");
+            }
+        }
+        Err(unfit) => follow(&unfit, |name| keyslot::of_name(name).map(drop)),
+    }
+    let tag = &*TAG;
+    match tag.name(&name) {
+        Ok(tagged) => {
+            assert!(tagged.as_str().ends_with(text));
+            let all = keys(&tagged, owner)
+                .into_iter()
+                .chain(channels(&tagged, owner));
+            for key in all {
+                assert_eq!(keyslot::of_key(&key), tag.slot(), "{key}");
+            }
+        }
+        Err(unfit) => follow(&unfit, |name| tag.check(name)),
+    }
+}
+
+/// That of a member in a cluster. To find it takes a while.
+static TAG: LazyLock<Tag> = LazyLock::new(|| Tag::of_shard(1, 3));
+
+/// The keys that are kept for a name.
+fn keys(name: &Name, owner: OwnerId) -> Vec<String> {
+    let text = name.as_str();
+    let keys = [
+        key::token(text),
+        key::queue(text),
+        key::timeouts(text),
+        key::alive(text),
+    ];
+    let mut all = vec![format!("{}1", key::own_leases(text, owner))];
+    for key in keys {
+        let shown = key.to_string();
+        assert_eq!(key.to_redis_args(), [shown.as_bytes()]);
+        all.push(shown);
+    }
+    all
+}
+
+/// The channels of a name.
+fn channels(name: &Name, owner: OwnerId) -> Vec<String> {
+    let channels = [
+        Channel::Lock(name.clone()),
+        Channel::Waiter(name.clone(), owner),
+        Channel::ReadWrite(name.clone()),
+    ];
+    channels.iter().map(key::channel_of).collect()
+}
+
+/// Does what an error says.
+fn follow(unfit: &UnfitName, check: impl Fn(&Name) -> Result<(), UnfitName>) {
+    match unfit {
+        UnfitName::Scattered { instead, .. } | UnfitName::Tagged { instead, .. } => {
+            let name = Name::new(instead).unwrap_or_else(|error| panic!("{unfit}: {error}"));
+            if let Err(error) = check(&name) {
+                panic!("{unfit}: {error}");
+            }
+        }
+        UnfitName::TooLong { name, most } => assert!(*most < name.as_str().len(), "{unfit}"),
+        _ => {}
+    }
+}

@@ -1,0 +1,5 @@
+//! Addresses of servers, groups and clusters.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quorlock_redis::fuzzed::addresses(data));

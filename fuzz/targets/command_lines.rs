@@ -1,0 +1,5 @@
+//! Command lines of quorlock.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quorlock_cli::fuzzed::command_lines(data));

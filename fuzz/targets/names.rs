@@ -1,0 +1,5 @@
+//! Names of locks.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quorlock_redis::fuzzed::names(data));

@@ -1,0 +1,5 @@
+//! What servers send.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quorlock_redis::fuzzed::replies(data));
