@@ -15,7 +15,7 @@ use crate::engine::clients::executor::{self, run_ready};
 use crate::engine::clients::{endless, timers, writes};
 use crate::engine::faults::Aftermath;
 use crate::engine::network::{calls, connections, deadlines, subscriptions};
-use crate::engine::nodes::{arrivals, elections, estates, failover, replicas, wait};
+use crate::engine::nodes::{arrivals, elections, estates, failover, migration, replicas, wait};
 use crate::history::History;
 use crate::plan::Plan;
 use crate::plan::time::Span;
@@ -194,6 +194,7 @@ fn happen(world: &mut World, what: What) -> Option<Next> {
         What::Ends(fault) => faults::end(world, fault),
         What::Vain(fault) => faults::write_in_vain(world, fault),
         What::Watch(seat) => elections::watch(world, seat),
+        What::Migrate(fault) => migration::go_on(world, fault),
         What::Replicated(waiting) => wait::end(world, waiting),
         What::Write(write) => writes::arrive(world, write),
         What::Written(write) => writes::finish(world, write),

@@ -1,6 +1,7 @@
 //! What is run: everything that a run depends on, in one value.
 
 mod bounds;
+mod cluster;
 pub(crate) mod draw;
 pub mod fault;
 pub mod file;
@@ -19,6 +20,7 @@ use quorlock::NodeTrust;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::fault::{Fault, Trigger};
+pub use crate::plan::cluster::{Cluster, Coverage};
 pub use crate::plan::lacks::Lacks;
 pub use crate::plan::outage::{Outage, OutageKind};
 use crate::plan::property::Property;
@@ -27,6 +29,7 @@ pub use crate::plan::servers::{
 };
 use crate::plan::time::Span;
 use crate::plan::variant::{Flaw, Variant};
+pub(crate) use crate::plan::workload::name_of;
 pub use crate::plan::workload::{Watchdog, Workload, WorkloadKind};
 
 /// One run: with its seed, all there is to know.
@@ -235,6 +238,11 @@ impl Plan {
             true => Span::nanos(3 * lease.as_nanos()),
             false => lease,
         }
+    }
+
+    /// Whether clients see the nodes of a cluster as one.
+    pub(crate) fn is_one_cluster(&self) -> bool {
+        self.nodes.cluster.is_some() && self.lock == LockKind::Single
     }
 
     /// The longest lease of the clients that keep a node: where several take part in one lock, they need not agree.

@@ -9,6 +9,7 @@
 
 mod cable;
 mod client;
+mod cluster;
 mod desk;
 mod network;
 mod operator;
@@ -114,6 +115,8 @@ struct Sockets {
     warm: usize,
     /// Whether it has: until then no time passes.
     has_begun: bool,
+    /// The tags under which the shards of a cluster keep names: none where clients see it as one node.
+    tags: Vec<String>,
 }
 
 /// Something to be done to a host, between two steps.
@@ -131,12 +134,14 @@ impl Sockets {
     /// For the clients of a plan and so many nodes.
     fn new(plan: &Plan, nodes: usize) -> Self {
         let servers = usize::from(plan.nodes.count + plan.nodes.count * plan.nodes.replicas);
-        let stations = (0..servers.min(nodes)).map(|node| Station::new(plan.seed, node));
+        let tags = cluster::tags(plan);
+        let stations = (0..servers.min(nodes)).map(|node| Station::new(plan, node, &tags));
         let watches = watches(plan).into_iter().zip(servers..);
         let sentinels = watches.map(|(watch, node)| Station::sentinel(plan.seed, node, watch));
         Sockets {
             desks: (0..plan.clients).map(|_| Desk::default()).collect(),
             stations: stations.chain(sentinels).collect(),
+            tags,
             ..Sockets::default()
         }
     }

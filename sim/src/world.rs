@@ -9,6 +9,7 @@ pub(crate) mod medium;
 #[cfg(any(feature = "serve", feature = "turmoil"))]
 pub(crate) mod redis;
 pub(crate) mod server;
+pub(crate) mod shards;
 pub(crate) mod specification;
 
 pub(crate) mod client;
@@ -64,6 +65,7 @@ use crate::world::links::Links;
 use crate::world::node::NodeState;
 use crate::world::replication::Waiting;
 use crate::world::server::Servers;
+use crate::world::shards::Shards;
 use crate::world::slab::Slab;
 use crate::world::statement::Statements;
 use crate::world::stop::Halt;
@@ -103,6 +105,8 @@ pub(crate) struct World {
     pub(crate) clients: ById<ClientId, ClientState>,
     /// The nodes of the plan that are groups: all or none.
     pub(crate) groups: ById<Seat, Group>,
+    /// The shards, if the nodes of the plan are those of a cluster.
+    pub(crate) shards: Option<Shards>,
     /// The primaries of the plan, then their replicas, then the sentinels of groups.
     pub(crate) nodes: ById<NodeId, NodeState>,
     pub(crate) links: Links,

@@ -11,6 +11,7 @@ use crate::session::SessionId;
 pub(crate) struct Channels {
     exact: Listeners,
     patterns: Listeners,
+    shards: Listeners,
     /// How many subscriptions each session has.
     counts: BTreeMap<SessionId, usize>,
     outbox: Vec<(SessionId, Reply)>,
@@ -23,6 +24,8 @@ type Listeners = BTreeMap<Vec<u8>, BTreeSet<SessionId>>;
 pub(crate) enum Named {
     Exactly,
     ByPattern,
+    /// On the node that has the slot of the channel.
+    InShard,
 }
 
 impl Channels {
@@ -30,6 +33,7 @@ impl Channels {
         match named {
             Named::Exactly => &mut self.exact,
             Named::ByPattern => &mut self.patterns,
+            Named::InShard => &mut self.shards,
         }
     }
 
@@ -67,7 +71,7 @@ impl Channels {
     }
 
     pub(crate) fn forget(&mut self, session: SessionId) {
-        for named in [Named::Exactly, Named::ByPattern] {
+        for named in [Named::Exactly, Named::ByPattern, Named::InShard] {
             for channel in self.of(session, named) {
                 self.unsubscribe(session, named, &channel);
             }
@@ -94,6 +98,30 @@ impl Channels {
             }
         }
         self.outbox.len() - before
+    }
+
+    /// Sends a message to those who listen on this node alone; returns to how many.
+    pub(crate) fn publish_in_shard(&mut self, channel: &[u8], payload: &[u8]) -> usize {
+        let before = self.outbox.len();
+        for session in self.shards.get(channel).into_iter().flatten() {
+            let message = ["smessage".as_bytes(), channel, payload].map(Reply::bulk);
+            self.outbox.push((*session, Reply::Push(message.to_vec())));
+        }
+        self.outbox.len() - before
+    }
+
+    /// Ends what is listened to on this node, but for channels that it still has, and says so.
+    pub(crate) fn leave_shards(&mut self, is_here: impl Fn(&[u8]) -> bool) {
+        let gone = self.shards.keys().filter(|channel| !is_here(channel));
+        for channel in gone.cloned().collect::<Vec<_>>() {
+            let sessions = self.shards.get(&channel).cloned().unwrap_or_default();
+            for session in sessions {
+                self.unsubscribe(session, Named::InShard, &channel);
+                let left = Reply::count(self.count(session));
+                let told = vec![Reply::bulk("sunsubscribe"), Reply::bulk(&channel), left];
+                self.outbox.push((session, Reply::Push(told)));
+            }
+        }
     }
 
     pub(crate) fn take_messages(&mut self) -> Vec<(SessionId, Reply)> {

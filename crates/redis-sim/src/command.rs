@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod client;
+pub(crate) mod cluster;
 pub(crate) mod hashes;
 pub(crate) mod keys;
 pub(crate) mod lists;

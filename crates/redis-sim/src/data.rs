@@ -7,6 +7,7 @@ use crate::channels::Channels;
 use crate::condition::Condition;
 use crate::keyspace::{Entry, Keyspace};
 use crate::refusal::Refusal;
+use crate::slots::{ClusterState, SlotTable};
 use crate::value::{Collection, Value};
 use crate::watch::{Place, Watch};
 
@@ -104,6 +105,15 @@ pub(crate) struct Data {
     pub(crate) watch: Option<Watch>,
     /// The primary before, while a sentinel that names another one has not published `+switch-master` yet.
     pub(crate) former_primary: Option<Place>,
+    /// What it knows of its cluster, if it is a node of one.
+    pub(crate) slots: Option<SlotTable>,
+}
+
+/// A key and what is under it, on the way from one node of a cluster to another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Moved {
+    key: Vec<u8>,
+    entry: Entry,
 }
 
 impl Data {
@@ -123,6 +133,7 @@ impl Data {
             started: None,
             watch: None,
             former_primary: None,
+            slots: None,
         }
     }
 
@@ -134,6 +145,11 @@ impl Data {
             now: self.now,
             ids: self.ids.clone(),
             watch: self.watch.take(),
+            // A node that begins answers no requests before it has heard the others.
+            slots: self.slots.take().map(|slots| SlotTable {
+                state: ClusterState::Fail,
+                ..slots
+            }),
             ..Data::new(0)
         };
     }
@@ -206,6 +222,30 @@ impl Data {
             self.changed(db, key);
         }
         was_there
+    }
+
+    /// Takes out one of these keys.
+    pub(crate) fn hand_over(&mut self, is_meant: impl Fn(&[u8]) -> bool) -> Option<Moved> {
+        let mut meant = self.entries(0).filter(|(key, _)| is_meant(key));
+        let (key, entry) = meant.next()?;
+        let (key, entry) = (key.clone(), entry.clone());
+        drop(meant);
+        self.remove(0, &key);
+        Some(Moved { key, entry })
+    }
+
+    pub(crate) fn take_in(&mut self, moved: Moved) {
+        let Entry { value, expires } = moved.entry;
+        self.put(0, &moved.key, value, expires);
+    }
+
+    /// Whether a script may use the keys of a command here.
+    pub(crate) fn are_local(&self, keys: &[&[u8]]) -> bool {
+        let slots = self.slots.as_ref();
+        slots.is_none_or(|slots| {
+            let mut keys = keys.iter();
+            keys.all(|key| slots.is_local(key, self.entry(0, key).is_none()))
+        })
     }
 
     /// Whether it is there.

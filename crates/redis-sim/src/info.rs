@@ -10,7 +10,14 @@ pub(crate) const VERSION: &str = "7.0.15";
 /// Where a replica says that its primary is: there is no network here.
 pub(crate) const PRIMARY: (&str, u16) = ("primary", 6379);
 
-const SECTIONS: [&str; 5] = ["server", "clients", "memory", "replication", "keyspace"];
+const SECTIONS: [&str; 6] = [
+    "server",
+    "clients",
+    "memory",
+    "replication",
+    "cluster",
+    "keyspace",
+];
 
 /// The sections that are asked for, in their own order; all without a word.
 pub(crate) fn text(data: &Data, words: &[Vec<u8>]) -> String {
@@ -22,7 +29,10 @@ pub(crate) fn text(data: &Data, words: &[Vec<u8>]) -> String {
         };
         words.is_empty() || words.iter().any(says)
     };
-    let sections = SECTIONS.into_iter().filter(|section| is_wanted(section));
+    let is_there = |section: &str| section != "cluster" || data.slots.is_some();
+    let sections = SECTIONS
+        .into_iter()
+        .filter(|section| is_wanted(section) && is_there(section));
     let texts: Vec<String> = sections.map(|section| one(data, section)).collect();
     texts.join("\r\n")
 }
@@ -41,6 +51,10 @@ fn one(data: &Data, section: &str) -> String {
             lines.add("maxmemory_policy", "noeviction");
         }
         "replication" => replication(data, &mut lines),
+        "cluster" => {
+            lines.head("Cluster");
+            lines.add("cluster_enabled", 1);
+        }
         _ => keyspace(data, &mut lines),
     }
     lines.0
@@ -62,7 +76,11 @@ impl Lines {
 fn server(data: &Data, lines: &mut Lines) {
     lines.head("Server");
     lines.add("redis_version", VERSION);
-    let mode = data.watch.as_ref().map_or("standalone", |_| "sentinel");
+    let mode = match (&data.watch, &data.slots) {
+        (Some(_), _) => "sentinel",
+        (None, Some(_)) => "cluster",
+        (None, None) => "standalone",
+    };
     lines.add("redis_mode", mode);
     lines.add("os", "simulated");
     lines.add("arch_bits", 64);

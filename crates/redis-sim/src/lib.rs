@@ -20,13 +20,14 @@
 //!
 //! A replica is a second [`Server`] that [follows](Server::follow) the first and is told each [`Effect`]. A disk is
 //! a [`Dataset`] that the caller keeps and hands to [`Server::restart`]. A sentinel is a [`Server`] that [watches](Server::watching):
-//! it says what it was told, and holds no election of its own.
+//! it says what it was told, and holds no election of its own. So does a node of a cluster, which
+//! is a [`Server`] that [knows](Server::know_slots) who owns which slots.
 //!
 //! Modules stand in floors; each uses only those above it in this table.
 //!
 //! | floor | modules |
 //! |---|---|
-//! | bytes, values, errors | `number`, `glob`, `reply`, `refusal`, `request`, `value`, `keyspace`, `condition`, `watch` |
+//! | bytes, values, errors | `number`, `glob`, `reply`, `refusal`, `request`, `value`, `keyspace`, `condition`, `watch`, `slots`, `command_keys` |
 //! | what a node has | `session`, `channels`, `data`, `info` |
 //! | a command on its way to the data; Lua | `call`, `script` |
 //! | a node as its commands see it | `node`, `definition` |
@@ -36,6 +37,7 @@
 mod call;
 mod channels;
 mod command;
+mod command_keys;
 mod condition;
 mod data;
 mod definition;
@@ -50,12 +52,14 @@ mod request;
 mod script;
 mod server;
 mod session;
+mod slots;
 mod table;
 mod value;
 mod watch;
 
 pub use condition::Condition;
-pub use data::{Dataset, Effect, WallMicros};
+pub use data::{Dataset, Effect, Moved, WallMicros};
 pub use server::Server;
 pub use session::{Awaited, SessionId};
+pub use slots::{ClusterState, SlotShare, SlotTable, slot_of_key};
 pub use watch::{Place, Watch};

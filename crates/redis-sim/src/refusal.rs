@@ -23,10 +23,30 @@ impl Refusal {
     pub(crate) const UNBLOCKED: Refusal = Refusal::of(
         "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
     );
+    pub(crate) const CROSS_SLOT: Refusal =
+        Refusal::of("CROSSSLOT Keys in request don't hash to the same slot");
+    pub(crate) const CLUSTER_DOWN: Refusal = Refusal::of("CLUSTERDOWN The cluster is down");
+    pub(crate) const NOT_SERVED: Refusal = Refusal::of("CLUSTERDOWN Hash slot not served");
+    pub(crate) const TRY_AGAIN: Refusal =
+        Refusal::of("TRYAGAIN Multiple keys request during rehashing of slot");
+    pub(crate) const NO_CLUSTER: Refusal =
+        Refusal::of("ERR This instance has cluster support disabled");
+    pub(crate) const NOT_LOCAL: Refusal =
+        Refusal::of("ERR Script attempted to access a non local key in a cluster node");
     pub(crate) const SYNTAX: Refusal = Refusal::of("ERR syntax error");
 
     pub(crate) const fn of(text: &'static str) -> Self {
         Refusal(Cow::Borrowed(text))
+    }
+
+    /// Another node has the slot.
+    pub(crate) fn moved(slot: u16, host: &str, port: u16) -> Self {
+        Refusal(format!("MOVED {slot} {host}:{port}").into())
+    }
+
+    /// Another node has the keys already.
+    pub(crate) fn ask(slot: u16, host: &str, port: u16) -> Self {
+        Refusal(format!("ASK {slot} {host}:{port}").into())
     }
 
     pub(crate) fn arity(name: &str) -> Self {

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use mlua::{Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, Variadic, VmState};
 
 use crate::call::{Call, Flag, Lookup};
+use crate::command_keys;
 use crate::condition::Condition;
 use crate::data::{Data, Role};
 use crate::refusal::Refusal;
@@ -257,6 +258,12 @@ impl Running {
                 "ERR This Redis command is not allowed from script",
             ))?;
         let data = &mut *self.data.borrow_mut();
+        let name = command.shape.name;
+        let is_channel = command_keys::are_channels(name);
+        if !is_channel && !data.are_local(&command_keys::of(name, words))
+        {
+            return Err(Refusal::NOT_LOCAL);
+        }
         if command.shape.is(Flag::Write) {
             self.check_write(data, command.shape.is(Flag::Grows))?;
         }

@@ -1,5 +1,6 @@
 //! One node and its connections.
 
+mod cluster;
 mod sentinel;
 
 use crate::call::{Call, Flag, OnData};
@@ -242,7 +243,10 @@ impl Server {
         if words.is_empty() {
             return;
         }
-        let reply = match self.admit(session, &words) {
+        let admitted = self.admit(session, &words);
+        // It is about the next request alone.
+        self.0.session(session).asks = false;
+        let reply = match admitted {
             Err(refusal) => {
                 if let Some(queued) = &mut self.0.session(session).queued {
                     queued.is_spoilt = true;
@@ -285,6 +289,7 @@ impl Server {
         if data.condition == Some(Condition::OutOfMemory) && command.shape.is(Flag::Grows) {
             return Err(Refusal::OUT_OF_MEMORY);
         }
+        self.check_slot(&data, session, command.shape.name, words)?;
         let is_read_only =
             data.role == Role::Replica || data.condition == Some(Condition::ReadOnly);
         if is_read_only && command.shape.is(Flag::Write) {

@@ -34,6 +34,10 @@ pub(crate) struct Session {
     pub(crate) is_closing: bool,
     /// It waits for replicas: what comes on it waits, too.
     pub(crate) is_blocked: bool,
+    /// It has said `ASKING` before its next request.
+    pub(crate) asks: bool,
+    /// It is the caller's own, which is sent to no other node of a cluster.
+    pub(crate) is_operator: bool,
     pub(crate) input: Vec<u8>,
     pub(crate) output: Vec<u8>,
 }
@@ -56,6 +60,8 @@ impl Session {
             queued: None,
             is_closing: false,
             is_blocked: false,
+            asks: false,
+            is_operator: false,
             input: Vec::new(),
             output: Vec::new(),
         }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::call::ScriptCommand;
 use crate::command::{
-    admin, client, hashes, keys, lists, pubsub, scripting, sentinel, sets, sorted_sets, strings,
+    admin, client, cluster, hashes, keys, lists, pubsub, scripting, sentinel, sets, sorted_sets, strings,
     transactions, wait,
 };
 use crate::definition::{Command, Run};
@@ -14,6 +14,7 @@ static TABLE: LazyLock<BTreeMap<&'static str, &'static Command>> = LazyLock::new
     let all = [
         admin::COMMANDS,
         client::COMMANDS,
+        cluster::COMMANDS,
         hashes::COMMANDS,
         keys::COMMANDS,
         lists::COMMANDS,

@@ -20,6 +20,7 @@ pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
         | Kind::CrashSentinel
         | Kind::PauseSentinel
         | Kind::StaleSentinel => Some("there are no sentinels here yet"),
+        Kind::MigrateSlot | Kind::ClusterFailover => Some("there are no clusters here yet"),
         _ => None,
     }
 }
@@ -77,6 +78,9 @@ pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
         LockKind::Redlock if kind == WorkloadKind::Fair => Some(
             "lock: several queues have no common order; a fair lock is one of single".to_owned(),
         ),
+        _ if plan.nodes.cluster.is_some() => {
+            Some("nodes.cluster: chaos has no clusters; leave it out".to_owned())
+        }
         _ if plan.nodes.sentinels.is_some() => {
             Some("nodes.sentinels: chaos has no sentinels; leave them out".to_owned())
         }

@@ -54,7 +54,7 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
 
 /// The text of the `index`-th name.
 pub(crate) fn name(index: u16) -> String {
-    format!("lock-{index}")
+    crate::plan::name_of(index)
 }
 
 /// A lock, and its names in the history.

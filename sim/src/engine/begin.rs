@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::engine::nodes::elections;
+use crate::engine::nodes::{clusters, elections};
 use crate::engine::{faults, nodes};
 use crate::history::Idle;
 use crate::plan::Plan;
@@ -47,6 +47,7 @@ pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
     world.history.demands_progress = world.history.progress_due <= stop.as_nanos();
     world.push(stop.as_nanos(), What::Stop);
     world.servers = medium.servers(plan, world.nodes.len());
+    clusters::begin(world);
     nodes::ripen(world);
 }
 
@@ -71,7 +72,7 @@ fn build_nodes(world: &mut World, plan: &Plan) {
     let are_replicas_seen = world.recording.is_some()
         || plan.nodes.wait.is_some()
         || plan.nodes.min_replicas.is_some()
-        || plan.nodes.sentinels.is_some()
+        || plan.nodes.are_groups()
         || plan.faults.iter().any(is_seen);
     for primary in seats.map(Seat::first_node) {
         for _ in 0..plan.nodes.replicas {
@@ -87,6 +88,12 @@ fn build_nodes(world: &mut World, plan: &Plan) {
 /// The sentinels of each node, if nodes are groups.
 fn build_groups(world: &mut World, plan: &Plan) {
     world.groups = ById::default();
+    world.shards = None;
+    if let Some(cluster) = &plan.nodes.cluster {
+        clusters::build(world, plan, cluster);
+        elections::begin(world);
+        return;
+    }
     let Some(rules) = &plan.nodes.sentinels else {
         return;
     };

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use crate::engine::nodes::failover::{self, Promotion};
 use crate::engine::nodes::replicas::keep;
-use crate::engine::nodes::{elections, estates};
+use crate::engine::nodes::{elections, estates, handover, migration};
 use crate::engine::{clients, nodes};
 use crate::history::{Began, Process};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, NodeFault, Trigger};
@@ -257,6 +257,15 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
         | NodeFault::PauseSentinel { .. }
         | NodeFault::StaleSentinel { .. } => {
             groups::begin(world, seat, fault, id, until);
+            return;
+        }
+        // They are to blame if something comes of them.
+        NodeFault::MigrateSlot { name, to, .. } => {
+            migration::begin(world, seat, (*name, Seat::new(*to)), id, until);
+            return;
+        }
+        NodeFault::ClusterFailover { how } => {
+            handover::hand_over(world, seat, id, *how);
             return;
         }
     }

@@ -1,11 +1,15 @@
 //! What becomes of nodes: they stand still, end, and begin again.
 
 pub(crate) mod arrivals;
+pub(crate) mod clusters;
 pub(crate) mod elections;
 pub(crate) mod estates;
 pub(crate) mod execution;
 pub(crate) mod failover;
+pub(crate) mod handover;
+pub(crate) mod migration;
 pub(crate) mod replicas;
+mod sight;
 mod statements;
 mod turn;
 pub(crate) mod wait;

@@ -2,7 +2,7 @@
 
 use quorlock::NodeTrust;
 
-use super::{Outage, Plan, WorkloadKind};
+use super::{Cluster, Outage, Plan, WorkloadKind};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Trigger};
 use crate::plan::time::Span;
 
@@ -28,8 +28,12 @@ impl Plan {
                 Kind::Backup,
                 Kind::FreeBacklog,
                 Kind::Misroute,
+                Kind::MigrateSlot,
+                Kind::ClusterFailover,
             ];
-            kinds.contains(&fault.kind())
+            let is_elected = [Kind::PauseNode, Kind::IsolatePrimary];
+            let leads = self.nodes.cluster.is_some() && is_elected.contains(&fault.kind());
+            leads || kinds.contains(&fault.kind())
         };
         match self.node_trust() != NodeTrust::Unwatched && self.faults.iter().any(looks_new) {
             // A client that begins to watch later needs not wait for the whole of it again.
@@ -69,11 +73,14 @@ impl Plan {
 
     /// How long after the last fault a group may be without a primary that clients find, or with two.
     fn election(&self) -> Span {
-        self.nodes.sentinels.as_ref().map_or(Span::ZERO, |group| {
+        let cluster = self.nodes.cluster.as_ref();
+        let rejoining = cluster.map_or(Span::ZERO, Cluster::rejoining);
+        self.nodes.elections().map_or(rejoining, |group| {
             // An election that has begun before may end in a server that is gone since, and another one follows.
             let network = &self.network;
             let found = network.connect_timeout.plus(network.connect_timeout);
-            group.settling().plus(group.settling()).plus(found)
+            let settled = group.settling().plus(group.settling()).plus(found);
+            settled.plus(rejoining)
         })
     }
 

@@ -10,7 +10,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-pub use detail::{Direction, InFlight, ServerError, Suspended};
+pub use detail::{Direction, Handover, InFlight, ServerError, Suspended};
 pub use kind::Kind;
 pub use node::NodeFault;
 pub use target::{ClientTarget, NotAClient};

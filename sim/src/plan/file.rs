@@ -174,6 +174,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         between("nodes.min_replicas.count", demanded.count, 1, replicas)?;
     }
     check_sentinels(plan)?;
+    check_cluster(plan)?;
     between("workload.names", plan.workload.names, 1, 60)?;
     let ordered = |place: &str, least: Span, most: Span| {
         if least <= most {
@@ -275,6 +276,45 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
 
 /// The longest that anything about an election takes.
 const LONGEST_ELECTION: Span = Span::secs(600);
+
+fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
+    let Some(cluster) = &plan.nodes.cluster else {
+        return Ok(());
+    };
+    let (place, nodes) = ("nodes.cluster", &plan.nodes);
+    if nodes.sentinels.is_some() {
+        let why = "a cluster elects its primaries by itself: leave out nodes.sentinels";
+        return Err(wrong(place, why));
+    }
+    if nodes.replicas == 0 {
+        let why = "a cluster has no replica to promote: say nodes.replicas = 1 or more";
+        return Err(wrong(place, why));
+    }
+    if nodes.count < 3 {
+        let count = nodes.count;
+        let why = format!("{count} is not enough for a vote: a cluster has at least 3 primaries");
+        return Err(wrong("nodes.count", why));
+    }
+    if plan.lock == LockKind::Multi {
+        let why = "a cluster is one node or a majority of its shards: say lock = \"single\" or \"redlock\"";
+        return Err(wrong("lock", why));
+    }
+    let spans = [
+        ("node_timeout", cluster.node_timeout),
+        ("election", cluster.election),
+        ("gossip", cluster.gossip),
+    ];
+    if let Some((field, span)) = spans.into_iter().find(|(_, span)| LONGEST_ELECTION < *span) {
+        let why = format!("{span} is too long: say at most {LONGEST_ELECTION}");
+        return Err(wrong(format!("{place}.{field}"), why));
+    }
+    let (timeout, least) = (cluster.node_timeout, Span::millis(10));
+    if timeout < least {
+        let why = format!("{timeout} is too short: say at least {least}");
+        return Err(wrong(format!("{place}.node_timeout"), why));
+    }
+    Ok(())
+}
 
 fn check_sentinels(plan: &Plan) -> Result<(), PlanError> {
     let Some(sentinels) = &plan.nodes.sentinels else {

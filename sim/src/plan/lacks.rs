@@ -28,6 +28,11 @@ pub enum Lacks {
         "nodes.sentinels: the lane fast has no sentinels, which the adapter of the product asks; use the lane turmoil"
     )]
     Sentinels,
+    /// A cluster.
+    #[error(
+        "nodes.cluster: the lane fast has no slots, which the adapter of the product asks for; use the lane turmoil"
+    )]
+    Cluster,
     /// A variant whose nodes are wrong.
     #[error(
         "variant: the lane turmoil has no nodes for {0}: its servers run the product's own scripts; use the lane fast"
@@ -69,6 +74,7 @@ impl Lacks {
             Lacks::Kind(_) => None,
             Lacks::Fault { index, .. } | Lacks::Answer(index) => Some(format!("faults[{index}]")),
             Lacks::Sentinels => Some("nodes.sentinels".to_owned()),
+            Lacks::Cluster => Some("nodes.cluster".to_owned()),
             Lacks::Variant(_) => Some("variant".to_owned()),
         }
     }
@@ -79,9 +85,10 @@ impl Lacks {
     /// [`Lacks`], which names what is in the way.
     pub fn check(plan: &Plan) -> Result<(), Lacks> {
         if plan.lane == Lane::Fast {
-            return match plan.nodes.sentinels {
-                Some(_) => Err(Lacks::Sentinels),
-                None => Ok(()),
+            return match (&plan.nodes.sentinels, &plan.nodes.cluster) {
+                (Some(_), _) => Err(Lacks::Sentinels),
+                (None, Some(_)) => Err(Lacks::Cluster),
+                (None, None) => Ok(()),
             };
         }
         if plan.variant.flaws().iter().any(|flaw| flaw.is_of_nodes()) {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::cluster::Cluster;
 use crate::plan::time::Span;
 
 /// The servers.
@@ -23,6 +24,24 @@ pub struct Nodes {
     /// The sentinels of each, which make it a group: they elect another primary when its primary is gone, and clients ask
     /// them which server that is. Without, a node has one address.
     pub sentinels: Option<Sentinels>,
+    /// The nodes are the shards of one cluster, which elects primaries by itself and tells clients who owns which slots. Without,
+    /// each node is by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Cluster>,
+}
+
+impl Nodes {
+    /// What an election takes where nodes are groups: their sentinels', or their cluster's.
+    pub(crate) fn elections(&self) -> Option<Sentinels> {
+        let cluster = self.cluster.as_ref();
+        let of_cluster = cluster.map(|cluster| cluster.rules(self.count));
+        of_cluster.or_else(|| self.sentinels.clone())
+    }
+
+    /// Whether nodes are groups, which elect their primaries.
+    pub(crate) fn are_groups(&self) -> bool {
+        self.sentinels.is_some() || self.cluster.is_some()
+    }
 }
 
 /// How many replicas must have a claim before a grant or a renewal counts.
@@ -122,6 +141,7 @@ impl Default for Nodes {
             wait: None,
             min_replicas: None,
             sentinels: None,
+            cluster: None,
         }
     }
 }

@@ -166,3 +166,8 @@ impl WorkloadKind {
         }
     }
 }
+
+/// The text of the `index`-th name.
+pub(crate) fn name_of(index: u16) -> String {
+    format!("lock-{index}")
+}

@@ -10,7 +10,7 @@ use super::cable::Cables;
 use super::desk::{Errand, Listening, Posted};
 use super::swaps::Swaps;
 use super::transport::{hand_in, is_given_up};
-use super::{group_name, place, seat_host, sockets};
+use super::{cluster, group_name, place, seat_host, sockets};
 use crate::plan::Plan;
 use crate::world::id::{ClientId, Id, Seat, first};
 use crate::world::slab::Key;
@@ -25,12 +25,7 @@ pub(super) async fn run(client: ClientId) -> turmoil::Result {
         let restarts = world.client(client).restarts();
         (world.plan.clone(), restarts == 0)
     });
-    let transports: Vec<RedisTransport> = first(plan.nodes.count)
-        .map(|seat| {
-            let address = with(|world| address(world, seat));
-            RedisTransport::open(&address, config(&plan, client)).expect("BUG: no address")
-        })
-        .collect();
+    let transports = transports(&plan, client);
     if is_first {
         for transport in &transports {
             let transport = transport.clone();
@@ -60,6 +55,18 @@ pub(super) async fn run(client: ClientId) -> turmoil::Result {
             }
         }
     }
+}
+
+/// What leads to the nodes of a plan.
+fn transports(plan: &Plan, client: ClientId) -> Vec<RedisTransport> {
+    if plan.nodes.cluster.is_some() {
+        return cluster::transports(plan, config(plan, client));
+    }
+    let open = |seat| {
+        let address = with(|world| address(world, seat));
+        RedisTransport::open(&address, config(plan, client)).expect("BUG: no address")
+    };
+    first(plan.nodes.count).map(open).collect()
 }
 
 /// The address of a node of the plan: of its server, or of its sentinels.

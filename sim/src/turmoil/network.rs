@@ -77,7 +77,12 @@ impl Network {
             hosts,
             under_way: BTreeMap::new(),
         };
-        network.warm_up(usize::from(plan.clients) * usize::from(plan.nodes.count));
+        let ways = if plan.is_one_cluster() {
+            1
+        } else {
+            plan.nodes.count
+        };
+        network.warm_up(usize::from(plan.clients) * usize::from(ways));
         network
     }
 

@@ -95,7 +95,10 @@ fn claims(world: &mut World, node: NodeId, bytes: &[u8]) -> Vec<(String, Vec<u8>
     let names = world.history.names.iter();
     let spoken_of = names.filter(|name| contains(bytes, name.as_bytes()));
     let mut claims = Vec::new();
-    for name in spoken_of.cloned().collect::<Vec<String>>() {
+    let spoken_of: Vec<String> = spoken_of.cloned().collect();
+    let redis = &sockets(world).station(node).redis;
+    let keys = spoken_of.into_iter().flat_map(|name| redis.keys_of(&name));
+    for name in keys.collect::<Vec<String>>() {
         let answer = words(&operate(world, node, &[b"HGETALL", name.as_bytes()]));
         let pairs = answer.chunks_exact(2);
         let is_read_write = pairs
@@ -139,7 +142,7 @@ fn check_owners(
         let theft = Theft {
             at: world.now(),
             node: node.get(),
-            name: world.history.name(name),
+            name: world.history.name(bare(name)),
             by: Process {
                 client: client.get(),
                 restarts,
@@ -147,6 +150,12 @@ fn check_owners(
         };
         world.history.thefts.push(theft);
     }
+}
+
+/// The name that is kept under a key.
+fn bare(key: &str) -> &str {
+    let behind = key.strip_prefix('{').and_then(|key| key.split_once("}:"));
+    behind.map_or(key, |(_, name)| name)
 }
 
 /// How many scripts a client asks to run.

@@ -1,12 +1,13 @@
 //! What goes wrong with the servers and the connections of this lane.
 
-use redis_sim::{Awaited, SessionId, WallMicros};
+use redis_sim::{Awaited, SessionId, WallMicros, slot_of_key};
 
 use super::cable::Plug;
-use super::{Order, Sockets, place};
+use super::{Order, Sockets, cluster, place};
 use crate::plan::fault::InFlight;
-use crate::world::id::{ClientId, NodeId, Seat, Who};
+use crate::world::id::{ClientId, Id, NodeId, Seat, Who};
 use crate::world::server::{News, Server, Servers};
+use crate::world::shards::KnownSlots;
 
 impl Servers for Sockets {
     fn server(&mut self, node: NodeId) -> &mut dyn Server {
@@ -87,6 +88,26 @@ impl Servers for Sockets {
             News::Switched => server.switch(place(primary), epoch),
         }
         station.pass_on();
+    }
+
+    fn slot_of(&self, seat: Seat, name: &str) -> u16 {
+        let tag = self.tags.get(seat.index());
+        slot_of_key(tag.map_or(name, String::as_str).as_bytes())
+    }
+
+    fn know_slots(&mut self, known: &KnownSlots) {
+        let station = self.station(known.own);
+        station.redis.process.know_slots(cluster::table(known));
+        station.pass_on();
+    }
+
+    fn move_key(&mut self, slot: u16, from: NodeId, to: NodeId) -> bool {
+        let moved = self.station(from).redis.process.hand_over(slot);
+        let is_moved = moved.is_some();
+        if let Some(moved) = moved {
+            self.station(to).redis.process.take_in(moved);
+        }
+        is_moved
     }
 
     fn take_awaited(&mut self, node: NodeId) -> Vec<Awaited> {

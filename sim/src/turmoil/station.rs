@@ -11,6 +11,7 @@ use turmoil::net::{TcpListener, TcpStream};
 
 use super::operator::receive;
 use super::{PORT, contains, find_sockets, poll_time, sockets};
+use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose, stream};
 use crate::world::id::{ClientId, NodeId};
 use crate::world::redis::RedisServer;
@@ -36,11 +37,11 @@ pub(super) struct Caller {
 }
 
 impl Station {
-    pub(super) fn new(seed: u64, node: usize) -> Self {
-        let seed = Draw::new(seed, Purpose::Sockets, 1 + node as u64).bits();
+    pub(super) fn new(plan: &Plan, node: usize, tags: &[String]) -> Self {
+        let seed = Draw::new(plan.seed, Purpose::Sockets, 1 + node as u64).bits();
         let process = Server::new(stream(seed, Purpose::ServerIds, 0));
         Station {
-            redis: RedisServer::of_run(process),
+            redis: RedisServer::of_run(process).under(tags, node),
             callers: BTreeMap::new(),
             acceptor: None,
         }

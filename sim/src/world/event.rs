@@ -77,6 +77,8 @@ pub(crate) enum What {
     Step,
     /// The sentinels of a group look around.
     Watch(Seat),
+    /// Another key of a slot is moved.
+    Migrate(FaultId),
     /// The clients stop working.
     Stop,
     /// The run is over.
@@ -118,6 +120,7 @@ impl What {
             What::GoesOn => (29, 0, 0),
             What::Bury => (30, 0, 0),
             What::Watch(seat) => (31, seat.get(), 0),
+            What::Migrate(fault) => (35, fault.get(), 0),
             What::Stop => (24, 0, 0),
             What::End => (25, 0, 0),
         };

@@ -13,6 +13,7 @@ pub(crate) struct Group {
     rules: Sentinels,
     servers: Vec<NodeId>,
     sentinels: Vec<Sentinel>,
+    electors: Electors,
     stage: Stage,
     /// Members that others do not hear.
     apart: Vec<Apart>,
@@ -36,6 +37,23 @@ struct Sentinel {
     epoch: u64,
     /// When it has last heard each server, in the order of the servers.
     heard: Vec<u64>,
+    voice: Voice,
+}
+
+/// Whether a sentinel has a say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Voice {
+    Votes,
+    /// It names the primary that it has heard of: a node of a cluster that was a replica when the run began.
+    Listens,
+}
+
+/// What decides on the primary of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Electors {
+    Sentinels,
+    /// The nodes of the cluster that the group is a shard of.
+    Cluster,
 }
 
 /// How far a failover has come.
@@ -69,7 +87,7 @@ struct News {
 }
 
 /// Some members that the others do not hear.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Apart {
     pub(crate) by: FaultId,
     pub(crate) members: Vec<NodeId>,
@@ -114,11 +132,13 @@ impl Group {
             names: primary,
             epoch: 1,
             heard: vec![0; servers.len()],
+            voice: Voice::Votes,
         };
         Group {
             rules: rules.clone(),
             sentinels: sentinels.into_iter().map(sentinel).collect(),
             servers,
+            electors: Electors::Sentinels,
             stage: Stage::Calm,
             apart: Vec::new(),
             wrong: Vec::new(),
@@ -126,6 +146,47 @@ impl Group {
             cause: None,
             struck: Vec::new(),
         }
+    }
+
+    /// A shard of a cluster of these nodes. Those that the rules count stand first, and vote; all of them name the primary.
+    pub(crate) fn of_cluster(rules: &Sentinels, servers: Vec<NodeId>, nodes: Vec<NodeId>) -> Self {
+        let mut group = Group::new(rules, servers, nodes);
+        group.electors = Electors::Cluster;
+        for listener in group.sentinels.iter_mut().skip(rules.count.into()) {
+            listener.voice = Voice::Listens;
+        }
+        group
+    }
+
+    /// The server that a sentinel, or a node of the cluster, names as the primary.
+    pub(crate) fn named_by(&self, sentinel: NodeId) -> Option<NodeId> {
+        let mut sentinels = self.sentinels.iter();
+        let found = sentinels.find(|known| known.id == sentinel);
+        found.map(|known| known.names)
+    }
+
+    /// Which member knows of a promotion first.
+    fn herald(&self, leader: NodeId, promoted: NodeId) -> NodeId {
+        match self.electors {
+            Electors::Sentinels => leader,
+            Electors::Cluster => promoted,
+        }
+    }
+
+    /// Whether a majority takes the primary for down that one names.
+    pub(crate) fn has_failed(&self, primary: NodeId, now: u64, sight: &impl Sight) -> bool {
+        let agrees = |voter: &&Sentinel| {
+            sight.is_awake(voter.id)
+                && voter.names == primary
+                && self.takes_for_down(voter, primary, now)
+        };
+        usize::from(self.rules.majority()) <= self.electorate().filter(agrees).count()
+    }
+
+    /// Those that vote.
+    fn electorate(&self) -> impl Iterator<Item = &Sentinel> {
+        let all = self.sentinels.iter();
+        all.filter(|sentinel| sentinel.voice == Voice::Votes)
     }
 
     pub(crate) fn rules(&self) -> &Sentinels {
@@ -147,7 +208,10 @@ impl Group {
     }
 
     pub(crate) fn members(&self) -> impl Iterator<Item = NodeId> {
-        self.servers.iter().copied().chain(self.sentinels())
+        let sentinels = self.sentinels.iter();
+        let sentinels = sentinels.filter(|_| self.electors == Electors::Sentinels);
+        let sentinels = sentinels.map(|sentinel| sentinel.id);
+        self.servers.iter().copied().chain(sentinels)
     }
 
     /// The fault by which there is an election, if there is one.
@@ -369,12 +433,12 @@ impl Group {
         let hear = |sentinel: &&Sentinel| {
             sight.is_awake(sentinel.id) && !self.is_apart(leader, sentinel.id)
         };
-        self.sentinels.iter().filter(hear).count()
+        self.electorate().filter(hear).count()
     }
 
     /// The sentinel that a majority would vote for, and the primary that a quorum takes for down.
     fn candidate(&self, now: u64, sight: &impl Sight) -> Option<(NodeId, NodeId)> {
-        let awake = self.sentinels.iter().filter(|s| sight.is_awake(s.id));
+        let awake = self.electorate().filter(|s| sight.is_awake(s.id));
         awake.into_iter().find_map(|leader| {
             let agrees = |other: &&Sentinel| {
                 other.names == leader.names
@@ -382,7 +446,7 @@ impl Group {
                     && !self.is_apart(leader.id, other.id)
                     && self.takes_for_down(other, leader.names, now)
             };
-            let agree = self.sentinels.iter().filter(agrees).count();
+            let agree = self.electorate().filter(agrees).count();
             // One that is a failover behind gets no vote of those that know: else it would depose, a moment after the
             // promotion, a new primary that it has not heard of, for an old one that is down.
             let knows_more = |other: &Sentinel| {
@@ -424,6 +488,7 @@ impl Group {
 
     /// A sentinel has promoted a server. Returns the epoch of that configuration.
     pub(crate) fn promoted(&mut self, leader: NodeId, primary: NodeId, now: u64) -> u64 {
+        let leader = self.herald(leader, primary);
         let last = self.sentinels.iter().map(|sentinel| sentinel.epoch).max();
         let epoch = last.unwrap_or(0) + 1;
         for sentinel in self.sentinels.iter_mut().filter(|s| s.id == leader) {

@@ -26,6 +26,8 @@ pub(crate) struct RedisServer {
     /// With what it refuses everything, by the plan.
     error: Option<ServerError>,
     replicas: Replicas,
+    /// The tags under which names are kept, the first one its own: none where names are kept as they are.
+    tags: Vec<String>,
 }
 
 /// Changes on their way to a replica.
@@ -58,16 +60,33 @@ impl RedisServer {
             replicated: Vec::new(),
             error: None,
             replicas: Replicas::Enough,
+            tags: Vec::new(),
         }
     }
 
     /// A server of a run, which has replicas and is looked at.
     pub(crate) fn of_run(mut process: Process) -> Self {
         process.replicate();
-        let operator = process.open_session();
+        let operator = process.open_operator();
         RedisServer {
             operator: Some(operator),
             ..RedisServer::new(process)
+        }
+    }
+
+    /// The same as one of the shards of a cluster that keep names under these tags, by its place among them.
+    pub(crate) fn under(mut self, tags: &[String], place: usize) -> Self {
+        self.tags = tags.to_vec();
+        let many = tags.len().max(1);
+        self.tags.rotate_left(place % many);
+        self
+    }
+
+    /// The keys under which a name may be kept here.
+    pub(crate) fn keys_of(&self, name: &str) -> Vec<String> {
+        match self.tags.as_slice() {
+            [] => vec![name.to_owned()],
+            tags => tags.iter().map(|tag| format!("{{{tag}}}:{name}")).collect(),
         }
     }
 
@@ -127,7 +146,7 @@ impl Server for RedisServer {
         self.process.restart(self.saved.clone());
         if let Some(operator) = &mut self.operator {
             self.process.replicate();
-            *operator = self.process.open_session();
+            *operator = self.process.open_operator();
         }
     }
 
@@ -154,14 +173,18 @@ impl Server for RedisServer {
     }
 
     fn flush(&mut self, now: WallMicros, names: &[String]) -> bool {
-        let had_any = names.iter().any(|name| self.has(now, name));
+        let keys = names.iter().flat_map(|name| self.keys_of(name));
+        let keys: Vec<String> = keys.collect();
+        let had_any = keys.iter().any(|key| self.has(now, key));
         self.process.flush();
         had_any
     }
 
     fn evict(&mut self, now: WallMicros, name: &str) -> bool {
         self.process.tick(now);
-        self.process.evict(name.as_bytes())
+        let keys = self.keys_of(name).into_iter();
+        let gone = keys.filter(|key| self.process.evict(key.as_bytes()));
+        0 < gone.count()
     }
 
     fn refuse(&mut self, error: Option<ServerError>) {
@@ -182,16 +205,22 @@ impl Server for RedisServer {
         let process = id.get(..13).expect("BUG: an identity has forty digits");
         let marker = format!("{process}:{}:{longest_millis}:ripe", nonce.get());
         let kept = MARKED_MILLIS.to_string();
-        let key = b"quorlock_marker";
-        let set = [b"SET", &key[..], marker.as_bytes(), b"PX", kept.as_bytes()];
+        let own = self.tags.first();
+        let key = own.map_or_else(
+            || "quorlock_marker".to_owned(),
+            |tag| format!("quorlock_marker:{{{tag}}}"),
+        );
+        let set = [b"SET", key.as_bytes(), marker.as_bytes(), b"PX", kept.as_bytes()];
         assert_eq!(self.operate(now, &set), b"+OK\r\n", "BUG: a marker");
     }
 
     fn names_left(&mut self, now: WallMicros, names: &[String]) -> Vec<String> {
         let mut left = Vec::new();
         for name in names {
+            let keys = self.keys_of(name).into_iter();
             let queue = format!("redisson_lock_queue:{{{name}}}");
-            if self.has(now, name) || self.has(now, &queue) {
+            let mut keys = keys.chain([queue]);
+            if keys.any(|key| self.has(now, &key)) {
                 left.push(name.clone());
             }
         }

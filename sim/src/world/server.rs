@@ -12,6 +12,7 @@ use quorlock_core::marker::Nonce;
 use crate::plan::Persistence;
 use crate::plan::fault::{InFlight, NodeFault, ServerError};
 use crate::world::id::{ClientId, NodeId, Seat, Who};
+use crate::world::shards::KnownSlots;
 
 /// One server under faults. Whether it is up, whom it follows and what its clock shows is kept beside it.
 pub(crate) trait Server: Debug {
@@ -133,6 +134,19 @@ pub(crate) trait Servers: Any + Debug {
     /// A sentinel names this server as the primary from now on.
     fn name_primary(&mut self, _sentinel: NodeId, _primary: NodeId, _epoch: u64, _news: News) {}
 
+    /// In which slot of a cluster the keys of a name lie that are those of a node of the plan.
+    fn slot_of(&self, _seat: Seat, _name: &str) -> u16 {
+        0
+    }
+
+    /// A node of a cluster tells clients this from now on.
+    fn know_slots(&mut self, _known: &KnownSlots) {}
+
+    /// Moves one key of a slot from one node of a cluster to another. Returns whether there was one.
+    fn move_key(&mut self, _slot: u16, _from: NodeId, _to: NodeId) -> bool {
+        false
+    }
+
     /// Connections of a server that have begun to wait for replicas.
     fn take_awaited(&mut self, _node: NodeId) -> Vec<Awaited> {
         Vec::new()
@@ -181,7 +195,9 @@ pub(crate) fn strike(server: &mut dyn Server, fault: &NodeFault, site: &Site<'_>
         | NodeFault::SentinelFailover
         | NodeFault::CrashSentinel { .. }
         | NodeFault::PauseSentinel { .. }
-        | NodeFault::StaleSentinel { .. } => return false,
+        | NodeFault::StaleSentinel { .. }
+        | NodeFault::MigrateSlot { .. }
+        | NodeFault::ClusterFailover { .. } => return false,
     }
     true
 }

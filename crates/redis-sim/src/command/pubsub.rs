@@ -18,8 +18,19 @@ pub(crate) const COMMANDS: &[Command] = &[
     on_connection("punsubscribe", -1, LISTENS, |node, session, words| {
         Ok(unsubscribe(node, session, words, Named::ByPattern))
     }),
+    on_data("spublish", 3, &[Flag::WhileLoading], |call| {
+        let (channel, payload) = (call.word(1), call.word(2));
+        let channels = &mut call.data.channels;
+        Ok(Reply::count(channels.publish_in_shard(channel, payload)))
+    }),
+    on_connection("ssubscribe", -2, LISTENS, |node, session, words| {
+        Ok(subscribe(node, session, words, Named::InShard))
+    }),
     on_connection("subscribe", -2, LISTENS, |node, session, words| {
         Ok(subscribe(node, session, words, Named::Exactly))
+    }),
+    on_connection("sunsubscribe", -1, LISTENS, |node, session, words| {
+        Ok(unsubscribe(node, session, words, Named::InShard))
     }),
     on_connection("unsubscribe", -1, LISTENS, |node, session, words| {
         Ok(unsubscribe(node, session, words, Named::Exactly))

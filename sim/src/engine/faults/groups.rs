@@ -12,7 +12,7 @@ pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultI
     match fault {
         NodeFault::IsolatePrimary { clients, sentinels } => {
             elections::isolate(world, seat, id, clients, sentinels);
-            links::set_all(world, seat);
+            set_links(world, seat);
             world.push(until, What::Ends(id));
         }
         NodeFault::StaleSentinel { sentinel } => {
@@ -45,6 +45,16 @@ pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultI
 
 /// The members of a group hear each other again.
 pub(super) fn end(world: &mut World, seat: Seat, id: FaultId) {
-    elections::unite(world, seat, id);
-    links::set_all(world, seat);
+    elections::unite(world, id);
+    set_links(world, seat);
+}
+
+/// Clients on one side of a cluster do not reach the other shards.
+fn set_links(world: &mut World, seat: Seat) {
+    let is_of_cluster = world.shards.is_some();
+    for other in world.groups.ids().collect::<Vec<_>>() {
+        if other == seat || is_of_cluster {
+            links::set_all(world, other);
+        }
+    }
 }

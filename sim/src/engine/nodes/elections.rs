@@ -1,42 +1,17 @@
 //! What the sentinels of a group do to its servers.
 
-use crate::engine::nodes::{failover, replicas};
+use crate::engine::nodes::sight::Seen;
+use crate::engine::nodes::{clusters, failover, replicas};
 use crate::plan::Connections;
 use crate::world::World;
-use crate::world::by_id::ById;
 use crate::world::event::What;
 use crate::world::fault::Failover;
-use crate::world::group::{Apart, Deed, Group, Sight};
+use crate::world::group::{Apart, Deed, Group};
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
-use crate::world::node::{NodeState, Role};
 use crate::world::server::News;
 
 /// How often sentinels look at servers and tell each other what they know, in nanoseconds.
 const LOOKS: u64 = 5_000_000;
-
-/// The nodes as the members of a group are seen.
-struct Seen<'a> {
-    nodes: &'a ById<NodeId, NodeState>,
-    now: u64,
-}
-
-impl Sight for Seen<'_> {
-    fn is_awake(&self, member: NodeId) -> bool {
-        let node = self.nodes.get(member);
-        node.is_some_and(|node| node.is_up() && node.paused_until() <= self.now)
-    }
-
-    fn role(&self, server: NodeId) -> Role {
-        let node = self.nodes.get(server);
-        node.map_or(Role::Sentinel, NodeState::role)
-    }
-
-    fn flows(&self, primary: NodeId, replica: NodeId) -> bool {
-        let node = self.nodes.get(primary);
-        let mut replicas = node.into_iter().flat_map(NodeState::replicas);
-        replicas.any(|(known, _)| *known == replica)
-    }
-}
 
 /// Lets the members of a group look around, if it is one.
 fn with_group<R>(
@@ -80,6 +55,7 @@ pub(crate) fn watch(world: &mut World, seat: Seat) {
             Deed::Promote { leader, primary } => promote(world, seat, leader, primary),
         }
     }
+    clusters::refresh(world);
 }
 
 /// A sentinel is told to promote a replica.
@@ -98,7 +74,7 @@ pub(crate) fn order(world: &mut World, seat: Seat, by: FaultId) {
 }
 
 /// The most recent replica that a sentinel reaches takes the place of the primary. Without any the sentinels go on as before.
-fn promote(world: &mut World, seat: Seat, leader: NodeId, old: NodeId) {
+pub(super) fn promote(world: &mut World, seat: Seat, leader: NodeId, old: NodeId) {
     let candidates = with_group(world, seat, |group, _, seen| {
         (group.candidates(leader, old, seen), group.cause())
     });
@@ -227,11 +203,23 @@ pub(crate) fn isolate(
             .filter_map(|number| group.sentinel(*number)),
     );
     group.strike(by, primary);
-    group.separate(Apart {
+    let clients: Vec<ClientId> = clients.iter().copied().map(ClientId::new).collect();
+    let apart = Apart {
         by,
         members,
-        clients: Some(clients.iter().copied().map(ClientId::new).collect()),
-    });
+        clients: Some(clients),
+    };
+    // The other shards of its cluster do not hear it either.
+    if world.shards.is_some() {
+        for other in world.groups.ids().filter(|other| *other != seat) {
+            if let Some(group) = world.groups.get_mut(other) {
+                group.separate(apart.clone());
+            }
+        }
+    }
+    if let Some(group) = world.groups.get_mut(seat) {
+        group.separate(apart);
+    }
     cut_streams(world, primary, |_| true);
 }
 
@@ -249,8 +237,8 @@ pub(crate) fn make_stale(world: &mut World, seat: Seat, by: FaultId, sentinel: u
 }
 
 /// The members of a group that did not hear each other by a fault do again.
-pub(crate) fn unite(world: &mut World, seat: Seat, by: FaultId) {
-    if let Some(group) = world.groups.get_mut(seat) {
+pub(crate) fn unite(world: &mut World, by: FaultId) {
+    for group in world.groups.values_mut() {
         group.unite(by);
     }
 }

@@ -58,6 +58,12 @@ pub(crate) fn catch_up(world: &mut World, id: NodeId) {
     world.servers.server(id).catch_up(now, primary);
 }
 
+/// The same of everything that is on its way: its primary writes nothing until it has that.
+pub(crate) fn catch_up_entirely(world: &mut World, id: NodeId) {
+    let primary = world.node(id).follows();
+    world.servers.server(id).catch_up(u64::MAX, primary);
+}
+
 /// A replica begins with all that its primary has.
 pub(super) fn follow(world: &mut World, replica: NodeId, primary: NodeId) {
     world.node(replica).begin_life();

@@ -61,3 +61,14 @@ impl From<ServerError> for redis_sim::Condition {
         }
     }
 }
+
+/// How a replica of a cluster takes the place of its primary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Handover {
+    /// Once it has everything: the primary takes no writes until then. A primary that cannot be reached is left in its place.
+    #[default]
+    Manual,
+    /// At once, without a vote (`TAKEOVER`): what had not reached it is lost.
+    Takeover,
+}

@@ -45,11 +45,13 @@ pub enum Kind {
     StallNode,
     FreeBacklog,
     Misroute,
+    MigrateSlot,
+    ClusterFailover,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 36] = [
+    pub const ALL: [Kind; 38] = [
         Kind::Cut,
         Kind::Loss,
         Kind::Delay,
@@ -86,6 +88,8 @@ impl Kind {
         Kind::StallNode,
         Kind::FreeBacklog,
         Kind::Misroute,
+        Kind::MigrateSlot,
+        Kind::ClusterFailover,
     ];
 
     /// Those of groups, which have sentinels.
@@ -96,6 +100,9 @@ impl Kind {
         Kind::PauseSentinel,
         Kind::StaleSentinel,
     ];
+
+    /// Those of clusters.
+    pub(crate) const OF_CLUSTERS: [Kind; 2] = [Kind::MigrateSlot, Kind::ClusterFailover];
 
     /// Whether a replica may be struck in the place of its primary.
     pub(crate) const fn strikes_replicas(self) -> bool {
@@ -172,6 +179,8 @@ impl Kind {
             Kind::StallNode => "stall-node",
             Kind::FreeBacklog => "free-backlog",
             Kind::Misroute => "misroute",
+            Kind::MigrateSlot => "migrate-slot",
+            Kind::ClusterFailover => "cluster-failover",
         }
     }
 }
@@ -241,6 +250,8 @@ impl NodeFault {
             NodeFault::Stall { .. } => Kind::StallNode,
             NodeFault::FreeBacklog => Kind::FreeBacklog,
             NodeFault::Misroute { .. } => Kind::Misroute,
+            NodeFault::MigrateSlot { .. } => Kind::MigrateSlot,
+            NodeFault::ClusterFailover { .. } => Kind::ClusterFailover,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What goes wrong with a node.
 
-use super::ServerError;
+use super::{Handover, ServerError};
 use crate::plan::time::{Span, Step};
 
 /// What goes wrong with a node.
@@ -98,5 +98,20 @@ pub enum NodeFault {
         clients: Vec<u16>,
         /// The node whose server answers them.
         to: u16,
+    },
+    /// The slot of a name is moved to another shard of the cluster, key by key, while clients go on.
+    MigrateSlot {
+        /// Which name, from 0.
+        name: u16,
+        /// The shard that gets it.
+        to: u16,
+        /// For how long after the last key the old owner names the new one, and the new one still the old one: each sends clients to
+        /// the other.
+        gap: Span,
+    },
+    /// A replica of a shard is told to take the place of its primary (`CLUSTER FAILOVER`).
+    ClusterFailover {
+        /// In which way.
+        how: Handover,
     },
 }

@@ -7,7 +7,7 @@ mod written;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ClientFault, ClientTarget, Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault,
+    ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, Kind, LinkFault, NodeFault,
     Repeats, ServerError, Suspended, Trigger, trigger::MessageText,
 };
 use crate::plan::time::Span;
@@ -66,6 +66,8 @@ fields! {
     restart_after: Span,
     loses: Span,
     rejoin_after: Span,
+    gap: Span,
+    how: Handover,
     // A table comes behind all values.
     after: MessageText,
 }
@@ -104,7 +106,8 @@ impl Length {
             | Kind::NodeStep
             | Kind::Backup
             | Kind::FreeBacklog
-            | Kind::SentinelFailover => Length::None,
+            | Kind::SentinelFailover
+            | Kind::ClusterFailover => Length::None,
             Kind::CrashClient | Kind::CrashNode | Kind::PowerLoss | Kind::CrashSentinel => {
                 Length::RestartAfter
             }
@@ -276,7 +279,9 @@ impl FaultText {
             | Kind::StaleSentinel
             | Kind::StallNode
             | Kind::FreeBacklog
-            | Kind::Misroute => FaultKind::Node {
+            | Kind::Misroute
+            | Kind::MigrateSlot
+            | Kind::ClusterFailover => FaultKind::Node {
                 node: need!(text.node),
                 replica: match text.kind.strikes_replicas() {
                     true => text.replica.take().flatten(),
@@ -338,6 +343,14 @@ impl FaultText {
             Kind::Misroute => NodeFault::Misroute {
                 clients: need!(text.clients),
                 to: need!(text.to),
+            },
+            Kind::MigrateSlot => NodeFault::MigrateSlot {
+                name: need!(text.name),
+                to: need!(text.to),
+                gap: text.gap.take().unwrap_or_default(),
+            },
+            Kind::ClusterFailover => NodeFault::ClusterFailover {
+                how: text.how.take().unwrap_or_default(),
             },
             kind => return Err(format!("`{}` is no fault of a node", kind.name())),
         })

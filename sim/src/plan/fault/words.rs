@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{
-    ClientFault, ClientTarget, Direction, Fault, FaultKind, InFlight, LinkFault, NodeFault,
+    ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, LinkFault, NodeFault,
     ServerError, Suspended,
 };
 use crate::plan::time::Span;
@@ -193,6 +193,23 @@ impl NodeFault {
                     f,
                     "the address of node {node} leads {who} to node {to} for {lasts}"
                 )
+            }
+            NodeFault::MigrateSlot { name, to, gap } => {
+                write!(
+                    f,
+                    "the slot of lock {name} is moved from {node} to node {to} in {lasts}"
+                )?;
+                if Span::ZERO < *gap {
+                    write!(f, "; for {gap} each then names the other as its owner")?;
+                }
+                Ok(())
+            }
+            NodeFault::ClusterFailover { how } => {
+                let how = match how {
+                    Handover::Manual => "once it has everything",
+                    Handover::Takeover => "at once, whatever it has",
+                };
+                write!(f, "a replica of {node} is told to take its place {how}")
             }
         }
     }

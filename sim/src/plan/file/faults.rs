@@ -140,6 +140,13 @@ fn check_holder(plan: &Plan, field: &'static str, target: ClientTarget) -> Resul
 /// Whether a fault of groups strikes a group, and one of nodes without sentinels no group.
 fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     let kind = fault.kind();
+    if plan.nodes.cluster.is_some() {
+        return check_shard(fault);
+    }
+    if Kind::OF_CLUSTERS.contains(&kind) {
+        let why = "there is no cluster: say [nodes.cluster]".to_owned();
+        return Err(("kind", why));
+    }
     let Some(sentinels) = &plan.nodes.sentinels else {
         if Kind::OF_GROUPS.contains(&kind) {
             let why = "there are no sentinels: say [nodes.sentinels]".to_owned();
@@ -159,6 +166,22 @@ fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
             Err(("sentinel", why))
         }
         None => Ok(()),
+    }
+}
+
+/// Whether a fault strikes a shard of a cluster.
+fn check_shard(fault: &Fault) -> Result<(), Wrong> {
+    let kind = fault.kind();
+    if kind == Kind::Failover {
+        let why = "a cluster decides who is promoted: say cluster-failover, isolate-primary, crash-node or pause-node";
+        return Err(("kind", why.to_owned()));
+    }
+    if Kind::OF_GROUPS.contains(&kind) && kind != Kind::IsolatePrimary {
+        return Err(("kind", "a cluster has no sentinels".to_owned()));
+    }
+    match fault.sentinels() {
+        [] => Ok(()),
+        _ => Err(("sentinels", "a cluster has no sentinels".to_owned())),
     }
 }
 
@@ -228,6 +251,17 @@ fn check_node(plan: &Plan, fault: &NodeFault) -> Result<(), Wrong> {
         NodeFault::Misroute { to, .. } if plan.nodes.count <= *to => {
             let count = plan.nodes.count;
             Err(("to", format!("there is no node {to}, only {count}")))
+        }
+        NodeFault::MigrateSlot { to, .. } if plan.nodes.count <= *to => {
+            let count = plan.nodes.count;
+            Err(("to", format!("there is no node {to}, only {count}")))
+        }
+        NodeFault::MigrateSlot { name, .. } if names <= *name => {
+            Err(("name", format!("there is no name {name}, only {names}")))
+        }
+        NodeFault::Misroute { .. } if plan.nodes.cluster.is_some() => {
+            let why = "a cluster says where slots are found: say migrate-slot";
+            Err(("kind", why.to_owned()))
         }
         NodeFault::Misroute { .. } if plan.nodes.sentinels.is_some() => {
             let why = "sentinels say where a group is found: say isolate-primary or stale-sentinel";

@@ -107,6 +107,8 @@ const EVERYTHING: Class = Class {
         Kind::StaleSentinel,
         Kind::PowerLoss,
         Kind::Misroute,
+        Kind::MigrateSlot,
+        Kind::ClusterFailover,
     ]),
     bounds: Bounds::Beyond,
     persistence: Persistence::EveryWrite,

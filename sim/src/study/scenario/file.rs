@@ -366,7 +366,7 @@ mod tests {
                 "[[case]]\nname = \"grey\"\nexpect = \"holds\"\nplan = { nodes = { cuont = 3 } }"
                     .into(),
                 "9:20: case \"grey\": unknown field `cuont`, expected one of `count`, `persistence`, `replicas`, \
-                 `replication_lag`, `wait`, `min_replicas`, `sentinels`; did you mean `count`?",
+                 `replication_lag`, `wait`, `min_replicas`, `sentinels`, `cluster`; did you mean `count`?",
             ),
             (
                 "[[case]]\nexpect = \"holds\"\n[[case]]\nexpect = \"holds\"\n".into(),

@@ -8,7 +8,7 @@ use crate::plan::fault::{
     AfterMessage, ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger,
 };
 use crate::plan::time::{Span, Step};
-use crate::plan::{MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload};
+use crate::plan::{Cluster, MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload};
 
 /// One amount, where it stands in its plan.
 #[derive(Debug)]
@@ -121,6 +121,7 @@ fn of_nodes(nodes: &mut Nodes) -> Vec<Amount<'_>> {
         replicas,
         replication_lag,
         sentinels,
+        cluster,
         wait,
         count: _,
         persistence: _,
@@ -141,6 +142,15 @@ fn of_nodes(nodes: &mut Nodes) -> Vec<Amount<'_>> {
     }) = sentinels
     {
         all.extend([demotion, down_after, election, gossip].map(Amount::Span));
+    }
+    if let Some(Cluster {
+        node_timeout,
+        election,
+        gossip,
+        coverage: _,
+    }) = cluster
+    {
+        all.extend([node_timeout, election, gossip].map(Amount::Span));
     }
     if let Some(Wait { replicas, within }) = wait {
         all.extend([Amount::Small(replicas), Amount::Span(within)]);
@@ -196,6 +206,7 @@ fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
                 all.extend([Amount::Span(by), lasts]);
             }
             NodeFault::PowerLoss { loses } => all.extend([Amount::Span(loses), lasts]),
+            NodeFault::MigrateSlot { gap, .. } => all.extend([Amount::Span(gap), lasts]),
             NodeFault::Stall { nth } => all.extend([lasts, Amount::Large(nth)]),
             // Its length is called `rejoin_after` in files.
             NodeFault::Failover {
@@ -215,6 +226,7 @@ fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
             | NodeFault::Misroute { .. }
             | NodeFault::IsolatePrimary { .. }
             | NodeFault::SentinelFailover
+            | NodeFault::ClusterFailover { how: _ }
             | NodeFault::CrashSentinel { sentinel: _ }
             | NodeFault::PauseSentinel { sentinel: _ }
             | NodeFault::StaleSentinel { sentinel: _ } => all.push(lasts),

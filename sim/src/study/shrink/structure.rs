@@ -208,7 +208,7 @@ fn leave_out_node(fault: &mut Fault, gone: u16) -> Left {
         FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => leave_out_of(nodes, gone),
         FaultKind::Node {
             node,
-            fault: NodeFault::Misroute { to, .. },
+            fault: NodeFault::Misroute { to, .. } | NodeFault::MigrateSlot { to, .. },
             ..
         } => match (leave_out_one(node, gone), leave_out_one(to, gone)) {
             (Left::Something, Left::Something) if node != to => Left::Something,

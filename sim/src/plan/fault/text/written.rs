@@ -2,6 +2,7 @@
 
 use super::{FaultText, Length};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger};
+use crate::plan::time::Span;
 
 impl From<Fault> for FaultText {
     fn from(fault: Fault) -> Self {
@@ -128,6 +129,11 @@ impl FaultText {
             NodeFault::Misroute { clients, to } => {
                 (self.clients, self.to) = (Some(clients), Some(to));
             }
+            NodeFault::MigrateSlot { name, to, gap } => {
+                (self.name, self.to) = (Some(name), Some(to));
+                self.gap = (Span::ZERO < gap).then_some(gap);
+            }
+            NodeFault::ClusterFailover { how } => self.how = Some(how),
         }
     }
 }

@@ -1,0 +1,107 @@
+//! A slot of a cluster is moved from one shard to another, key by key.
+
+use crate::engine::nodes::{clusters, replicas};
+use crate::plan::fault::{FaultKind, NodeFault};
+use crate::world::World;
+use crate::world::event::What;
+use crate::world::id::{FaultId, Id, NodeId, Seat};
+use crate::world::shards::{MoveStage, SlotMove};
+
+/// The first key is moved after this part of the time, each next one after half of what is left; what is left at the end is moved then.
+const FIRST: u64 = 4;
+
+/// When a node that has to do with it stands still or is gone, the move goes on this much later.
+const LATER: u64 = 10_000_000;
+
+/// A slot begins to be moved, unless another shard has it, or it is moved already.
+pub(crate) fn begin(
+    world: &mut World,
+    seat: Seat,
+    (name, to): (u16, Seat),
+    by: FaultId,
+    until: u64,
+) {
+    let slot = world.servers.slot_of(seat, &crate::plan::name_of(name));
+    let now = world.now();
+    let Some(shards) = &mut world.shards else {
+        return;
+    };
+    let from = shards.owner(slot);
+    if from == to || shards.is_moving(slot) {
+        return;
+    }
+    shards.begin_move(SlotMove {
+        by,
+        slot,
+        from,
+        to,
+        until,
+        stage: MoveStage::Keys,
+    });
+    world.push(now + (until - now) / FIRST, What::Migrate(by));
+    world.blame(by);
+    clusters::refresh(world);
+}
+
+/// The next key, the last ones, or the end of a move.
+pub(crate) fn go_on(world: &mut World, by: FaultId) {
+    let found = world.shards.as_ref();
+    let Some(slot_move) = found.and_then(|shards| shards.move_by(by)) else {
+        return;
+    };
+    let now = world.now();
+    let (from, to) = (
+        world.failovers.primary(slot_move.from),
+        world.failovers.primary(slot_move.to),
+    );
+    if !is_awake(world, from) || !is_awake(world, to) {
+        world.push(now + LATER, What::Migrate(by));
+        return;
+    }
+    match slot_move.stage {
+        MoveStage::Keys if now < slot_move.until => {
+            move_key(world, slot_move.slot, from, to);
+            let part = (slot_move.until - now) / 2;
+            world.push(now + part.max(1_000_000), What::Migrate(by));
+        }
+        MoveStage::Keys => {
+            while move_key(world, slot_move.slot, from, to) {}
+            let knows = now + gap(world, by);
+            if let Some(shards) = &mut world.shards {
+                shards.give(slot_move, now, knows);
+            }
+            world.push(knows, What::Migrate(by));
+        }
+        MoveStage::Gap => {
+            if let Some(shards) = &mut world.shards {
+                shards.end_move(by);
+            }
+        }
+    }
+    clusters::refresh(world);
+}
+
+fn move_key(world: &mut World, slot: u16, from: NodeId, to: NodeId) -> bool {
+    let is_moved = world.servers.move_key(slot, from, to);
+    replicas::keep(world, from);
+    replicas::keep(world, to);
+    is_moved
+}
+
+fn is_awake(world: &World, node: NodeId) -> bool {
+    let now = world.now();
+    let node = world.nodes.get(node);
+    node.is_some_and(|node| node.is_up() && node.paused_until() <= now)
+}
+
+/// For how long the old owner and the new one name each other.
+fn gap(world: &World, by: FaultId) -> u64 {
+    let fault = world.plan.faults.get(by.index());
+    match fault.map(|fault| &fault.what) {
+        Some(FaultKind::Node {
+            fault: NodeFault::MigrateSlot { gap, .. },
+            ..
+        }) => gap.as_nanos(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,30 @@
+//! What the members of a group see of each other.
+
+use crate::world::by_id::ById;
+use crate::world::group::Sight;
+use crate::world::id::NodeId;
+use crate::world::node::{NodeState, Role};
+
+/// The nodes as the members of a group are seen.
+pub(super) struct Seen<'a> {
+    pub(super) nodes: &'a ById<NodeId, NodeState>,
+    pub(super) now: u64,
+}
+
+impl Sight for Seen<'_> {
+    fn is_awake(&self, member: NodeId) -> bool {
+        let node = self.nodes.get(member);
+        node.is_some_and(|node| node.is_up() && node.paused_until() <= self.now)
+    }
+
+    fn role(&self, server: NodeId) -> Role {
+        let node = self.nodes.get(server);
+        node.map_or(Role::Sentinel, NodeState::role)
+    }
+
+    fn flows(&self, primary: NodeId, replica: NodeId) -> bool {
+        let node = self.nodes.get(primary);
+        let mut replicas = node.into_iter().flat_map(NodeState::replicas);
+        replicas.any(|(known, _)| *known == replica)
+    }
+}

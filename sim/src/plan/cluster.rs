@@ -1,0 +1,67 @@
+//! The nodes of a plan as shards of a Redis Cluster.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Connections;
+use crate::plan::servers::Sentinels;
+use crate::plan::time::Span;
+
+/// A cluster whose shards are the nodes of a plan, each a primary and its replicas. Its parts of the slots are equal; where it is one
+/// node to clients (`lock = "single"`), the slots of all names are those of node 0 when the run begins.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cluster {
+    /// A node takes another one for down when it has heard nothing of it for this time, and answers `CLUSTERDOWN` when it has heard no
+    /// majority of the primaries for this time (`cluster-node-timeout`).
+    pub node_timeout: Span,
+    /// From when a majority of the primaries takes a primary for down until one of its replicas is promoted.
+    pub election: Span,
+    /// After a promotion, or when a slot has another owner, it takes this time until the other nodes know of it.
+    pub gossip: Span,
+    /// What becomes of the other slots while some have no owner that is up.
+    pub coverage: Coverage,
+}
+
+/// What a node answers while slots of others have no owner that is up (`cluster-require-full-coverage`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coverage {
+    /// `CLUSTERDOWN` to every request.
+    #[default]
+    Full,
+    /// As before.
+    Partial,
+}
+
+impl Default for Cluster {
+    /// What takes seconds by the defaults of Redis takes tenths.
+    fn default() -> Self {
+        Cluster {
+            node_timeout: Span::millis(100),
+            election: Span::millis(20),
+            gossip: Span::millis(20),
+            coverage: Coverage::Full,
+        }
+    }
+}
+
+impl Cluster {
+    /// What an election among so many shards takes. Their primaries vote; a node that was deposed follows as soon as it hears of it, and
+    /// keeps its connections.
+    pub(crate) fn rules(&self, shards: u16) -> Sentinels {
+        Sentinels {
+            count: shards,
+            quorum: None,
+            down_after: self.node_timeout,
+            election: self.election,
+            gossip: self.gossip,
+            demotion: Span::ZERO,
+            connections: Connections::Kept,
+        }
+    }
+
+    /// How much longer than an election it takes until nodes that were cut off answer again.
+    pub(crate) fn rejoining(&self) -> Span {
+        self.node_timeout.plus(self.node_timeout)
+    }
+}

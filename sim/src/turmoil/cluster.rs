@@ -1,0 +1,66 @@
+//! The servers of this lane as the nodes of a cluster.
+
+use quorlock::transport::{RedisConfig, RedisTransport};
+use redis_sim::{ClusterState, Place, SlotShare, SlotTable};
+
+use super::place;
+use crate::plan::Plan;
+use crate::world::id::{NodeId, first};
+use crate::world::shards::{KnownSlots, Service};
+
+/// The address of the cluster: all of its nodes.
+pub(super) fn address(plan: &Plan) -> String {
+    let servers = plan.nodes.count + plan.nodes.count * plan.nodes.replicas;
+    let nodes = first::<NodeId>(servers).map(|node| {
+        let (host, port) = place(node);
+        format!("{host}:{port}")
+    });
+    let nodes: Vec<String> = nodes.collect();
+    format!("redis+cluster://{}", nodes.join(","))
+}
+
+/// What leads to the nodes of a plan: to the cluster, where clients see it as one node, or to each of its shards.
+pub(super) fn transports(plan: &Plan, config: RedisConfig) -> Vec<RedisTransport> {
+    let cluster = RedisTransport::open(&address(plan), config).expect("BUG: no address");
+    if plan.is_one_cluster() {
+        return vec![cluster];
+    }
+    let shards = usize::from(plan.nodes.count);
+    let shards = (0..shards).filter_map(|shard| cluster.shard(shard, shards));
+    shards.collect()
+}
+
+/// The tags under which shards keep names: what the adapter says.
+pub(super) fn tags(plan: &Plan) -> Vec<String> {
+    if plan.nodes.cluster.is_none() || plan.is_one_cluster() {
+        return Vec::new();
+    }
+    let transports = transports(plan, RedisConfig::default());
+    let shown = transports.iter().map(quorlock::transport::Transport::address);
+    let tags = shown.filter_map(|shown| shown.rsplit_once('{')?.1.split_once('}'));
+    tags.map(|(tag, _)| tag.to_owned()).collect()
+}
+
+/// What a node knows, as its server says it.
+pub(super) fn table(known: &KnownSlots) -> SlotTable {
+    let places = |moved: &[(u16, NodeId)]| {
+        let places = moved.iter().map(|(slot, node)| (*slot, place(*node)));
+        places.collect()
+    };
+    let shares = known.shares.iter().map(|share| SlotShare {
+        first: share.first,
+        last: share.last,
+        owner: place(share.owner),
+        replicas: share.replicas.iter().copied().map(place).collect::<Vec<Place>>(),
+    });
+    SlotTable {
+        own: place(known.own),
+        shares: shares.collect(),
+        leaving: places(&known.leaving),
+        arriving: places(&known.arriving),
+        state: match known.service {
+            Service::Up => ClusterState::Ok,
+            Service::Down => ClusterState::Fail,
+        },
+    }
+}

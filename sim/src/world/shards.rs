@@ -1,0 +1,312 @@
+//! The shards of a cluster: who owns which slot, and which of its nodes know that.
+//!
+//! Who is the primary of a shard is decided by its [group](crate::world::group). What a node tells clients is put together of both.
+
+use std::collections::BTreeMap;
+
+use crate::plan::Cluster;
+use crate::world::id::{FaultId, Id, NodeId, Seat, first};
+
+/// How many slots a cluster has.
+const SLOTS: u32 = 16_384;
+
+/// The shards of a cluster.
+#[derive(Debug)]
+pub(crate) struct Shards {
+    rules: Cluster,
+    count: u16,
+    gifts: Vec<Gift>,
+    moves: Vec<SlotMove>,
+    pulses: Vec<Pulse>,
+    /// What each node was told last.
+    told: Vec<Option<KnownSlots>>,
+}
+
+/// A slot that has another owner than by the equal parts, or than before.
+#[derive(Debug)]
+struct Gift {
+    slot: u16,
+    to: Seat,
+    /// When the old owner knows, the new one, and the others.
+    due: [(Seat, u64); 2],
+    others: u64,
+    known: Vec<NodeId>,
+}
+
+/// A slot whose keys are being moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SlotMove {
+    pub(crate) by: FaultId,
+    pub(crate) slot: u16,
+    pub(crate) from: Seat,
+    pub(crate) to: Seat,
+    /// When the last key is moved.
+    pub(crate) until: u64,
+    pub(crate) stage: MoveStage,
+}
+
+/// How far a move has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MoveStage {
+    /// Keys are under way, one after another.
+    Keys,
+    /// All keys are there, and the new owner does not know yet that it is one.
+    Gap,
+}
+
+/// Whether a node hears a majority of the primaries.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pulse {
+    /// When it did last.
+    heard: u64,
+    /// Since when it has heard one again, if it answers `CLUSTERDOWN`.
+    fails: Option<Option<u64>>,
+}
+
+/// What a node hears of the others now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Heard {
+    /// Its process is gone.
+    Gone,
+    /// It stands still.
+    Asleep,
+    /// A minority of the primaries.
+    Few,
+    /// A majority of them.
+    Most,
+}
+
+/// What a node tells clients.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct KnownSlots {
+    pub(crate) own: NodeId,
+    pub(crate) shares: Vec<KnownShare>,
+    /// Slots whose keys go from this node to another one.
+    pub(crate) leaving: Vec<(u16, NodeId)>,
+    /// Slots whose keys come to this node from another one.
+    pub(crate) arriving: Vec<(u16, NodeId)>,
+    pub(crate) service: Service,
+}
+
+/// Consecutive slots of one owner.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct KnownShare {
+    pub(crate) first: u16,
+    pub(crate) last: u16,
+    pub(crate) owner: NodeId,
+    pub(crate) replicas: Vec<NodeId>,
+}
+
+/// Whether a node of a cluster answers requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Service {
+    Up,
+    Down,
+}
+
+/// What the members of a shard are to a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct KnownShard {
+    pub(crate) primary: NodeId,
+    pub(crate) replicas: Vec<NodeId>,
+}
+
+impl Shards {
+    /// Equal parts of the slots for so many shards, of so many nodes together.
+    pub(crate) fn new(rules: &Cluster, count: u16, nodes: usize) -> Self {
+        Shards {
+            rules: rules.clone(),
+            count,
+            gifts: Vec::new(),
+            moves: Vec::new(),
+            pulses: vec![Pulse::default(); nodes],
+            told: vec![None; nodes],
+        }
+    }
+
+    pub(crate) fn rules(&self) -> &Cluster {
+        &self.rules
+    }
+
+    /// A slot is that of a shard when the run begins, as all nodes know.
+    pub(crate) fn assign(&mut self, slot: u16, to: Seat) {
+        let nodes = first(u16::try_from(self.told.len()).unwrap_or(u16::MAX));
+        self.gifts.push(Gift {
+            slot,
+            to,
+            due: [(to, 0); 2],
+            others: 0,
+            known: nodes.collect(),
+        });
+    }
+
+    /// The owner of a slot, as those know that know most.
+    pub(crate) fn owner(&self, slot: u16) -> Seat {
+        let mut gifts = self.gifts.iter().rev();
+        let gift = gifts.find(|gift| gift.slot == slot);
+        gift.map_or_else(|| self.part(slot), |gift| gift.to)
+    }
+
+    /// The shard that has a slot where all have equal parts.
+    fn part(&self, slot: u16) -> Seat {
+        let count = u32::from(self.count);
+        let mut seats = first::<Seat>(self.count);
+        let has = |seat: &Seat| (u32::from(seat.get()) + 1) * SLOTS / count > u32::from(slot);
+        seats.find(has).unwrap_or(Seat::new(0))
+    }
+
+    pub(crate) fn begin_move(&mut self, slot_move: SlotMove) {
+        self.moves.push(slot_move);
+    }
+
+    /// The move that a fault has begun, unless it is over.
+    pub(crate) fn move_by(&self, fault: FaultId) -> Option<SlotMove> {
+        let mut moves = self.moves.iter();
+        moves.find(|slot_move| slot_move.by == fault).copied()
+    }
+
+    /// Whether the keys of a slot are under way.
+    pub(crate) fn is_moving(&self, slot: u16) -> bool {
+        self.moves.iter().any(|slot_move| slot_move.slot == slot)
+    }
+
+    /// All keys of a slot are at its new owner: the old one knows now, the new one at this time.
+    pub(crate) fn give(&mut self, slot_move: SlotMove, now: u64, knows: u64) {
+        self.gifts.push(Gift {
+            slot: slot_move.slot,
+            to: slot_move.to,
+            due: [(slot_move.from, now), (slot_move.to, knows)],
+            others: knows + self.rules.gossip.as_nanos(),
+            known: Vec::new(),
+        });
+        for other in &mut self.moves {
+            if other.by == slot_move.by {
+                other.stage = MoveStage::Gap;
+            }
+        }
+    }
+
+    pub(crate) fn end_move(&mut self, fault: FaultId) {
+        self.moves.retain(|slot_move| slot_move.by != fault);
+    }
+
+    /// A node that is awake hears who owns what by now.
+    pub(crate) fn learn(&mut self, now: u64, node: NodeId, seat: Seat) {
+        for gift in &mut self.gifts {
+            let mut due = gift.due.iter();
+            let due = due.find(|(of, _)| *of == seat);
+            let due = due.map_or(gift.others, |(_, at)| *at);
+            if due <= now && !gift.known.contains(&node) {
+                gift.known.push(node);
+            }
+        }
+    }
+
+    /// A node has listened for others: whether it answers requests about slots from now on.
+    pub(crate) fn listen(&mut self, now: u64, node: NodeId, heard: Heard) -> Service {
+        let timeout = self.rules.node_timeout.as_nanos();
+        let Some(pulse) = self.pulses.get_mut(node.index()) else {
+            return Service::Up;
+        };
+        match (heard, pulse.fails) {
+            (Heard::Gone, _) => pulse.fails = Some(None),
+            (Heard::Asleep, _) => {}
+            (Heard::Few, None) if pulse.heard + timeout <= now => pulse.fails = Some(None),
+            (Heard::Few, None) => {}
+            (Heard::Few, Some(_)) => pulse.fails = Some(None),
+            // It stood still, and does not know what has become of the others since.
+            (Heard::Most, None) if pulse.heard + timeout <= now => pulse.fails = Some(Some(now)),
+            (Heard::Most, None) => pulse.heard = now,
+            (Heard::Most, Some(None)) => pulse.fails = Some(Some(now)),
+            // The others have had the time to tell it.
+            (Heard::Most, Some(Some(since))) if since + timeout <= now => {
+                *pulse = Pulse {
+                    heard: now,
+                    fails: None,
+                };
+            }
+            (Heard::Most, Some(Some(_))) => {}
+        }
+        match pulse.fails {
+            None => Service::Up,
+            Some(_) => Service::Down,
+        }
+    }
+
+    /// What a node tells clients that takes the shards for these, and is of this one.
+    pub(crate) fn known_by(
+        &self,
+        own: NodeId,
+        seat: Seat,
+        shards: &[KnownShard],
+        service: Service,
+    ) -> KnownSlots {
+        let is_primary = shards
+            .get(seat.index())
+            .is_some_and(|shard| shard.primary == own);
+        let moves = self.moves.iter().filter(|_| is_primary);
+        let other = |of: Seat| shards.get(of.index()).map(|shard| shard.primary);
+        let leaving = moves
+            .clone()
+            .filter(|m| m.from == seat && m.stage == MoveStage::Keys);
+        let leaving = leaving.filter_map(|m| Some((m.slot, other(m.to)?)));
+        // A new owner that does not know it goes on taking keys in.
+        let arriving = moves.filter(|m| m.to == seat);
+        let arriving = arriving.filter_map(|m| Some((m.slot, other(m.from)?)));
+        KnownSlots {
+            own,
+            shares: self.shares(own, shards),
+            leaving: leaving.collect(),
+            arriving: arriving.collect(),
+            service,
+        }
+    }
+
+    fn shares(&self, node: NodeId, shards: &[KnownShard]) -> Vec<KnownShare> {
+        let known = self.gifts.iter().filter(|gift| gift.known.contains(&node));
+        let given: BTreeMap<u16, Seat> = known.map(|gift| (gift.slot, gift.to)).collect();
+        let count = u32::from(self.count);
+        let mut shares = Vec::new();
+        for seat in first::<Seat>(self.count) {
+            let end = |seat: u32| u16::try_from(seat * SLOTS / count).unwrap_or(u16::MAX);
+            let (mut begin, end) = (end(seat.get().into()), end(u32::from(seat.get()) + 1));
+            let inside = given.range(begin..end);
+            for (slot, to) in inside.filter(|(_, to)| **to != seat) {
+                shares.push((begin, *slot, seat));
+                shares.push((*slot, *slot + 1, *to));
+                begin = *slot + 1;
+            }
+            shares.push((begin, end, seat));
+        }
+        let shares = shares.into_iter().filter(|(begin, end, _)| begin < end);
+        let shares = shares.filter_map(|(begin, end, seat)| {
+            let shard = shards.get(seat.index())?;
+            Some(KnownShare {
+                first: begin,
+                last: end - 1,
+                owner: shard.primary,
+                replicas: shard.replicas.clone(),
+            })
+        });
+        shares.collect()
+    }
+
+    /// Whether a node is told something else than before.
+    pub(crate) fn tell(&mut self, known: &KnownSlots) -> Tidings {
+        let Some(told) = self.told.get_mut(known.own.index()) else {
+            return Tidings::Old;
+        };
+        if told.as_ref() == Some(known) {
+            return Tidings::Old;
+        }
+        *told = Some(known.clone());
+        Tidings::New
+    }
+}
+
+/// Whether a node knew something already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tidings {
+    New,
+    Old,
+}
