@@ -101,7 +101,8 @@ struct Drawn {
     /// Which lock.
     #[arg(long, value_enum, default_value_t = Lock::Redlock)]
     lock: Lock,
-    /// What a node is: servers; or sentinels, for groups with elections, in the lane turmoil.
+    /// What a node is: servers; or, in the lane turmoil, sentinels, for groups with elections, or cluster, for its shards (with the
+    /// lock single they are one node).
     #[arg(long, value_enum, default_value_t = Nodes::Servers)]
     deployment: Nodes,
     /// Whose lock: the product's, or one of the simulator's own that is wrong on purpose.
@@ -165,6 +166,7 @@ impl Drawn {
             deployment: match self.deployment {
                 Nodes::Servers => Deployment::Servers,
                 Nodes::Sentinels => Deployment::Groups,
+                Nodes::Cluster => Deployment::Clusters,
             },
             lock: match self.lock {
                 Lock::Single => LockKind::Single,
@@ -184,6 +186,7 @@ impl Drawn {
 enum Nodes {
     Servers,
     Sentinels,
+    Cluster,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -7,7 +7,7 @@ use quorlock_sim::checker::Property;
 use quorlock_sim::fault::Kind;
 use quorlock_sim::plan::WorkloadKind;
 use quorlock_sim::plan::{
-    AssertedRestarts, Lane, LockKind, MinReplicas, Network, Nodes, Persistence, Plan, Remedies,
+    AssertedRestarts, Cluster, Lane, LockKind, MinReplicas, Network, Nodes, Persistence, Plan, Remedies,
     Sentinels, Wait, Watchdog, Workload,
 };
 use quorlock_sim::plan_file;
@@ -78,6 +78,7 @@ fn every_field() -> Plan {
                 quorum: Some(1),
                 ..Sentinels::default()
             }),
+            cluster: Some(Cluster::default()),
         },
         network: Network {
             least: Span::ZERO,

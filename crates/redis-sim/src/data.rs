@@ -113,7 +113,9 @@ pub(crate) struct Data {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Moved {
     key: Vec<u8>,
-    entry: Entry,
+    value: Value,
+    /// For how many milliseconds it is still kept: the clocks of two nodes may differ.
+    left: Option<i64>,
 }
 
 impl Data {
@@ -228,15 +230,17 @@ impl Data {
     pub(crate) fn hand_over(&mut self, is_meant: impl Fn(&[u8]) -> bool) -> Option<Moved> {
         let mut meant = self.entries(0).filter(|(key, _)| is_meant(key));
         let (key, entry) = meant.next()?;
-        let (key, entry) = (key.clone(), entry.clone());
+        let (key, Entry { value, expires }) = (key.clone(), entry.clone());
         drop(meant);
         self.remove(0, &key);
-        Some(Moved { key, entry })
+        let left = expires.map(|expires| expires.saturating_sub(self.now.millis()));
+        Some(Moved { key, value, left })
     }
 
     pub(crate) fn take_in(&mut self, moved: Moved) {
-        let Entry { value, expires } = moved.entry;
-        self.put(0, &moved.key, value, expires);
+        let expires = moved.left;
+        let expires = expires.map(|left| self.now.millis().saturating_add(left));
+        self.put(0, &moved.key, moved.value, expires);
     }
 
     /// Whether a script may use the keys of a command here.

@@ -34,6 +34,8 @@ pub(crate) enum Purpose {
     Resources = 12,
     /// What goes wrong with resources of a user's own.
     Outages = 13,
+    /// Clusters and their shards.
+    Clusters = 14,
 }
 
 /// A stream of random numbers that is the same on every platform.

@@ -3,6 +3,7 @@
 //! First it is drawn which kinds of fault exist at all, how often and how long: runs that know few kinds go deeper
 //! than runs that know all. Then the faults are written down one by one, and only that list is run.
 
+mod clusters;
 mod dice;
 mod groups;
 mod law;
@@ -92,10 +93,12 @@ impl Faults {
         let is_possible = match kind {
             Kind::SlowReplication => 0 < plan.nodes.replicas,
             // Where there are sentinels, they decide.
-            Kind::Failover => 0 < plan.nodes.replicas && plan.nodes.sentinels.is_none(),
+            Kind::Failover => 0 < plan.nodes.replicas && !plan.nodes.are_groups(),
+            Kind::IsolatePrimary => plan.nodes.are_groups(),
+            _ if Kind::OF_CLUSTERS.contains(&kind) => plan.nodes.cluster.is_some(),
             _ if Kind::OF_GROUPS.contains(&kind) => plan.nodes.sentinels.is_some(),
             Kind::Backup | Kind::FreeBacklog => plan.nodes.replicas == 0,
-            Kind::Misroute => 1 < plan.nodes.count && plan.nodes.sentinels.is_none(),
+            Kind::Misroute => 1 < plan.nodes.count && !plan.nodes.are_groups(),
             _ => true,
         };
         is_possible
@@ -112,7 +115,10 @@ impl Faults {
 /// watched, by being restarted; no node's clock is stepped by more than its margin, no machine is suspended behind the
 /// back of its clock.
 fn is_inside(kind: Kind, plan: &Plan) -> bool {
-    let is_group = plan.nodes.sentinels.is_some();
+    let is_group = plan.nodes.are_groups();
+    if plan.nodes.cluster.is_some() && !clusters::is_inside(kind, plan) {
+        return false;
+    }
     match kind {
         // A claim counts when all replicas have it, so no election loses one, whatever leads to it. A promoted replica lets it
         // expire by its own clock, so the clocks of a group must agree.
@@ -139,6 +145,9 @@ pub enum Deployment {
     Servers,
     /// A Sentinel group: what leads to elections is drawn, too.
     Groups,
+    /// A shard of one cluster: elections and what leads to them are drawn, too, and slots that are moved. To the lock of one node the
+    /// cluster is that node.
+    Clusters,
 }
 
 /// How many faults of a kind there are at most.
@@ -193,10 +202,18 @@ impl Swarm {
     /// Whether its lane has the faults that were asked for by name, and the deployment.
     ///
     /// # Errors
-    /// [`Lacks::Kind`], [`Lacks::Sentinels`].
+    /// [`Lacks::Kind`], [`Lacks::Sentinels`], [`Lacks::Cluster`], [`Lacks::SeveralOfCluster`].
     pub fn check(&self) -> Result<(), Lacks> {
         if self.deployment == Deployment::Groups && self.lane == Lane::Fast {
             return Err(Lacks::Sentinels);
+        }
+        if self.deployment == Deployment::Clusters {
+            if self.lane == Lane::Fast {
+                return Err(Lacks::Cluster);
+            }
+            if self.lock == LockKind::Multi {
+                return Err(Lacks::SeveralOfCluster);
+            }
         }
         let Faults::Only(kinds) = &self.faults else {
             return Ok(());
@@ -223,8 +240,10 @@ impl Swarm {
         self.margin(&mut plan, seed);
         self.stays(&mut plan, seed);
         self.clocks(&mut plan, seed);
-        if self.deployment == Deployment::Groups {
-            groups::add(&mut plan, &self.faults);
+        match self.deployment {
+            Deployment::Servers => {}
+            Deployment::Groups => groups::add(&mut plan, &self.faults),
+            Deployment::Clusters => clusters::add(&mut plan, &self.faults),
         }
         let law = self.law(&mut plan);
         let kinds = Kind::ALL.into_iter().filter(|_| law.has_faults());
@@ -269,7 +288,7 @@ impl Swarm {
 
     /// Draws a law and applies it.
     fn law(&self, plan: &mut Plan) -> Law {
-        let is_plain = self.variant == Variant::Product && self.deployment != Deployment::Groups;
+        let is_plain = self.variant == Variant::Product && self.deployment == Deployment::Servers;
         let has_laws = matches!(self.faults, Faults::Inside | Faults::All) && is_plain;
         let stopped = Law::draw_stopped(plan.seed).filter(|_| self.lane.has(Kind::StopInside));
         let own = stopped.or_else(|| Law::draw_newcomers(plan.seed));
@@ -310,6 +329,9 @@ impl Swarm {
             LockKind::Multi => draw.between(2, 3) as u16,
             LockKind::Redlock => drawn,
         });
+        if self.deployment == Deployment::Clusters {
+            plan.nodes.count = plan.nodes.count.max(3);
+        }
         plan.clients = self.clients.unwrap_or(draw.between(2, 4) as u16);
         let may_forget = match self.faults {
             Faults::None => false,

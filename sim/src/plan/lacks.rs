@@ -33,6 +33,11 @@ pub enum Lacks {
         "nodes.cluster: the lane fast has no slots, which the adapter of the product asks for; use the lane turmoil"
     )]
     Cluster,
+    /// Several names in a cluster.
+    #[error(
+        "lock: a cluster is one node or a majority of its shards; use the lock single or redlock"
+    )]
+    SeveralOfCluster,
     /// A variant whose nodes are wrong.
     #[error(
         "variant: the lane turmoil has no nodes for {0}: its servers run the product's own scripts; use the lane fast"
@@ -75,6 +80,7 @@ impl Lacks {
             Lacks::Fault { index, .. } | Lacks::Answer(index) => Some(format!("faults[{index}]")),
             Lacks::Sentinels => Some("nodes.sentinels".to_owned()),
             Lacks::Cluster => Some("nodes.cluster".to_owned()),
+            Lacks::SeveralOfCluster => Some("lock".to_owned()),
             Lacks::Variant(_) => Some("variant".to_owned()),
         }
     }

@@ -6,7 +6,7 @@ use super::cable::Plug;
 use super::{Order, Sockets, cluster, place};
 use crate::plan::fault::InFlight;
 use crate::world::id::{ClientId, Id, NodeId, Seat, Who};
-use crate::world::server::{News, Server, Servers};
+use crate::world::server::{Hand, News, Server, Servers};
 use crate::world::shards::KnownSlots;
 
 impl Servers for Sockets {
@@ -101,11 +101,13 @@ impl Servers for Sockets {
         station.pass_on();
     }
 
-    fn move_key(&mut self, slot: u16, from: NodeId, to: NodeId) -> bool {
-        let moved = self.station(from).redis.process.hand_over(slot);
+    fn move_key(&mut self, slot: u16, from: Hand, to: Hand) -> bool {
+        let process = &mut self.station(from.node).redis.process;
+        let moved = process.hand_over(from.now, slot);
         let is_moved = moved.is_some();
         if let Some(moved) = moved {
-            self.station(to).redis.process.take_in(moved);
+            let process = &mut self.station(to.node).redis.process;
+            process.take_in(to.now, moved);
         }
         is_moved
     }

@@ -143,7 +143,7 @@ pub(crate) trait Servers: Any + Debug {
     fn know_slots(&mut self, _known: &KnownSlots) {}
 
     /// Moves one key of a slot from one node of a cluster to another. Returns whether there was one.
-    fn move_key(&mut self, _slot: u16, _from: NodeId, _to: NodeId) -> bool {
+    fn move_key(&mut self, _slot: u16, _from: Hand, _to: Hand) -> bool {
         false
     }
 
@@ -159,6 +159,13 @@ pub(crate) trait Servers: Any + Debug {
     fn is_quiet(&self) -> bool {
         true
     }
+}
+
+/// A node that gives or takes a key, and what its clock shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hand {
+    pub(crate) node: NodeId,
+    pub(crate) now: WallMicros,
 }
 
 /// What a fault needs to know of the place where it strikes.

@@ -115,8 +115,10 @@ const SIMULATED_REDIS: Floors = &[
         "number.rs",
         "glob.rs",
         "condition.rs",
-        "watch.rs",
+        "command_keys.rs",
     ],
+    &["slots.rs"],
+    &["watch.rs"],
 ];
 
 const PRODUCT: Floors = &[

@@ -2,7 +2,7 @@
 
 use super::Server;
 use crate::command_keys;
-use crate::data::{Data, Moved};
+use crate::data::{Data, Moved, WallMicros};
 use crate::refusal::Refusal;
 use crate::session::SessionId;
 use crate::slots::{ClusterState, SlotTable, slot_of_key};
@@ -29,12 +29,14 @@ impl Server {
     }
 
     /// Takes one key of a slot out of the first database, to be [given](Self::take_in) to another node (`MIGRATE`).
-    pub fn hand_over(&mut self, slot: u16) -> Option<Moved> {
+    pub fn hand_over(&mut self, now: WallMicros, slot: u16) -> Option<Moved> {
+        self.tick(now);
         self.0.data().hand_over(|key| slot_of_key(key) == slot)
     }
 
     /// Has from now on what another node has [handed over](Self::hand_over).
-    pub fn take_in(&mut self, moved: Moved) {
+    pub fn take_in(&mut self, now: WallMicros, moved: Moved) {
+        self.tick(now);
         self.0.data().take_in(moved);
     }
 

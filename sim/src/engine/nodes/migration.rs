@@ -5,6 +5,7 @@ use crate::plan::fault::{FaultKind, NodeFault};
 use crate::world::World;
 use crate::world::event::What;
 use crate::world::id::{FaultId, Id, NodeId, Seat};
+use crate::world::server::Hand;
 use crate::world::shards::{MoveStage, SlotMove};
 
 /// The first key is moved after this part of the time, each next one after half of what is left; what is left at the end is moved then.
@@ -82,7 +83,12 @@ pub(crate) fn go_on(world: &mut World, by: FaultId) {
 }
 
 fn move_key(world: &mut World, slot: u16, from: NodeId, to: NodeId) -> bool {
-    let is_moved = world.servers.move_key(slot, from, to);
+    let hand = |node| Hand {
+        node,
+        now: world.micros(node),
+    };
+    let (gives, takes) = (hand(from), hand(to));
+    let is_moved = world.servers.move_key(slot, gives, takes);
     replicas::keep(world, from);
     replicas::keep(world, to);
     is_moved

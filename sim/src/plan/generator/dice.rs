@@ -1,5 +1,6 @@
 //! One fault of a kind, drawn.
 
+use super::clusters;
 use crate::plan::draw::Draw;
 use crate::plan::fault::{
     ClientFault, Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, ServerError,
@@ -243,7 +244,12 @@ impl Dice<'_> {
     }
 
     fn node_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
-        let node = self.node();
+        let node = match self.node() {
+            node if self.plan.nodes.cluster.is_some() => {
+                clusters::struck(node, self.plan, self.inside, self.draw)
+            }
+            node => node,
+        };
         match kind {
             Kind::CrashNode => {
                 Fault::of_node(at, self.may_crash(node), NodeFault::Crash).lasting(lasts)
@@ -319,6 +325,13 @@ impl Dice<'_> {
                 )
                 .lasting(lasts)
             }
+            kind if Kind::OF_CLUSTERS.contains(&kind) => {
+                let fault = clusters::fault(kind, self.plan, self.draw);
+                Fault::of_node(at, node, fault).lasting(match kind {
+                    Kind::ClusterFailover => Span::ZERO,
+                    _ => lasts,
+                })
+            }
             kind if Kind::OF_GROUPS.contains(&kind) => {
                 Fault::of_node(at, node, self.group_fault(kind)).lasting(match kind {
                     Kind::SentinelFailover => Span::ZERO,
@@ -341,6 +354,7 @@ impl Dice<'_> {
                 },
                 // Mostly a minority: then there is an election on the other side.
                 sentinels: match self.draw.between(0, 9) {
+                    _ if self.plan.nodes.cluster.is_some() => Vec::new(),
                     0..=3 => Vec::new(),
                     4..=7 => vec![sentinel],
                     _ => self.some(sentinels),

@@ -4,7 +4,7 @@ use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Suspended};
 use crate::plan::generator::Dice;
 use crate::plan::time::Step;
-use crate::plan::{Persistence, Plan};
+use crate::plan::{LockKind, Persistence, Plan};
 
 /// Faults of one sort.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +60,9 @@ const ELECTIONS: [Kind; 3] = [
     Kind::SentinelFailover,
     Kind::StaleSentinel,
 ];
+
+/// The same in a cluster.
+const HANDOVERS: [Kind; 2] = [Kind::IsolatePrimary, Kind::ClusterFailover];
 
 /// For storms on real servers: of everything what those have, and what a majority of ours withstands. A third are restarts, so that a
 /// minute has enough of them for a lock that does not.
@@ -279,6 +282,7 @@ impl Class {
     fn kinds_for(&self, plan: &Plan) -> Vec<Kind> {
         let kinds = self.kinds.iter().flat_map(|kind| match kind {
             Kind::Failover if plan.nodes.sentinels.is_some() => &ELECTIONS[..],
+            Kind::Failover if plan.nodes.cluster.is_some() => &HANDOVERS[..],
             kind => std::slice::from_ref(kind),
         });
         kinds.copied().filter(|kind| plan.lane.has(*kind)).collect()
@@ -305,6 +309,13 @@ impl Class {
         // Nodes that forget are always of a minority.
         let inside = self.bounds == Bounds::Inside || kind == Kind::CrashNode;
         let mut fault = Dice { draw, plan, inside }.fault(kind);
+        if plan.nodes.are_groups() && plan.lock == LockKind::Redlock {
+            // Those that hold elections are always of a minority.
+            let minority = plan.nodes.count.saturating_sub(1) / 2;
+            if let FaultKind::Node { node, .. } = &mut fault.what {
+                *node %= minority.max(1);
+            }
+        }
         match &mut fault.what {
             FaultKind::Client {
                 fault: ClientFault::Suspend { clock },

@@ -4,7 +4,7 @@ use super::class::{Assumes, Class};
 use crate::plan::generator::{Deployment, Faults, Swarm};
 use crate::plan::time::Span;
 use crate::plan::variant::Variant;
-use crate::plan::{Lane, LockKind, Plan, Remedies, Sentinels, Wait, WorkloadKind};
+use crate::plan::{Cluster, Lane, LockKind, Plan, Remedies, Sentinels, Wait, WorkloadKind};
 
 /// One lock.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +98,12 @@ pub const CONTENDERS: &[Contender] = &[
         ..OURS_SINGLE
     },
     Contender {
+        id: "ours, a cluster",
+        title: "the same on a Redis Cluster (three primaries, three replicas) without `WAIT`, through the real client: elections follow the faults; a tenth of the runs",
+        deployment: Deployment::Clusters,
+        ..OURS_SINGLE
+    },
+    Contender {
         id: "ours, MultiLock",
         title: "several names, each on one of two nodes",
         lock: LockKind::Multi,
@@ -135,6 +141,18 @@ pub const CONTENDERS: &[Contender] = &[
         ..OURS
     },
     OURS,
+    Contender {
+        id: "ours, a majority of Sentinel groups",
+        title: "the same on three Sentinel groups (a primary, a replica, three sentinels each), through the real client: faults of nodes strike one of them; a tenth of the runs",
+        deployment: Deployment::Groups,
+        ..OURS
+    },
+    Contender {
+        id: "ours, a majority of shards",
+        title: "the same on the three shards of one Redis Cluster (a primary and a replica each), through the real client: faults of nodes strike one of them; a tenth of the runs",
+        deployment: Deployment::Clusters,
+        ..OURS
+    },
 ];
 
 impl Contender {
@@ -153,7 +171,7 @@ impl Contender {
             lane: match self.deployment {
                 Deployment::Servers => Lane::Fast,
                 // Only there the client finds the primary by itself.
-                Deployment::Groups => Lane::Turmoil,
+                Deployment::Groups | Deployment::Clusters => Lane::Turmoil,
             },
             deployment: Deployment::Servers,
             faults: Faults::None,
@@ -168,8 +186,8 @@ impl Contender {
         // Some work lasts until the lease ends: whatever ends a claim early is noticed.
         plan.workload.hold_most = plan.workload.hold_most.max(plan.workload.lease);
         self.dress(&mut plan, class, majority);
-        if self.deployment == Deployment::Groups {
-            // The sentinels have their turns within it.
+        if self.deployment != Deployment::Servers {
+            // The sentinels, or the nodes, have their turns within it.
             plan.network.connect_timeout = Span::millis(600);
         }
         class.add_to(&mut plan);
@@ -193,17 +211,28 @@ impl Contender {
             replicas: 1,
             within: Span::millis(20),
         });
-        if self.deployment == Deployment::Groups {
-            plan.nodes.replicas = 2;
-            plan.nodes.sentinels = Some(Sentinels::default());
+        let is_majority = self.lock == LockKind::Redlock;
+        match self.deployment {
+            Deployment::Servers => {}
+            Deployment::Groups => {
+                plan.nodes.replicas = if is_majority { 1 } else { 2 };
+                plan.nodes.sentinels = Some(Sentinels::default());
+            }
+            Deployment::Clusters => {
+                plan.nodes.replicas = 1;
+                plan.nodes.cluster = Some(Cluster::default());
+            }
         }
     }
 
     fn nodes(&self, majority: u16) -> u16 {
-        match self.lock {
-            LockKind::Single => 1,
-            LockKind::Multi => 2,
-            LockKind::Redlock => majority,
+        match (self.lock, self.deployment) {
+            (LockKind::Single, Deployment::Clusters) => 3,
+            (LockKind::Single, _) => 1,
+            (LockKind::Multi, _) => 2,
+            (LockKind::Redlock, Deployment::Servers) => majority,
+            // Each is several hosts.
+            (LockKind::Redlock, _) => 3,
         }
     }
 
@@ -216,13 +245,19 @@ impl Contender {
     pub(super) fn runs_of(&self, runs: u64) -> u64 {
         match self.deployment {
             Deployment::Servers => runs,
-            Deployment::Groups => runs.div_ceil(10),
+            Deployment::Groups | Deployment::Clusters => runs.div_ceil(10),
         }
     }
 
     /// Whether a replica may be promoted that has not all claims and counters.
     fn may_fail_over(&self, class: &Class) -> bool {
-        self.deployment == Deployment::Groups && class.leads_to_elections()
+        self.deployment != Deployment::Servers && class.leads_to_elections()
+    }
+
+    /// Whether what a promoted replica lacks is made up for: by the members that have elected none.
+    fn outlives_failovers(&self, class: &Class) -> bool {
+        let is_claimed = matches!(class.assumes, Assumes::Nothing | Assumes::Trust);
+        self.lock == LockKind::Redlock && self.trust == Trust::On && is_claimed
     }
 
     fn is_ours(&self) -> bool {
@@ -233,7 +268,7 @@ impl Contender {
     #[must_use]
     pub fn keeps_exclusion(&self, class: &Class) -> bool {
         self.is_ours()
-            && !self.may_fail_over(class)
+            && (!self.may_fail_over(class) || self.outlives_failovers(class))
             && match class.assumes {
                 Assumes::Nothing => true,
                 Assumes::Trust => self.trust == Trust::On,
@@ -247,7 +282,7 @@ impl Contender {
     #[must_use]
     pub fn keeps_order(&self, class: &Class) -> bool {
         self.is_ours()
-            && !self.may_fail_over(class)
+            && (!self.may_fail_over(class) || self.outlives_failovers(class))
             && match class.assumes {
                 Assumes::Nothing | Assumes::Margin | Assumes::Counters => true,
                 // Of a token that a bare majority took, the loss of one counter leaves only the clocks of the nodes,
