@@ -19,8 +19,8 @@ use std::rc::Rc;
 use quorlock::NodeTrust;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::fault::{Fault, Trigger};
 pub use crate::plan::cluster::{Cluster, Coverage};
+use crate::plan::fault::{Fault, Trigger};
 pub use crate::plan::lacks::Lacks;
 pub use crate::plan::outage::{Outage, OutageKind};
 use crate::plan::property::Property;

@@ -64,7 +64,10 @@ fn a_shard_is_handed_over_and_elects() {
             "{ kind = 'isolate-primary', at = '300ms', node = 0, clients = [0], sentinels = [], lasts = '800ms' }",
         ] {
             let run = fine(cluster(lock, fault));
-            println!("{lock:?} {fault} {} {:?} {:?}", run.history.holds, run.effects, run.counters);
+            println!(
+                "{lock:?} {fault} {} {:?} {:?}",
+                run.history.holds, run.effects, run.counters
+            );
             assert_eq!(run.counters.promotions, 1);
             assert!(20 < run.history.holds, "{lock:?}: {}", run.history.holds);
         }

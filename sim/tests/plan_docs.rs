@@ -7,8 +7,8 @@ use quorlock_sim::checker::Property;
 use quorlock_sim::fault::Kind;
 use quorlock_sim::plan::WorkloadKind;
 use quorlock_sim::plan::{
-    AssertedRestarts, Cluster, Lane, LockKind, MinReplicas, Network, Nodes, Persistence, Plan, Remedies,
-    Sentinels, Wait, Watchdog, Workload,
+    AssertedRestarts, Cluster, Lane, LockKind, MinReplicas, Network, Nodes, Persistence, Plan,
+    Remedies, Sentinels, Wait, Watchdog, Workload,
 };
 use quorlock_sim::plan_file;
 use quorlock_sim::scenario;

@@ -260,8 +260,7 @@ impl Running {
         let data = &mut *self.data.borrow_mut();
         let name = command.shape.name;
         let is_channel = command_keys::are_channels(name);
-        if !is_channel && !data.are_local(&command_keys::of(name, words))
-        {
+        if !is_channel && !data.are_local(&command_keys::of(name, words)) {
             return Err(Refusal::NOT_LOCAL);
         }
         if command.shape.is(Flag::Write) {

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use crate::call::ScriptCommand;
 use crate::command::{
-    admin, client, cluster, hashes, keys, lists, pubsub, scripting, sentinel, sets, sorted_sets, strings,
-    transactions, wait,
+    admin, client, cluster, hashes, keys, lists, pubsub, scripting, sentinel, sets, sorted_sets,
+    strings, transactions, wait,
 };
 use crate::definition::{Command, Run};
 

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Connections;
-use crate::plan::servers::Sentinels;
 use crate::plan::time::Span;
 
 /// A cluster whose shards are the nodes of a plan, each a primary and its replicas. Its parts of the slots are equal; where it is one
@@ -46,20 +44,6 @@ impl Default for Cluster {
 }
 
 impl Cluster {
-    /// What an election among so many shards takes. Their primaries vote; a node that was deposed follows as soon as it hears of it, and
-    /// keeps its connections.
-    pub(crate) fn rules(&self, shards: u16) -> Sentinels {
-        Sentinels {
-            count: shards,
-            quorum: None,
-            down_after: self.node_timeout,
-            election: self.election,
-            gossip: self.gossip,
-            demotion: Span::ZERO,
-            connections: Connections::Kept,
-        }
-    }
-
     /// How much longer than an election it takes until nodes that were cut off answer again.
     pub(crate) fn rejoining(&self) -> Span {
         self.node_timeout.plus(self.node_timeout)

@@ -34,7 +34,7 @@ impl Nodes {
     /// What an election takes where nodes are groups: their sentinels', or their cluster's.
     pub(crate) fn elections(&self) -> Option<Sentinels> {
         let cluster = self.cluster.as_ref();
-        let of_cluster = cluster.map(|cluster| cluster.rules(self.count));
+        let of_cluster = cluster.map(|cluster| Sentinels::of_cluster(cluster, self.count));
         of_cluster.or_else(|| self.sentinels.clone())
     }
 
@@ -112,6 +112,20 @@ impl Default for Sentinels {
 }
 
 impl Sentinels {
+    /// What an election among so many shards of a cluster takes. Their primaries vote; a node that was deposed follows as soon as it hears
+    /// of it, and keeps its connections.
+    fn of_cluster(cluster: &Cluster, shards: u16) -> Self {
+        Sentinels {
+            count: shards,
+            quorum: None,
+            down_after: cluster.node_timeout,
+            election: cluster.election,
+            gossip: cluster.gossip,
+            demotion: Span::ZERO,
+            connections: Connections::Kept,
+        }
+    }
+
     /// Without so many of them there is no election.
     pub(crate) fn majority(&self) -> u16 {
         self.count / 2 + 1

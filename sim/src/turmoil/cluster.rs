@@ -36,7 +36,9 @@ pub(super) fn tags(plan: &Plan) -> Vec<String> {
         return Vec::new();
     }
     let transports = transports(plan, RedisConfig::default());
-    let shown = transports.iter().map(quorlock::transport::Transport::address);
+    let shown = transports
+        .iter()
+        .map(quorlock::transport::Transport::address);
     let tags = shown.filter_map(|shown| shown.rsplit_once('{')?.1.split_once('}'));
     tags.map(|(tag, _)| tag.to_owned()).collect()
 }
@@ -51,7 +53,12 @@ pub(super) fn table(known: &KnownSlots) -> SlotTable {
         first: share.first,
         last: share.last,
         owner: place(share.owner),
-        replicas: share.replicas.iter().copied().map(place).collect::<Vec<Place>>(),
+        replicas: share
+            .replicas
+            .iter()
+            .copied()
+            .map(place)
+            .collect::<Vec<Place>>(),
     });
     SlotTable {
         own: place(known.own),

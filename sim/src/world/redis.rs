@@ -210,7 +210,13 @@ impl Server for RedisServer {
             || "quorlock_marker".to_owned(),
             |tag| format!("quorlock_marker:{{{tag}}}"),
         );
-        let set = [b"SET", key.as_bytes(), marker.as_bytes(), b"PX", kept.as_bytes()];
+        let set = [
+            b"SET",
+            key.as_bytes(),
+            marker.as_bytes(),
+            b"PX",
+            kept.as_bytes(),
+        ];
         assert_eq!(self.operate(now, &set), b"+OK\r\n", "BUG: a marker");
     }
 

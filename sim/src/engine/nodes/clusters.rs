@@ -11,7 +11,9 @@ use crate::world::shards::{Heard, KnownShard, KnownSlots, Service, Shards, Tidin
 
 /// Makes the nodes of a plan the shards of a cluster.
 pub(crate) fn build(world: &mut World, plan: &Plan, cluster: &Cluster) {
-    let rules = cluster.rules(plan.nodes.count);
+    let Some(rules) = plan.nodes.elections() else {
+        return;
+    };
     let nodes: Vec<NodeId> = world.nodes.ids().collect();
     for seat in first::<Seat>(plan.nodes.count) {
         let replicas = world.replicas_of(seat);

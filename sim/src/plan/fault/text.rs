@@ -7,8 +7,8 @@ mod written;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, Kind, LinkFault, NodeFault,
-    Repeats, ServerError, Suspended, Trigger, trigger::MessageText,
+    ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, Kind, LinkFault,
+    NodeFault, Repeats, ServerError, Suspended, Trigger, trigger::MessageText,
 };
 use crate::plan::time::Span;
 

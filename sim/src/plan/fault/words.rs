@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, LinkFault, NodeFault,
-    ServerError, Suspended,
+    ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, LinkFault,
+    NodeFault, ServerError, Suspended,
 };
 use crate::plan::time::Span;
 

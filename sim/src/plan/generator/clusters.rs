@@ -39,7 +39,8 @@ pub(super) fn add(plan: &mut Plan, faults: &Faults) {
     if is_inside {
         nodes.persistence = Persistence::EveryWrite;
         // Nodes of a cluster take each other's keys over: their clocks agree.
-        plan.faults.retain(|fault| !matches!(&fault.what, FaultKind::Node { .. }));
+        plan.faults
+            .retain(|fault| !matches!(&fault.what, FaultKind::Node { .. }));
     }
 }
 

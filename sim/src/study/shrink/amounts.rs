@@ -8,7 +8,9 @@ use crate::plan::fault::{
     AfterMessage, ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger,
 };
 use crate::plan::time::{Span, Step};
-use crate::plan::{Cluster, MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload};
+use crate::plan::{
+    Cluster, MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload,
+};
 
 /// One amount, where it stands in its plan.
 #[derive(Debug)]
