@@ -1,9 +1,12 @@
 //! The value that holds a lock, the signal of its loss, and work that ends with it.
 
 mod lost_signal;
+mod until_lost;
 mod while_held;
 
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,6 +123,13 @@ impl Guard {
     /// Ready when the lock is lost, and how; at latest when its validity ends, even if no node answers.
     ///
     /// The signal outlives the guard; when the last guard is released on purpose it says [`Lost::Released`](crate::Lost::Released).
+    ///
+    /// In a loop around `select!` it may be made anew each time (`lost = guard.lost()`), or once, and polled by `&mut`: it is
+    /// [`Unpin`], and stays ready once it is. The signal is looked at while `select!` waits, not while the body of a branch runs:
+    /// there [`Guard::run_until_lost`] belongs.
+    ///
+    /// # Cancel safety
+    /// Dropped early, nothing is missed: a signal that is made after the loss is ready at once.
     pub fn lost(&self) -> LostSignal {
         LostSignal::new(self.client.clone(), self.hold.clone())
     }
@@ -154,9 +164,51 @@ impl Guard {
         self,
         work: impl AsyncFnOnce(&Guard) -> T,
     ) -> Result<Finished<T>, Lost> {
-        let output = while_held::run(&self, work).await?;
+        let output = self.run_until_lost(work(&self)).await?;
         let release = self.release().await;
         Ok(Finished { output, release })
+    }
+
+    /// Runs `work` until the lock is lost, and keeps the lock: one step of a task that holds it for many.
+    ///
+    /// Losing the lock drops `work` where it stands. The deadline is tested at every poll, before and after. In contrast to
+    /// [`Guard::while_held`] the guard stays, so that a loop can go on with it.
+    ///
+    /// ```
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # async fn store(_job: u32, token: u64) -> u64 { token }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// # let (jobs, mut queue) = tokio::sync::mpsc::channel(4);
+    /// # jobs.send(42).await?;
+    /// # drop(jobs);
+    /// let guard = locks.lock("queue/7").acquire().await?;
+    /// loop {
+    ///     tokio::select! {
+    ///         biased;
+    ///         lost = guard.lost() => return Err(lost.into()),
+    ///         job = queue.recv() => {
+    ///             let Some(job) = job else { break };
+    ///             // `?`: the lock was lost in the middle, and the job was dropped there.
+    ///             guard.run_until_lost(store(job, guard.fencing_token().0)).await?;
+    ///         }
+    ///     }
+    /// }
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Lost`], and `work` was cancelled, or ended too late to have been protected.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the work is dropped where it stands, and the lock is held as before.
+    pub async fn run_until_lost<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
+        let mut work = pin!(work);
+        let work = poll_fn(|cx| self.span.within(|| work.as_mut().poll(cx)));
+        until_lost::run(self.lost(), work).await
     }
 
     /// Enters the hold once more; the lock is free when every guard is gone.

@@ -9,10 +9,13 @@ use std::task::{Context, Poll};
 use quorlock_core::renewal::Lost;
 use quorlock_core::time::Time;
 
+use super::until_lost;
 use crate::shared::client::Client;
 use crate::shared::hold::Hold;
 
-/// A future that is ready when a lock is lost. See [`Guard::lost`](crate::Guard::lost).
+/// A future that is ready when a lock is lost, and stays so. See [`Guard::lost`](crate::Guard::lost).
+///
+/// It holds no lock, and may go to any task; each task has a clone of its own.
 #[must_use = "futures do nothing unless polled"]
 pub struct LostSignal {
     client: Arc<Client>,
@@ -27,6 +30,26 @@ impl LostSignal {
             hold,
             key: 0,
         }
+    }
+
+    /// Runs `work` until the lock is lost: for tasks that do not have the guard. Otherwise as
+    /// [`Guard::run_until_lost`](crate::Guard::run_until_lost).
+    ///
+    /// # Errors
+    /// [`Lost`], and `work` was cancelled, or ended too late to have been protected; [`Lost::Released`] if the last guard was
+    /// released before it was done.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the work is dropped where it stands.
+    pub async fn run_until_lost<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
+        until_lost::run(self.clone(), work).await
+    }
+}
+
+impl Clone for LostSignal {
+    fn clone(&self) -> Self {
+        // A clone waits under a key of its own: its drop must not take the other's place.
+        LostSignal::new(self.client.clone(), self.hold.clone())
     }
 }
 
