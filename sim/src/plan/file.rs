@@ -279,6 +279,16 @@ const LONGEST_ELECTION: Span = Span::secs(600);
 
 fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
     let Some(cluster) = &plan.nodes.cluster else {
+        if plan
+            .variant
+            .flaws()
+            .iter()
+            .any(|flaw| flaw.is_of_clusters())
+        {
+            let variant = plan.variant;
+            let why = format!("{variant} is wrong about clusters: say [nodes.cluster]");
+            return Err(wrong("variant", why));
+        }
         return Ok(());
     };
     let (place, nodes) = ("nodes.cluster", &plan.nodes);

@@ -150,6 +150,8 @@ variants! {
     UnheardSwitch = "unheard-switch", [SwitchUnheard];
     /// The same, and they do not leave a server that says `READONLY`.
     DeafClients = "deaf-clients", [SwitchUnheard, ReadOnlyStays];
+    /// The product's clients of a cluster, which do not follow a node that names the owner of a slot, nor look again for that.
+    UnheardMoved = "unheard-moved", [MovedUnheard];
 }
 
 impl Variant {

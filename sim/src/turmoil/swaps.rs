@@ -22,6 +22,9 @@ const CHANNELS: [Swap; 2] = [
 /// What a replica says to a write, and an error by which an adapter thinks no worse of its connection.
 const READ_ONLY: Swap = (b"-READONLY ", b"-ERR READ ");
 
+/// What a node says whose slot another one has, and an error that says nothing of slots.
+const MOVED: Swap = (b"-MOVED ", b"-ERRMV ");
+
 impl Swaps {
     /// What is wrong with the connections of a variant: nothing with those of the product.
     pub(super) fn of(variant: Variant) -> Self {
@@ -33,6 +36,9 @@ impl Swaps {
         }
         if variant.has(Flaw::ReadOnlyStays) {
             swaps.incoming.push(READ_ONLY);
+        }
+        if variant.has(Flaw::MovedUnheard) {
+            swaps.incoming.push(MOVED);
         }
         swaps
     }

@@ -24,6 +24,7 @@ pub(crate) fn begin(
 ) {
     let slot = world.servers.slot_of(seat, &crate::plan::name_of(name));
     let now = world.now();
+    let until = until.saturating_sub(gap(world, by)).max(now);
     let Some(shards) = &mut world.shards else {
         return;
     };

@@ -105,8 +105,8 @@ pub enum NodeFault {
         name: u16,
         /// The shard that gets it.
         to: u16,
-        /// For how long after the last key the old owner names the new one, and the new one still the old one: each sends clients to
-        /// the other.
+        /// For how long at the end, when all keys are there, the old owner names the new one, and the new one still the old one: each
+        /// sends clients to the other.
         gap: Span,
     },
     /// A replica of a shard is told to take the place of its primary (`CLUSTER FAILOVER`).

@@ -200,7 +200,10 @@ impl NodeFault {
                     "the slot of lock {name} is moved from {node} to node {to} in {lasts}"
                 )?;
                 if Span::ZERO < *gap {
-                    write!(f, "; for {gap} each then names the other as its owner")?;
+                    write!(
+                        f,
+                        ", at the end of which each names the other as its owner for {gap}"
+                    )?;
                 }
                 Ok(())
             }

@@ -44,8 +44,12 @@ pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     match &fault.what {
         FaultKind::Link { fault, .. } => check_link(*fault),
         FaultKind::Client { fault, .. } => check_client(*fault),
-        FaultKind::Node { fault, replica, .. } => {
-            check_node(plan, fault)?;
+        FaultKind::Node {
+            fault: what,
+            replica,
+            ..
+        } => {
+            check_node(plan, what, fault.lasts)?;
             check_replica(plan, *replica)
         }
         FaultKind::Backup { .. } => Ok(()),
@@ -229,7 +233,7 @@ fn check_rate(rate_ppm: i32) -> Result<(), Wrong> {
     Err(("rate_ppm", why))
 }
 
-fn check_node(plan: &Plan, fault: &NodeFault) -> Result<(), Wrong> {
+fn check_node(plan: &Plan, fault: &NodeFault, lasts: Span) -> Result<(), Wrong> {
     let (names, replicas) = (plan.workload.names, plan.nodes.replicas);
     match fault {
         NodeFault::Evict { name } if names <= *name => {
@@ -258,6 +262,10 @@ fn check_node(plan: &Plan, fault: &NodeFault) -> Result<(), Wrong> {
         }
         NodeFault::MigrateSlot { name, .. } if names <= *name => {
             Err(("name", format!("there is no name {name}, only {names}")))
+        }
+        NodeFault::MigrateSlot { gap, .. } if lasts < *gap => {
+            let why = format!("{gap} is more than {lasts}, for which all of it lasts");
+            Err(("gap", why))
         }
         NodeFault::Misroute { .. } if plan.nodes.cluster.is_some() => {
             let why = "a cluster says where slots are found: say migrate-slot";

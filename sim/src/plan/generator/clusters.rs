@@ -56,7 +56,7 @@ pub(super) fn is_inside(kind: Kind, plan: &Plan) -> bool {
 }
 
 /// A fault of a cluster.
-pub(super) fn fault(kind: Kind, plan: &Plan, draw: &mut Draw) -> NodeFault {
+pub(super) fn fault(kind: Kind, plan: &Plan, lasts: Span, draw: &mut Draw) -> NodeFault {
     if kind == Kind::ClusterFailover {
         return NodeFault::ClusterFailover {
             how: match draw.chance(500_000) {
@@ -69,7 +69,7 @@ pub(super) fn fault(kind: Kind, plan: &Plan, draw: &mut Draw) -> NodeFault {
         name: draw.index(usize::from(plan.workload.names)) as u16,
         to: draw.index(usize::from(plan.nodes.count)) as u16,
         gap: match draw.chance(300_000) {
-            true => Span::millis(draw.between(1, 60)),
+            true => Span::micros(draw.between(0, lasts.as_nanos() / 2_000)),
             false => Span::ZERO,
         },
     }

@@ -326,7 +326,7 @@ impl Dice<'_> {
                 .lasting(lasts)
             }
             kind if Kind::OF_CLUSTERS.contains(&kind) => {
-                let fault = clusters::fault(kind, self.plan, self.draw);
+                let fault = clusters::fault(kind, self.plan, lasts, self.draw);
                 Fault::of_node(at, node, fault).lasting(match kind {
                     Kind::ClusterFailover => Span::ZERO,
                     _ => lasts,

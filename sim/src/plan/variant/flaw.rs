@@ -91,6 +91,8 @@ pub enum Flaw {
     ReplicasNotAwaited,
     /// What sentinels publish is not heard.
     SwitchUnheard,
+    /// A node's word that another one has the slot is taken for an error like others.
+    MovedUnheard,
     /// A connection on which the server said `READONLY` is used on.
     ReadOnlyStays,
 }
@@ -111,7 +113,17 @@ impl Flaw {
                 | Flaw::LeaderWaitsForWord
                 | Flaw::TermCountsElections
                 | Flaw::TermIsClock
-        ) || self.is_of_groups()
+        ) || self.is_of_ways()
+    }
+
+    /// Whether it is about the way of clients to the nodes of a cluster.
+    pub(crate) const fn is_of_clusters(self) -> bool {
+        matches!(self, Flaw::MovedUnheard)
+    }
+
+    /// Whether it is about the way of clients to a server.
+    const fn is_of_ways(self) -> bool {
+        self.is_of_groups() || self.is_of_clusters()
     }
 
     /// Whether it is about the way of clients to the primary of a group.
@@ -134,7 +146,7 @@ impl Flaw {
                 | Flaw::LeaderWaitsForWord
                 | Flaw::TermCountsElections
                 | Flaw::TermIsClock
-        ) || self.is_of_groups();
+        ) || self.is_of_ways();
         of_plain || (self.is_of_modes() && !of_users)
     }
 }

@@ -1,0 +1,104 @@
+//! Clients of a cluster that are wrong: their adapter is the product's, and what it hears is not; and a majority of shards that trusts
+//! promoted replicas.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use quorlock_sim::checker::Property;
+use quorlock_sim::plan::{Lane, LockKind, Plan, WorkloadKind};
+use quorlock_sim::plan_file;
+use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::span::Span;
+use quorlock_sim::swarm::{Deployment, Swarm};
+use quorlock_sim::variant::Variant;
+
+/// Those that are planted here.
+pub(super) const PLANTED: [Variant; 1] = [Variant::UnheardMoved];
+
+fn broken(plan: Plan) -> Option<Property> {
+    plan_file::check(&plan).expect("a plan that can be run");
+    match run(&Rc::new(plan)).verdict {
+        Verdict::Violated(violation) => Some(violation.property),
+        _ => None,
+    }
+}
+
+/// What breaks in drawn plans with something wrong, and without.
+fn compare(
+    swarm: &Swarm,
+    shape: fn(&mut Plan),
+    wrong: fn(&mut Plan),
+    breaks: Property,
+    seeds: Range<u64>,
+) {
+    let plan = |seed| {
+        let mut plan = swarm.plan(seed);
+        shape(&mut plan);
+        plan
+    };
+    let is_found = |seed: &u64| {
+        let mut plan = plan(*seed);
+        wrong(&mut plan);
+        broken(plan) == Some(breaks)
+    };
+    let found = seeds.clone().find(is_found);
+    let found = found.unwrap_or_else(|| panic!("{breaks} was not broken in {seeds:?}"));
+    for seed in seeds.start..=found {
+        assert_eq!(broken(plan(seed)), None, "nothing is wrong: seed {seed}");
+    }
+}
+
+fn swarm(lock: LockKind, faults: &str) -> Swarm {
+    Swarm {
+        faults: faults.parse().expect("kinds of fault"),
+        lane: Lane::Turmoil,
+        deployment: Deployment::Clusters,
+        lock,
+        workload: Some(WorkloadKind::MutualExclusion),
+        ..Swarm::default()
+    }
+}
+
+/// Much happens under one name, whose shard is handed over by hand: nothing is lost.
+fn by_hand(plan: &mut Plan) {
+    use quorlock_sim::fault::{FaultKind, Handover, NodeFault};
+    plan.workload.names = 1;
+    for fault in &mut plan.faults {
+        if let FaultKind::Node {
+            node,
+            fault: NodeFault::ClusterFailover { how },
+            ..
+        } = &mut fault.what
+        {
+            (*node, *how) = (0, Handover::Manual);
+        }
+    }
+}
+
+#[test]
+fn moved_is_not_heard() {
+    let swarm = swarm(LockKind::Single, "cluster-failover");
+    let wrong = |plan: &mut Plan| plan.variant = Variant::UnheardMoved;
+    compare(&swarm, by_hand, wrong, Property::Progress, 0..30);
+}
+
+/// Claims are long on their way to replicas that take over in two of three shards.
+fn two_at_once(plan: &mut Plan) {
+    use quorlock_sim::fault::{Fault, Handover, NodeFault};
+    plan.workload.names = 1;
+    plan.workload.hold_most = plan.workload.lease;
+    plan.nodes.count = 3;
+    plan.nodes.wait = None;
+    plan.nodes.min_replicas = None;
+    plan.nodes.replication_lag = Span::millis(60);
+    let how = Handover::Takeover;
+    let take = |node| Fault::of_node(Span::millis(700), node, NodeFault::ClusterFailover { how });
+    plan.faults = vec![take(0), take(1)];
+}
+
+#[test]
+fn promoted_shards_are_not_quarantined() {
+    let swarm = swarm(LockKind::Redlock, "none");
+    let wrong = |plan: &mut Plan| plan.remedies.trust = false;
+    compare(&swarm, two_at_once, wrong, Property::Exclusion, 0..40);
+}
