@@ -65,8 +65,8 @@ pub(crate) fn printed(program: &str, arguments: &[&str], variables: &[(&str, &st
     text
 }
 
-/// How many runs a cell of the matrix has: 1000 are some eight minutes of two cores, half of them for the lock
-/// in the lane over sockets.
+/// How many runs a cell of the matrix has: 1000 are some eight minutes of two cores, half of them for a lock
+/// in the lane over sockets, of which there are four.
 fn runs() -> String {
     std::env::var("QUORLOCK_MATRIX_RUNS").unwrap_or_else(|_| "1000".to_owned())
 }

@@ -86,11 +86,13 @@ fn moved_is_not_heard() {
 fn two_at_once(plan: &mut Plan) {
     use quorlock_sim::fault::{Fault, Handover, NodeFault};
     plan.workload.names = 1;
-    plan.workload.hold_most = plan.workload.lease;
+    plan.workload.lease = Span::millis(800);
+    (plan.workload.hold_least, plan.workload.hold_most) = (Span::millis(600), Span::millis(600));
+    plan.workload.poll_cap = Span::millis(100);
     plan.nodes.count = 3;
     plan.nodes.wait = None;
     plan.nodes.min_replicas = None;
-    plan.nodes.replication_lag = Span::millis(60);
+    plan.nodes.replication_lag = Span::millis(500);
     let how = Handover::Takeover;
     let take = |node| Fault::of_node(Span::millis(700), node, NodeFault::ClusterFailover { how });
     plan.faults = vec![take(0), take(1)];
