@@ -243,6 +243,16 @@ impl Data {
         self.put(0, &moved.key, moved.value, expires);
     }
 
+    /// Whether a script may publish on these channels of shards here.
+    pub(crate) fn are_near(&self, channels: &[&[u8]]) -> bool {
+        let slots = self.slots.as_ref();
+        slots.is_none_or(|slots| {
+            channels
+                .iter()
+                .all(|channel| slots.is_local(channel, false))
+        })
+    }
+
     /// Whether a script may use the keys of a command here.
     pub(crate) fn are_local(&self, keys: &[&[u8]]) -> bool {
         let slots = self.slots.as_ref();

@@ -259,8 +259,12 @@ impl Running {
             ))?;
         let data = &mut *self.data.borrow_mut();
         let name = command.shape.name;
-        let is_channel = command_keys::are_channels(name);
-        if !is_channel && !data.are_local(&command_keys::of(name, words)) {
+        let keys = command_keys::of(name, words);
+        let are_local = match command_keys::are_channels(name) {
+            true => data.are_near(&keys),
+            false => data.are_local(&keys),
+        };
+        if !are_local {
             return Err(Refusal::NOT_LOCAL);
         }
         if command.shape.is(Flag::Write) {

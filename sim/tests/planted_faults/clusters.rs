@@ -94,7 +94,7 @@ fn two_at_once(plan: &mut Plan) {
     plan.nodes.min_replicas = None;
     plan.nodes.replication_lag = Span::millis(500);
     let how = Handover::Takeover;
-    let take = |node| Fault::of_node(Span::millis(700), node, NodeFault::ClusterFailover { how });
+    let take = |node| Fault::of_node(Span::millis(300), node, NodeFault::ClusterFailover { how });
     plan.faults = vec![take(0), take(1)];
 }
 

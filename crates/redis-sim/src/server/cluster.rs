@@ -66,12 +66,12 @@ impl Server {
         if slots.any(|other| other != slot) {
             return Err(Refusal::CROSS_SLOT);
         }
-        if table.state == ClusterState::Fail {
-            return Err(Refusal::CLUSTER_DOWN);
-        }
         let Some(owner) = table.owner(slot) else {
             return Err(Refusal::NOT_SERVED);
         };
+        if table.state == ClusterState::Fail {
+            return Err(Refusal::CLUSTER_DOWN);
+        }
         // Channels are not moved with keys.
         let is_channel = command_keys::are_channels(name);
         let missing = keys.iter().filter(|key| data.entry(0, key).is_none());
@@ -96,3 +96,6 @@ impl Server {
         Err(Refusal::moved(slot, host, *port))
     }
 }
+
+#[cfg(test)]
+mod tests;
