@@ -9,7 +9,7 @@ use crate::server::Server;
 /// The key of a name's claim: the name itself.
 #[must_use]
 pub fn claim_key(name: &Name) -> String {
-    name.as_str().to_string()
+    name.to_string()
 }
 
 /// The key of a name's token counter.
@@ -61,7 +61,7 @@ pub fn alive_key(name: &Name) -> String {
 /// What the keys of readers' own leases begin with.
 #[must_use]
 pub fn leases(name: &Name) -> String {
-    if name.as_str().contains('{') {
+    if name.as_bytes().contains(&b'{') {
         format!("{name}:")
     } else {
         format!("{{{name}}}:")
@@ -70,7 +70,7 @@ pub fn leases(name: &Name) -> String {
 
 /// Redisson's rule: the name goes into braces, unless it holds an opening brace anywhere.
 fn prefixed(prefix: &str, name: &Name) -> String {
-    if name.as_str().contains('{') {
+    if name.as_bytes().contains(&b'{') {
         format!("{prefix}:{name}")
     } else {
         format!("{prefix}:{{{name}}}")

@@ -3,6 +3,7 @@
 mod servers {
     pub(crate) mod backups;
     pub(crate) mod bad_input;
+    pub(crate) mod byte_names;
     pub(crate) mod calls;
     pub(crate) mod cancellation;
     pub(crate) mod clients;
@@ -40,6 +41,7 @@ fn main() {
     let trials = [
         servers::backups::trials(),
         servers::bad_input::trials(),
+        servers::byte_names::trials(),
         servers::calls::trials(),
         servers::cancellation::trials(),
         servers::clients::trials(),

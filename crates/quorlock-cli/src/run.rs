@@ -124,7 +124,7 @@ impl Run {
             Ok(locks) => locks?,
             Err(signal) => return Ok(Code::of_signal(signal.as_raw())),
         };
-        voice.event("waiting", &[("name", self.name.as_str().into())]);
+        voice.event("waiting", &[("name", self.name.to_string().into())]);
         let acquired = unless_told(&mut signals, self.acquire(&locks, began)).await;
         let code = match acquired {
             Ok(Ok(guard)) => {
@@ -190,7 +190,7 @@ impl Run {
         }
         let token = guard.fencing_token_of(&self.name);
         let fields = [
-            ("name", self.name.as_str().into()),
+            ("name", self.name.to_string().into()),
             ("token", token.map_or(0, |token| token.0).into()),
             ("owner", guard.owner_id().to_string().into()),
         ];

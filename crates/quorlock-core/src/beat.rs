@@ -96,7 +96,7 @@ const KEPT: Duration = Duration::from_secs(60);
 const ENTRY: usize = 2 * (size_of::<(Name, Seen)>() + size_of::<(Time, Name)>());
 
 fn bytes_of(name: &Name) -> usize {
-    ENTRY + name.as_str().len()
+    ENTRY + name.as_bytes().len()
 }
 
 impl Observations {

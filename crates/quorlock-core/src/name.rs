@@ -1,32 +1,33 @@
 //! What is locked.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::reserved;
 
-/// The longest name, in bytes of UTF-8.
+/// The longest name, in bytes.
 pub const LONGEST_NAME: usize = 512;
 
 /// The name of a lock: 1 to [`LONGEST_NAME`] bytes without NUL. Cheap to clone.
 ///
-/// Braces, spaces and any Unicode are fine. On the wire it is the key of the claim, to the letter, so that a key under
-/// which something else is kept cannot be one.
+/// It need not be text: keys of Redis are bytes. Braces, spaces and any Unicode are fine. On the wire it is the key of the
+/// claim, to the letter, so that a key under which something else is kept cannot be one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Arc<str>);
+pub struct Name(Arc<[u8]>);
 
 impl Name {
-    /// Checks and takes a name.
+    /// Checks and takes a name: a text, or any bytes.
     ///
     /// # Errors
     /// [`NameError`] when it is empty, too long, holds a NUL, or is a key under which something else is kept.
-    pub fn new(name: impl AsRef<str>) -> Result<Self, NameError> {
+    pub fn new(name: impl AsRef<[u8]>) -> Result<Self, NameError> {
         let name = name.as_ref();
         if name.is_empty() {
             Err(NameError::Empty)
         } else if name.len() > LONGEST_NAME {
             Err(NameError::TooLong { bytes: name.len() })
-        } else if name.contains('\0') {
+        } else if name.contains(&0) {
             Err(NameError::Nul)
         } else if let Some(kept) = reserved::kept_under(name) {
             Err(NameError::Reserved { kept })
@@ -35,28 +36,59 @@ impl Name {
         }
     }
 
-    /// The name as text.
+    /// The name as it is on the wire.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The name as text, unless it is none.
+    #[must_use]
+    pub fn to_str(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+
+    /// The name for people to read, as it is displayed: a text as it is, and of other names each byte that belongs to no
+    /// text as `\xff`. Two names may read the same.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self.to_str() {
+            Some(text) => Cow::Borrowed(text),
+            None => Cow::Owned(escaped(&self.0)),
+        }
     }
 }
 
-impl From<Name> for Arc<str> {
-    fn from(name: Name) -> Self {
-        name.0
+/// A backslash of the name itself is doubled, so that what it stands for is no question.
+fn escaped(name: &[u8]) -> String {
+    let mut text = String::with_capacity(4 * name.len());
+    for chunk in name.utf8_chunks() {
+        text.push_str(&chunk.valid().replace('\\', "\\\\"));
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+impl AsRef<[u8]> for Name {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text())
     }
 }
 
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
+        match self.to_str() {
+            Some(text) => fmt::Debug::fmt(text, f),
+            None => write!(f, "b\"{}\"", self.0.escape_ascii()),
+        }
     }
 }
 
@@ -64,14 +96,14 @@ impl fmt::Debug for Name {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NameError {
-    /// It has no characters.
+    /// It has no bytes.
     Empty,
     /// It has more than [`LONGEST_NAME`] bytes.
     TooLong {
         /// How many it has.
         bytes: usize,
     },
-    /// It holds a NUL character.
+    /// It holds a NUL.
     Nul,
     /// It is a key under which nodes keep something else.
     Reserved {
@@ -120,7 +152,30 @@ mod tests {
     #[test]
     fn braces_spaces_and_unicode_are_names() {
         for name in ["{tag}:x", "}{", " ", "заказ/42", "🔒"] {
-            assert_eq!(Name::new(name).unwrap().as_str(), name);
+            let name_of = Name::new(name).unwrap();
+            assert_eq!(name_of.to_str(), Some(name));
+            assert_eq!(name_of.to_string(), name);
         }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_names_and_are_shown_escaped() {
+        let name = Name::new(b"orders/\xff\\\xc3\xbc\x80").unwrap();
+        assert_eq!(name.as_bytes(), b"orders/\xff\\\xc3\xbc\x80");
+        assert_eq!(name.to_str(), None);
+        assert_eq!(name.to_string(), r"orders/\xff\\ü\x80");
+        assert_eq!(format!("{name:?}"), r#"b"orders/\xff\\\xc3\xbc\x80""#);
+        // It reads the same as this one, and is another.
+        let text = Name::new(name.to_string()).unwrap();
+        assert_eq!(text.to_string(), name.to_string());
+        assert_ne!(text, name);
+        assert_eq!(Name::new(b"\xff\0"), Err(NameError::Nul));
+        let kept = "another name's token counter";
+        let error = Name::new(b"redisson_lock_token:{\xff}");
+        assert_eq!(error, Err(NameError::Reserved { kept }));
+        assert_eq!(
+            Name::new([0xff; LONGEST_NAME + 1]),
+            Err(NameError::TooLong { bytes: 513 })
+        );
     }
 }

@@ -30,14 +30,16 @@ pub const LEASE: &str = "rwlock_timeout";
 /// Such a key is `prefix:{name}`, and `prefix:name` for a name that holds a `{` itself: one without any belongs to
 /// nothing.
 #[must_use]
-pub fn kept_under(key: &str) -> Option<&'static str> {
-    if key == MARKER {
+pub fn kept_under(key: &[u8]) -> Option<&'static str> {
+    if key == MARKER.as_bytes() {
         return Some("a node's marker");
     }
-    if let Some((prefix, name)) = key.split_once(':')
-        && name.contains('{')
+    let mut halves = key.splitn(2, |byte| *byte == b':');
+    if let (Some(prefix), Some(name)) = (halves.next(), halves.next())
+        && name.contains(&b'{')
     {
-        match prefix {
+        // A prefix of ours is text.
+        match std::str::from_utf8(prefix).unwrap_or_default() {
             TOKEN => return Some("another name's token counter"),
             QUEUE | TIMEOUTS | ALIVE => return Some("another name's queue"),
             LATCH => return Some("Redisson's note that it has unlocked another name"),
@@ -45,10 +47,11 @@ pub fn kept_under(key: &str) -> Option<&'static str> {
             _ => {}
         }
     }
-    let (before, hold) = key.rsplit_once(':')?;
-    let is_hold = !hold.is_empty() && hold.bytes().all(|byte| byte.is_ascii_digit());
-    let (before, word) = before.rsplit_once(':').filter(|_| is_hold)?;
-    (word == LEASE && before.contains('{')).then_some("the lease of another name's reader")
+    let mut parts = key.rsplitn(3, |byte| *byte == b':');
+    let (hold, word, before) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_hold = !hold.is_empty() && hold.iter().all(u8::is_ascii_digit);
+    let is_lease = is_hold && word == LEASE.as_bytes() && before.contains(&b'{');
+    is_lease.then_some("the lease of another name's reader")
 }
 
 #[cfg(test)]
@@ -60,7 +63,7 @@ mod tests {
         for prefix in [TOKEN, QUEUE, TIMEOUTS, ALIVE, LATCH, MARKER] {
             for name in ["{x}", "{orders/42}", "{tag}:x", "x{", "a{}b", "{", "{x}:17"] {
                 let key = format!("{prefix}:{name}");
-                assert!(kept_under(&key).is_some(), "{key}");
+                assert!(kept_under(key.as_bytes()).is_some(), "{key}");
             }
         }
         for key in [
@@ -69,7 +72,7 @@ mod tests {
             "{x}:0f-1:7:rwlock_timeout:1000",
             "x{y:0f-1:7:rwlock_timeout:2",
         ] {
-            assert!(kept_under(key).is_some(), "{key}");
+            assert!(kept_under(key.as_bytes()).is_some(), "{key}");
         }
     }
 
@@ -92,7 +95,7 @@ mod tests {
             "x:7:rwlock_timeout:1",
             "rwlock_timeout:1",
         ] {
-            assert_eq!(kept_under(key), None, "{key}");
+            assert_eq!(kept_under(key.as_bytes()), None, "{key}");
         }
     }
 }

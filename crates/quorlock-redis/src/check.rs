@@ -103,7 +103,8 @@ impl RedisTransport {
 
     /// What is legal on this server and doubtful, for locks on names with this prefix. It is asked on a connection of its own; what
     /// it does not say, or the user may not ask, gives rise to no doubt.
-    pub async fn doubts(&self, prefix: &str) -> Vec<Doubt> {
+    pub async fn doubts(&self, prefix: impl AsRef<[u8]>) -> Vec<Doubt> {
+        let prefix = prefix.as_ref();
         let deadline = timer::now() + self.config().connect_timeout;
         let servers = timer::by(deadline, self.routes().all()).await;
         let servers = servers.and_then(Result::ok).unwrap_or_default();
@@ -215,7 +216,7 @@ impl RedisTransport {
 /// What is doubtful about the server that a target leads to.
 async fn look(
     target: &Target,
-    prefix: &str,
+    prefix: &[u8],
     deadline: Instant,
 ) -> Result<Vec<Doubt>, TransportError> {
     let link = Link::trial(target, deadline).await?;
@@ -229,7 +230,8 @@ async fn look(
         coverage.arg("GET").arg("cluster-require-full-coverage");
         doubts.extend(doubt::of_coverage(&link.ask(target, &coverage).await?));
     }
-    let channel = key::channel(&format!("{prefix}quorlock")).to_string();
+    let channel = [prefix, b"quorlock"].concat();
+    let channel = key::channel(&channel).to_bytes();
     let answer = link
         .ask(target, redis::cmd("SUBSCRIBE").arg(channel))
         .await?;

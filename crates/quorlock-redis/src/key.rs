@@ -1,7 +1,5 @@
 //! Under which keys and channels a name is kept: Redisson's rules.
 
-use std::fmt;
-
 use quorlock_core::message::Channel;
 use quorlock_core::owner::OwnerId;
 use quorlock_core::reserved;
@@ -14,11 +12,12 @@ use redis::{RedisWrite, ToRedisArgs};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prefixed<'a> {
     prefix: &'static str,
-    name: &'a str,
+    name: &'a [u8],
 }
 
 /// The key of the token counter of a name.
-pub(crate) fn token(name: &str) -> Prefixed<'_> {
+pub(crate) fn token(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
+    let name = name.as_ref();
     Prefixed {
         prefix: reserved::TOKEN,
         name,
@@ -26,7 +25,8 @@ pub(crate) fn token(name: &str) -> Prefixed<'_> {
 }
 
 /// The channel on which a release of a name is published.
-pub(crate) fn channel(name: &str) -> Prefixed<'_> {
+pub(crate) fn channel(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
+    let name = name.as_ref();
     Prefixed {
         prefix: "redisson_lock__channel",
         name,
@@ -34,7 +34,8 @@ pub(crate) fn channel(name: &str) -> Prefixed<'_> {
 }
 
 /// The channel on which a release of a read-write lock is published.
-pub(crate) fn read_write_channel(name: &str) -> Prefixed<'_> {
+pub(crate) fn read_write_channel(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
+    let name = name.as_ref();
     Prefixed {
         prefix: "redisson_rwlock",
         name,
@@ -50,7 +51,8 @@ pub(crate) fn marker_under(tag: &str) -> String {
 }
 
 /// The key of those who wait for a fair lock.
-pub(crate) fn queue(name: &str) -> Prefixed<'_> {
+pub(crate) fn queue(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
+    let name = name.as_ref();
     Prefixed {
         prefix: reserved::QUEUE,
         name,
@@ -58,7 +60,8 @@ pub(crate) fn queue(name: &str) -> Prefixed<'_> {
 }
 
 /// The key of the times after which Redisson drops those who wait for a fair lock.
-pub(crate) fn timeouts(name: &str) -> Prefixed<'_> {
+pub(crate) fn timeouts(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
+    let name = name.as_ref();
     Prefixed {
         prefix: reserved::TIMEOUTS,
         name,
@@ -66,7 +69,8 @@ pub(crate) fn timeouts(name: &str) -> Prefixed<'_> {
 }
 
 /// The key of the times until which our waiters for a fair lock are taken to be alive.
-pub(crate) fn alive(name: &str) -> Prefixed<'_> {
+pub(crate) fn alive(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
+    let name = name.as_ref();
     Prefixed {
         prefix: reserved::ALIVE,
         name,
@@ -74,50 +78,62 @@ pub(crate) fn alive(name: &str) -> Prefixed<'_> {
 }
 
 /// What the keys of readers' own leases begin with: `{name}:`, and `name:` for a name that holds a `{`.
-pub(crate) fn leases(name: &str) -> String {
-    if name.contains('{') {
-        format!("{name}:")
+pub(crate) fn leases(name: &(impl AsRef<[u8]> + ?Sized)) -> Vec<u8> {
+    let name = name.as_ref();
+    if name.contains(&b'{') {
+        [name, b":"].concat()
     } else {
-        format!("{{{name}}}:")
+        [b"{", name, b"}:"].concat()
     }
 }
 
 /// What the keys of one reader's leases begin with; the n-th hold's key ends with n.
-pub(crate) fn own_leases(name: &str, reader: OwnerId) -> String {
-    format!("{}{reader}:{}:", leases(name), reserved::LEASE)
+pub(crate) fn own_leases(name: &(impl AsRef<[u8]> + ?Sized), reader: OwnerId) -> Vec<u8> {
+    let mut key = leases(name);
+    key.extend(format!("{reader}:{}:", reserved::LEASE).into_bytes());
+    key
 }
 
-/// The text of a channel.
-pub(crate) fn channel_of(channel: &Channel) -> String {
+/// What a channel is called on the server.
+pub(crate) fn channel_of(channel: &Channel) -> Vec<u8> {
     match channel {
-        Channel::Lock(name) => self::channel(name.as_str()).to_string(),
-        Channel::Waiter(name, owner) => format!("{}:{owner}", self::channel(name.as_str())),
-        Channel::ReadWrite(name) => read_write_channel(name.as_str()).to_string(),
+        Channel::Lock(name) => self::channel(name.as_bytes()).to_bytes(),
+        Channel::Waiter(name, owner) => {
+            let mut channel = self::channel(name.as_bytes()).to_bytes();
+            channel.extend(format!(":{owner}").into_bytes());
+            channel
+        }
+        Channel::ReadWrite(name) => read_write_channel(name.as_bytes()).to_bytes(),
     }
 }
 
 impl Prefixed<'_> {
     /// What it is put together of.
-    fn pieces(&self) -> [&str; 4] {
-        if self.name.contains('{') {
-            [self.prefix, ":", self.name, ""]
+    fn pieces(&self) -> [&[u8]; 4] {
+        let prefix = self.prefix.as_bytes();
+        if self.name.contains(&b'{') {
+            [prefix, b":", self.name, b""]
         } else {
-            [self.prefix, ":{", self.name, "}"]
+            [prefix, b":{", self.name, b"}"]
         }
     }
-}
 
-impl fmt::Display for Prefixed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.pieces()
-            .iter()
-            .try_for_each(|piece| f.write_str(piece))
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        self.pieces().concat()
     }
 }
 
 impl ToRedisArgs for Prefixed<'_> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
-        out.write_arg(self.pieces().concat().as_bytes());
+        out.write_arg(&self.pieces().concat());
+    }
+}
+
+/// For tests whose names are text.
+#[cfg(test)]
+impl std::fmt::Display for Prefixed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.to_bytes()))
     }
 }
 
@@ -155,14 +171,14 @@ mod tests {
             number: 1,
         };
         for name in ["orders/42", "{tag}:x", "x{", "{", "x}", " ", "заказ/42"] {
-            let lease = format!("{}1", own_leases(name, owner));
+            let lease = String::from_utf8(own_leases(name, owner)).unwrap() + "1";
             let keys = [token(name), queue(name), timeouts(name), alive(name)];
             let keys = keys.map(|key| key.to_string());
             for key in keys
                 .iter()
                 .chain([&lease, &MARKER.to_owned(), &marker_under("quorlock-7")])
             {
-                assert!(reserved::kept_under(key).is_some(), "{key}");
+                assert!(reserved::kept_under(key.as_bytes()).is_some(), "{key}");
             }
         }
     }

@@ -11,15 +11,17 @@ pub(crate) const SLOTS: u16 = 16_384;
 const CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
 /// The slot of a key, or of a channel for shards.
-pub(crate) fn of_key(key: &str) -> Slot {
-    Slot(CRC.checksum(tag(key).unwrap_or(key).as_bytes()) % SLOTS)
+pub(crate) fn of_key(key: impl AsRef<[u8]>) -> Slot {
+    let key = key.as_ref();
+    Slot(CRC.checksum(tag(key).unwrap_or(key)) % SLOTS)
 }
 
 /// The part of a key that stands for all of it: what is between the first `{` and the first `}` behind that, unless it is nothing.
-pub(crate) fn tag(key: &str) -> Option<&str> {
-    let (_, behind) = key.split_once('{')?;
-    let (tag, _) = behind.split_once('}')?;
-    (!tag.is_empty()).then_some(tag)
+pub(crate) fn tag(key: &[u8]) -> Option<&[u8]> {
+    let begin = key.iter().position(|byte| *byte == b'{')?;
+    let behind = key.get(begin + 1..)?;
+    let end = behind.iter().position(|byte| *byte == b'}')?;
+    behind.get(..end).filter(|tag| !tag.is_empty())
 }
 
 /// The slot in which all keys of a name lie.
@@ -30,11 +32,12 @@ pub(crate) fn tag(key: &str) -> Option<&str> {
 /// # Errors
 /// A name whose keys lie in different slots. (By chance they might lie in one; a rule that people can tell by the name is worth more.)
 pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
-    let text = name.as_str();
-    let is_together = tag(text).is_some() || !text.contains(['{', '}']);
+    let bytes = name.as_bytes();
+    let is_together = tag(bytes).is_some() || !bytes.iter().any(|byte| matches!(byte, b'{' | b'}'));
     if is_together {
-        return Ok(of_key(text));
+        return Ok(of_key(bytes));
     }
+    let text = readable(name);
     // The same for all clients: what two of them lock instead must be one name.
     let mut tag = text.replace(['{', '}'], "");
     if tag.is_empty() {
@@ -49,6 +52,12 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
             Err(_) => tag,
         },
     })
+}
+
+/// What of a name is text: what is told to lock instead of it can be typed, and is no longer than the name.
+pub(crate) fn readable(name: &Name) -> String {
+    let chunks = name.as_bytes().utf8_chunks();
+    chunks.map(|chunk| chunk.valid()).collect()
 }
 
 #[cfg(test)]
@@ -77,7 +86,7 @@ mod tests {
     }
 
     fn keys(name: &Name) -> Vec<String> {
-        let text = name.as_str();
+        let text = name.to_str().unwrap();
         let owner = OwnerId {
             client: ClientId::from_random(7),
             number: 1,
@@ -95,10 +104,14 @@ mod tests {
         ];
         let mut all = vec![
             text.to_owned(),
-            format!("{}1", key::own_leases(text, owner)),
+            String::from_utf8(key::own_leases(text, owner)).unwrap() + "1",
         ];
         all.extend(keys.iter().map(ToString::to_string));
-        all.extend(channels.iter().map(key::channel_of));
+        all.extend(
+            channels
+                .iter()
+                .map(|channel| String::from_utf8(key::channel_of(channel)).unwrap()),
+        );
         all
     }
 

@@ -249,7 +249,7 @@ pub(crate) fn load() -> impl Iterator<Item = Cmd> {
 const CLAIM_BYTES: usize = 160;
 
 fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_str();
+    let name = ask.name.as_bytes();
     let (script, keys) = match ask.check {
         None => (&ACQUIRE, 3),
         Some(_) => (&CHECKED_ACQUIRE, 4),
@@ -333,11 +333,11 @@ fn encode_renew(ask: &Renew, by: By) -> Cmd {
     let bytes: usize = ask
         .claims
         .iter()
-        .map(|claim| 2 * claim.name.as_str().len() + 2 * CLAIM_BYTES)
+        .map(|claim| 2 * claim.name.as_bytes().len() + 2 * CLAIM_BYTES)
         .sum();
     let mut cmd = command(&RENEW, by, 2 * claims, 1 + 5 * claims, bytes);
     for claim in &ask.claims {
-        let name = claim.name.as_str();
+        let name = claim.name.as_bytes();
         cmd.arg(name).arg(key::token(name));
     }
     cmd.arg(kept(ask.retention));
@@ -357,7 +357,7 @@ fn encode_claim(cmd: &mut Cmd, claim: &Claim) {
 }
 
 fn encode_release(ask: &Release, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_str();
+    let name = ask.name.as_bytes();
     let mut cmd = command(RELEASE.at(home), by, 1, 3, 2 * name.len() + CLAIM_BYTES);
     cmd.arg(name);
     owner(&mut cmd, ask.owner);
@@ -366,7 +366,7 @@ fn encode_release(ask: &Release, home: &Home, by: By) -> Cmd {
 }
 
 fn encode_inspect(ask: &Inspect, by: By) -> Cmd {
-    let name = ask.name.as_str();
+    let name = ask.name.as_bytes();
     let mut cmd = command(&INSPECT, by, 3, 1, 4 * name.len() + CLAIM_BYTES);
     cmd.arg(name)
         .arg(key::token(name))
@@ -376,7 +376,7 @@ fn encode_inspect(ask: &Inspect, by: By) -> Cmd {
 }
 
 fn encode_force_release(ask: &ForceRelease, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_str();
+    let name = ask.name.as_bytes();
     let mut cmd = command(
         FORCE_RELEASE.at(home),
         by,

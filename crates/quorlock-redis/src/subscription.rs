@@ -25,12 +25,16 @@ impl Wakes {
     }
 
     /// Whether the server sends what it publishes on the channel to this client.
-    pub(crate) fn listens(&self, channel: &str) -> bool {
+    pub(crate) fn listens(&self, channel: &[u8]) -> bool {
         self.registry.is_live(channel)
     }
 
     /// Listens to a channel until the handle is dropped.
-    pub(crate) fn subscribe(&self, channel: String, listener: Arc<dyn Listener>) -> ListenerHandle {
+    pub(crate) fn subscribe(
+        &self,
+        channel: Vec<u8>,
+        listener: Arc<dyn Listener>,
+    ) -> ListenerHandle {
         let subscribed = self.registry.subscribe(Channel::from(channel), &listener);
         if let Some(guard) = subscribed.new_session {
             timer::spawn(session::run(Arc::clone(&self.target), guard));

@@ -66,8 +66,8 @@ impl Tag {
         Ok(Name::new(self.key(name)).expect("BUG: a name that was checked"))
     }
 
-    fn key(&self, name: &Name) -> String {
-        format!("{{{}}}:{name}", self.text)
+    fn key(&self, name: &Name) -> Vec<u8> {
+        [b"{", self.text.as_bytes(), b"}:", name.as_bytes()].concat()
     }
 
     /// Checks that a name can be kept.
@@ -75,16 +75,17 @@ impl Tag {
     /// # Errors
     /// As [`Tag::name`].
     pub(crate) fn check(&self, name: &Name) -> Result<(), UnfitName> {
-        let text = name.as_str();
+        let bytes = name.as_bytes();
         let most = LONGEST_NAME - self.text.len() - "{}:".len();
-        if keyslot::tag(text).is_some() {
+        if keyslot::tag(bytes).is_some() {
             return Err(self.tagged(name, most));
         }
-        if most < text.len() {
+        if most < bytes.len() {
             let name = name.clone();
             return Err(UnfitName::TooLong { name, most });
         }
-        if text.contains(reserved::LEASE)
+        let word = reserved::LEASE.as_bytes();
+        if bytes.windows(word.len()).any(|part| part == word)
             && let Some(kept) = reserved::kept_under(&self.key(name))
         {
             let name = name.clone();
@@ -95,7 +96,7 @@ impl Tag {
 
     /// Why a name with a tag of its own cannot be kept: it does without braces, if it can be kept then.
     fn tagged(&self, name: &Name, most: usize) -> UnfitName {
-        let mut instead = name.as_str().replace(['{', '}'], "");
+        let mut instead = keyslot::readable(name).replace(['{', '}'], "");
         if instead.is_empty() {
             instead.push_str("lock");
         }
@@ -104,8 +105,10 @@ impl Tag {
             return UnfitName::TooLong { name, most };
         }
         let name = name.clone();
-        let kept = reserved::kept_under(&instead);
-        match kept.or_else(|| reserved::kept_under(&format!("{{{}}}:{instead}", self.text))) {
+        let kept = reserved::kept_under(instead.as_bytes());
+        match kept
+            .or_else(|| reserved::kept_under(format!("{{{}}}:{instead}", self.text).as_bytes()))
+        {
             Some(kept) => UnfitName::Reserved { name, kept },
             None => UnfitName::Tagged { name, instead },
         }
@@ -161,8 +164,8 @@ mod tests {
                 let keys = [
                     name.to_string(),
                     tag.home().marker.to_string(),
-                    key::token(name.as_str()).to_string(),
-                    key::channel(name.as_str()).to_string(),
+                    key::token(&name).to_string(),
+                    key::channel(&name).to_string(),
                 ];
                 assert!(keys.iter().all(|key| keyslot::of_key(key) == tag.slot()));
             }

@@ -62,7 +62,7 @@ pub struct LocksBuilder {
     node_trust: Option<NodeTrust>,
     clock_margin: Option<Duration>,
     trusts_fresh_nodes: bool,
-    key_prefix: Box<str>,
+    key_prefix: Box<[u8]>,
     runtime: Option<Arc<dyn Runtime>>,
     #[cfg(feature = "redis")]
     pub(crate) redis: quorlock_redis::RedisConfig,
@@ -80,7 +80,7 @@ impl Default for LocksBuilder {
             node_trust: None,
             clock_margin: None,
             trusts_fresh_nodes: false,
-            key_prefix: "".into(),
+            key_prefix: [].into(),
             runtime: None,
             #[cfg(feature = "redis")]
             redis: quorlock_redis::RedisConfig::default(),
@@ -186,7 +186,7 @@ impl LocksBuilder {
     /// It comes before everything else, so the key must not be longer than a name may be, and a `{` in the prefix
     /// counts like one in the name. [`Guard::names`](crate::Guard::names) gives names as they were asked for; errors,
     /// events and inspections show keys, which is what an operator finds on the nodes.
-    pub fn key_prefix(mut self, prefix: impl AsRef<str>) -> Self {
+    pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().into();
         self
     }
@@ -198,7 +198,7 @@ impl LocksBuilder {
     }
 
     #[cfg(feature = "redis")]
-    pub(crate) fn prefix(&self) -> &str {
+    pub(crate) fn prefix(&self) -> &[u8] {
         &self.key_prefix
     }
 

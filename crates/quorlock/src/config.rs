@@ -20,7 +20,7 @@ pub(crate) struct Config {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) retry: RetryPolicy,
     pub(crate) retention: Retention,
-    pub(crate) key_prefix: Box<str>,
+    pub(crate) key_prefix: Box<[u8]>,
     pub(crate) member_timeout: Option<Duration>,
 }
 
@@ -83,7 +83,7 @@ impl Config {
         if self.key_prefix.is_empty() {
             Ok(name.clone())
         } else {
-            Name::new(format!("{}{name}", self.key_prefix))
+            Name::new([&self.key_prefix, name.as_bytes()].concat())
         }
     }
 

@@ -298,7 +298,7 @@ fn warn_of_backups(nodes: &[RedisTransport], checks: &[Result<Checked, NodeError
 }
 
 /// Tells what is legal and doubtful, each once for all the nodes that it is true of.
-async fn warn_of_doubts(nodes: &[RedisTransport], prefix: &str) {
+async fn warn_of_doubts(nodes: &[RedisTransport], prefix: &[u8]) {
     let doubts = join_all(nodes.iter().map(|node| node.doubts(prefix))).await;
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
     for (node, doubts) in nodes.iter().zip(&doubts) {

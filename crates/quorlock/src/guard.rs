@@ -77,10 +77,11 @@ impl Guard {
     /// The token for one of several names, as it was asked for or with its key prefix; `None` if the guard does not
     /// hold that name.
     #[must_use]
-    pub fn fencing_token_of(&self, name: &str) -> Option<Token> {
+    pub fn fencing_token_of(&self, name: impl AsRef<[u8]>) -> Option<Token> {
+        let name = name.as_ref();
         let layout = &self.hold.layout;
-        let key = layout.names().position(|n| n.as_str() == name);
-        let group = key.or_else(|| layout.given().position(|n| n.as_str() == name))?;
+        let key = layout.names().position(|n| n.as_bytes() == name);
+        let group = key.or_else(|| layout.given().position(|n| n.as_bytes() == name))?;
         Some(self.hold.token(group))
     }
 

@@ -28,7 +28,7 @@ impl Locks {
     }
 
     /// A lock of this name. Nothing is sent; a name that cannot be one is an error when the lock is acquired.
-    pub fn lock(&self, name: impl AsRef<str>) -> Lock {
+    pub fn lock(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Plain, name)
     }
 
@@ -40,7 +40,7 @@ impl Locks {
     ///
     /// It needs one node: several queues have no common order. On several, acquiring it is an error
     /// ([`ConfigError::FairQuorum`]).
-    pub fn fair(&self, name: impl AsRef<str>) -> Lock {
+    pub fn fair(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Fair, name)
     }
 
@@ -48,7 +48,7 @@ impl Locks {
     ///
     /// Each reader has a lease of its own. The token of its guard is that of the last writer: a store that has seen it
     /// is up to date.
-    pub fn read(&self, name: impl AsRef<str>) -> Lock {
+    pub fn read(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Read, name)
     }
 
@@ -56,7 +56,7 @@ impl Locks {
     ///
     /// A writer may read as well, and go on reading after it has stopped to write: acquire both through one
     /// [`Owner`](crate::Owner). A reader cannot become a writer ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
-    pub fn write(&self, name: impl AsRef<str>) -> Lock {
+    pub fn write(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Write, name)
     }
 
@@ -65,7 +65,7 @@ impl Locks {
     ///
     /// # Errors
     /// [`ConfigError`] for no names, more than [`Lock::MOST_NAMES`], or one that cannot be one.
-    pub fn all<N: AsRef<str>>(
+    pub fn all<N: AsRef<[u8]>>(
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {
@@ -106,7 +106,7 @@ impl Locks {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn leader(&self, name: impl AsRef<str>) -> Candidate {
+    pub fn leader(&self, name: impl AsRef<[u8]>) -> Candidate {
         Candidate::new(self.lock(name))
     }
 
@@ -114,7 +114,7 @@ impl Locks {
     ///
     /// # Errors
     /// [`ConfigError::Name`] for a name that cannot be one.
-    pub fn observe_leader(&self, name: impl AsRef<str>) -> Result<LeaderObserver, ConfigError> {
+    pub fn observe_leader(&self, name: impl AsRef<[u8]>) -> Result<LeaderObserver, ConfigError> {
         let layout = self.lock(name).layout()?.clone();
         Ok(LeaderObserver::new(self.source.clone(), layout))
     }
@@ -141,7 +141,7 @@ impl Locks {
     ///
     /// # Errors
     /// [`ConfigError::Name`] for a name that cannot be one.
-    pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Inspection, ConfigError> {
+    pub async fn inspect(&self, name: impl AsRef<[u8]>) -> Result<Inspection, ConfigError> {
         operate::inspect(&self.source, name).await
     }
 
@@ -164,7 +164,7 @@ impl Locks {
     /// Dropped early, any of the nodes may or may not have freed the name.
     pub async fn force_release(
         &self,
-        name: impl AsRef<str>,
+        name: impl AsRef<[u8]>,
     ) -> Result<ForceReleased, ForceReleaseError> {
         operate::force_release(&self.source, name).await
     }

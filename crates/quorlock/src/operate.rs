@@ -17,7 +17,7 @@ use crate::locks::source::LockSource;
 /// What the nodes show under a name.
 pub(crate) async fn inspect(
     source: &LockSource,
-    name: impl AsRef<str>,
+    name: impl AsRef<[u8]>,
 ) -> Result<Inspection, ConfigError> {
     let name = key(source, name)?;
     let request = Request::Inspect(Inspect { name: name.clone() });
@@ -43,7 +43,7 @@ pub(crate) async fn inspect(
 /// Frees a name on the nodes by force.
 pub(crate) async fn force_release(
     source: &LockSource,
-    name: impl AsRef<str>,
+    name: impl AsRef<[u8]>,
 ) -> Result<ForceReleased, ForceReleaseError> {
     let name = key(source, name)?;
     let request = Request::ForceRelease(ForceRelease { name: name.clone() });
@@ -66,7 +66,7 @@ pub(crate) async fn force_release(
     }
 }
 
-fn key(source: &LockSource, name: impl AsRef<str>) -> Result<Name, ConfigError> {
+fn key(source: &LockSource, name: impl AsRef<[u8]>) -> Result<Name, ConfigError> {
     let given = Name::new(name)?;
     source.key(&given)
 }

@@ -30,12 +30,12 @@ impl Owner {
     }
 
     /// A lock of this name, to be acquired by this owner.
-    pub fn lock(&self, name: impl AsRef<str>) -> Lock {
+    pub fn lock(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Plain, name)
     }
 
     /// A fair lock of this name, to be acquired by this owner. See [`Locks::fair`](crate::Locks::fair).
-    pub fn fair(&self, name: impl AsRef<str>) -> Lock {
+    pub fn fair(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Fair, name)
     }
 
@@ -43,7 +43,7 @@ impl Owner {
     ///
     /// An owner that writes reads at once, and goes on reading when the guard of its write lock is released: others
     /// may read from then on, and no other owner has written in between.
-    pub fn read(&self, name: impl AsRef<str>) -> Lock {
+    pub fn read(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Read, name)
     }
 
@@ -53,7 +53,7 @@ impl Owner {
     /// ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)). What an owner begins on one name while another acquisition of that name is under
     /// way waits for that one first, and is then answered as if it had begun after it. One whose future is woken and not
     /// polled is passed over after 100 to 200 ms, and begins at the end of the line when it is polled again.
-    pub fn write(&self, name: impl AsRef<str>) -> Lock {
+    pub fn write(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Write, name)
     }
 
@@ -61,7 +61,7 @@ impl Owner {
     ///
     /// # Errors
     /// As [`Locks::all`](crate::Locks::all).
-    pub fn all<N: AsRef<str>>(
+    pub fn all<N: AsRef<[u8]>>(
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {

@@ -89,7 +89,7 @@ impl Hold for quorlock::Guard {
     }
 
     fn each_name(&self, f: &mut dyn FnMut(&str)) {
-        self.names().for_each(|name| f(name.as_str()));
+        self.names().for_each(|name| f(&name.text()));
     }
 
     fn token_of(&self, name: &str) -> Option<Token> {

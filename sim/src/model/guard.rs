@@ -119,12 +119,12 @@ impl crate::client::hold::Hold for Guard {
             .layout
             .names
             .iter()
-            .for_each(|name| f(name.as_str()));
+            .for_each(|name| f(&name.text()));
     }
 
     fn token_of(&self, name: &str) -> Option<Token> {
         let mut names = self.hold.layout.names.iter().zip(&self.hold.tokens);
-        let found = names.find(|(known, _)| known.as_str() == name);
+        let found = names.find(|(known, _)| known.as_bytes() == name.as_bytes());
         found.map(|(_, token)| *token)
     }
 }

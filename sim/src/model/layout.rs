@@ -59,7 +59,7 @@ impl Layout {
 
     /// The names, for errors.
     pub(super) fn text(&self) -> String {
-        let names: Vec<&str> = self.names.iter().map(Name::as_str).collect();
+        let names: Vec<_> = self.names.iter().map(Name::text).collect();
         names.join(", ")
     }
 

@@ -249,7 +249,7 @@ async fn names_of_every_kind_leave_no_key_but_the_counter() {
     ] {
         let key = name(&format!("app:{given}"));
         let guard = locks.lock(given).acquire().await.unwrap();
-        assert_eq!(server.command::<u32>(&["EXISTS", key.as_str()]), 1);
+        assert_eq!(server.command::<u32>(&["EXISTS", &key.text()]), 1);
         guard.release().await.unwrap();
         let keys: Vec<String> = server.command(&["KEYS", "*"]);
         assert_eq!(keys, [token_key(&key)]);

@@ -227,7 +227,7 @@ async fn of_several_acquires_in_one_call_each_is_refused_by_itself_and_leaves_no
         assert_eq!(script_calls(&server) - before, 1);
     });
     for name in &names {
-        assert_eq!(server.command::<u32>(&["EXISTS", name.as_str()]), 0);
+        assert_eq!(server.command::<u32>(&["EXISTS", &name.text()]), 0);
     }
 }
 
@@ -246,7 +246,7 @@ async fn of_several_releases_in_one_call_those_succeed_that_may() {
         answers
     });
     for (k, answer) in answers.into_iter().enumerate() {
-        let there: u32 = server.command(&["EXISTS", names[k].as_str()]);
+        let there: u32 = server.command(&["EXISTS", &names[k].text()]);
         match answer {
             Ok(reply) => assert_eq!((k, reply, there), (3, ReleaseReply::FREED, 0)),
             Err(error) => assert_eq!((error.cause, there), (Cause::NoPermission, 1), "{k}"),

@@ -163,7 +163,7 @@ fn shown(words: &str) -> String {
             word = word.replace(&owner(number).to_string(), "OWNER");
         }
         for number in (1..=MOST_NAMES).rev() {
-            word = word.replace(name_of(number).as_str(), "NAME");
+            word = word.replace(&*name_of(number).text(), "NAME");
         }
         let what = KEYS.iter().find(|(key, _)| *key == word);
         if let Some((_, what)) = what

@@ -51,7 +51,7 @@ impl ForceRelease {
 
 fn released(report: &ForceReleased, is_free: bool) -> Value {
     json!({
-        "name": report.name.as_str(),
+        "name": report.name.text(),
         "free": is_free,
         "freed": report.freed(),
         "needed": report.needed,

@@ -24,7 +24,7 @@ pub(super) fn inspection(inspection: &Inspection) -> Value {
         _ => None,
     };
     json!({
-        "name": inspection.name.as_str(),
+        "name": inspection.name.text(),
         "state": word(&summary),
         "owner": owner,
         "needed": inspection.needed,

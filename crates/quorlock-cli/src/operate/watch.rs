@@ -66,7 +66,7 @@ impl Watch {
         if self.json {
             let line = json!({
                 "time_ms": u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
-                "name": inspection.name.as_str(),
+                "name": inspection.name.text(),
                 "state": json::word(summary),
                 "owner": owner,
                 "token": token,

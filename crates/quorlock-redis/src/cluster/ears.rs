@@ -24,7 +24,7 @@ struct Book {
 }
 
 struct Ear {
-    channel: String,
+    channel: Vec<u8>,
     slot: Slot,
     listener: Arc<dyn Listener>,
     /// `None` where the slot has had no owner since.
@@ -49,7 +49,7 @@ impl Ears {
     /// Takes in a listener until the handle is dropped. It hears nothing before [`Ears::settle`].
     pub(super) fn add(
         self: &Arc<Self>,
-        channel: String,
+        channel: Vec<u8>,
         slot: Slot,
         listener: Arc<dyn Listener>,
     ) -> EarHandle {

@@ -19,13 +19,13 @@ use crate::{key, keyslot};
 /// Where a key of a name is a name, where the keys of a name do not lie together, or where a name that is refused is told to lock
 /// another that is refused, too.
 pub fn names(data: &[u8]) {
-    let Some(text) = text(data) else {
-        return;
-    };
-    if let Ok(owner) = text.parse::<OwnerId>() {
+    let text = text(data);
+    if let Some(text) = text
+        && let Ok(owner) = text.parse::<OwnerId>()
+    {
         assert_eq!(owner.to_string(), text);
     }
-    let name = match Name::new(text) {
+    let name = match Name::new(data) {
         Ok(name) => name,
         Err(error) => {
             // It may be long, and it may be anything: it is not repeated.
@@ -33,21 +33,23 @@ pub fn names(data: &[u8]) {
             return;
         }
     };
-    assert_eq!(name.as_str(), text);
-    assert_eq!(Name::new(name.to_string()).as_ref(), Ok(&name));
+    assert_eq!((name.as_bytes(), name.to_str()), (data, text));
+    if text.is_some() {
+        assert_eq!(Name::new(name.to_string()).as_ref(), Ok(&name));
+    }
     let owner = OwnerId {
         client: ClientId::from_random(7),
         number: 1,
     };
     for key in keys(&name, owner) {
-        assert!(reserved::kept_under(&key).is_some(), "{key} is a name");
+        assert!(reserved::kept_under(&key).is_some(), "{key:?} is a name");
     }
     match keyslot::of_name(&name) {
         Ok(slot) => {
             assert!(slot.0 < keyslot::SLOTS);
             let all = keys(&name, owner).into_iter().chain(channels(&name, owner));
             for key in all {
-                assert_eq!(keyslot::of_key(&key), slot, "{key}");
+                assert_eq!(keyslot::of_key(&key), slot, "{key:?}");
             }
         }
         Err(unfit) => follow(&unfit, |name| keyslot::of_name(name).map(drop)),
@@ -55,12 +57,12 @@ pub fn names(data: &[u8]) {
     let tag = &*TAG;
     match tag.name(&name) {
         Ok(tagged) => {
-            assert!(tagged.as_str().ends_with(text));
+            assert!(tagged.as_bytes().ends_with(data));
             let all = keys(&tagged, owner)
                 .into_iter()
                 .chain(channels(&tagged, owner));
             for key in all {
-                assert_eq!(keyslot::of_key(&key), tag.slot(), "{key}");
+                assert_eq!(keyslot::of_key(&key), tag.slot(), "{key:?}");
             }
         }
         Err(unfit) => follow(&unfit, |name| tag.check(name)),
@@ -71,25 +73,25 @@ pub fn names(data: &[u8]) {
 static TAG: LazyLock<Tag> = LazyLock::new(|| Tag::of_shard(1, 3));
 
 /// The keys that are kept for a name.
-fn keys(name: &Name, owner: OwnerId) -> Vec<String> {
-    let text = name.as_str();
+fn keys(name: &Name, owner: OwnerId) -> Vec<Vec<u8>> {
+    let text = name.as_bytes();
     let keys = [
         key::token(text),
         key::queue(text),
         key::timeouts(text),
         key::alive(text),
     ];
-    let mut all = vec![format!("{}1", key::own_leases(text, owner))];
+    let mut all = vec![[&*key::own_leases(text, owner), b"1"].concat()];
     for key in keys {
-        let shown = key.to_string();
-        assert_eq!(key.to_redis_args(), [shown.as_bytes()]);
-        all.push(shown);
+        let bytes = key.to_bytes();
+        assert_eq!(key.to_redis_args(), [&*bytes]);
+        all.push(bytes);
     }
     all
 }
 
 /// The channels of a name.
-fn channels(name: &Name, owner: OwnerId) -> Vec<String> {
+fn channels(name: &Name, owner: OwnerId) -> Vec<Vec<u8>> {
     let channels = [
         Channel::Lock(name.clone()),
         Channel::Waiter(name.clone(), owner),
@@ -107,7 +109,7 @@ fn follow(unfit: &UnfitName, check: impl Fn(&Name) -> Result<(), UnfitName>) {
                 panic!("{unfit}: {error}");
             }
         }
-        UnfitName::TooLong { name, most } => assert!(*most < name.as_str().len(), "{unfit}"),
+        UnfitName::TooLong { name, most } => assert!(*most < name.as_bytes().len(), "{unfit}"),
         _ => {}
     }
 }

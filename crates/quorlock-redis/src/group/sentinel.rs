@@ -92,7 +92,7 @@ impl Sentinel {
     pub(super) fn listen(&self, hints: &Arc<Hints>) {
         self.listening.get_or_init(|| {
             let listener: Arc<dyn Listener> = hints.ear(self.endpoint.clone());
-            NEWS.map(|news| self.wakes.subscribe(news.to_owned(), Arc::clone(&listener)))
+            NEWS.map(|news| self.wakes.subscribe(news.into(), Arc::clone(&listener)))
         });
     }
 }

@@ -11,7 +11,7 @@ use crate::subscription::registry::Registry;
 pub(super) struct Hearing {
     registry: Arc<Registry>,
     /// Messages that were taken and not told yet.
-    taken: Vec<(String, Wake)>,
+    taken: Vec<(Vec<u8>, Wake)>,
     /// The last thing that came, if it was a message to all.
     to_all: Option<Value>,
 }
@@ -53,7 +53,6 @@ impl Hearing {
             }
             // The slot of the channel has gone elsewhere; or the reply to what ended the subscription.
             (b"sunsubscribe", [Value::BulkString(channel), _]) => {
-                let channel = std::str::from_utf8(channel).unwrap_or_default();
                 let is_unasked = self.registry.part(channel);
                 (!is_unasked).then_some(value)
             }
@@ -62,14 +61,12 @@ impl Hearing {
     }
 
     fn hear(&mut self, channel: &Value, payload: &Value) {
-        if let (Value::BulkString(channel), Value::BulkString(payload)) = (channel, payload)
-            && let Ok(channel) = std::str::from_utf8(channel)
-        {
+        if let (Value::BulkString(channel), Value::BulkString(payload)) = (channel, payload) {
             let wake = match payload.as_slice() {
                 b"1" => Wake::ReadersMayEnter,
                 _ => Wake::Unlocked,
             };
-            self.taken.push((channel.to_owned(), wake));
+            self.taken.push((channel.clone(), wake));
         }
     }
 

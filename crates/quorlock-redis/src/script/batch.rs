@@ -6,7 +6,6 @@ use std::sync::{Arc, LazyLock};
 use quorlock_core::fencing::Fence;
 use quorlock_core::marker::{Nonce, Process};
 use quorlock_core::message::{Access, Acquire, Claim, Mode, Release, Renew, Request};
-use quorlock_core::name::Name;
 use quorlock_core::transport::{Cause, Execution};
 use redis::{Cmd, ServerErrorKind, Value};
 
@@ -69,11 +68,11 @@ impl Member {
             _ => return None,
         };
         let mut hasher = DefaultHasher::new();
-        name.as_str().hash(&mut hasher);
+        name.as_bytes().hash(&mut hasher);
         Some(Member {
             request: Arc::clone(request),
             digest: hasher.finish(),
-            bytes: keys * name.as_str().len() + CLAIM_BYTES,
+            bytes: keys * name.as_bytes().len() + CLAIM_BYTES,
         })
     }
 
@@ -205,25 +204,25 @@ impl Batch {
         }
         for ask in self.releases() {
             owner(&mut cmd, ask.owner);
-            cmd.arg(key::channel(ask.name.as_str()));
+            cmd.arg(key::channel(ask.name.as_bytes()));
         }
         cmd
     }
 
     fn encode_keys(&self, cmd: &mut Cmd) {
         for ask in self.acquires() {
-            let name = ask.name.as_str();
+            let name = ask.name.as_bytes();
             cmd.arg(name).arg(key::queue(name));
         }
         for ask in self.acquires() {
-            cmd.arg(key::token(ask.name.as_str()));
+            cmd.arg(key::token(ask.name.as_bytes()));
         }
         for (_, claim) in self.renewals() {
-            let name = claim.name.as_str();
+            let name = claim.name.as_bytes();
             cmd.arg(name).arg(key::token(name));
         }
         for ask in self.releases() {
-            cmd.arg(Name::as_str(&ask.name));
+            cmd.arg(ask.name.as_bytes());
         }
         if self.trusted.is_some() {
             cmd.arg(key::MARKER);

@@ -34,7 +34,7 @@ static RELEASE: LazyLock<Publishing> =
     LazyLock::new(|| publishing!(lua!("shared/clock", "shared/queue", "fair_release")));
 
 pub(super) fn encode_acquire(ask: &Acquire, place: Place, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_str();
+    let name = ask.name.as_bytes();
     let (script, keys) = match ask.check {
         None => (&ACQUIRE, 5),
         Some(_) => (&CHECKED_ACQUIRE, 6),
@@ -66,7 +66,7 @@ pub(super) fn encode_acquire(ask: &Acquire, place: Place, home: &Home, by: By) -
 }
 
 pub(super) fn encode_release(ask: &Release, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_str();
+    let name = ask.name.as_bytes();
     let mut cmd = command(RELEASE.at(home), by, 4, 3, 5 * name.len() + 2 * CLAIM_BYTES);
     cmd.arg(name)
         .arg(key::queue(name))

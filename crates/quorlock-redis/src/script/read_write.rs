@@ -59,7 +59,7 @@ fn writer(owner: OwnerId) -> String {
 }
 
 pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_str();
+    let name = ask.name.as_bytes();
     let (script, keys) = match ask.check {
         None => (&READ_ACQUIRE, 2),
         Some(_) => (&CHECKED_READ_ACQUIRE, 3),
@@ -82,7 +82,7 @@ pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, home: &Home, by
 }
 
 pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_str();
+    let name = ask.name.as_bytes();
     let (script, keys) = match ask.check {
         None => (&WRITE_ACQUIRE, 2),
         Some(_) => (&CHECKED_WRITE_ACQUIRE, 3),
@@ -107,7 +107,7 @@ pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
 
 /// Room for claims, whose names are written so many times.
 fn room(claims: &[Claim], times: usize) -> usize {
-    let names = claims.iter().map(|claim| claim.name.as_str().len());
+    let names = claims.iter().map(|claim| claim.name.as_bytes().len());
     names.map(|len| times * len + 2 * CLAIM_BYTES).sum()
 }
 
@@ -116,14 +116,14 @@ pub(super) fn encode_read_renew(ask: &Renew, by: By) -> Cmd {
     let bytes = room(&ask.claims, 2);
     let mut cmd = command(&READ_RENEW, by, claims, 5 * claims, bytes);
     for claim in &ask.claims {
-        cmd.arg(claim.name.as_str());
+        cmd.arg(claim.name.as_bytes());
     }
     for claim in &ask.claims {
         owner(&mut cmd, claim.owner);
         cmd.arg(claim.count)
             .arg(wire(claim.kept_millis()))
             .arg(claim.token.0)
-            .arg(key::own_leases(claim.name.as_str(), claim.owner));
+            .arg(key::own_leases(claim.name.as_bytes(), claim.owner));
     }
     cmd
 }
@@ -133,7 +133,7 @@ pub(super) fn encode_write_renew(ask: &Renew, by: By) -> Cmd {
     let bytes = room(&ask.claims, 2);
     let mut cmd = command(&WRITE_RENEW, by, 2 * claims, 1 + 4 * claims, bytes);
     for claim in &ask.claims {
-        let name = claim.name.as_str();
+        let name = claim.name.as_bytes();
         cmd.arg(name).arg(key::token(name));
     }
     cmd.arg(kept(ask.retention));
@@ -147,7 +147,7 @@ pub(super) fn encode_write_renew(ask: &Renew, by: By) -> Cmd {
 }
 
 pub(super) fn encode_read_release(ask: &Release, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_str();
+    let name = ask.name.as_bytes();
     let mut cmd = command(
         READ_RELEASE.at(home),
         by,
@@ -164,7 +164,7 @@ pub(super) fn encode_read_release(ask: &Release, home: &Home, by: By) -> Cmd {
 }
 
 pub(super) fn encode_write_release(ask: &Release, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_str();
+    let name = ask.name.as_bytes();
     let mut cmd = command(
         WRITE_RELEASE.at(home),
         by,

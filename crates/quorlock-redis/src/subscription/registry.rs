@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::sync::{Mutex, MutexGuard};
 
 /// A channel's name.
-pub(crate) type Channel = Arc<str>;
+pub(crate) type Channel = Arc<[u8]>;
 
 /// A listener's entry in the registry; dropping it removes the entry.
 pub(crate) struct ListenerHandle {
@@ -277,7 +277,7 @@ impl Registry {
     }
 
     /// The server published this.
-    pub(crate) fn wake(&self, channel: &str, message: Wake) {
+    pub(crate) fn wake(&self, channel: &[u8], message: Wake) {
         let listeners: Vec<_> = match self.lock().channels.get(channel) {
             Some(entry) => entry.listeners.values().cloned().collect(),
             None => return,
@@ -288,7 +288,7 @@ impl Registry {
     }
 
     /// The server says that a subscription has ended. Whether it has done so by itself.
-    pub(crate) fn part(&self, channel: &str) -> bool {
+    pub(crate) fn part(&self, channel: &[u8]) -> bool {
         let mut book = self.lock();
         let entry = book.channels.get(channel);
         // What was asked to end is not there any more, or there anew and not asked for yet.
@@ -307,7 +307,7 @@ impl Registry {
     }
 
     /// Whether messages of the channel flow.
-    pub(crate) fn is_live(&self, channel: &str) -> bool {
+    pub(crate) fn is_live(&self, channel: &[u8]) -> bool {
         let book = self.lock();
         let entry = book.channels.get(channel);
         entry.is_some_and(|entry| entry.stage == Stage::Live)

@@ -50,12 +50,12 @@ impl LockSource {
     }
 
     /// A lock of one name. A name that cannot be one is an error when the lock is acquired.
-    pub(crate) fn one(&self, mode: Mode, name: impl AsRef<str>) -> Lock {
+    pub(crate) fn one(&self, mode: Mode, name: impl AsRef<[u8]>) -> Lock {
         self.lock_of(self.layout(mode, [name]))
     }
 
     /// Several locks taken together.
-    pub(crate) fn all<N: AsRef<str>>(
+    pub(crate) fn all<N: AsRef<[u8]>>(
         &self,
         names: impl IntoIterator<Item = N>,
     ) -> Result<Lock, ConfigError> {
@@ -68,7 +68,7 @@ impl LockSource {
         Lock::new(client, queues, layout, self.owner.clone())
     }
 
-    fn layout<N: AsRef<str>>(
+    fn layout<N: AsRef<[u8]>>(
         &self,
         mode: Mode,
         names: impl IntoIterator<Item = N>,

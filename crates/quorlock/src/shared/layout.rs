@@ -1,5 +1,6 @@
 //! Which names on which nodes a lock consists of.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -291,7 +292,7 @@ impl Layout {
 /// What tells locks of one client from each other.
 fn key_of(parts: &[Part], parties: &[&Arc<Party>]) -> String {
     match (parts, parties) {
-        ([only], [_]) if only.mode == Mode::Plain => only.name.to_string(),
+        ([only], [_]) if only.mode == Mode::Plain => text_of(&only.name).into_owned(),
         (_, [_]) => joined(parts, &[]),
         // The first, too: of A's lock it is A's client, of B's lock B's, and the others are the same.
         _ => joined(parts, parties),
@@ -305,7 +306,7 @@ fn key_of(parts: &[Part], parties: &[&Arc<Party>]) -> String {
 fn joined(parts: &[Part], parties: &[&Arc<Party>]) -> String {
     let mut key = String::new();
     for part in parts {
-        key.push_str(part.name.as_str());
+        key.push_str(&text_of(&part.name));
         for address in part.addresses() {
             key.push('\0');
             key.push_str(address);
@@ -325,6 +326,14 @@ fn joined(parts: &[Part], parties: &[&Arc<Party>]) -> String {
     key
 }
 
+/// A text that no other name has. Two names may be displayed alike: A would wait for B's lock, and be given it. A NUL cannot be in a name.
+fn text_of(name: &Name) -> Cow<'_, str> {
+    match name.to_str() {
+        Some(text) => Cow::Borrowed(text),
+        None => Cow::Owned(format!("\0b{}\0", name.as_bytes().escape_ascii())),
+    }
+}
+
 /// The keys, one after another.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -332,7 +341,7 @@ impl fmt::Display for Layout {
             if 0 < index {
                 f.write_str(", ")?;
             }
-            f.write_str(name.as_str())?;
+            f.write_str(&name.text())?;
         }
         Ok(())
     }

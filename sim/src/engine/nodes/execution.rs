@@ -158,7 +158,7 @@ pub(crate) fn claims_of(world: &mut World, name: &quorlock::Name, owner: OwnerId
 }
 
 fn note_theft(world: &mut World, node: NodeId, by: Process, name: &quorlock::Name) {
-    let name = world.history.name(name.as_str());
+    let name = world.history.name(&name.text());
     let at = world.now();
     world.history.thefts.push(Theft {
         at,

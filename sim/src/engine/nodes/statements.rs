@@ -35,7 +35,7 @@ pub(crate) fn note(world: &mut World, by: Process, request: &Request) {
 
 fn note_one(world: &mut World, by: Process, name: &Name, owner: OwnerId, number: u64, lease: u64) {
     if let Some([before, after]) = world.statements.note(owner, number, lease) {
-        let name = world.history.name(name.as_str());
+        let name = world.history.name(&name.text());
         let at = world.now();
         world.history.shrunk.push(Shrunk {
             at,

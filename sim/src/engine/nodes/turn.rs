@@ -21,7 +21,7 @@ pub(crate) fn note(
     reply: &Result<Reply, Cause>,
 ) {
     let mut note = |name: &Name, owner, answer| {
-        let name = world.history.name(name.as_str());
+        let name = world.history.name(&name.text());
         let life = world.node(node).lives();
         world.history.turns.push(Turn {
             at: world.now(),
@@ -76,7 +76,7 @@ fn weigh_place(world: &mut World, node: NodeId, process: Process, wall: WallMill
     if !queue.iter().any(|(owner, _)| *owner == ask.owner) {
         return;
     }
-    let name = world.history.name(ask.name.as_str());
+    let name = world.history.name(&ask.name.text());
     world.history.broken.push(Broken {
         at: world.now(),
         process,

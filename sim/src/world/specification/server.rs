@@ -259,12 +259,12 @@ impl Server for SpecifiedServer {
 
     fn names_left(&mut self, now: WallMicros, names: &[String]) -> Vec<String> {
         let wall = millis(now);
-        let claimed = self.keys.names(wall).map(|name| name.as_str().to_owned());
+        let claimed = self.keys.names(wall).map(|name| name.to_string());
         let mut left: Vec<String> = claimed.collect();
         // An owner that waits for a fair lock that is free.
         let names = names.iter().filter_map(|name| Name::new(name).ok());
         let waited_for = names.filter(|name| !self.keys.queue(wall, name).is_empty());
-        left.extend(waited_for.map(|name| name.as_str().to_owned()));
+        left.extend(waited_for.map(|name| name.to_string()));
         left
     }
 
@@ -335,7 +335,7 @@ mod tests {
         for (now, names) in [(4, &[][..]), (10, &["a"]), (15, &["a", "c"])] {
             replica.catch_up(now, Some(NodeId::new(0)));
             let taken: Vec<_> = replica.keys.names(WallMillis(1)).collect();
-            let taken: Vec<_> = taken.into_iter().map(Name::as_str).collect();
+            let taken: Vec<_> = taken.into_iter().filter_map(Name::to_str).collect();
             assert_eq!(taken, names, "{now}");
         }
         replica.replicated = vec![write(0, 20, "d")];

@@ -31,7 +31,7 @@ impl Ear {
 
 fn add(registry: &Registry, channel: &str, ear: &Arc<Ear>) -> u64 {
     let listener: Arc<dyn Listener> = ear.clone();
-    registry.add(&channel.into(), &listener).number
+    registry.add(&channel.as_bytes().into(), &listener).number
 }
 
 fn order(registry: &Registry) -> (&'static str, Vec<Channel>) {
@@ -48,16 +48,16 @@ fn listeners_of_one_channel_share_one_subscription() {
     let (a, b) = (Arc::new(Ear::default()), Arc::new(Ear::default()));
     let first = add(&registry, "x", &a);
     let second = add(&registry, "x", &b);
-    assert_eq!(order(&registry), ("subscribe", vec!["x".into()]));
+    assert_eq!(order(&registry), ("subscribe", vec![(*b"x").into()]));
     assert_eq!(order(&registry).0, "nothing");
-    registry.confirmed(&["x".into()]);
-    registry.wake("x", Wake::Unlocked);
-    registry.wake("y", Wake::Unlocked);
+    registry.confirmed(&[(*b"x").into()]);
+    registry.wake(b"x", Wake::Unlocked);
+    registry.wake(b"y", Wake::Unlocked);
     assert_eq!((a.heard(), b.heard()), ((1, 1), (1, 1)));
-    registry.remove(&"x".into(), first);
+    registry.remove(&(*b"x").into(), first);
     assert_eq!(order(&registry).0, "nothing");
-    registry.remove(&"x".into(), second);
-    assert_eq!(order(&registry), ("unsubscribe", vec!["x".into()]));
+    registry.remove(&(*b"x").into(), second);
+    assert_eq!(order(&registry), ("unsubscribe", vec![(*b"x").into()]));
     assert!(registry.is_idle());
 }
 
@@ -65,7 +65,7 @@ fn listeners_of_one_channel_share_one_subscription() {
 fn a_listener_dropped_before_the_server_hears_of_it_leaves_no_trace() {
     let registry = Registry::default();
     let number = add(&registry, "x", &Arc::default());
-    registry.remove(&"x".into(), number);
+    registry.remove(&(*b"x").into(), number);
     assert_eq!(order(&registry).0, "nothing");
     assert!(registry.is_idle());
 }
@@ -75,9 +75,9 @@ fn a_listener_dropped_before_the_confirmation_is_unsubscribed_after_it() {
     let registry = Registry::default();
     let number = add(&registry, "x", &Arc::default());
     assert_eq!(order(&registry).0, "subscribe");
-    registry.remove(&"x".into(), number);
+    registry.remove(&(*b"x").into(), number);
     assert_eq!(order(&registry).0, "nothing");
-    registry.confirmed(&["x".into()]);
+    registry.confirmed(&[(*b"x").into()]);
     assert_eq!(order(&registry).0, "unsubscribe");
     assert!(registry.is_idle());
 }
@@ -88,8 +88,8 @@ fn a_listener_that_comes_while_the_channel_is_left_is_subscribed_anew() {
     let ear = Arc::new(Ear::default());
     let number = add(&registry, "x", &ear);
     order(&registry);
-    registry.confirmed(&["x".into()]);
-    registry.remove(&"x".into(), number);
+    registry.confirmed(&[(*b"x").into()]);
+    registry.remove(&(*b"x").into(), number);
     assert_eq!(order(&registry).0, "unsubscribe");
     add(&registry, "x", &ear);
     assert_eq!(order(&registry).0, "subscribe");
@@ -103,13 +103,13 @@ fn after_a_gap_everything_is_subscribed_again() {
         add(&registry, channel, &ear);
     }
     assert_eq!(order(&registry).1.len(), 2);
-    registry.confirmed(&["x".into(), "y".into()]);
+    registry.confirmed(&[(*b"x").into(), (*b"y").into()]);
     assert_eq!(order(&registry).1.len(), 1);
     registry.lock().forget();
     assert_eq!(order(&registry).1.len(), 2);
-    registry.confirmed(&["x".into(), "y".into()]);
+    registry.confirmed(&[(*b"x").into(), (*b"y").into()]);
     assert_eq!(order(&registry).1.len(), 1);
-    registry.confirmed(&["z".into()]);
+    registry.confirmed(&[(*b"z").into()]);
     assert_eq!(ear.heard(), (5, 0));
 }
 
@@ -118,11 +118,11 @@ fn joining_goes_before_leaving() {
     let registry = Registry::default();
     let number = add(&registry, "a", &Arc::default());
     order(&registry);
-    registry.confirmed(&["a".into()]);
-    registry.remove(&"a".into(), number);
+    registry.confirmed(&[(*b"a").into()]);
+    registry.remove(&(*b"a").into(), number);
     add(&registry, "b", &Arc::default());
-    assert_eq!(order(&registry), ("subscribe", vec!["b".into()]));
-    assert_eq!(order(&registry), ("unsubscribe", vec!["a".into()]));
+    assert_eq!(order(&registry), ("subscribe", vec![(*b"b").into()]));
+    assert_eq!(order(&registry), ("unsubscribe", vec![(*b"a").into()]));
     assert_eq!(order(&registry).0, "nothing");
 }
 
@@ -130,9 +130,14 @@ fn joining_goes_before_leaving() {
 fn a_session_is_started_once_and_after_its_end_again() {
     let registry = Arc::new(Registry::default());
     let listener: Arc<dyn Listener> = Arc::new(Ear::default());
-    let first = registry.add(&"x".into(), &listener);
+    let first = registry.add(&(*b"x").into(), &listener);
     let number = first.new_session.unwrap();
-    assert!(registry.add(&"x".into(), &listener).new_session.is_none());
+    assert!(
+        registry
+            .add(&(*b"x").into(), &listener)
+            .new_session
+            .is_none()
+    );
     let guard = |number| SessionGuard {
         registry: Arc::clone(&registry),
         number,
@@ -140,9 +145,22 @@ fn a_session_is_started_once_and_after_its_end_again() {
     let ended = guard(number);
     assert!(!ended.is_over());
     drop(ended);
-    let next = registry.add(&"x".into(), &listener).new_session.unwrap();
+    let next = registry
+        .add(&(*b"x").into(), &listener)
+        .new_session
+        .unwrap();
     drop(guard(number));
-    assert!(registry.add(&"x".into(), &listener).new_session.is_none());
+    assert!(
+        registry
+            .add(&(*b"x").into(), &listener)
+            .new_session
+            .is_none()
+    );
     drop(guard(next));
-    assert!(registry.add(&"x".into(), &listener).new_session.is_some());
+    assert!(
+        registry
+            .add(&(*b"x").into(), &listener)
+            .new_session
+            .is_some()
+    );
 }
