@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use self::progress::{Gap, gaps};
 use crate::history::{History, NameId, Process};
 pub use crate::plan::property::Property;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// A property that a history breaks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Violation {
     /// Which.
     pub property: Property,
     /// When.
-    pub at: Span,
+    pub at: SimTime,
     /// Who takes part, in the order of the story.
     pub processes: Vec<Process>,
     /// Of which lock.
@@ -57,7 +57,7 @@ impl Violation {
     fn new(property: Property, at: u64, history: &History, name: NameId, story: String) -> Self {
         Violation {
             property,
-            at: Span::nanos(at),
+            at: SimTime::nanos(at),
             processes: Vec::new(),
             name: Some(history.text(name).to_owned()),
             story,
@@ -71,8 +71,8 @@ impl Violation {
 }
 
 /// A moment as stories name it: to the microsecond.
-fn moment(at: u64) -> Span {
-    Span::nanos(at / 1_000 * 1_000)
+fn moment(at: u64) -> SimTime {
+    SimTime::nanos(at / 1_000 * 1_000)
 }
 
 /// The first violation in a history, of the properties that are demanded. What comes later may follow from it. Safety
@@ -175,8 +175,8 @@ pub(crate) mod samples {
 
     use super::*;
     use crate::history::{
-        Accepted, Access, Action, Answered, Grant, HoldId, Operation, Outcome, Reign, Section,
-        Turn, Written,
+        Accepted, Access, Action, Answered, Grant, HoldId, LockAnswer, Operation, Outcome, Reign,
+        Section, Written,
     };
 
     pub(crate) fn process(client: u16) -> Process {
@@ -241,8 +241,8 @@ pub(crate) mod samples {
     }
 
     /// A node's answer to a client, at a time that the node's clock shows as well, in milliseconds.
-    pub(crate) fn answered(client: u16, at: u64, answer: Answered) -> Turn {
-        Turn {
+    pub(crate) fn answered(client: u16, at: u64, answer: Answered) -> LockAnswer {
+        LockAnswer {
             at,
             node: 0,
             life: 0,

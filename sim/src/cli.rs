@@ -23,8 +23,8 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::plan::generator::{Deployment, Faults, Swarm};
-use crate::plan::time::Span;
+use crate::plan::generator::{Deployment, FaultChoice, PlanGenerator};
+use crate::plan::time::SimTime;
 use crate::plan::variant::Variant;
 use crate::plan::{self, LockKind, Plan, WorkloadKind};
 
@@ -99,12 +99,12 @@ enum Command {
 #[derive(Clone, Debug, Args)]
 struct Drawn {
     /// Which lock.
-    #[arg(long, value_enum, default_value_t = Lock::Redlock)]
-    lock: Lock,
+    #[arg(long, value_enum, default_value_t = LockArg::Redlock)]
+    lock: LockArg,
     /// What a node is: servers; or, in the lane turmoil, sentinels, for groups with elections, or cluster, for its shards (with the
     /// lock single they are one node).
-    #[arg(long, value_enum, default_value_t = Nodes::Servers)]
-    deployment: Nodes,
+    #[arg(long, value_enum, default_value_t = DeploymentArg::Servers)]
+    deployment: DeploymentArg,
     /// Whose lock: the product's, or one of the simulator's own that is wrong on purpose.
     #[arg(long, default_value_t = Variant::Product)]
     variant: Variant,
@@ -115,14 +115,14 @@ struct Drawn {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=60))]
     clients: Option<u16>,
     /// Which faults: inside (what the lock's stated assumptions allow), all, none, or a list like cut,pause-client.
-    #[arg(long, default_value_t = Faults::Inside)]
-    faults: Faults,
+    #[arg(long, default_value_t = FaultChoice::Inside)]
+    faults: FaultChoice,
     /// Which work; drawn from the seed without.
     #[arg(long, value_parser = work())]
     workload: Option<WorkloadKind>,
     /// For how long clients work, for example 2s.
     #[arg(long)]
-    duration: Option<Span>,
+    duration: Option<SimTime>,
 }
 
 /// In which lane.
@@ -131,7 +131,7 @@ struct InLane {
     /// What carries messages: fast, requests and replies as they are; turmoil, the bytes of the real client over
     /// simulated TCP to servers that run the real Lua scripts. Without, as the plan says, which is fast if it says nothing.
     #[arg(long, value_enum)]
-    lane: Option<Lane>,
+    lane: Option<LaneArg>,
 }
 
 impl InLane {
@@ -144,34 +144,34 @@ impl InLane {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Lane {
+enum LaneArg {
     Fast,
     Turmoil,
 }
 
-impl Lane {
+impl LaneArg {
     fn of_plan(self) -> plan::Lane {
         match self {
-            Lane::Fast => plan::Lane::Fast,
-            Lane::Turmoil => plan::Lane::Turmoil,
+            LaneArg::Fast => plan::Lane::Fast,
+            LaneArg::Turmoil => plan::Lane::Turmoil,
         }
     }
 }
 
 impl Drawn {
-    fn swarm(&self, lane: InLane) -> Swarm {
-        Swarm {
+    fn swarm(&self, lane: InLane) -> PlanGenerator {
+        PlanGenerator {
             faults: self.faults.clone(),
-            lane: lane.lane.map(Lane::of_plan).unwrap_or_default(),
+            lane: lane.lane.map(LaneArg::of_plan).unwrap_or_default(),
             deployment: match self.deployment {
-                Nodes::Servers => Deployment::Servers,
-                Nodes::Sentinels => Deployment::Groups,
-                Nodes::Cluster => Deployment::Clusters,
+                DeploymentArg::Servers => Deployment::Servers,
+                DeploymentArg::Sentinels => Deployment::Groups,
+                DeploymentArg::Cluster => Deployment::Clusters,
             },
             lock: match self.lock {
-                Lock::Single => LockKind::Single,
-                Lock::Multi => LockKind::Multi,
-                Lock::Redlock => LockKind::Redlock,
+                LockArg::Single => LockKind::Single,
+                LockArg::Multi => LockKind::Multi,
+                LockArg::Redlock => LockKind::Redlock,
             },
             variant: self.variant,
             nodes: self.nodes,
@@ -183,14 +183,14 @@ impl Drawn {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Nodes {
+enum DeploymentArg {
     Servers,
     Sentinels,
     Cluster,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Lock {
+enum LockArg {
     Single,
     Multi,
     Redlock,
@@ -215,7 +215,7 @@ struct Form {
 
 /// What went wrong before or beside the runs; the exit code is 1.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+enum CliError {
     #[error(transparent)]
     File(#[from] crate::study::failure::FileError),
     #[error(transparent)]
@@ -284,15 +284,15 @@ fn complain(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "error: {line}");
 }
 
-fn say_json(value: &impl serde::Serialize) -> Result<(), Trouble> {
-    let text = serde_json::to_string(value).map_err(|error| Trouble::Other(error.to_string()))?;
+fn say_json(value: &impl serde::Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string(value).map_err(|error| CliError::Other(error.to_string()))?;
     say(&text);
     Ok(())
 }
 
 /// Writes a file, into a folder that is made if need be.
-fn write_file(path: &Path, text: &str) -> Result<(), Trouble> {
-    let wrong = |error: std::io::Error| Trouble::Other(format!("{}: {error}", path.display()));
+fn write_file(path: &Path, text: &str) -> Result<(), CliError> {
+    let wrong = |error: std::io::Error| CliError::Other(format!("{}: {error}", path.display()));
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(wrong)?;
     }

@@ -13,28 +13,28 @@ use std::rc::Rc;
 
 use crate::engine::clients::executor::{self, run_ready};
 use crate::engine::clients::{endless, timers, writes};
-use crate::engine::faults::Aftermath;
+use crate::engine::faults::Deferred;
 use crate::engine::network::{calls, connections, deadlines, subscriptions};
 use crate::engine::nodes::{arrivals, elections, estates, failover, migration, replicas, wait};
 use crate::history::History;
 use crate::plan::Plan;
-use crate::plan::time::Span;
-use crate::world::event::What;
+use crate::plan::time::SimTime;
+use crate::world::event::Event;
 use crate::world::id::{ClientId, first};
 use crate::world::job::Job;
 use crate::world::medium::Medium;
 use crate::world::subscription::Tell;
-use crate::world::task::{Part, Program, Task, forget_ready, is_anything_ready, make_ready};
+use crate::world::task::{Program, Task, TaskKind, forget_ready, is_anything_ready, make_ready};
 use crate::world::{Counters, World, with};
 
-/// What is left of a run.
+/// Event is left of a run.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) trace: u64,
     pub(crate) history: History,
     pub(crate) effects: Vec<u32>,
     pub(crate) counters: Counters,
-    pub(crate) lasted: Span,
+    pub(crate) lasted: SimTime,
 }
 
 /// Runs a plan that was checked.
@@ -45,7 +45,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
     });
     let mut driver = medium.driver(plan);
     if driver.is_some() {
-        with(|world| world.push(0, What::Step));
+        with(|world| world.push(0, Event::Step));
     }
     for client in first(plan.clients) {
         start(client);
@@ -53,7 +53,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
     loop {
         run_ready();
         match with(next) {
-            // What goes on is in the middle of a step of its own.
+            // Event goes on is in the middle of a step of its own.
             Next::Ready | Next::GoesOn => {}
             Next::Tell(tell) => tell.now(),
             Next::Job(job) => job.now(),
@@ -63,7 +63,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
             Next::Step => {
                 if let Some(driver) = &mut driver {
                     let next = driver.step();
-                    with(|world| world.push(world.now() + next, What::Step));
+                    with(|world| world.push(world.now() + next, Event::Step));
                 }
             }
             Next::End => break,
@@ -71,7 +71,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
     }
     let program = with(|world| world.program.clone());
     program.expect("BUG: a run without a program").end();
-    let lasted = with(|world| Span::nanos(world.now()));
+    let lasted = with(|world| SimTime::nanos(world.now()));
     for client in first(plan.clients) {
         let tasks = with(|world| clients::kill(world, client));
         drop(tasks);
@@ -101,7 +101,7 @@ fn start(client: ClientId) {
         (who, program.expect("BUG: a run without a program"))
     });
     let work = program.start(who);
-    with(|world| executor::spawn(world, who, Part::Main, work));
+    with(|world| executor::spawn(world, who, TaskKind::Main, work));
 }
 
 /// A client goes on: it hears what it has missed, then its tasks run.
@@ -115,7 +115,7 @@ fn resume(client: ClientId) {
     missed.tasks.into_iter().for_each(make_ready);
 }
 
-/// What comes next, outside the world.
+/// Event comes next, outside the world.
 enum Next {
     Ready,
     Tell(Tell),
@@ -158,52 +158,52 @@ fn next(world: &mut World) -> Next {
     }
 }
 
-fn happen(world: &mut World, what: What) -> Option<Next> {
+fn happen(world: &mut World, what: Event) -> Option<Next> {
     match what {
-        What::Request(call) => arrivals::arrive(world, call),
-        What::Reply(reply) => calls::reply_arrives(world, reply),
-        What::Alarm(alarm, entry) => timers::ring(world, alarm, entry),
-        What::Deadlines(client) => deadlines::expire(world, client),
-        What::ResumeClient(client, pause) => {
+        Event::Request(call) => arrivals::arrive(world, call),
+        Event::Reply(reply) => calls::reply_arrives(world, reply),
+        Event::Alarm(alarm, entry) => timers::ring(world, alarm, entry),
+        Event::Deadlines(client) => deadlines::expire(world, client),
+        Event::ResumeClient(client, pause) => {
             let is_last = world.client(client).is_pause(pause);
             return is_last.then_some(Next::Resume(client));
         }
-        What::BootClient(client) => {
+        Event::BootClient(client) => {
             return world.stopped_at().is_none().then_some(Next::Boot(client));
         }
-        What::Connect(client, node, epoch) => {
+        Event::Connect(client, node, epoch) => {
             connections::connect_arrives(world, client, node, epoch)
         }
-        What::Connected(client, node, epoch) => connections::connected(world, client, node, epoch),
-        What::Refused(client, node, epoch) | What::Reconnect(client, node, epoch) => {
+        Event::Connected(client, node, epoch) => connections::connected(world, client, node, epoch),
+        Event::Refused(client, node, epoch) | Event::Reconnect(client, node, epoch) => {
             connections::not_connected(world, client, node, epoch);
         }
-        What::Closed(client, node, epoch) => connections::closed(world, client, node, epoch),
-        What::Subscribe(key, epoch) => subscriptions::arrive(world, key, epoch),
-        What::Resubscribe(key, epoch) => subscriptions::resubscribe(world, key, epoch),
-        What::Live(key, epoch) => return subscriptions::live(world, key, epoch).map(Next::Tell),
-        What::Wake(key, wake) => return subscriptions::wake(world, key, wake).map(Next::Tell),
-        What::ResumeNode(node, pause) => nodes::resume(world, node, pause),
-        What::RestartNode(node) => nodes::restart(world, node),
-        What::Save(node) => replicas::save(world, node),
-        What::Reroute(client, seat) => failover::reroute(world, client, seat),
-        What::Begins(fault) => match faults::begin(world, fault) {
-            Aftermath::Nothing => {}
-            Aftermath::Drop(tasks) => return Some(Next::Drop(tasks)),
+        Event::Closed(client, node, epoch) => connections::closed(world, client, node, epoch),
+        Event::Subscribe(key, epoch) => subscriptions::arrive(world, key, epoch),
+        Event::Resubscribe(key, epoch) => subscriptions::resubscribe(world, key, epoch),
+        Event::Live(key, epoch) => return subscriptions::live(world, key, epoch).map(Next::Tell),
+        Event::Wake(key, wake) => return subscriptions::wake(world, key, wake).map(Next::Tell),
+        Event::ResumeNode(node, pause) => nodes::resume(world, node, pause),
+        Event::RestartNode(node) => nodes::restart(world, node),
+        Event::Save(node) => replicas::save(world, node),
+        Event::Reroute(client, seat) => failover::reroute(world, client, seat),
+        Event::Begins(fault) => match faults::begin(world, fault) {
+            Deferred::Nothing => {}
+            Deferred::Drop(tasks) => return Some(Next::Drop(tasks)),
         },
-        What::Ends(fault) => faults::end(world, fault),
-        What::Vain(fault) => faults::write_in_vain(world, fault),
-        What::Watch(seat) => elections::watch(world, seat),
-        What::Migrate(fault) => migration::go_on(world, fault),
-        What::Replicated(waiting) => wait::end(world, waiting),
-        What::Write(write) => writes::arrive(world, write),
-        What::Written(write) => writes::finish(world, write),
-        What::Job(job) => return world.jobs.remove(job).map(Next::Job),
-        What::GoesOn => return Some(Next::GoesOn),
-        What::Bury => return Some(Next::Drop(world.halt.take_graves())),
-        What::Step => return Some(Next::Step),
-        What::Stop => return Some(end::stop(world)),
-        What::End => return end::end(world),
+        Event::Ends(fault) => faults::end(world, fault),
+        Event::Vain(fault) => faults::write_in_vain(world, fault),
+        Event::Watch(seat) => elections::watch(world, seat),
+        Event::Migrate(fault) => migration::go_on(world, fault),
+        Event::Replicated(waiting) => wait::end(world, waiting),
+        Event::Write(write) => writes::arrive(world, write),
+        Event::Written(write) => writes::finish(world, write),
+        Event::Job(job) => return world.jobs.remove(job).map(Next::Job),
+        Event::GoesOn => return Some(Next::GoesOn),
+        Event::Bury => return Some(Next::Drop(world.halt.take_graves())),
+        Event::Step => return Some(Next::Step),
+        Event::Stop => return Some(end::stop(world)),
+        Event::End => return end::end(world),
     }
     None
 }

@@ -9,7 +9,9 @@ use std::fmt;
 use quorlock::OwnerId;
 use serde::{Deserialize, Serialize, Serializer};
 
-pub use findings::{Broken, Count, Leftover, Overdue, Said, Shrunk, Theft};
+pub use findings::{
+    BeliefStatement, BrokenStatement, Count, Leftover, Overdue, ShortenedLease, Theft,
+};
 use own::{Mark, ResourceCall, StatedProperty};
 
 /// A name, by its place in [`History::names`].
@@ -211,7 +213,7 @@ pub struct Reign {
 
 /// What a node answered about a fair lock or a read-write lock, in the lane that knows what nodes answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Turn {
+pub struct LockAnswer {
     /// When.
     pub at: u64,
     /// Where.
@@ -316,11 +318,11 @@ pub struct History {
     /// In the order in which nodes did it.
     pub thefts: Vec<Theft>,
     /// In the order in which nodes executed them.
-    pub shrunk: Vec<Shrunk>,
+    pub shrunk: Vec<ShortenedLease>,
     /// In the order in which that was seen.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenStatement>,
     /// In the order in which nodes answered.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<LockAnswer>,
     /// In the order in which they were seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overdue: Vec<Overdue>,

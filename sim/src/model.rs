@@ -18,6 +18,6 @@ mod stray;
 mod waiting;
 mod watchdog;
 
-pub(crate) use client::Client;
-pub use guard::Guard;
-pub use lock::Lock;
+pub(crate) use client::ModelClient;
+pub use guard::ModelGuard;
+pub use lock::ModelLock;

@@ -27,7 +27,7 @@ use crate::plan::property::Property;
 pub use crate::plan::servers::{
     Connections, MinReplicas, Network, Nodes, Persistence, Sentinels, Wait,
 };
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::variant::{Flaw, Variant};
 pub(crate) use crate::plan::workload::name_of;
 pub use crate::plan::workload::{Watchdog, Workload, WorkloadKind};
@@ -41,7 +41,7 @@ pub struct Plan {
     pub seed: u64,
     /// For how long clients work. Faults end before; what follows only lets everything come to rest.
     #[serde(default = "standard_duration")]
-    pub duration: Span,
+    pub duration: SimTime,
     /// What carries messages.
     #[serde(default, skip_serializing_if = "Lane::is_fast")]
     pub lane: Lane,
@@ -74,18 +74,18 @@ pub struct Plan {
     pub outages: Vec<Outage>,
     /// When everything works again: by default when the last fault has ended.
     #[serde(default)]
-    pub healed_at: Option<Span>,
+    pub healed_at: Option<SimTime>,
     /// How long after that the lock must have been acquired: by default a few leases.
     #[serde(default)]
-    pub progress_within: Option<Span>,
+    pub progress_within: Option<SimTime>,
     /// While a client waits for a lock, it is acquired at least as often as this. Without, that is not demanded: faults may
     /// keep it from being so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idle_within: Option<Span>,
+    pub idle_within: Option<SimTime>,
     /// A lock that was released is acquired again within this time while a client waits for it. Without, that is not
     /// demanded. It says nothing of locks whose holds are nested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub free_within: Option<Span>,
+    pub free_within: Option<SimTime>,
     /// Whether holds that are renewed last until they are released: faults leave each renewal the time for it. Without, that
     /// is not demanded.
     #[serde(default, skip_serializing_if = "is_no")]
@@ -148,7 +148,7 @@ pub struct Remedies {
     pub restarts: AssertedRestarts,
     /// For how much longer than its lease a node keeps a claim. Without, for one lease more on a majority of nodes, and
     /// no longer on one node.
-    pub margin: Option<Span>,
+    pub margin: Option<SimTime>,
 }
 
 impl Default for Remedies {
@@ -173,8 +173,8 @@ pub enum AssertedRestarts {
     KeepEverything,
 }
 
-fn standard_duration() -> Span {
-    Span::secs(2)
+fn standard_duration() -> SimTime {
+    SimTime::secs(2)
 }
 
 fn three() -> u16 {
@@ -222,20 +222,20 @@ impl Plan {
     }
 
     /// The longest lease of any client.
-    pub(crate) fn longest_lease(&self) -> Span {
+    pub(crate) fn longest_lease(&self) -> SimTime {
         let lease = self.workload.lease;
         match self.workload.kind {
             WorkloadKind::Extending => lease.plus(lease),
-            WorkloadKind::Together => Span::nanos(4 * lease.as_nanos()),
+            WorkloadKind::Together => SimTime::nanos(4 * lease.as_nanos()),
             _ => lease,
         }
     }
 
     /// The lease of a client, and the longest of those that it knows of.
-    pub(crate) fn lease_of(&self, client: u16) -> Span {
+    pub(crate) fn lease_of(&self, client: u16) -> SimTime {
         let lease = self.workload.lease;
         match self.clients <= client.saturating_add(self.workload.longer) {
-            true => Span::nanos(3 * lease.as_nanos()),
+            true => SimTime::nanos(3 * lease.as_nanos()),
             false => lease,
         }
     }
@@ -246,7 +246,7 @@ impl Plan {
     }
 
     /// The longest lease of the clients that keep a node: where several take part in one lock, they need not agree.
-    pub(crate) fn longest_lease_on(&self, node: u16) -> Span {
+    pub(crate) fn longest_lease_on(&self, node: u16) -> SimTime {
         match self.workload.kind {
             WorkloadKind::Together if node % 2 == 1 => self.workload.lease,
             _ => self.longest_lease(),
@@ -272,14 +272,14 @@ impl Plan {
     }
 
     /// For how much longer than its lease a node keeps a claim.
-    pub(crate) fn clock_margin(&self) -> Span {
+    pub(crate) fn clock_margin(&self) -> SimTime {
         match self.has_remedies() {
             true => self.remedies.margin.unwrap_or(self.longest_lease()),
             // One node keeps claims for longer only where that is asked for.
             false if self.variant.has_product_clients() => {
-                self.remedies.margin.unwrap_or(Span::ZERO)
+                self.remedies.margin.unwrap_or(SimTime::ZERO)
             }
-            false => Span::ZERO,
+            false => SimTime::ZERO,
         }
     }
 

@@ -56,10 +56,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 pub use found::{Found, Passed, Shortfall, Violated};
-pub use site::Site;
+pub use site::CodeLocation;
 
 use crate::client::context::Context;
-use crate::plan::generator::Faults;
+use crate::plan::generator::FaultChoice;
 use crate::plan::{LockKind, Plan};
 use crate::simulation::{Run, Verdict};
 use crate::study::failure::{Failure, FileError};
@@ -69,7 +69,7 @@ use trial::Trial;
 
 /// A test of clients of your own.
 ///
-/// By default it has 100 seeds, 3 clients, one node, and the faults that the [assumptions](crate::swarm::Faults::Inside) of
+/// By default it has 100 seeds, 3 clients, one node, and the faults that the [assumptions](crate::swarm::FaultChoice::Inside) of
 /// the lock allow.
 pub struct PropertyTest<W = ()> {
     settings: Settings,
@@ -81,12 +81,12 @@ impl PropertyTest<()> {
     /// A test under a name: that of its function, by which `cargo test` finds it.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        PropertyTest::at(Site::named(name))
+        PropertyTest::at(CodeLocation::named(name))
     }
 
     /// A test that stands at a place of the source.
     #[must_use]
-    pub fn at(site: Site) -> Self {
+    pub fn at(site: CodeLocation) -> Self {
         PropertyTest {
             settings: Settings::of(site),
             world: Rc::new(|| ()),
@@ -133,7 +133,7 @@ impl<W: 'static> PropertyTest<W> {
         if let Err(lacks) = self.settings.swarm().check() {
             panic!("faults = {faults:?}: {lacks}");
         }
-        if self.settings.faults == Faults::None {
+        if self.settings.faults == FaultChoice::None {
             self.settings.outages = Outages::None;
         }
         self

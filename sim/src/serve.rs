@@ -20,8 +20,8 @@ pub use words::FaultWords;
 
 use crate::plan::Persistence;
 use crate::plan::fault::{Fault, Kind};
-use crate::plan::time::Span;
-use node::Node;
+use crate::plan::time::SimTime;
+use node::ServedNode;
 
 /// What is served.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Offer {
 /// Nodes that listen.
 #[derive(Debug)]
 pub struct Host {
-    nodes: Vec<Rc<RefCell<Node>>>,
+    nodes: Vec<Rc<RefCell<ServedNode>>>,
     listeners: Vec<TcpListener>,
     ports: Vec<u16>,
     faults: Vec<Fault>,
@@ -56,7 +56,7 @@ impl Host {
             let listener = TcpListener::bind(("127.0.0.1", *port)).await?;
             ports.push(listener.local_addr()?.port());
             listeners.push(listener);
-            let node = Node::new(seed, offer.password.as_deref(), offer.persistence);
+            let node = ServedNode::new(seed, offer.password.as_deref(), offer.persistence);
             nodes.push(Rc::new(RefCell::new(node)));
         }
         let mut faults = offer.faults;
@@ -90,7 +90,7 @@ impl Host {
             let mut due = Schedule::of(self.faults);
             while let Some((at, what)) = due.next() {
                 time::sleep_until(start + at.as_duration()).await;
-                if let What::Begins(fault) = &what {
+                if let FaultPhase::Begins(fault) = &what {
                     told(fault);
                 }
                 act(&what, nodes, ports, &tasks).await?;
@@ -125,9 +125,9 @@ async fn either(
 }
 
 /// What to do, in order.
-struct Schedule(Vec<(Span, What)>);
+struct Schedule(Vec<(SimTime, FaultPhase)>);
 
-enum What {
+enum FaultPhase {
     Begins(Fault),
     Ends(Fault),
 }
@@ -137,8 +137,8 @@ impl Schedule {
         let mut due = Vec::new();
         for fault in faults {
             for at in fault.when.times() {
-                due.push((at, What::Begins(fault.clone())));
-                due.push((at.plus(fault.lasts), What::Ends(fault.clone())));
+                due.push((at, FaultPhase::Begins(fault.clone())));
+                due.push((at.plus(fault.lasts), FaultPhase::Ends(fault.clone())));
             }
         }
         // What is due at one time is done in this order: a fault begins before it ends.
@@ -148,25 +148,25 @@ impl Schedule {
         Schedule(due)
     }
 
-    fn next(&mut self) -> Option<(Span, What)> {
+    fn next(&mut self) -> Option<(SimTime, FaultPhase)> {
         self.0.pop()
     }
 }
 
 async fn act(
-    what: &What,
-    nodes: &[Rc<RefCell<Node>>],
+    what: &FaultPhase,
+    nodes: &[Rc<RefCell<ServedNode>>],
     ports: &[u16],
     tasks: &LocalSet,
 ) -> io::Result<()> {
-    let (What::Begins(fault) | What::Ends(fault)) = what;
+    let (FaultPhase::Begins(fault) | FaultPhase::Ends(fault)) = what;
     for at in fault.nodes().iter().copied() {
         let Some((node, port)) = nodes.get(usize::from(at)).zip(ports.get(usize::from(at))) else {
             continue;
         };
         match what {
-            What::Begins(fault) => node.borrow_mut().begin(fault),
-            What::Ends(fault) if fault.kind() == Kind::CrashNode => {
+            FaultPhase::Begins(fault) => node.borrow_mut().begin(fault),
+            FaultPhase::Ends(fault) if fault.kind() == Kind::CrashNode => {
                 node.borrow_mut().end(fault);
                 if node.borrow().is_down() {
                     continue;
@@ -174,7 +174,7 @@ async fn act(
                 let listener = TcpListener::bind(("127.0.0.1", *port)).await?;
                 listen::listen(node, listener, tasks);
             }
-            What::Ends(fault) => node.borrow_mut().end(fault),
+            FaultPhase::Ends(fault) => node.borrow_mut().end(fault),
         }
     }
     Ok(())
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_paused_node_answers_when_it_goes_on() {
-        let pause = Fault::of_node(Span::ZERO, 0, NodeFault::Pause).lasting(Span::secs(1));
+        let pause = Fault::of_node(SimTime::ZERO, 0, NodeFault::Pause).lasting(SimTime::secs(1));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -199,7 +199,7 @@ mod tests {
         runtime.block_on(tasks.run_until(async {
             let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
             let port = listener.local_addr().unwrap().port();
-            let node = Rc::new(RefCell::new(Node::new(1, None, Persistence::Memory)));
+            let node = Rc::new(RefCell::new(ServedNode::new(1, None, Persistence::Memory)));
             listen::listen(&node, listener, &tasks);
             let mut client = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
             node.borrow_mut().begin(&pause);
@@ -223,10 +223,10 @@ mod tests {
     }
 
     fn error(error: ServerError) -> Fault {
-        Fault::of_node(Span::ZERO, 0, NodeFault::Error { error }).lasting(Span::secs(1))
+        Fault::of_node(SimTime::ZERO, 0, NodeFault::Error { error }).lasting(SimTime::secs(1))
     }
 
-    fn asked(node: &mut Node) -> String {
+    fn asked(node: &mut ServedNode) -> String {
         let session = node.redis.process.open_session();
         node.receive(session, b"SET a 1\r\n");
         let said = node.redis.process.take_output(session);
@@ -235,9 +235,9 @@ mod tests {
 
     #[test]
     fn of_faults_that_overlap_the_last_to_end_ends_the_trouble() {
-        let crash = Fault::of_node(Span::ZERO, 0, NodeFault::Crash).lasting(Span::secs(1));
+        let crash = Fault::of_node(SimTime::ZERO, 0, NodeFault::Crash).lasting(SimTime::secs(1));
         let (busy, loading) = (error(ServerError::Busy), error(ServerError::Loading));
-        let node = &mut Node::new(1, None, Persistence::Memory);
+        let node = &mut ServedNode::new(1, None, Persistence::Memory);
         node.begin(&crash);
         node.begin(&crash);
         node.end(&crash);
@@ -258,14 +258,14 @@ mod tests {
 
     #[test]
     fn a_fault_begins_before_it_ends() {
-        let crash = Fault::of_node(Span::secs(2), 0, NodeFault::Crash).lasting(Span::ZERO);
-        let flush = Fault::of_node(Span::secs(1), 0, NodeFault::Flush);
+        let crash = Fault::of_node(SimTime::secs(2), 0, NodeFault::Crash).lasting(SimTime::ZERO);
+        let flush = Fault::of_node(SimTime::secs(1), 0, NodeFault::Flush);
         let mut due = Schedule::of(vec![crash, flush]);
         let mut told = Vec::new();
         while let Some((at, what)) = due.next() {
-            told.push((at, matches!(what, What::Begins(_))));
+            told.push((at, matches!(what, FaultPhase::Begins(_))));
         }
-        let (one, two) = (Span::secs(1), Span::secs(2));
+        let (one, two) = (SimTime::secs(1), SimTime::secs(2));
         assert_eq!(told, [(one, true), (one, false), (two, true), (two, false)]);
     }
 }

@@ -16,7 +16,7 @@ use crate::history::History;
 use crate::history::recording::Recording;
 use crate::plan::Plan;
 use crate::plan::fault::{ClientTarget, Fault, FaultKind, Trigger};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::seam::medium;
 use crate::world::task::Program;
 use crate::world::{Counters, with};
@@ -49,7 +49,7 @@ pub struct Run {
     /// How much happened.
     pub counters: Counters,
     /// How much true time it took.
-    pub lasted: Span,
+    pub lasted: SimTime,
 }
 
 impl Run {
@@ -66,7 +66,7 @@ impl Run {
             .iter()
             .find(|began| began.fault == index)?;
         let mut fault = fault.clone();
-        fault.when = Trigger::At(Span::nanos(began.at));
+        fault.when = Trigger::At(SimTime::nanos(began.at));
         if let (FaultKind::Client { client, .. }, Some(number)) = (&mut fault.what, began.client) {
             *client = ClientTarget::Client(number);
         }
@@ -151,14 +151,14 @@ fn run_all(
     }
 }
 
-type Client = Arc<dyn Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
+type ClientFn = Arc<dyn Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
 
 /// A simulation of clients of your own.
 #[derive(Clone)]
 #[must_use]
 pub struct Simulation {
     plan: Plan,
-    client: Client,
+    client: ClientFn,
 }
 
 impl Simulation {

@@ -32,14 +32,14 @@ pub use crate::plan::Lacks;
 use crate::plan::Plan;
 use crate::world::World;
 use crate::world::by_id::ById;
-use crate::world::id::{ClientId, Id, NodeId, Seat, Who, first};
+use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat, first};
 use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::slab::Slab;
-use cable::Plug;
-use desk::{Desk, Listening, Posted};
-use network::Network;
-use station::Station;
+use cable::StreamHandle;
+use desk::{Listening, Outbox, Posted};
+use network::TurmoilNetwork;
+use station::ServerHost;
 use transport::SocketTransport;
 
 /// Messages are bytes.
@@ -51,10 +51,10 @@ impl Medium for Bytes {
     }
 
     fn driver(&self, plan: &Plan) -> Option<Box<dyn Driver>> {
-        Some(Box::new(Network::new(plan)))
+        Some(Box::new(TurmoilNetwork::new(plan)))
     }
 
-    fn transport(&self, who: Who, seat: Seat) -> Arc<dyn Transport> {
+    fn transport(&self, who: ProcessId, seat: Seat) -> Arc<dyn Transport> {
         Arc::new(SocketTransport::new(who, seat))
     }
 }
@@ -103,9 +103,9 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
 struct Sockets {
     posted: Slab<Posted>,
     listening: Slab<Listening>,
-    desks: ById<ClientId, Desk>,
-    stations: ById<NodeId, Station>,
-    plugs: Slab<Plug>,
+    desks: ById<ClientId, Outbox>,
+    stations: ById<NodeId, ServerHost>,
+    plugs: Slab<StreamHandle>,
     /// Where clients are on turmoil's network.
     clients: BTreeMap<IpAddr, ClientId>,
     /// Tasks of hosts that wait for a time of the world.
@@ -135,22 +135,22 @@ impl Sockets {
     fn new(plan: &Plan, nodes: usize) -> Self {
         let servers = usize::from(plan.nodes.count + plan.nodes.count * plan.nodes.replicas);
         let tags = cluster::tags(plan);
-        let stations = (0..servers.min(nodes)).map(|node| Station::new(plan, node, &tags));
+        let stations = (0..servers.min(nodes)).map(|node| ServerHost::new(plan, node, &tags));
         let watches = watches(plan).into_iter().zip(servers..);
-        let sentinels = watches.map(|(watch, node)| Station::sentinel(plan.seed, node, watch));
+        let sentinels = watches.map(|(watch, node)| ServerHost::sentinel(plan.seed, node, watch));
         Sockets {
-            desks: (0..plan.clients).map(|_| Desk::default()).collect(),
+            desks: (0..plan.clients).map(|_| Outbox::default()).collect(),
             stations: stations.chain(sentinels).collect(),
             tags,
             ..Sockets::default()
         }
     }
 
-    fn desk(&mut self, client: ClientId) -> &mut Desk {
+    fn desk(&mut self, client: ClientId) -> &mut Outbox {
         self.desks.get_mut(client).expect("BUG: no such client")
     }
 
-    fn station(&mut self, node: NodeId) -> &mut Station {
+    fn station(&mut self, node: NodeId) -> &mut ServerHost {
         self.stations.get_mut(node).expect("BUG: no such node")
     }
 }

@@ -54,16 +54,16 @@ use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
 use crate::world::client::ClientState;
 use crate::world::effort::Effort;
-use crate::world::estate::{Estates, Watch};
-use crate::world::event::{Events, What};
-use crate::world::fault::{Failovers, Faults};
+use crate::world::estate::{EstateWatch, Estates};
+use crate::world::event::{Event, Events};
+use crate::world::fault::{ActiveFaults, Failovers};
 use crate::world::group::Group;
-use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, Who};
+use crate::world::id::{ClientId, FaultId, Id, NodeId, ProcessId, Seat};
 use crate::world::job::Job;
 use crate::world::link::{Link, Passage};
 use crate::world::links::Links;
 use crate::world::node::NodeState;
-use crate::world::replication::Waiting;
+use crate::world::replication::AwaitedReplication;
 use crate::world::server::Servers;
 use crate::world::shards::Shards;
 use crate::world::slab::Slab;
@@ -100,7 +100,7 @@ pub(crate) struct World {
     pub(crate) replies: Slab<Replied>,
     pub(crate) subscriptions: Slab<Subscribed>,
     pub(crate) writes: Slab<Write>,
-    pub(crate) waiting: Slab<Waiting>,
+    pub(crate) waiting: Slab<AwaitedReplication>,
     pub(crate) jobs: Slab<Job>,
     pub(crate) clients: ById<ClientId, ClientState>,
     /// The nodes of the plan that are groups: all or none.
@@ -110,7 +110,7 @@ pub(crate) struct World {
     /// The primaries of the plan, then their replicas, then the sentinels of groups.
     pub(crate) nodes: ById<NodeId, NodeState>,
     pub(crate) links: Links,
-    pub(crate) faults: Faults,
+    pub(crate) faults: ActiveFaults,
     pub(crate) failovers: Failovers,
     pub(crate) triggers: Triggers,
     pub(crate) estates: Estates,
@@ -166,13 +166,13 @@ impl World {
         self.counters = Counters::default();
         self.history.clear();
         self.statements.clear();
-        self.faults = Faults::new(plan.faults.len());
+        self.faults = ActiveFaults::new(plan.faults.len());
         self.failovers = Failovers::default();
         self.triggers = Triggers::default();
         let kills = |fault: &Fault| fault.kind() == Kind::CrashClient;
         self.estates = Estates::new(match plan.faults.iter().any(kills) {
-            true => Watch::On,
-            false => Watch::Off,
+            true => EstateWatch::On,
+            false => EstateWatch::Off,
         });
         self.halt.disarm();
         self.effort = Effort::default();
@@ -219,7 +219,7 @@ impl World {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, at: u64, what: What) {
+    pub(crate) fn push(&mut self, at: u64, what: Event) {
         self.events.push(at, what);
     }
 
@@ -269,7 +269,7 @@ impl World {
         let mut triggers = std::mem::take(&mut self.triggers);
         let is_meant = |target| self.meant(target) == Some(client);
         for (at, fault) in triggers.pass(passing, is_meant) {
-            self.push(at, What::Begins(fault));
+            self.push(at, Event::Begins(fault));
         }
         self.triggers = triggers;
     }
@@ -280,7 +280,7 @@ impl World {
         if self.triggers.awaits_roles() {
             let mut triggers = std::mem::take(&mut self.triggers);
             for fault in triggers.take_filled(|role| self.meant(role).is_some()) {
-                self.push(self.now, What::Begins(fault));
+                self.push(self.now, Event::Begins(fault));
             }
             self.triggers = triggers;
         }
@@ -335,7 +335,7 @@ impl World {
     }
 
     /// The true time that it is for a process, without counting as a use of anything.
-    pub(crate) fn moment(&self, who: Who) -> u64 {
+    pub(crate) fn moment(&self, who: ProcessId) -> u64 {
         let client = self.clients.get(who.client);
         client.map_or(self.now, |client| self.now.max(client.paused_until()))
     }

@@ -8,7 +8,7 @@ use quorlock_sim::context::Context;
 use quorlock_sim::fault::{Fault, FaultKind, Trigger};
 use quorlock_sim::plan::{Lane, Nodes, Plan, Watchdog, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
-use quorlock_sim::span::Span;
+use quorlock_sim::span::SimTime;
 
 const LEASE: Duration = Duration::from_millis(400);
 
@@ -53,19 +53,19 @@ fn wait_after_backup_of(nodes: &[u16], lane: Lane) -> u64 {
     let plan = Plan {
         lane,
         clients: 2,
-        duration: Span::secs(3),
+        duration: SimTime::secs(3),
         nodes: Nodes {
             count: 3,
             ..Nodes::default()
         },
         workload: Workload {
-            lease: Span::millis(400),
+            lease: SimTime::millis(400),
             watchdog: Watchdog::On,
             ..Workload::default()
         },
         faults: vec![Fault {
-            when: Trigger::At(Span::secs(1)),
-            lasts: Span::ZERO,
+            when: Trigger::At(SimTime::secs(1)),
+            lasts: SimTime::ZERO,
             what: FaultKind::Backup {
                 nodes: nodes.to_vec(),
             },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorlock_sim::context::Context;
 use quorlock_sim::plan::{LockKind, Nodes, Plan, Remedies, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
-use quorlock_sim::span::Span;
+use quorlock_sim::span::SimTime;
 
 /// Works under the watchdog for longer than a lease.
 async fn hold(ctx: Context) {
@@ -39,18 +39,18 @@ async fn contend(ctx: Context) {
 fn a_lock_of_two_clients_replaces_no_live_claim_whatever_their_clocks_show() {
     let plan = Plan {
         clients: 2,
-        duration: Span::secs(4),
+        duration: SimTime::secs(4),
         lock: LockKind::Multi,
         nodes: Nodes {
             count: 2,
             ..Nodes::default()
         },
         remedies: Remedies {
-            margin: Some(Span::secs(2)),
+            margin: Some(SimTime::secs(2)),
             ..Remedies::default()
         },
         workload: Workload {
-            lease: Span::secs(2),
+            lease: SimTime::secs(2),
             ..Workload::default()
         },
         ..Plan::default()

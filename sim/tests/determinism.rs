@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use quorlock_sim::plan::LockKind;
 use quorlock_sim::simulation::{run, run_recorded};
-use quorlock_sim::swarm::{Faults, Swarm};
+use quorlock_sim::swarm::{FaultChoice, PlanGenerator};
 
 const LOCKS: [(LockKind, &str); 3] = [
     (LockKind::Single, "single"),
@@ -13,11 +13,11 @@ const LOCKS: [(LockKind, &str); 3] = [
     (LockKind::Redlock, "redlock"),
 ];
 
-fn trace(lock: LockKind, faults: Faults, seed: u64) -> u64 {
-    let swarm = Swarm {
+fn trace(lock: LockKind, faults: FaultChoice, seed: u64) -> u64 {
+    let swarm = PlanGenerator {
         lock,
         faults,
-        ..Swarm::default()
+        ..PlanGenerator::default()
     };
     run(&Rc::new(swarm.plan(seed))).trace
 }
@@ -25,8 +25,12 @@ fn trace(lock: LockKind, faults: Faults, seed: u64) -> u64 {
 #[test]
 fn a_seed_tells_one_story_again_and_again_and_two_seeds_tell_two() {
     for (lock, _) in LOCKS {
-        let mut traces: Vec<u64> = (0..20).map(|seed| trace(lock, Faults::All, seed)).collect();
-        let again: Vec<u64> = (0..20).map(|seed| trace(lock, Faults::All, seed)).collect();
+        let mut traces: Vec<u64> = (0..20)
+            .map(|seed| trace(lock, FaultChoice::All, seed))
+            .collect();
+        let again: Vec<u64> = (0..20)
+            .map(|seed| trace(lock, FaultChoice::All, seed))
+            .collect();
         assert_eq!(traces, again);
         traces.sort_unstable();
         traces.dedup();
@@ -61,13 +65,13 @@ fn another_process_tells_the_same_story_also_under_load() {
 #[test]
 fn threads_do_not_disturb_each_other() {
     let expected: Vec<u64> = (0..10)
-        .map(|seed| trace(LockKind::Redlock, Faults::All, seed))
+        .map(|seed| trace(LockKind::Redlock, FaultChoice::All, seed))
         .collect();
     let threads: Vec<_> = (0..4)
         .map(|_| {
             std::thread::spawn(|| {
                 (0..10)
-                    .map(|seed| trace(LockKind::Redlock, Faults::All, seed))
+                    .map(|seed| trace(LockKind::Redlock, FaultChoice::All, seed))
                     .collect::<Vec<u64>>()
             })
         })
@@ -81,10 +85,10 @@ fn threads_do_not_disturb_each_other() {
 fn a_recording_changes_nothing_and_sees_every_command_and_every_hold() {
     for (lock, _) in LOCKS {
         for seed in 0..5 {
-            let swarm = Swarm {
+            let swarm = PlanGenerator {
                 lock,
-                faults: Faults::All,
-                ..Swarm::default()
+                faults: FaultChoice::All,
+                ..PlanGenerator::default()
             };
             let plan = Rc::new(swarm.plan(seed));
             let (recorded, recording) = run_recorded(&plan);

@@ -8,12 +8,12 @@ use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
 use quorlock_sim::plan::Plan;
 use quorlock_sim::simulation::{Run, Simulation, Verdict};
-use quorlock_sim::span::Span;
+use quorlock_sim::span::SimTime;
 
 fn plan() -> Plan {
     Plan {
         clients: 2,
-        duration: Span::millis(500),
+        duration: SimTime::millis(500),
         ..Plan::default()
     }
 }
@@ -48,8 +48,8 @@ fn stopped(run: &Run) -> Vec<u16> {
         panic!("{:?}", run.verdict);
     };
     assert_eq!(violation.property, Property::Termination);
-    assert!(Span::millis(100) <= violation.at, "{violation}");
-    assert!(violation.at < Span::millis(200), "{violation}");
+    assert!(SimTime::millis(100) <= violation.at, "{violation}");
+    assert!(violation.at < SimTime::millis(200), "{violation}");
     violation.processes.iter().map(|p| p.client).collect()
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use quorlock_sim::history::{Action, Outcome};
 use quorlock_sim::plan::{LockKind, WorkloadKind};
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::swarm::Swarm;
+use quorlock_sim::swarm::PlanGenerator;
 
 const SEEDS: u64 = 150;
 
@@ -13,10 +13,10 @@ const SEEDS: u64 = 150;
 #[test]
 fn a_hold_that_is_extended_and_entered_at_once_keeps_every_property() {
     for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
-        let swarm = Swarm {
+        let swarm = PlanGenerator {
             lock,
             workload: Some(WorkloadKind::Extending),
-            ..Swarm::default()
+            ..PlanGenerator::default()
         };
         let (mut extended, mut entered) = (0, 0);
         for seed in 0..SEEDS {

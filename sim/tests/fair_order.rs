@@ -9,7 +9,7 @@ use quorlock_sim::history::{Answered, History};
 use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Workload, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::span::{Span, Step};
+use quorlock_sim::span::{ClockStep, SimTime};
 use quorlock_sim::variant::Variant;
 
 /// As many as are to be seen.
@@ -20,40 +20,40 @@ const HANDOVERS: u64 = 10_000;
 fn plan(variant: Variant) -> Plan {
     let steps = (0..10u16).map(|client| {
         Fault::of_client(
-            Span::ZERO,
+            SimTime::ZERO,
             client,
             ClientFault::Step {
-                by: Step::millis(i64::from(client) * 60_000 - 300_000),
+                by: ClockStep::millis(i64::from(client) * 60_000 - 300_000),
             },
         )
     });
     let node = Fault::of_node(
-        Span::ZERO,
+        SimTime::ZERO,
         0,
         NodeFault::Step {
-            by: Step::millis(3_600_000),
+            by: ClockStep::millis(3_600_000),
         },
     );
     Plan {
         lock: LockKind::Single,
         variant,
         clients: 10,
-        duration: Span::secs(25),
+        duration: SimTime::secs(25),
         nodes: Nodes {
             count: 1,
             ..Nodes::default()
         },
         network: Network {
-            least: Span::micros(100),
-            most: Span::micros(400),
+            least: SimTime::micros(100),
+            most: SimTime::micros(400),
             ..Network::default()
         },
         workload: Workload {
             kind: WorkloadKind::Fair,
-            hold_least: Span::micros(100),
-            hold_most: Span::millis(1),
-            think_least: Span::ZERO,
-            think_most: Span::millis(2),
+            hold_least: SimTime::micros(100),
+            hold_most: SimTime::millis(1),
+            think_least: SimTime::ZERO,
+            think_most: SimTime::millis(2),
             looks: 1,
             ..Workload::default()
         },
@@ -97,7 +97,7 @@ fn story_10_ten_thousand_turns_are_taken_in_order_by_clocks_that_are_minutes_off
 #[test]
 fn where_clocks_of_clients_decide_turns_are_taken_out_of_order() {
     let mut plan = plan(Variant::ClientClockQueue);
-    plan.duration = Span::secs(2);
+    plan.duration = SimTime::secs(2);
     let run = run(&Rc::new(plan));
     assert!(handovers(&run.history).is_err());
     assert!(

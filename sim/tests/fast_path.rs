@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use quorlock_sim::plan::{LockKind, Plan, WorkloadKind};
 use quorlock_sim::simulation::run;
-use quorlock_sim::swarm::{Faults, Swarm};
+use quorlock_sim::swarm::{FaultChoice, PlanGenerator};
 
 /// How many holds were won, and how often a larger token was proposed to a node, at most.
 fn measure(plan: impl Fn(u64) -> Plan, seeds: u64) -> (u64, u64) {
@@ -29,13 +29,13 @@ fn an_uncontended_quorum_agrees_on_the_token() {
         clients: 1,
         ..Plan::default()
     };
-    let swarm = Swarm {
-        faults: Faults::None,
+    let swarm = PlanGenerator {
+        faults: FaultChoice::None,
         lock: LockKind::Redlock,
         nodes: Some(5),
         clients: Some(1),
         workload: Some(WorkloadKind::MutualExclusion),
-        ..Swarm::default()
+        ..PlanGenerator::default()
     };
     let drawn = |seed| {
         let mut plan = swarm.plan(seed);

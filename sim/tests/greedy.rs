@@ -10,7 +10,7 @@ use std::rc::Rc;
 use quorlock_sim::checker::gaps;
 use quorlock_sim::history::{Action, Outcome};
 use quorlock_sim::plan::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
-use quorlock_sim::plan::time::Span;
+use quorlock_sim::plan::time::SimTime;
 use quorlock_sim::plan::{LockKind, Nodes, Plan, Workload, WorkloadKind};
 use quorlock_sim::simulation::{Verdict, run};
 
@@ -25,11 +25,11 @@ struct Measured {
     holds: u64,
 }
 
-fn measure(nodes: u16, clients: u16, of_million: u32, free_within: Span) -> Measured {
+fn measure(nodes: u16, clients: u16, of_million: u32, free_within: SimTime) -> Measured {
     let (mut idle, mut holds, mut commands) = (Vec::new(), 0, 0);
     let mut least_share = f64::INFINITY;
     for seed in 0..6 {
-        let duration = Span::secs(5);
+        let duration = SimTime::secs(5);
         let plan = Plan {
             seed,
             clients,
@@ -41,8 +41,8 @@ fn measure(nodes: u16, clients: u16, of_million: u32, free_within: Span) -> Meas
             },
             workload: Workload {
                 kind: WorkloadKind::Greedy,
-                hold_least: Span::millis(5),
-                hold_most: Span::millis(5),
+                hold_least: SimTime::millis(5),
+                hold_most: SimTime::millis(5),
                 ..Workload::default()
             },
             faults: lossy(clients, nodes, of_million, duration),
@@ -85,12 +85,12 @@ fn measure(nodes: u16, clients: u16, of_million: u32, free_within: Span) -> Meas
 }
 
 /// Every link loses so many of a million messages in both directions.
-fn lossy(clients: u16, nodes: u16, of_million: u32, duration: Span) -> Vec<Fault> {
+fn lossy(clients: u16, nodes: u16, of_million: u32, duration: SimTime) -> Vec<Fault> {
     if of_million == 0 {
         return Vec::new();
     }
     vec![Fault {
-        when: Trigger::At(Span::ZERO),
+        when: Trigger::At(SimTime::ZERO),
         lasts: duration,
         what: FaultKind::Link {
             clients: (0..clients).collect(),
@@ -111,7 +111,7 @@ fn a_lock_that_is_wanted_is_not_idle_and_each_gets_its_share() {
         (5, 2, 25.0, 20.0),
         (5, 10, 30.0, 45.0),
     ] {
-        let measured = measure(nodes, clients, 0, Span::millis(100));
+        let measured = measure(nodes, clients, 0, SimTime::millis(100));
         println!("{clients} clients of {nodes} nodes: {measured:?}");
         let [_, gap, _] = measured.gaps;
         assert!(gap <= p99, "{nodes} {clients}: {measured:?}");
@@ -131,7 +131,7 @@ fn a_lock_that_is_wanted_is_not_idle_and_each_gets_its_share() {
 #[test]
 fn lost_messages_leave_it_idle_for_no_longer_than_they_are_waited_for() {
     for (nodes, clients, p99) in [(1, 2, 20.0), (1, 10, 20.0), (5, 2, 40.0), (5, 10, 50.0)] {
-        let measured = measure(nodes, clients, 2_000, Span::millis(1_500));
+        let measured = measure(nodes, clients, 2_000, SimTime::millis(1_500));
         println!("{clients} clients of {nodes} nodes, 0.2 % of messages lost: {measured:?}");
         let [_, gap, _] = measured.gaps;
         assert!(gap <= p99, "{nodes} {clients}: {measured:?}");

@@ -4,16 +4,16 @@ use std::rc::Rc;
 
 use quorlock_sim::plan::LockKind;
 use quorlock_sim::simulation::run;
-use quorlock_sim::span::Span;
-use quorlock_sim::swarm::{Faults, Swarm};
+use quorlock_sim::span::SimTime;
+use quorlock_sim::swarm::{FaultChoice, PlanGenerator};
 
 fn batch() {
     for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
-        let swarm = Swarm {
+        let swarm = PlanGenerator {
             lock,
-            faults: Faults::All,
-            duration: Some(Span::millis(200)),
-            ..Swarm::default()
+            faults: FaultChoice::All,
+            duration: Some(SimTime::millis(200)),
+            ..PlanGenerator::default()
         };
         for seed in 0..20 {
             drop(run(&Rc::new(swarm.plan(seed))));

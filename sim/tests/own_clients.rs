@@ -13,8 +13,8 @@ use quorlock_sim::fault::{
 };
 use quorlock_sim::plan::{LockKind, Nodes, Persistence, Plan, Watchdog, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
-use quorlock_sim::span::Span;
-use quorlock_sim::swarm::Swarm;
+use quorlock_sim::span::SimTime;
+use quorlock_sim::swarm::PlanGenerator;
 
 /// What the clients protect: a shop with one last piece.
 #[derive(Default)]
@@ -27,7 +27,7 @@ struct Shop {
 async fn sell(ctx: Context, shop: Arc<Shop>, takes: Duration) {
     let lock = ctx.lock(["last piece"]).lease(Duration::from_millis(200));
     loop {
-        ctx.sleep(ctx.random_span(Span::millis(1), Span::millis(20)))
+        ctx.sleep(ctx.random_span(SimTime::millis(1), SimTime::millis(20)))
             .await;
         let Ok(guard) = lock.acquire().await else {
             continue;
@@ -51,11 +51,11 @@ fn clients_of_my_own_keep_my_invariant_while_nodes_pause_and_networks_part() {
     for seed in 0..20 {
         let shop = Arc::new(Shop::default());
         let plan = Plan {
-            faults: Swarm {
+            faults: PlanGenerator {
                 faults: "cut,delay,pause-node,duplicate".parse().unwrap(),
                 nodes: Some(5),
                 clients: Some(3),
-                ..Swarm::default()
+                ..PlanGenerator::default()
             }
             .plan(seed)
             .faults,
@@ -83,13 +83,13 @@ fn a_node_that_forgets_lets_two_of_them_in_and_the_checker_says_so() {
             ..Nodes::default()
         },
         workload: Workload {
-            lease: Span::millis(200),
+            lease: SimTime::millis(200),
             ..Workload::default()
         },
         faults: (1..15)
             .map(|n| {
-                Fault::of_node(Span::millis(100 * n), 0, NodeFault::Crash)
-                    .lasting(Span::micros(100))
+                Fault::of_node(SimTime::millis(100 * n), 0, NodeFault::Crash)
+                    .lasting(SimTime::micros(100))
             })
             .collect(),
         ..Plan::default()
@@ -126,11 +126,11 @@ fn a_holder_that_slept_is_told_within_a_second_of_waking_if_its_clock_counts() {
     ] {
         let told_after = Arc::new(AtomicU64::new(0));
         let plan = Plan {
-            duration: Span::secs(40),
+            duration: SimTime::secs(40),
             clients: 1,
             faults: vec![
-                Fault::of_client(Span::secs(1), 0, ClientFault::Suspend { clock })
-                    .lasting(Span::secs(30)),
+                Fault::of_client(SimTime::secs(1), 0, ClientFault::Suspend { clock })
+                    .lasting(SimTime::secs(30)),
             ],
             ..Plan::default()
         };
@@ -153,7 +153,7 @@ async fn wait_through(ctx: Context, waits: Arc<Waits>) {
     let lock = ctx.lock(["door"]).lease(Duration::from_millis(200));
     let lock = lock.wait(Duration::from_secs(3));
     loop {
-        ctx.sleep(ctx.random_span(Span::millis(1), Span::millis(40)))
+        ctx.sleep(ctx.random_span(SimTime::millis(1), SimTime::millis(40)))
             .await;
         let began = ctx.now();
         let outcome = lock.acquire().await;
@@ -184,7 +184,7 @@ fn a_wait_outlasts_a_restart_of_the_server_that_is_shorter() {
     let waits = Arc::new(Waits::default());
     for seed in 0..10 {
         let plan = Plan {
-            duration: Span::secs(10),
+            duration: SimTime::secs(10),
             lock: LockKind::Single,
             clients: 2,
             nodes: Nodes {
@@ -194,7 +194,8 @@ fn a_wait_outlasts_a_restart_of_the_server_that_is_shorter() {
             },
             faults: [1, 4, 7]
                 .map(|second| {
-                    Fault::of_node(Span::secs(second), 0, NodeFault::Crash).lasting(Span::secs(1))
+                    Fault::of_node(SimTime::secs(second), 0, NodeFault::Crash)
+                        .lasting(SimTime::secs(1))
                 })
                 .to_vec(),
             ..Plan::default()
@@ -235,15 +236,15 @@ fn what_a_writer_could_not_release_does_not_keep_readers_out_for_as_long_as_it_r
                 ..Nodes::default()
             },
             workload: Workload {
-                lease: Span::secs(30),
+                lease: SimTime::secs(30),
                 watchdog: Watchdog::On,
                 ..Workload::default()
             },
-            duration: Span::secs(32),
+            duration: SimTime::secs(32),
             clients: 2,
             faults: vec![Fault {
-                when: Trigger::At(Span::millis(200)),
-                lasts: Span::secs(18),
+                when: Trigger::At(SimTime::millis(200)),
+                lasts: SimTime::secs(18),
                 what: FaultKind::Link {
                     clients: vec![0],
                     nodes: (0..count).collect(),
@@ -289,7 +290,7 @@ async fn keep_an_idle_future(ctx: Context, waits: Arc<Waits>) {
         }
         for _ in 0..5 {
             // A client that comes back at once leaves the other no time.
-            ctx.sleep(ctx.random_span(Span::millis(1), Span::millis(40)))
+            ctx.sleep(ctx.random_span(SimTime::millis(1), SimTime::millis(40)))
                 .await;
             let lock = lock.clone().wait(Duration::from_secs(5));
             let Ok(guard) = lock.acquire().await else {
@@ -311,7 +312,7 @@ fn a_client_that_keeps_a_future_and_does_not_poll_it_goes_on() {
     let waits = Arc::new(Waits::default());
     for seed in 0..10 {
         let plan = Plan {
-            duration: Span::secs(10),
+            duration: SimTime::secs(10),
             clients: 2,
             ..Plan::default()
         };

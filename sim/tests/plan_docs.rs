@@ -12,7 +12,7 @@ use quorlock_sim::plan::{
 };
 use quorlock_sim::plan_file;
 use quorlock_sim::scenario;
-use quorlock_sim::span::Span;
+use quorlock_sim::span::SimTime;
 use quorlock_sim::variant::Variant;
 use toml::{Table, Value};
 
@@ -56,7 +56,7 @@ fn fault_fields(plan: &Table, found: &mut BTreeMap<String, BTreeSet<String>>) {
 fn every_field() -> Plan {
     Plan {
         seed: 1,
-        duration: Span::secs(1),
+        duration: SimTime::secs(1),
         lane: Lane::Turmoil,
         lock: LockKind::Single,
         variant: Variant::Published,
@@ -65,14 +65,14 @@ fn every_field() -> Plan {
             count: 1,
             persistence: Persistence::Memory,
             replicas: 0,
-            replication_lag: Span::ZERO,
+            replication_lag: SimTime::ZERO,
             wait: Some(Wait {
                 replicas: 1,
-                within: Span::ZERO,
+                within: SimTime::ZERO,
             }),
             min_replicas: Some(MinReplicas {
                 count: 1,
-                max_lag: Span::ZERO,
+                max_lag: SimTime::ZERO,
             }),
             sentinels: Some(Sentinels {
                 quorum: Some(1),
@@ -81,38 +81,38 @@ fn every_field() -> Plan {
             cluster: Some(Cluster::default()),
         },
         network: Network {
-            least: Span::ZERO,
-            most: Span::ZERO,
-            call_timeout: Span::secs(1),
-            connect_timeout: Span::secs(1),
+            least: SimTime::ZERO,
+            most: SimTime::ZERO,
+            call_timeout: SimTime::secs(1),
+            connect_timeout: SimTime::secs(1),
         },
         remedies: Remedies {
             trust: false,
             restarts: AssertedRestarts::KeepEverything,
-            margin: Some(Span::ZERO),
+            margin: Some(SimTime::ZERO),
         },
         workload: Workload {
             kind: WorkloadKind::TryStorm,
             names: 1,
-            lease: Span::secs(1),
+            lease: SimTime::secs(1),
             watchdog: Watchdog::On,
-            max_hold: Some(Span::ZERO),
+            max_hold: Some(SimTime::ZERO),
             longer: 1,
-            hold_least: Span::ZERO,
-            hold_most: Span::ZERO,
-            think_least: Span::ZERO,
-            think_most: Span::ZERO,
-            poll_cap: Span::secs(1),
-            backoff_cap: Span::secs(1),
+            hold_least: SimTime::ZERO,
+            hold_most: SimTime::ZERO,
+            think_least: SimTime::ZERO,
+            think_most: SimTime::ZERO,
+            poll_cap: SimTime::secs(1),
+            backoff_cap: SimTime::secs(1),
             looks: 1,
         },
         faults: Vec::new(),
         // Of tests of users' own, which are not written by hand.
         outages: Vec::new(),
-        healed_at: Some(Span::ZERO),
-        progress_within: Some(Span::ZERO),
-        idle_within: Some(Span::ZERO),
-        free_within: Some(Span::ZERO),
+        healed_at: Some(SimTime::ZERO),
+        progress_within: Some(SimTime::ZERO),
+        idle_within: Some(SimTime::ZERO),
+        free_within: Some(SimTime::ZERO),
         holds_last: true,
         not_demanded: vec![Property::Fencing],
     }

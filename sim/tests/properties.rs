@@ -18,23 +18,23 @@ use quorlock_sim::fault::{
 use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Watchdog, Workload, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::span::{Span, Step};
+use quorlock_sim::span::{ClockStep, SimTime};
 use quorlock_sim::variant::Variant;
 
 const CLIENTS: u16 = 3;
 
 /// A span of so many microseconds.
-fn span(micros: std::ops::RangeInclusive<u64>) -> impl Strategy<Value = Span> {
-    micros.prop_map(Span::micros)
+fn span(micros: std::ops::RangeInclusive<u64>) -> impl Strategy<Value = SimTime> {
+    micros.prop_map(SimTime::micros)
 }
 
 /// When a fault begins: it ends within the run, which takes 2 s.
-fn at() -> impl Strategy<Value = Span> {
+fn at() -> impl Strategy<Value = SimTime> {
     span(0..=1_200_000)
 }
 
 /// How long it lasts: up to two of the longest leases.
-fn lasts() -> impl Strategy<Value = Span> {
+fn lasts() -> impl Strategy<Value = SimTime> {
     span(100..=800_000)
 }
 
@@ -137,7 +137,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
                 let (at, _, clients, nodes, _) = link;
                 Fault {
                     when: Trigger::At(at),
-                    lasts: Span::ZERO,
+                    lasts: SimTime::ZERO,
                     what: FaultKind::Link {
                         clients,
                         nodes,
@@ -198,7 +198,7 @@ fn client_fault() -> impl Strategy<Value = Fault> {
                 at,
                 client,
                 ClientFault::Step {
-                    by: Step::millis(by),
+                    by: ClockStep::millis(by),
                 },
             )
         }),
@@ -228,7 +228,7 @@ fn node_fault(nodes: u16) -> impl Strategy<Value = Fault> {
         node().prop_map(|(at, _, node)| Fault::of_node(at, node, NodeFault::ForgetScripts)),
         node().prop_map(|(at, _, node)| Fault {
             when: Trigger::At(at),
-            lasts: Span::ZERO,
+            lasts: SimTime::ZERO,
             what: FaultKind::Backup { nodes: vec![node] }
         }),
         (node(), rate_ppm()).prop_map(|((at, _, node), rate_ppm)| Fault::of_node(
@@ -237,10 +237,10 @@ fn node_fault(nodes: u16) -> impl Strategy<Value = Fault> {
             NodeFault::Rate { rate_ppm }
         )),
         (node(), -100_000..=100_000i64).prop_map(|((_, _, node), by)| Fault::of_node(
-            Span::ZERO,
+            SimTime::ZERO,
             node,
             NodeFault::Step {
-                by: Step::millis(by)
+                by: ClockStep::millis(by)
             }
         )),
     ]

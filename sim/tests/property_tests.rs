@@ -11,7 +11,7 @@ use std::time::Duration;
 use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
 use quorlock_sim::history::own::Modality;
-use quorlock_sim::property_test::{Found, PropertyTest, Shortfall, Site};
+use quorlock_sim::property_test::{CodeLocation, Found, PropertyTest, Shortfall};
 use quorlock_sim::resource::{KeyValueStore, Queue, Service, Table, TransactionError};
 use quorlock_sim::{always, eventually, mark, sometimes};
 
@@ -50,7 +50,7 @@ fn counter() -> KeyValueStore<u64> {
 #[test]
 fn a_broken_property_is_shrunk_written_drawn_and_repeated() {
     let folder = folder("raises");
-    let test = PropertyTest::at(Site::new("shop", "shop::counter", "raises"))
+    let test = PropertyTest::at(CodeLocation::new("shop", "shop::counter", "raises"))
         .seeds(200)
         .without_outages()
         .world(counter)

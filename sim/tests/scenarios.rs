@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quorlock_sim::scenario::{Depth, Verdict, built_in, parse};
+use quorlock_sim::scenario::{CaseVerdict, Depth, built_in, parse};
 
 #[test]
 fn every_case_of_the_catalog_comes_out_as_expected() {
@@ -21,7 +21,7 @@ fn every_case_of_the_catalog_comes_out_as_expected() {
             scope.spawn(|| {
                 while let Some((id, case)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let judged = case.judge(Depth::UntilFound);
-                    if judged.verdict != Verdict::AsExpected {
+                    if judged.verdict != CaseVerdict::AsExpected {
                         let name = &case.name;
                         let line = format!("{id}, {name}: {:?}", judged.verdict);
                         wrong.lock().unwrap().push(line);
@@ -110,7 +110,7 @@ fn the_page_names_every_case_that_the_lane_over_sockets_cannot_show() {
             case.plan.lane = quorlock_sim::plan::Lane::Turmoil;
             // Without a seed nothing is run: only what the lane lacks is told.
             case.seeds = 0;
-            if let Verdict::NotInLane(_) = case.judge(Depth::UntilFound).verdict {
+            if let CaseVerdict::NotInLane(_) = case.judge(Depth::UntilFound).verdict {
                 lacking.push((scenario.id.clone(), case.name));
             }
         }
@@ -265,6 +265,6 @@ fn the_scenario_that_the_documentation_builds_comes_out_as_it_says() {
     assert_eq!(scenario.cases.len(), 2);
     for case in &scenario.cases {
         let verdict = case.judge(Depth::UntilFound).verdict;
-        assert_eq!(verdict, Verdict::AsExpected, "{}", case.name);
+        assert_eq!(verdict, CaseVerdict::AsExpected, "{}", case.name);
     }
 }

@@ -11,7 +11,7 @@ use quorlock_sim::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
 use quorlock_sim::plan::{Nodes, Plan, Workload};
 use quorlock_sim::plan_file::parse;
 use quorlock_sim::simulation::{Run, Simulation, Verdict, run};
-use quorlock_sim::span::Span;
+use quorlock_sim::span::SimTime;
 
 const LEASE: Duration = Duration::from_secs(2);
 const NAME: &str = "a";
@@ -52,25 +52,25 @@ async fn contend(ctx: Context, nth: u32, has_won: Arc<AtomicBool>) {
 fn stopped_at(nth: u32, seed: u64) -> Run {
     let plan = Plan {
         clients: 2,
-        duration: Span::secs(6),
+        duration: SimTime::secs(6),
         nodes: Nodes {
             count: 3,
             ..Nodes::default()
         },
         workload: Workload {
-            lease: Span::secs(2),
+            lease: SimTime::secs(2),
             ..Workload::default()
         },
         faults: vec![Fault {
-            when: Trigger::At(Span::millis(50)),
-            lasts: Span::millis(500),
+            when: Trigger::At(SimTime::millis(50)),
+            lasts: SimTime::millis(500),
             what: FaultKind::Link {
                 clients: vec![1],
                 nodes: vec![1, 2],
                 direction: Direction::ToNode,
                 fault: LinkFault::Delay {
-                    least: Span::millis(940),
-                    most: Span::millis(950),
+                    least: SimTime::millis(940),
+                    most: SimTime::millis(950),
                 },
             },
         }],
@@ -95,7 +95,7 @@ fn stopped_at(nth: u32, seed: u64) -> Run {
 }
 
 /// The contender reads its clock and is stopped. Meanwhile the holder extends, the contender's requests come to the
-/// nodes, which refuse and show the new beat, and the replies come. Dated by the old reading, the beat would be a second
+/// nodes, which refuse and show the new claim version, and the replies come. Dated by the old reading, the claim version would be a second
 /// older than it is, and the claim would be replaced a second before the holder's lease is over.
 #[test]
 fn a_contender_that_is_stopped_between_its_clock_and_its_replies_replaces_no_live_claim() {

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use quorlock_sim::fault::{ClientFault, ClientTarget, Fault, NodeFault, Repeats, Trigger};
 use quorlock_sim::plan::{LockKind, MinReplicas, Persistence, Plan, Wait};
 use quorlock_sim::plan_file;
-use quorlock_sim::recording::Sort;
+use quorlock_sim::recording::MessageSort;
 use quorlock_sim::shrink::shrink;
 use quorlock_sim::simulation::{Run, Verdict, run, run_recorded};
-use quorlock_sim::span::{Span, Step};
+use quorlock_sim::span::{ClockStep, SimTime};
 use quorlock_sim::variant::Variant;
 
 const HOLDER: ClientTarget = ClientTarget::Holder { name: None };
@@ -33,8 +33,8 @@ fn read(text: &str) -> Fault {
 
 fn every(first: u64, times: u32) -> Trigger {
     Trigger::Every {
-        first: Span::millis(first),
-        every: Span::millis(190),
+        first: SimTime::millis(first),
+        every: SimTime::millis(190),
         repeats: Repeats::Times(times),
     }
 }
@@ -42,11 +42,11 @@ fn every(first: u64, times: u32) -> Trigger {
 #[test]
 fn a_fault_that_comes_again_and_again_is_the_run_of_as_many_tables() {
     let pause = |when: Trigger, client: u16| {
-        Fault::of_client(when, client, ClientFault::Pause).lasting(Span::millis(60))
+        Fault::of_client(when, client, ClientFault::Pause).lasting(SimTime::millis(60))
     };
     let short = single(vec![pause(every(40, 3), 0), pause(every(100, 2), 1)]);
     let times = [(40, 0), (230, 0), (420, 0), (100, 1), (290, 1)];
-    let tables = times.map(|(at, client)| pause(Trigger::At(Span::millis(at)), client));
+    let tables = times.map(|(at, client)| pause(Trigger::At(SimTime::millis(at)), client));
     let long = single(tables.to_vec());
     let (short, long) = (ran(&short), ran(&long));
     assert_eq!(short.trace, long.trace);
@@ -57,7 +57,7 @@ fn a_fault_that_comes_again_and_again_is_the_run_of_as_many_tables() {
 #[test]
 fn a_fault_on_the_holder_strikes_the_client_that_is_inside() {
     let pauses = Fault::of_client(every(100, 9), HOLDER, ClientFault::Pause);
-    let run = ran(&single(vec![pauses.lasting(Span::millis(30))]));
+    let run = ran(&single(vec![pauses.lasting(SimTime::millis(30))]));
     assert_eq!(run.history.began.len(), 9);
     let mut struck: Vec<u16> = Vec::new();
     for began in &run.history.began {
@@ -80,8 +80,8 @@ fn a_fault_on_the_holder_strikes_the_client_that_is_inside() {
 
 #[test]
 fn without_a_holder_a_fault_waits_for_the_next_one() {
-    let crash = Fault::of_client(Span::ZERO, HOLDER, ClientFault::Crash);
-    let run = ran(&single(vec![crash.lasting(Span::millis(50))]));
+    let crash = Fault::of_client(SimTime::ZERO, HOLDER, ClientFault::Crash);
+    let run = ran(&single(vec![crash.lasting(SimTime::millis(50))]));
     let first = run.history.sections.first().expect("a client went in");
     let [began] = run.history.began.as_slice() else {
         panic!("{:?}", run.history.began)
@@ -99,11 +99,11 @@ fn without_a_holder_a_fault_waits_for_the_next_one() {
 fn a_role_that_no_client_has_in_time_is_struck_never() {
     let holder = ClientTarget::Holder { name: Some(1) };
     let mut plan = single(vec![Fault::of_client(
-        Span::ZERO,
+        SimTime::ZERO,
         holder,
         ClientFault::Pause,
     )]);
-    plan.faults[0].lasts = Span::secs(2);
+    plan.faults[0].lasts = SimTime::secs(2);
     plan.workload.names = 2;
     let run = ran(&plan);
     assert_eq!(
@@ -117,8 +117,8 @@ fn a_role_that_no_client_has_in_time_is_struck_never() {
 #[test]
 fn a_fault_after_a_message_begins_when_the_nth_of_its_kind_is_sent_on_that_way() {
     for (towards, sort) in [
-        ("from = 'client 1'\nto = 'node 2'", Sort::Request),
-        ("from = 'node 2'\nto = 'client 1'", Sort::Yes),
+        ("from = 'client 1'\nto = 'node 2'", MessageSort::Request),
+        ("from = 'node 2'\nto = 'client 1'", MessageSort::Yes),
     ] {
         let pause = format!(
             "kind = 'pause-client'\nat = '100ms'\nlasts = '150ms'\nclient = 1\n\
@@ -132,7 +132,7 @@ fn a_fault_after_a_message_begins_when_the_nth_of_its_kind_is_sent_on_that_way()
         let (run, recording) = run_recorded(&Rc::new(plan));
         let messages = recording.messages.iter().filter(|message| {
             let is_release = match sort {
-                Sort::Request => message.text.contains("release"),
+                MessageSort::Request => message.text.contains("release"),
                 _ => message.text.contains("released"),
             };
             message.client == 1
@@ -154,9 +154,9 @@ fn the_gap_between_get_and_del_is_found_and_its_shrunk_plan_reads_back_and_fails
                  [after]\nmessage = 'inspect'\nfrom = 'client 0'\nto = 'node 0'\nnth = 3";
     let mut plan = single(vec![read(pause)]);
     plan.variant = Variant::GetThenDel;
-    plan.network.call_timeout = Span::millis(600);
-    plan.workload.lease = Span::millis(200);
-    plan.workload.poll_cap = Span::millis(20);
+    plan.network.call_timeout = SimTime::millis(600);
+    plan.workload.lease = SimTime::millis(200);
+    plan.workload.poll_cap = SimTime::millis(20);
     let fails = |plan: &Plan| matches!(ran(plan).verdict, Verdict::Violated(_));
     let seed = (0..20).find(|seed| {
         let seed = *seed;
@@ -187,7 +187,7 @@ fn replicated(faults: Vec<Fault>) -> Plan {
     plan.nodes.replicas = 1;
     plan.nodes.wait = Some(Wait {
         replicas: 1,
-        within: Span::millis(20),
+        within: SimTime::millis(20),
     });
     plan
 }
@@ -225,7 +225,7 @@ fn a_primary_that_demands_replicas_notices_that_one_is_down() {
     plan.nodes.wait = None;
     plan.nodes.min_replicas = Some(MinReplicas {
         count: 1,
-        max_lag: Span::millis(50),
+        max_lag: SimTime::millis(50),
     });
     let run = ran(&plan);
     assert!(0 < won(&run, 0, 500));
@@ -240,7 +240,7 @@ fn the_clock_of_a_replica_counts_once_it_is_promoted() {
     for (ahead, breaks) in [("0s", false), ("20s", true)] {
         let step = of_replica(&format!("kind = 'node-step'\nat = '0s'\nby = '{ahead}'"));
         let mut plan = replicated(vec![step, read(failover)]);
-        plan.workload.hold_most = Span::millis(400);
+        plan.workload.hold_most = SimTime::millis(400);
         plan.workload.looks = 20;
         let breaks_exclusion = (0..10).any(|seed| {
             plan.seed = seed;
@@ -252,9 +252,9 @@ fn the_clock_of_a_replica_counts_once_it_is_promoted() {
 
 #[test]
 fn a_fault_on_a_node_that_no_client_uses_has_no_effect() {
-    let crash = |node| Fault::of_node(Span::millis(300), node, NodeFault::Crash);
-    let by = Step::millis(500);
-    let step = |node| Fault::of_node(Span::ZERO, node, NodeFault::Step { by });
+    let crash = |node| Fault::of_node(SimTime::millis(300), node, NodeFault::Crash);
+    let by = ClockStep::millis(500);
+    let step = |node| Fault::of_node(SimTime::ZERO, node, NodeFault::Step { by });
     let mut plan = single(vec![crash(0), crash(1), step(0), step(1)]);
     plan.nodes.persistence = Persistence::EveryWrite;
     assert_eq!(ran(&plan).effects, [1, 0, 1, 0], "the others are not asked");

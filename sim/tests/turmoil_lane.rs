@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use quorlock_sim::plan::{Lane, LockKind, Plan, WorkloadKind};
 use quorlock_sim::plan_file::{self, PlanError};
-use quorlock_sim::scenario::{Depth, Verdict, built_in, find};
+use quorlock_sim::scenario::{CaseVerdict, Depth, built_in, find};
 use quorlock_sim::simulation::{self, run};
 use quorlock_sim::sockets::Lacks;
-use quorlock_sim::span::Span;
-use quorlock_sim::swarm::{Faults, Swarm};
+use quorlock_sim::span::SimTime;
+use quorlock_sim::swarm::{FaultChoice, PlanGenerator};
 
 const LOCKS: [(LockKind, &str); 3] = [
     (LockKind::Single, "single"),
@@ -19,15 +19,15 @@ const LOCKS: [(LockKind, &str); 3] = [
     (LockKind::Redlock, "redlock"),
 ];
 
-fn plan(lock: LockKind, faults: Faults, seed: u64) -> Rc<Plan> {
-    let swarm = Swarm {
+fn plan(lock: LockKind, faults: FaultChoice, seed: u64) -> Rc<Plan> {
+    let swarm = PlanGenerator {
         lane: Lane::Turmoil,
         lock,
         faults,
         nodes: (lock == LockKind::Redlock).then_some(3),
         clients: Some(2),
-        duration: Some(Span::millis(600)),
-        ..Swarm::default()
+        duration: Some(SimTime::millis(600)),
+        ..PlanGenerator::default()
     };
     Rc::new(swarm.plan(seed))
 }
@@ -43,8 +43,8 @@ fn sim(arguments: &[&str]) -> Output {
 fn another_process_tells_the_same_story() {
     for (lock, name) in LOCKS {
         for seed in 0..2 {
-            let here = run(&plan(lock, Faults::All, seed));
-            assert_eq!(here.trace, run(&plan(lock, Faults::All, seed)).trace);
+            let here = run(&plan(lock, FaultChoice::All, seed));
+            assert_eq!(here.trace, run(&plan(lock, FaultChoice::All, seed)).trace);
             let nodes = if lock == LockKind::Redlock {
                 &["--nodes", "3"][..]
             } else {
@@ -78,7 +78,7 @@ fn what_the_assumptions_allow_breaks_nothing_and_what_happens_is_not_nothing() {
     let mut holds = 0;
     for (lock, name) in LOCKS {
         for seed in 0..4 {
-            let ended = run(&plan(lock, Faults::Inside, seed));
+            let ended = run(&plan(lock, FaultChoice::Inside, seed));
             let is_fine = !matches!(ended.verdict, simulation::Verdict::Violated(_));
             assert!(is_fine, "{name} {seed}: {:?}", ended.verdict);
             holds += ended.history.holds;
@@ -98,7 +98,7 @@ fn fair_and_read_write_locks_do_here_what_they_are_to_do() {
                 continue;
             }
             for seed in 0..3 {
-                let mut plan = (*plan(lock, Faults::Inside, seed)).clone();
+                let mut plan = (*plan(lock, FaultChoice::Inside, seed)).clone();
                 plan.workload.kind = kind;
                 plan_file::check(&plan).unwrap();
                 let ended = run(&Rc::new(plan));
@@ -128,8 +128,8 @@ fn cases_of_the_catalog_come_to_the_same_verdict_as_in_the_fast_lane() {
             });
             let judged = case.judge(Depth::UntilFound);
             match judged.verdict {
-                Verdict::AsExpected => ran += 1,
-                Verdict::NotInLane(_) => {}
+                CaseVerdict::AsExpected => ran += 1,
+                CaseVerdict::NotInLane(_) => {}
                 other => wrong.push(format!("{id}, {}: {other:?}", case.name)),
             }
         }
@@ -178,7 +178,7 @@ fn what_the_lane_lacks_is_refused_by_name_and_never_left_out_in_silence() {
                     assert!(matches!(refused, PlanError::Lacks(known) if known == lacks));
                     case.seeds = 1;
                     let judged = case.judge(Depth::UntilFound);
-                    assert_eq!(judged.verdict, Verdict::NotInLane(lacks.to_string()));
+                    assert_eq!(judged.verdict, CaseVerdict::NotInLane(lacks.to_string()));
                 }
             }
         }

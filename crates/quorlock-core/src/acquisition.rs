@@ -24,7 +24,7 @@ pub use retry::{Limit, RetryPolicy};
 use returns::Returns;
 use silence::Silence;
 pub use step::{GiveUp, Patience, Step};
-use wake_ups::{Published, WakeUps};
+use wake_ups::{WakeUpTally, WakeUps};
 
 /// Rounds, and what happens between them.
 ///
@@ -283,20 +283,20 @@ impl Acquisition {
     /// a holder of other members. All ask after some round trips, less and less often if it is the latter.
     fn sleep(&mut self, now: Time, at: Time) -> Step {
         match self.wake_ups.published(&self.members) {
-            Published::Nothing => Step::Sleep(at),
-            Published::Enough if 0 < self.deference => self.defer(now, at),
-            Published::Enough => self.ask(Because::Woken),
-            Published::Some if self.is_postponed => {
+            WakeUpTally::Nothing => Step::Sleep(at),
+            WakeUpTally::Enough if 0 < self.deference => self.defer(now, at),
+            WakeUpTally::Enough => self.ask(Because::Woken),
+            WakeUpTally::Some if self.is_postponed => {
                 let hint = self.pauses.after_hint(now, self.last_round);
                 Step::Sleep(at.min(hint))
             }
-            Published::Some if self.lost_rounds == 0 && self.passing == Passing::Over => {
+            WakeUpTally::Some if self.lost_rounds == 0 && self.passing == Passing::Over => {
                 Step::Sleep(at)
             }
-            Published::Some if 0 < self.deference => {
+            WakeUpTally::Some if 0 < self.deference => {
                 Step::Sleep(at.min(pauses::for_others(now, self.last_round)))
             }
-            Published::Some => Step::Sleep(at.min(now + self.last_round)),
+            WakeUpTally::Some => Step::Sleep(at.min(now + self.last_round)),
         }
     }
 

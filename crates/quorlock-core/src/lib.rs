@@ -22,12 +22,12 @@
 //! | keeping a lock | [`renewal`] |
 //! | giving it back, and what must be cleaned up | [`release`], [`orphan`] |
 //! | whose votes count | [`marker`], [`trust`] |
-//! | leases that trust no node's clock | [`beat`] |
+//! | leases that trust no node's clock | [`claim_version`] |
 //! | tokens that a resource can check | [`fencing`] |
 
 pub mod acquisition;
 pub mod backoff;
-pub mod beat;
+pub mod claim_version;
 pub mod failure;
 pub mod fencing;
 pub mod lease;

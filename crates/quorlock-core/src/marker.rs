@@ -52,7 +52,7 @@ pub struct Check {
     /// What to do.
     pub act: Act,
     /// The process that the client trusts, and the nonce of its watch. A node that is that process, and has that
-    /// marker, ripe, does nothing; what it shows is known already, and costs it less to say.
+    /// marker, confirmed, does nothing; what it shows is known already, and costs it less to say.
     pub trusted: Option<(Process, Nonce)>,
     /// What a node has after a restart.
     pub restarts: Restarts,
@@ -67,7 +67,7 @@ pub enum Restarts {
     /// It may have forgotten claims.
     MayForget,
     /// It has every write that it acknowledged, and no other server ever takes its address. A process that is asked to
-    /// mark itself ([`Act::Mark`], [`Act::MarkFresh`]) and finds the ripe marker of the one before makes it its own, if
+    /// mark itself ([`Act::Mark`], [`Act::MarkFresh`]) and finds the confirmed marker of the one before makes it its own, if
     /// nothing shows that the operator errs: the node has no replica and was none ([`Lineage::Own`]), and the marker
     /// has the nonce of [`Check::known`], if that names one.
     KeepEverything,
@@ -88,21 +88,21 @@ pub enum Lineage {
 pub enum Act {
     /// Nothing.
     Look,
-    /// If there is none of this process, write an unripe one.
+    /// If there is none of this process, write an observing one.
     Mark(Nonce),
-    /// The same, but a ripe one if there is none at all.
+    /// The same, but a confirmed one if there is none at all.
     MarkFresh(Nonce),
-    /// If it is of this process and has this nonce, it is ripe from now on.
-    Ripen(Nonce),
+    /// If it is of this process and has this nonce, it is confirmed from now on.
+    Confirm(Nonce),
 }
 
 /// Whether a process was watched for long enough.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Ripeness {
+pub enum MarkerState {
     /// Not yet.
-    Unripe,
+    Observing,
     /// It was: its votes count.
-    Ripe,
+    Confirmed,
 }
 
 /// What a node shows of itself.
@@ -122,7 +122,7 @@ pub enum ShownMarker {
     /// It names another process: the node was restarted, or took over from another.
     Anothers,
     /// It names this process.
-    Own(Nonce, Ripeness),
+    Own(Nonce, MarkerState),
 }
 
 /// The marker of a node, and the process that the node is.
@@ -143,7 +143,7 @@ pub struct Marker {
     /// The longest lease of any client of the deployment.
     pub longest_millis: u64,
     /// Whether the process was watched for long enough.
-    pub ripeness: Ripeness,
+    pub state: MarkerState,
     /// When it expires.
     pub expires: WallMillis,
 }
@@ -179,7 +179,7 @@ impl Marked {
         let found = self.marker(now);
         let is_trusted = |marker: Marker| {
             marker.process == self.process
-                && marker.ripeness == Ripeness::Ripe
+                && marker.state == MarkerState::Confirmed
                 && check.trusted == Some((marker.process, marker.nonce))
         };
         if found.is_some_and(is_trusted) {
@@ -196,14 +196,14 @@ impl Marked {
         }
         match found.filter(|marker| marker.process == self.process) {
             Some(marker) => {
-                let ripens = check.act == Act::Ripen(marker.nonce);
-                if ripens || marker.expires.0 < now.plus(KEPT_MILLIS / 2).0 {
-                    let ripeness = match ripens {
-                        true => Ripeness::Ripe,
-                        false => marker.ripeness,
+                let confirms = check.act == Act::Confirm(marker.nonce);
+                if confirms || marker.expires.0 < now.plus(KEPT_MILLIS / 2).0 {
+                    let state = match confirms {
+                        true => MarkerState::Confirmed,
+                        false => marker.state,
                     };
                     self.marker = Some(Marker {
-                        ripeness,
+                        state,
                         expires,
                         ..marker
                     });
@@ -211,18 +211,18 @@ impl Marked {
             }
             None => {
                 let written = match (check.act, found) {
-                    (Act::MarkFresh(nonce), None) => Some((nonce, Ripeness::Ripe)),
+                    (Act::MarkFresh(nonce), None) => Some((nonce, MarkerState::Confirmed)),
                     (Act::Mark(nonce) | Act::MarkFresh(nonce), _) => {
-                        Some((nonce, Ripeness::Unripe))
+                        Some((nonce, MarkerState::Observing))
                     }
-                    (Act::Look | Act::Ripen(_), _) => None,
+                    (Act::Look | Act::Confirm(_), _) => None,
                 };
-                if let Some((nonce, ripeness)) = written {
+                if let Some((nonce, state)) = written {
                     self.marker = Some(Marker {
                         process: self.process,
                         nonce,
                         longest_millis: check.longest_millis,
-                        ripeness,
+                        state,
                         expires,
                     });
                 }
@@ -236,7 +236,7 @@ impl Marked {
         check.restarts == Restarts::KeepEverything
             && self.lineage == Lineage::Own
             && marker.process != self.process
-            && marker.ripeness == Ripeness::Ripe
+            && marker.state == MarkerState::Confirmed
             && marker.longest_millis == check.longest_millis
             // A looks, sees that it does not know the nonce, and leaves it: B, which knows none, would inherit behind
             // it. So one request decides, and where it does not inherit it writes another marker over this one.
@@ -250,7 +250,7 @@ impl Marked {
         let marker = match self.marker(now) {
             None => ShownMarker::Missing,
             Some(marker) if marker.process != self.process => ShownMarker::Anothers,
-            Some(marker) => ShownMarker::Own(marker.nonce, marker.ripeness),
+            Some(marker) => ShownMarker::Own(marker.nonce, marker.state),
         };
         Shown {
             process: self.process,
@@ -277,28 +277,28 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_is_written_once_and_ripened_by_whoever_names_its_nonce() {
+    fn a_marker_is_written_once_and_confirmed_by_each_client_that_names_its_nonce() {
         let mut node = Marked::default();
-        let unripe = ShownMarker::Own(Nonce::new(1), Ripeness::Unripe);
+        let observing = ShownMarker::Own(Nonce::new(1), MarkerState::Observing);
         for act in [
             Act::Mark(Nonce::new(1)),
             Act::MarkFresh(Nonce::new(2)),
-            Act::Ripen(Nonce::new(2)),
+            Act::Confirm(Nonce::new(2)),
             Act::Look,
         ] {
-            assert_eq!(node.check(NOW, check(act)).marker, unripe, "{act:?}");
+            assert_eq!(node.check(NOW, check(act)).marker, observing, "{act:?}");
         }
-        let ripe = ShownMarker::Own(Nonce::new(1), Ripeness::Ripe);
+        let confirmed = ShownMarker::Own(Nonce::new(1), MarkerState::Confirmed);
         assert_eq!(
-            node.check(NOW, check(Act::Ripen(Nonce::new(1)))).marker,
-            ripe
+            node.check(NOW, check(Act::Confirm(Nonce::new(1)))).marker,
+            confirmed
         );
     }
 
     #[test]
-    fn looking_and_ripening_write_no_marker() {
+    fn looking_and_confirming_write_no_marker() {
         let mut node = Marked::default();
-        for act in [Act::Look, Act::Ripen(Nonce::new(1))] {
+        for act in [Act::Look, Act::Confirm(Nonce::new(1))] {
             let shown = node.check(NOW, check(act));
             assert_eq!(shown.marker, ShownMarker::Missing);
         }
@@ -309,17 +309,17 @@ mod tests {
         let mut node = Marked::default();
         node.check(NOW, check(Act::MarkFresh(Nonce::new(1))));
         node.process = Process(2);
-        for act in [Act::Look, Act::Ripen(Nonce::new(1))] {
+        for act in [Act::Look, Act::Confirm(Nonce::new(1))] {
             let shown = node.check(NOW, check(act)).marker;
             assert_eq!(shown, ShownMarker::Anothers);
         }
         let shown = node.check(NOW, check(Act::MarkFresh(Nonce::new(3)))).marker;
-        let unripe = ShownMarker::Own(Nonce::new(3), Ripeness::Unripe);
-        assert_eq!(shown, unripe, "only a node without any marker is fresh");
+        let observing = ShownMarker::Own(Nonce::new(3), MarkerState::Observing);
+        assert_eq!(shown, observing, "only a node without any marker is fresh");
     }
 
     #[test]
-    fn a_process_inherits_a_ripe_marker_only_if_restarts_keep_everything_and_nothing_speaks_against_it()
+    fn a_process_inherits_a_confirmed_marker_only_if_restarts_keep_everything_and_nothing_speaks_against_it()
      {
         let keeping = Check {
             restarts: Restarts::KeepEverything,
@@ -333,30 +333,30 @@ mod tests {
             longest_millis: LONGEST + 1,
             ..keeping
         };
-        let ripe = Act::MarkFresh(Nonce::new(1));
-        let unripe = Act::Mark(Nonce::new(1));
+        let confirmed = Act::MarkFresh(Nonce::new(1));
+        let observing = Act::Mark(Nonce::new(1));
         for (left, lineage, check, is_inherited) in [
-            (ripe, Lineage::Own, keeping, true),
-            (ripe, Lineage::Own, known(1), true),
-            (ripe, Lineage::Own, known(3), false),
-            (ripe, Lineage::Own, longer, false),
-            (ripe, Lineage::Shared, keeping, false),
-            (unripe, Lineage::Own, keeping, false),
-            (ripe, Lineage::Own, check(keeping.act), false),
+            (confirmed, Lineage::Own, keeping, true),
+            (confirmed, Lineage::Own, known(1), true),
+            (confirmed, Lineage::Own, known(3), false),
+            (confirmed, Lineage::Own, longer, false),
+            (confirmed, Lineage::Shared, keeping, false),
+            (observing, Lineage::Own, keeping, false),
+            (confirmed, Lineage::Own, check(keeping.act), false),
         ] {
             let mut node = Marked::default();
             node.check(NOW, self::check(left));
             node.process = Process(2);
             node.lineage = lineage;
             let shown = node.check(NOW, check).marker;
-            let inherited = ShownMarker::Own(Nonce::new(1), Ripeness::Ripe);
-            let marked = ShownMarker::Own(Nonce::new(2), Ripeness::Unripe);
+            let inherited = ShownMarker::Own(Nonce::new(1), MarkerState::Confirmed);
+            let marked = ShownMarker::Own(Nonce::new(2), MarkerState::Observing);
             let expected = if is_inherited { inherited } else { marked };
             assert_eq!(shown, expected, "{left:?} {lineage:?} {check:?}");
         }
-        for act in [Act::Look, Act::Ripen(Nonce::new(1))] {
+        for act in [Act::Look, Act::Confirm(Nonce::new(1))] {
             let mut node = Marked::default();
-            node.check(NOW, self::check(ripe));
+            node.check(NOW, self::check(confirmed));
             node.process = Process(2);
             let before = node.marker(NOW);
             let shown = node.check(NOW, Check { act, ..keeping }).marker;
@@ -365,7 +365,10 @@ mod tests {
         }
         let mut flushed = Marked::default();
         let shown = flushed.check(NOW, keeping).marker;
-        assert_eq!(shown, ShownMarker::Own(Nonce::new(2), Ripeness::Unripe));
+        assert_eq!(
+            shown,
+            ShownMarker::Own(Nonce::new(2), MarkerState::Observing)
+        );
     }
 
     #[test]
@@ -395,12 +398,12 @@ mod tests {
             trusted: Some((Process(process), Nonce::new(nonce))),
             ..check(Act::Look)
         };
-        let ripe = ShownMarker::Own(Nonce::new(1), Ripeness::Ripe);
-        assert_eq!(node.check(later, trusting(0, 1)).marker, ripe);
+        let confirmed = ShownMarker::Own(Nonce::new(1), MarkerState::Confirmed);
+        assert_eq!(node.check(later, trusting(0, 1)).marker, confirmed);
         assert_eq!(node.marker(later), written);
         for check in [trusting(0, 2), trusting(7, 1)] {
             let mut node = node.clone();
-            assert_eq!(node.check(later, check).marker, ripe);
+            assert_eq!(node.check(later, check).marker, confirmed);
             assert_ne!(node.marker(later), written);
         }
     }
@@ -412,8 +415,8 @@ mod tests {
         node.check(NOW, check(Act::MarkFresh(Nonce::new(1))));
         for days in [3, 4, 9, 15] {
             let shown = node.check(NOW.plus(days * day), check(Act::Look)).marker;
-            let ripe = ShownMarker::Own(Nonce::new(1), Ripeness::Ripe);
-            assert_eq!(shown, ripe, "{days}");
+            let confirmed = ShownMarker::Own(Nonce::new(1), MarkerState::Confirmed);
+            assert_eq!(shown, confirmed, "{days}");
         }
         let last = NOW.plus(15 * day + KEPT_MILLIS);
         assert!(node.marker(last).is_some());

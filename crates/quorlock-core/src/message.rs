@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use crate::beat::{Beat, Keep};
+use crate::claim_version::{ClaimVersion, ClockMargin};
 use crate::fencing::{Fence, Token};
 use crate::lease::Lease;
 pub use crate::marker::{Check, Shown};
-pub use crate::mode::{Access, Channel, MOST_READ_ENTRIES, Mode, Place};
+pub use crate::mode::{Access, Channel, MOST_READ_ENTRIES, Mode, QueuePlace};
 use crate::name::Name;
 use crate::owner::OwnerId;
 use crate::time::millis_of;
@@ -52,9 +52,9 @@ pub struct Acquire {
     /// How long an unused token counter is kept.
     pub retention: Retention,
     /// How the claim is kept beyond its lease, if it is.
-    pub keep: Option<Keep>,
-    /// The beat whose claim this one may replace.
-    pub replaces: Option<Beat>,
+    pub keep: Option<ClockMargin>,
+    /// The claim version whose claim this one may replace.
+    pub replaces: Option<ClaimVersion>,
     /// Whether the node is to show which process it is, so that its vote can be trusted.
     pub check: Option<Check>,
 }
@@ -67,7 +67,7 @@ impl Acquire {
     }
 }
 
-fn kept_millis(lease: Lease, keep: Option<Keep>) -> u64 {
+fn kept_millis(lease: Lease, keep: Option<ClockMargin>) -> u64 {
     let margin = keep.map_or(0, |keep| keep.margin_millis);
     lease.millis().saturating_add(margin)
 }
@@ -97,7 +97,7 @@ pub struct Claim {
     /// The hold's token; the node stores it if it is larger than what it has.
     pub token: Token,
     /// How the claim is kept beyond its lease, if it is. All claims of a request are kept so, or none is.
-    pub keep: Option<Keep>,
+    pub keep: Option<ClockMargin>,
 }
 
 impl Claim {
@@ -196,8 +196,8 @@ pub enum AcquireReply {
     Refused {
         /// What is left of their claim.
         ttl: Ttl,
-        /// Its beat, if it has one and the request has one.
-        beat: Option<Beat>,
+        /// Its claim version, if it has one and the request has one.
+        version: Option<ClaimVersion>,
     },
     /// Others are in front, and the owner has a place in the queue.
     Queued {

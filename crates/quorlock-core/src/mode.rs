@@ -41,7 +41,7 @@ pub enum Access {
     /// As a plain lock.
     Plain,
     /// As a fair lock.
-    Fair(Place),
+    Fair(QueuePlace),
     /// To read.
     Read {
         /// The write claim of this owner is not in the way: a writer may read, and go on reading after it has stopped
@@ -67,7 +67,7 @@ impl Access {
 
 /// What becomes of a request for a fair lock that cannot be granted now.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Place {
+pub enum QueuePlace {
     /// It is refused.
     None,
     /// It gets a place in the queue, or keeps the one that it has. A waiter that has not asked again for this time is

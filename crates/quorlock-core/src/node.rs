@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::beat::Beat;
+use crate::claim_version::ClaimVersion;
 use crate::failure::Cause;
 use crate::fencing::Token;
 use crate::marker::{Lineage, Marked, Marker, Process};
@@ -18,7 +18,7 @@ use crate::name::Name;
 use crate::owner::OwnerId;
 use crate::time::WallMillis;
 
-mod beats;
+mod claim_versions;
 mod fair;
 mod held;
 mod keys;
@@ -98,7 +98,7 @@ impl Node {
         let keys = self.keys_mut(now, &ask.name);
         keys.expire_claim(now);
         match ask.access {
-            Access::Plain => beats::acquire(keys, now, ask),
+            Access::Plain => claim_versions::acquire(keys, now, ask),
             Access::Fair(place) => fair::acquire(keys, now, ask, place, published),
             Access::Read { under } => read_write::read_acquire(keys, now, ask, under),
             Access::Write => read_write::write_acquire(keys, now, ask),
@@ -298,10 +298,10 @@ impl Node {
         self.names.get(name)?.token(now)
     }
 
-    /// The beat of the claim that stands under a name at `now`, if it has one.
+    /// The claim version of the claim that stands under a name at `now`, if it has one.
     #[must_use]
-    pub fn beat(&self, now: WallMillis, name: &Name) -> Option<Beat> {
-        self.names.get(name)?.beat(now)
+    pub fn version(&self, now: WallMillis, name: &Name) -> Option<ClaimVersion> {
+        self.names.get(name)?.version(now)
     }
 
     /// Who stands in the queue of a fair lock at `now`, and for how long each is taken to be alive yet.

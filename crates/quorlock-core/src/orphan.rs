@@ -20,23 +20,23 @@ const RETRY: Duration = Duration::from_millis(200);
 /// the acquire), another release follows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Orphan {
-    acquire: Asked,
-    release: Release,
+    acquire: ReplyStatus,
+    release: ReleaseStatus,
     tries: u8,
     gone: Time,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Asked {
+enum ReplyStatus {
     Pending,
     Answered,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Release {
+enum ReleaseStatus {
     Due(Time),
     /// Sent; whether the acquire had been answered by then.
-    Sent(Asked),
+    Sent(ReplyStatus),
     /// It found nothing, but the acquire may not have been executed by then.
     Overtook,
     Done,
@@ -47,8 +47,8 @@ impl Orphan {
     #[must_use]
     pub fn new(now: Time, gone: Time) -> Self {
         Orphan {
-            acquire: Asked::Answered,
-            release: Release::Due(now),
+            acquire: ReplyStatus::Answered,
+            release: ReleaseStatus::Due(now),
             tries: 0,
             gone,
         }
@@ -58,7 +58,7 @@ impl Orphan {
     #[must_use]
     pub fn unanswered(now: Time, gone: Time) -> Self {
         Orphan {
-            acquire: Asked::Pending,
+            acquire: ReplyStatus::Pending,
             ..Orphan::new(now, gone)
         }
     }
@@ -66,14 +66,14 @@ impl Orphan {
     /// Whether to send a release now.
     #[must_use]
     pub fn is_due(&self, now: Time) -> bool {
-        matches!(self.release, Release::Due(at) if at <= now) && now < self.gone
+        matches!(self.release, ReleaseStatus::Due(at) if at <= now) && now < self.gone
     }
 
     /// Whether to send a release now; if so, it counts as sent.
     pub fn next_release(&mut self, now: Time) -> bool {
         let is_due = self.is_due(now);
         if is_due {
-            self.release = Release::Sent(self.acquire);
+            self.release = ReleaseStatus::Sent(self.acquire);
             self.tries += 1;
         }
         is_due
@@ -81,17 +81,17 @@ impl Orphan {
 
     /// The acquire was answered.
     pub fn handle_acquire(&mut self, now: Time, answer: Answer) {
-        self.acquire = Asked::Answered;
+        self.acquire = ReplyStatus::Answered;
         match answer {
             Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite) => {
-                self.release = Release::Done;
+                self.release = ReleaseStatus::Done;
             }
             Answer::Granted(_)
             | Answer::Quarantined(_)
             | Answer::Queued(_)
             | Answer::Failed(Execution::Indeterminate) => {
-                if self.release == Release::Overtook {
-                    self.release = Release::Due(now);
+                if self.release == ReleaseStatus::Overtook {
+                    self.release = ReleaseStatus::Due(now);
                 }
             }
         }
@@ -99,25 +99,29 @@ impl Orphan {
 
     /// A release was answered.
     pub fn handle_release(&mut self, now: Time, reply: ReleaseReply) {
-        let Release::Sent(before) = self.release else {
+        let ReleaseStatus::Sent(before) = self.release else {
             return;
         };
         // A's acquire may still be on its way when its release finds nothing. If the release were the last word, the claim that comes
         // behind it would keep B out until its TTL is over.
         self.release = match (reply, before, self.acquire) {
-            (ReleaseReply::NotYours, Asked::Pending, Asked::Pending) => Release::Overtook,
-            (ReleaseReply::NotYours, Asked::Pending, Asked::Answered) => Release::Due(now),
-            _ => Release::Done,
+            (ReleaseReply::NotYours, ReplyStatus::Pending, ReplyStatus::Pending) => {
+                ReleaseStatus::Overtook
+            }
+            (ReleaseReply::NotYours, ReplyStatus::Pending, ReplyStatus::Answered) => {
+                ReleaseStatus::Due(now)
+            }
+            _ => ReleaseStatus::Done,
         };
     }
 
     /// A release brought no reply.
     pub fn handle_failed(&mut self, now: Time) {
-        if let Release::Sent(_) = self.release {
+        if let ReleaseStatus::Sent(_) = self.release {
             self.release = if self.tries < TRIES {
-                Release::Due(now + RETRY * u32::from(self.tries))
+                ReleaseStatus::Due(now + RETRY * u32::from(self.tries))
             } else {
-                Release::Done
+                ReleaseStatus::Done
             };
         }
     }
@@ -132,9 +136,9 @@ impl Orphan {
     #[must_use]
     pub fn is_done(&self, now: Time) -> bool {
         match self.release {
-            Release::Done => true,
-            Release::Sent(_) => false,
-            Release::Due(_) | Release::Overtook => self.gone <= now,
+            ReleaseStatus::Done => true,
+            ReleaseStatus::Sent(_) => false,
+            ReleaseStatus::Due(_) | ReleaseStatus::Overtook => self.gone <= now,
         }
     }
 
@@ -142,9 +146,9 @@ impl Orphan {
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
         match self.release {
-            Release::Due(at) => at.min(self.gone),
-            Release::Overtook => self.gone,
-            Release::Sent(_) | Release::Done => Time::NEVER,
+            ReleaseStatus::Due(at) => at.min(self.gone),
+            ReleaseStatus::Overtook => self.gone,
+            ReleaseStatus::Sent(_) | ReleaseStatus::Done => Time::NEVER,
         }
     }
 }

@@ -3,14 +3,14 @@
 //! A process that has just started may have forgotten claims. Every claim that it may have forgotten was asked for
 //! before, so none is relied upon any more once the longest lease of all clients has passed since a client saw the
 //! new process. That is measured on the client's own clock, from the receipt of the first reply that showed the
-//! marker's nonce to the sending of the request that ripens it. Until then the node is *quarantined*: it is asked, so
+//! marker's nonce to the sending of the request that confirms it. Until then the node is *quarantined*: it is asked, so
 //! that it knows whose the name is, but its fresh grants are not counted.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::lease::drift;
-use crate::marker::{Nonce, Process, Ripeness, Shown, ShownMarker};
+use crate::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
 use crate::time::Time;
 
 /// What one client thinks of one node.
@@ -23,9 +23,9 @@ pub struct Trust {
     known: Option<Nonce>,
     /// When trust was last withdrawn: a request sent before that restores nothing.
     withdrawn: Option<Time>,
-    /// When to ask for the marker to be ripened.
+    /// When to ask for the marker to be confirmed.
     due: Time,
-    is_ripening: bool,
+    is_confirming: bool,
     /// When to have the marker looked at as if nothing were trusted.
     look_due: Time,
 }
@@ -54,7 +54,7 @@ pub enum Why {
     Missing,
     /// Its marker names another process: it was restarted, or took over from another.
     Restarted,
-    /// Its marker is not ripe: it is being watched.
+    /// Its marker is not confirmed: it is being watched.
     Watched,
     /// It is the same server as another node of the quorum.
     SameServer,
@@ -95,7 +95,7 @@ impl Trust {
             known: None,
             withdrawn: None,
             due: Time::NEVER,
-            is_ripening: false,
+            is_confirming: false,
             look_due: Time::ZERO,
         }
     }
@@ -106,7 +106,7 @@ impl Trust {
     /// earlier one shows may be older than what withdrew it.
     pub fn handle_shown(&mut self, now: Time, sent: Time, shown: Shown) -> Counts {
         match shown.marker {
-            ShownMarker::Own(nonce, Ripeness::Ripe) => {
+            ShownMarker::Own(nonce, MarkerState::Confirmed) => {
                 let trusted = State::Trusted(shown.process, nonce);
                 if self.is_twin(shown.process) {
                     return Counts::No;
@@ -119,7 +119,7 @@ impl Trust {
                 self.due = Time::NEVER;
                 return Counts::Yes;
             }
-            ShownMarker::Own(nonce, Ripeness::Unripe) => {
+            ShownMarker::Own(nonce, MarkerState::Observing) => {
                 if !matches!(self.state, State::Watching(watched, _) if watched == nonce) {
                     self.state = State::Watching(nonce, now);
                     self.due = now + self.watch;
@@ -185,31 +185,31 @@ impl Trust {
         self.known
     }
 
-    /// The nonce to ripen now, if it was watched for long enough; then it counts as asked for.
-    pub fn next_ripening(&mut self, now: Time) -> Option<Nonce> {
+    /// The nonce to confirm now, if it was watched for long enough; then it counts as asked for.
+    pub fn next_confirmation(&mut self, now: Time) -> Option<Nonce> {
         match self.state {
-            State::Watching(nonce, _) if self.due <= now && !self.is_ripening => {
-                self.is_ripening = true;
+            State::Watching(nonce, _) if self.due <= now && !self.is_confirming => {
+                self.is_confirming = true;
                 Some(nonce)
             }
             _ => None,
         }
     }
 
-    /// The request of [`Trust::next_ripening`] has come to its end; if it was answered, what it showed comes by
+    /// The request of [`Trust::next_confirmation`] has come to its end; if it was answered, what it showed comes by
     /// [`Trust::handle_shown`]. Until trust is restored it is asked for again after a while.
     pub fn handle_end(&mut self, now: Time) {
-        self.is_ripening = false;
+        self.is_confirming = false;
         if let State::Watching(..) = self.state {
             let pause = (self.watch / 60).max(Duration::from_millis(1));
             self.due = self.due.max(now + pause);
         }
     }
 
-    /// When to call [`Trust::next_ripening`].
+    /// When to call [`Trust::next_confirmation`].
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
-        if self.is_ripening {
+        if self.is_confirming {
             Time::NEVER
         } else {
             self.due
@@ -258,22 +258,31 @@ mod tests {
         Shown { process, marker }
     }
 
-    fn ripe(process: u64, number: u64) -> Shown {
-        shown(process, ShownMarker::Own(nonce(number), Ripeness::Ripe))
+    fn confirmed(process: u64, number: u64) -> Shown {
+        shown(
+            process,
+            ShownMarker::Own(nonce(number), MarkerState::Confirmed),
+        )
     }
 
-    fn unripe(process: u64, number: u64) -> Shown {
-        shown(process, ShownMarker::Own(nonce(number), Ripeness::Unripe))
+    fn observing(process: u64, number: u64) -> Shown {
+        shown(
+            process,
+            ShownMarker::Own(nonce(number), MarkerState::Observing),
+        )
     }
 
     fn trusted() -> Trust {
         let mut trust = Trust::new(LONGEST);
-        assert_eq!(trust.handle_shown(ms(2), ms(1), ripe(1, 1)), Counts::Yes);
+        assert_eq!(
+            trust.handle_shown(ms(2), ms(1), confirmed(1, 1)),
+            Counts::Yes
+        );
         trust
     }
 
     #[test]
-    fn a_ripe_marker_of_the_process_itself_is_trusted_at_once() {
+    fn a_confirmed_marker_of_the_process_itself_is_trusted_at_once() {
         let trust = trusted();
         assert_eq!(trust.quarantine(), None);
         assert!(!trust.wants_marker());
@@ -281,19 +290,23 @@ mod tests {
     }
 
     #[test]
-    fn an_unripe_nonce_is_watched_from_the_receipt_of_the_first_reply_that_showed_it() {
+    fn an_observing_nonce_is_watched_from_the_receipt_of_the_first_reply_that_showed_it() {
         let mut trust = Trust::new(LONGEST);
         for at in [5, 1_000, 10_000] {
-            let counts = trust.handle_shown(ms(at), ms(at - 4), unripe(1, 7));
+            let counts = trust.handle_shown(ms(at), ms(at - 4), observing(1, 7));
             assert_eq!(counts, Counts::No);
         }
         assert_eq!(trust.quarantine(), Some((Why::Watched, Some(ms(10_107)))));
         assert_eq!(trust.poll_timeout(), ms(10_107));
-        assert_eq!(trust.next_ripening(ms(10_106)), None);
-        assert_eq!(trust.next_ripening(ms(10_107)), Some(nonce(7)));
-        assert_eq!(trust.next_ripening(ms(10_107)), None, "it was asked for");
+        assert_eq!(trust.next_confirmation(ms(10_106)), None);
+        assert_eq!(trust.next_confirmation(ms(10_107)), Some(nonce(7)));
+        assert_eq!(
+            trust.next_confirmation(ms(10_107)),
+            None,
+            "it was asked for"
+        );
         trust.handle_end(ms(10_110));
-        let counts = trust.handle_shown(ms(10_110), ms(10_107), ripe(1, 7));
+        let counts = trust.handle_shown(ms(10_110), ms(10_107), confirmed(1, 7));
         assert_eq!(counts, Counts::Yes);
     }
 
@@ -301,26 +314,29 @@ mod tests {
     fn another_nonce_or_none_begins_the_watch_again() {
         let missing = shown(1, ShownMarker::Missing);
         let anothers = shown(1, ShownMarker::Anothers);
-        for between in [unripe(1, 8), missing, anothers] {
+        for between in [observing(1, 8), missing, anothers] {
             let mut trust = Trust::new(LONGEST);
-            trust.handle_shown(ms(5), ms(1), unripe(1, 7));
+            trust.handle_shown(ms(5), ms(1), observing(1, 7));
             trust.handle_shown(ms(9_000), ms(8_999), between);
-            trust.handle_shown(ms(9_500), ms(9_499), unripe(1, 7));
-            assert_eq!(trust.next_ripening(ms(19_601)), None);
-            assert_eq!(trust.next_ripening(ms(19_602)), Some(nonce(7)));
+            trust.handle_shown(ms(9_500), ms(9_499), observing(1, 7));
+            assert_eq!(trust.next_confirmation(ms(19_601)), None);
+            assert_eq!(trust.next_confirmation(ms(19_602)), Some(nonce(7)));
         }
     }
 
     #[test]
-    fn a_ripening_without_an_answer_is_asked_for_again() {
+    fn a_confirmation_without_an_answer_is_asked_for_again() {
         let mut trust = Trust::new(LONGEST);
-        trust.handle_shown(ms(5), ms(1), unripe(1, 7));
-        assert_eq!(trust.next_ripening(ms(11_000)), Some(nonce(7)));
+        trust.handle_shown(ms(5), ms(1), observing(1, 7));
+        assert_eq!(trust.next_confirmation(ms(11_000)), Some(nonce(7)));
         assert_eq!(trust.poll_timeout(), Time::NEVER);
         trust.handle_end(ms(12_000));
         assert!(ms(12_000) < trust.poll_timeout());
-        assert_eq!(trust.next_ripening(ms(12_000)), None);
-        assert_eq!(trust.next_ripening(trust.poll_timeout()), Some(nonce(7)));
+        assert_eq!(trust.next_confirmation(ms(12_000)), None);
+        assert_eq!(
+            trust.next_confirmation(trust.poll_timeout()),
+            Some(nonce(7))
+        );
     }
 
     #[test]
@@ -334,9 +350,9 @@ mod tests {
             assert_eq!(counts, Counts::No);
             assert_eq!(trust.quarantine(), Some((why, None)));
             assert!(trust.wants_marker());
-            let old = trust.handle_shown(ms(30), ms(19), ripe(1, 1));
+            let old = trust.handle_shown(ms(30), ms(19), confirmed(1, 1));
             assert_eq!(old, Counts::No, "it was sent before the withdrawal");
-            let new = trust.handle_shown(ms(30), ms(21), ripe(1, 1));
+            let new = trust.handle_shown(ms(30), ms(21), confirmed(1, 1));
             assert_eq!(new, Counts::Yes);
         }
     }
@@ -344,26 +360,29 @@ mod tests {
     #[test]
     fn the_nonce_that_was_trusted_last_is_known_until_another_is_trusted() {
         let mut trust = Trust::new(LONGEST);
-        trust.handle_shown(ms(2), ms(1), unripe(1, 1));
+        trust.handle_shown(ms(2), ms(1), observing(1, 1));
         assert_eq!(trust.known(), None, "it is not trusted yet");
-        trust.handle_shown(ms(4), ms(3), ripe(1, 1));
+        trust.handle_shown(ms(4), ms(3), confirmed(1, 1));
         let others = [ShownMarker::Missing, ShownMarker::Anothers];
         for (at, marker) in (5..).zip(others) {
             trust.handle_shown(ms(at), ms(at), shown(2, marker));
             assert_eq!(trust.known(), Some(nonce(1)), "{marker:?}");
         }
-        trust.handle_shown(ms(8), ms(8), unripe(2, 2));
+        trust.handle_shown(ms(8), ms(8), observing(2, 2));
         assert_eq!(trust.known(), Some(nonce(1)));
-        trust.handle_shown(ms(9), ms(9), ripe(2, 2));
+        trust.handle_shown(ms(9), ms(9), confirmed(2, 2));
         assert_eq!(trust.known(), Some(nonce(2)));
     }
 
-    /// A client that slept sees another process whose marker another client has ripened.
+    /// A client that slept sees another process whose marker another client has confirmed.
     #[test]
     fn another_process_that_others_have_watched_is_another_watch() {
         let mut trust = trusted();
         let before = trust.trusted();
-        assert_eq!(trust.handle_shown(ms(90), ms(80), ripe(2, 9)), Counts::Yes);
+        assert_eq!(
+            trust.handle_shown(ms(90), ms(80), confirmed(2, 9)),
+            Counts::Yes
+        );
         assert!(trust.trusted().is_some() && trust.trusted() != before);
     }
 
@@ -371,9 +390,12 @@ mod tests {
     fn of_two_addresses_of_one_server_one_does_not_count() {
         let mut trust = trusted();
         trust.handle_twin(ms(10), Process(1));
-        assert_eq!(trust.handle_shown(ms(90), ms(80), ripe(1, 1)), Counts::No);
+        assert_eq!(
+            trust.handle_shown(ms(90), ms(80), confirmed(1, 1)),
+            Counts::No
+        );
         assert_eq!(trust.quarantine(), Some((Why::SameServer, None)));
-        let moved = trust.handle_shown(ms(99), ms(95), ripe(2, 1));
+        let moved = trust.handle_shown(ms(99), ms(95), confirmed(2, 1));
         assert_eq!(moved, Counts::Yes, "the address leads elsewhere now");
     }
 
@@ -384,7 +406,13 @@ mod tests {
         trust.handle_single(Process(2));
         assert!(trust.is_twin(Process(1)), "that is another process");
         trust.handle_single(Process(1));
-        assert_eq!(trust.handle_shown(ms(20), ms(9), ripe(1, 1)), Counts::No);
-        assert_eq!(trust.handle_shown(ms(20), ms(11), ripe(1, 1)), Counts::Yes);
+        assert_eq!(
+            trust.handle_shown(ms(20), ms(9), confirmed(1, 1)),
+            Counts::No
+        );
+        assert_eq!(
+            trust.handle_shown(ms(20), ms(11), confirmed(1, 1)),
+            Counts::Yes
+        );
     }
 }

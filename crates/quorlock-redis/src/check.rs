@@ -12,7 +12,7 @@ pub use self::connect_error::ConnectError;
 use crate::config::RedisConfig;
 use crate::doubt::{self, Doubt};
 use crate::info::Info;
-use crate::link::Link;
+use crate::link::Connection;
 use crate::server::Server;
 use crate::target::Target;
 use crate::timer::{self, Instant};
@@ -219,7 +219,7 @@ async fn look(
     prefix: &[u8],
     deadline: Instant,
 ) -> Result<Vec<Doubt>, TransportError> {
-    let link = Link::trial(target, deadline).await?;
+    let link = Connection::trial(target, deadline).await?;
     let mut info = Info::default();
     for section in ["memory", "persistence", "replication", "cluster"] {
         info.add(&link.ask(target, redis::cmd("INFO").arg(section)).await?);
@@ -247,7 +247,7 @@ async fn look(
 async fn answers_ping(target: &Target) -> bool {
     let deadline = timer::now() + target.config().connect_timeout;
     let asked = async {
-        let link = Link::trial(target, deadline).await.ok()?;
+        let link = Connection::trial(target, deadline).await.ok()?;
         link.ask(target, &redis::cmd("PING")).await.ok()
     };
     let answer = timer::by(deadline, asked).await.flatten();

@@ -1,8 +1,8 @@
 //! A Redis Cluster: its nodes say which of them owns which slot, and send requests on that came to another one.
 
 pub(crate) mod answer;
-mod ears;
 mod hints;
+mod listeners;
 mod lookout;
 mod map;
 mod node;
@@ -19,10 +19,10 @@ use quorlock_core::transport::{Listener, Subscription, TransportError, Witness};
 use redis::{RedisConnectionInfo, ServerError, ServerErrorKind};
 use tokio::sync::Notify;
 
-use self::ears::Ears;
-use self::hints::Hints;
+use self::hints::ClusterHints;
+use self::listeners::ClusterRegistry;
 use self::map::SlotMap;
-use self::node::{Member, Node};
+use self::node::{Node, NodeSource};
 use crate::address::cluster::ClusterAddress;
 use crate::config::RedisConfig;
 use crate::connect::Endpoint;
@@ -54,15 +54,15 @@ pub(crate) struct Cluster {
     login: RedisConnectionInfo,
     /// Nodes that the address names.
     seeds: Vec<Endpoint>,
-    ears: Arc<Ears>,
-    hints: Arc<Hints>,
+    ears: Arc<ClusterRegistry>,
+    hints: Arc<ClusterHints>,
     /// A look has ended.
     looked: Notify,
-    state: Mutex<State>,
+    state: Mutex<ClusterState>,
     this: Weak<Cluster>,
 }
 
-struct State {
+struct ClusterState {
     map: SlotMap<Arc<Node>>,
     /// Owners, and nodes that redirects have named since the last look.
     nodes: Vec<Arc<Node>>,
@@ -92,7 +92,7 @@ impl Cluster {
             ears: Arc::default(),
             hints: Arc::default(),
             looked: Notify::new(),
-            state: Mutex::new(State {
+            state: Mutex::new(ClusterState {
                 map: SlotMap::new(),
                 nodes: Vec::new(),
                 asked: address.seeds.clone(),
@@ -124,12 +124,12 @@ impl Cluster {
     }
 
     /// The node at an endpoint, made if there is none.
-    fn node(&self, state: &mut State, endpoint: &Endpoint) -> Arc<Node> {
+    fn node(&self, state: &mut ClusterState, endpoint: &Endpoint) -> Arc<Node> {
         let known = state.nodes.iter().find(|node| node.endpoint == *endpoint);
         if let Some(node) = known {
             return Arc::clone(node);
         }
-        let source = Arc::new(Member {
+        let source = Arc::new(NodeSource {
             endpoint: endpoint.clone(),
             hints: Arc::clone(&self.hints),
         });
@@ -201,7 +201,7 @@ impl Cluster {
     }
 
     /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ClusterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

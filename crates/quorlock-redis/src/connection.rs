@@ -11,14 +11,14 @@ use tokio::sync::Notify;
 pub(crate) use self::attendance::{Attendance, Witnesses};
 
 use crate::error;
-use crate::link::{Ended, Health, LEAST, Link, Probes, Usage};
+use crate::link::{Connection, Ended, Health, LEAST, Probes, Usage};
 use crate::source::Wrong;
 use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
 /// What an attempt has come to.
-type Outcome = Result<Arc<Link>, TransportError>;
+type Outcome = Result<Arc<Connection>, TransportError>;
 
 /// One connection at a time, made when it is first needed and replaced when it has failed.
 ///
@@ -28,13 +28,13 @@ type Outcome = Result<Arc<Link>, TransportError>;
 ///
 /// While there are witnesses, there is always one that is good, one being made, or a rest after which one is made.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionManager {
     target: Arc<Target>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ConnectionState {
     phase: Phase,
     /// Attempts that failed since the last one that did not.
     failures: u32,
@@ -51,19 +51,19 @@ enum Phase {
     /// There is none, and the next attempt is not made before this time, because of this.
     Resting(Instant, TransportError),
     /// One is being made.
-    Connecting(Arc<Attempt>),
+    Connecting(Arc<ConnectAttempt>),
     /// This one.
-    Up(Arc<Link>),
+    Up(Arc<Connection>),
 }
 
 /// An attempt to connect. (No `tokio::sync::watch`, which wakes those who wait in an order of its own.)
 #[derive(Debug, Default)]
-struct Attempt {
+struct ConnectAttempt {
     outcome: OnceLock<Outcome>,
     ended: Notify,
 }
 
-impl Attempt {
+impl ConnectAttempt {
     fn end(&self, outcome: Outcome) {
         // Only the first counts.
         let _ = self.outcome.set(outcome);
@@ -83,7 +83,7 @@ impl Attempt {
 }
 
 /// Ends an attempt together with its runtime, if nothing else did.
-struct Reporter(Arc<Attempt>);
+struct Reporter(Arc<ConnectAttempt>);
 
 impl Drop for Reporter {
     fn drop(&mut self) {
@@ -93,11 +93,11 @@ impl Drop for Reporter {
     }
 }
 
-impl Connection {
+impl ConnectionManager {
     pub(crate) fn new(target: Arc<Target>) -> Arc<Self> {
-        Arc::new(Connection {
+        Arc::new(ConnectionManager {
             target,
-            state: Mutex::new(State {
+            state: Mutex::new(ConnectionState {
                 phase: Phase::Down,
                 failures: 0,
                 unserved: 0,
@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// The current connection, if there is a good one.
-    pub(crate) fn current(&self, now: Instant) -> Option<Arc<Link>> {
+    pub(crate) fn current(&self, now: Instant) -> Option<Arc<Connection>> {
         match &self.lock().phase {
             Phase::Up(link) if self.is_good(link, now) => Some(Arc::clone(link)),
             _ => None,
@@ -119,7 +119,7 @@ impl Connection {
         self: &Arc<Self>,
         now: Instant,
         deadline: Instant,
-    ) -> Result<Arc<Link>, TransportError> {
+    ) -> Result<Arc<Connection>, TransportError> {
         let attempt = match self.join(now) {
             Join::Ready(link) => return Ok(link),
             Join::Failed(error) => return Err(error),
@@ -134,13 +134,13 @@ impl Connection {
     }
 
     /// The server on this connection is the wrong one, as it says by refusing a call: asks the source anew.
-    pub(crate) fn refuse(self: &Arc<Self>, link: &Arc<Link>) {
+    pub(crate) fn refuse(self: &Arc<Self>, link: &Arc<Connection>) {
         self.retire(link);
         self.target.source().was_wrong(link.whence(), Wrong::Call);
     }
 
     /// Uses this connection no more: its replies could be late, or those to other requests. Calls that wait on it may end.
-    pub(crate) fn retire(self: &Arc<Self>, link: &Arc<Link>) {
+    pub(crate) fn retire(self: &Arc<Self>, link: &Arc<Connection>) {
         let mut state = self.lock();
         if let Phase::Up(current) = &state.phase
             && Arc::ptr_eq(current, link)
@@ -189,7 +189,7 @@ impl Connection {
     }
 
     /// Sees to it that there will be a connection, if there is a witness. What is under way already is left alone.
-    fn connect_if_awaited(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn connect_if_awaited(self: &Arc<Self>, mut state: MutexGuard<'_, ConnectionState>) {
         if state.witnesses.is_empty() {
             return;
         }
@@ -210,7 +210,7 @@ impl Connection {
     ///
     /// A server that takes connections and ends them by itself would be connected to all the time: each that ended before a call
     /// was answered on it makes the next one wait longer.
-    fn replace_ended(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn replace_ended(self: &Arc<Self>, mut state: MutexGuard<'_, ConnectionState>) {
         if let Phase::Up(link) = &state.phase
             && link.is_closed()
             && !state.witnesses.is_empty()
@@ -231,7 +231,7 @@ impl Connection {
         self.join_in(&mut self.lock(), now)
     }
 
-    fn join_in(&self, state: &mut State, now: Instant) -> Join {
+    fn join_in(&self, state: &mut ConnectionState, now: Instant) -> Join {
         match &state.phase {
             Phase::Up(link) if self.is_good(link, now) => return Join::Ready(Arc::clone(link)),
             Phase::Resting(until, error) if now < *until => return Join::Failed(error.clone()),
@@ -241,12 +241,12 @@ impl Connection {
             }
             _ => {}
         }
-        let attempt = Arc::<Attempt>::default();
+        let attempt = Arc::<ConnectAttempt>::default();
         state.phase = Phase::Connecting(Arc::clone(&attempt));
         Join::Begin(attempt)
     }
 
-    fn begin(self: &Arc<Self>, attempt: Arc<Attempt>) {
+    fn begin(self: &Arc<Self>, attempt: Arc<ConnectAttempt>) {
         let reporter = Reporter(attempt);
         timer::spawn(Arc::clone(self).attempt(reporter));
     }
@@ -284,13 +284,13 @@ impl Connection {
         self: &Arc<Self>,
         hesitation: u32,
         deadline: Instant,
-    ) -> Result<Link, TransportError> {
+    ) -> Result<Connection, TransportError> {
         let open = |lead| async {
             let usage = Usage::Calls {
                 probes: self.probes(hesitation),
                 ended: self.ended(),
             };
-            let link = Link::open(&self.target, lead, usage, deadline).await?;
+            let link = Connection::open(&self.target, lead, usage, deadline).await?;
             link.greet(&self.target).await?;
             link.serves();
             Ok(link)
@@ -329,7 +329,7 @@ impl Connection {
     }
 
     /// A connection beside the current one, if the server answers on it.
-    async fn beside(self: &Arc<Self>, hesitation: u32) -> Option<Arc<Link>> {
+    async fn beside(self: &Arc<Self>, hesitation: u32) -> Option<Arc<Connection>> {
         let deadline = timer::now() + self.target.config().connect_timeout;
         let opened = timer::by(deadline, self.open(hesitation, deadline)).await?;
         opened.ok().map(Arc::new)
@@ -337,7 +337,7 @@ impl Connection {
 
     /// Uses this connection from now on, if the current one is the silent one. Calls that wait on that are ended: a
     /// renewal is not sent again before it has come to its end, and its lease would run out meanwhile.
-    fn replace(&self, silent: &Arc<Health>, by: Arc<Link>) {
+    fn replace(&self, silent: &Arc<Health>, by: Arc<Connection>) {
         let mut state = self.lock();
         let replaced = match &mut state.phase {
             Phase::Up(current) if current.has(silent) => std::mem::replace(current, by),
@@ -351,27 +351,27 @@ impl Connection {
         witnesses.iter().for_each(|witness| witness.reachable());
     }
 
-    fn is_good(&self, link: &Link, now: Instant) -> bool {
+    fn is_good(&self, link: &Connection, now: Instant) -> bool {
         link.is_good(now, self.target.config().call_bound())
     }
 
     /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What a caller without a connection does.
 enum Join {
-    Ready(Arc<Link>),
+    Ready(Arc<Connection>),
     Failed(TransportError),
-    Wait(Arc<Attempt>),
+    Wait(Arc<ConnectAttempt>),
     /// None is under way, and this one has to be begun.
-    Begin(Arc<Attempt>),
+    Begin(Arc<ConnectAttempt>),
 }
 
 /// Connects after a rest, if there is a witness then and nothing has come between.
-async fn connect_after(connection: Weak<Connection>, until: Instant) {
+async fn connect_after(connection: Weak<ConnectionManager>, until: Instant) {
     timer::sleep_until(until).await;
     let Some(connection) = connection.upgrade() else {
         return;

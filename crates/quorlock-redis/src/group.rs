@@ -12,8 +12,8 @@ use quorlock_core::transport::TransportError;
 use redis::{Cmd, RedisConnectionInfo, Value};
 use tokio::sync::watch;
 
-use self::answer::Told;
-use self::hints::Hints;
+use self::answer::GroupView;
+use self::hints::SentinelHints;
 use self::sentinel::{Origin, Sentinel};
 use crate::address::group::GroupAddress;
 use crate::address::hosts::login;
@@ -56,12 +56,12 @@ pub(crate) struct Group {
     login: RedisConnectionInfo,
     /// The primary, by the last valid answer.
     primary: watch::Sender<Option<Endpoint>>,
-    hints: Arc<Hints>,
-    state: Mutex<State>,
+    hints: Arc<SentinelHints>,
+    state: Mutex<GroupState>,
     this: Weak<Group>,
 }
 
-struct State {
+struct GroupState {
     /// In the order in which they are asked.
     sentinels: Vec<Arc<Sentinel>>,
     /// The highest configuration epoch of an answer. A sentinel that was cut off names the old primary, with a lower one.
@@ -88,7 +88,7 @@ impl Group {
             login,
             primary: watch::Sender::new(None),
             hints: Arc::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(GroupState {
                 sentinels: Vec::new(),
                 epoch: 0,
                 lookout: None,
@@ -119,7 +119,7 @@ impl Group {
         let sentinels = self.lock().sentinels.clone();
         let bound = self.bound(sentinels.len());
         let mut refusals = Refusals::default();
-        let mut outdated: Option<(Arc<Sentinel>, Told)> = None;
+        let mut outdated: Option<(Arc<Sentinel>, GroupView)> = None;
         for sentinel in sentinels {
             match sentinel.ask(&self.name, bound).await {
                 Ok(told) if self.lock().epoch <= told.epoch => {
@@ -160,7 +160,7 @@ impl Group {
     }
 
     /// Believes an answer: connections that lead elsewhere are ended.
-    fn accept(&self, by: &Arc<Sentinel>, told: Told) -> Whence {
+    fn accept(&self, by: &Arc<Sentinel>, told: GroupView) -> Whence {
         self.move_to_front(by.endpoint());
         let mut state = self.lock();
         state.epoch = told.epoch;
@@ -239,12 +239,12 @@ impl Group {
     }
 
     /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GroupState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl GroupState {
     /// Takes out sentinels that were learned, and that the others no longer know.
     fn forget(&mut self, others: &[Endpoint], by: &Endpoint) -> Vec<Arc<Sentinel>> {
         let stays = |sentinel: &Arc<Sentinel>| {
@@ -325,7 +325,7 @@ impl Drop for Group {
 }
 
 /// Looks again after hints, for as long as there is a group.
-async fn follow(hints: Arc<Hints>, group: Weak<Group>) {
+async fn follow(hints: Arc<SentinelHints>, group: Weak<Group>) {
     loop {
         hints.given().await;
         let Some(group) = group.upgrade() else {

@@ -22,7 +22,7 @@ pub(crate) use self::probe::{LEAST, Probes, patience};
 use self::wire::Wire;
 use crate::credentials::Login;
 use crate::multiplexer::{Answer, Driver};
-use crate::script::batch::Member;
+use crate::script::batch::BatchMember;
 use crate::source::{Lead, Recall, Whence};
 use crate::subscription::registry::Registry;
 use crate::sync::task::AbortHandle;
@@ -50,7 +50,7 @@ pub(crate) type Ended = Box<dyn Fn() + Send + Sync>;
 /// A connection that many calls share. Calls that still wait for a reply keep it alive, and nothing else does once it
 /// is replaced.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct Connection {
     wire: Wire,
     driver: AbortHandle,
     /// What follows the credentials, if they can change.
@@ -58,16 +58,16 @@ pub(crate) struct Link {
     whence: Whence,
 }
 
-impl Link {
+impl Connection {
     /// Connects, logs in and stays logged in, to a server that is the right one. The caller bounds it by the deadline.
     pub(crate) async fn open(
         target: &Arc<Target>,
         lead: Lead,
         usage: Usage,
         deadline: Instant,
-    ) -> Result<Link, TransportError> {
+    ) -> Result<Connection, TransportError> {
         let listens = matches!(usage, Usage::WakeUps(_));
-        let (mut link, login) = Link::connect(target, lead, usage, deadline).await?;
+        let (mut link, login) = Connection::connect(target, lead, usage, deadline).await?;
         if let Some(login) = login
             && target.has_changing_credentials()
         {
@@ -83,8 +83,11 @@ impl Link {
     }
 
     /// A connection to have a look on. The caller bounds it by the deadline.
-    pub(crate) async fn trial(target: &Target, deadline: Instant) -> Result<Link, TransportError> {
-        let open = |lead| Link::connect(target, lead, Usage::Questions, deadline);
+    pub(crate) async fn trial(
+        target: &Target,
+        deadline: Instant,
+    ) -> Result<Connection, TransportError> {
+        let open = |lead| Connection::connect(target, lead, Usage::Questions, deadline);
         let (link, _) = target.open(deadline, open).await?;
         Ok(link)
     }
@@ -100,7 +103,7 @@ impl Link {
         lead: Lead,
         usage: Usage,
         deadline: Instant,
-    ) -> Result<(Link, Option<Login>), TransportError> {
+    ) -> Result<(Connection, Option<Login>), TransportError> {
         let stream = target.stream(&lead.whence.endpoint, deadline).await?;
         let wire = Wire::new();
         let stream = Box::new(Watched::new(stream, Arc::clone(&wire.health)));
@@ -126,7 +129,7 @@ impl Link {
                 registry,
             },
         });
-        let link = Link {
+        let link = Connection {
             wire,
             driver: driver.abort_handle(),
             follower: None,
@@ -179,7 +182,7 @@ impl Link {
         self.wire.send(now, cmd, deadline, patience)
     }
 
-    /// As [`Link::send`], right behind an `ASKING`: a node of a cluster that is getting a slot then executes what is about that slot.
+    /// As [`Connection::send`], right behind an `ASKING`: a node of a cluster that is getting a slot then executes what is about that slot.
     ///
     /// # Errors
     /// A definite one when nothing was sent.
@@ -194,13 +197,13 @@ impl Link {
         self.wire.send_behind(&asking, now, cmd, deadline, patience)
     }
 
-    /// Sends a request that may go together with others. Otherwise as [`Link::send`].
+    /// Sends a request that may go together with others. Otherwise as [`Connection::send`].
     ///
     /// # Errors
     /// A definite one when nothing was sent.
     pub(crate) fn join(
         &self,
-        member: Member,
+        member: BatchMember,
         deadline: Instant,
         patience: Duration,
     ) -> Result<Answer, TransportError> {
@@ -246,7 +249,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for Connection {
     fn drop(&mut self) {
         // The driver would wait for the replies of a server that never answers.
         self.driver.abort();
@@ -366,7 +369,7 @@ mod tests {
         let waker = Waker::from(Arc::clone(&quick));
         let waits = Pin::new(&mut driver).poll(&mut Context::from_waker(&waker));
         assert!(waits.is_pending());
-        let link = Link {
+        let link = Connection {
             wire: Wire {
                 multiplexer,
                 health,

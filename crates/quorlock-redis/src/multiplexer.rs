@@ -22,7 +22,7 @@ use redis::{Cmd, Value};
 pub(crate) use self::driver::{Driver, Owes};
 use self::queue::{Call, Queue};
 use crate::error;
-use crate::script::batch::{self, Member, Verdict};
+use crate::script::batch::{self, BatchMember, Verdict};
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::Instant;
 
@@ -36,10 +36,10 @@ type Reply = Result<Value, TransportError>;
 
 /// What callers and the driver share.
 #[derive(Debug)]
-pub(crate) struct Multiplexer(Mutex<State>);
+pub(crate) struct Multiplexer(Mutex<MultiplexerState>);
 
 #[derive(Debug)]
-struct State {
+struct MultiplexerState {
     /// Packed commands that the driver has not taken yet. They go before what is in the queue.
     outbox: Vec<u8>,
     /// The last of those that wait: no call carries them yet.
@@ -86,7 +86,7 @@ enum Slot {
 
 impl Multiplexer {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Multiplexer(Mutex::new(State {
+        Arc::new(Multiplexer(Mutex::new(MultiplexerState {
             outbox: Vec::new(),
             queue: Queue::default(),
             calls: VecDeque::new(),
@@ -147,7 +147,7 @@ impl Multiplexer {
     /// An answer that is dropped before its request has gone out takes that back.
     pub(crate) fn join(
         self: &Arc<Self>,
-        member: Member,
+        member: BatchMember,
         deadline: Instant,
         patience: Duration,
     ) -> Result<Answer, TransportError> {
@@ -159,7 +159,7 @@ impl Multiplexer {
         self: &Arc<Self>,
         deadline: Instant,
         behind: usize,
-        write: impl FnOnce(&mut State),
+        write: impl FnOnce(&mut MultiplexerState),
     ) -> Result<Answer, TransportError> {
         let mut state = self.lock();
         if let Some(error) = &state.closed {
@@ -213,8 +213,8 @@ impl Multiplexer {
             state.answer_all(
                 |_, stage| {
                     Some(Err(match stage {
-                        Stage::Sent => why.clone(),
-                        Stage::Queued => error::closed_before(&why.detail),
+                        RequestStage::Sent => why.clone(),
+                        RequestStage::Queued => error::closed_before(&why.detail),
                     }))
                 },
                 &mut woken,
@@ -225,12 +225,12 @@ impl Multiplexer {
     }
 
     /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MultiplexerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl MultiplexerState {
     /// Writes a command, whose place among those that wait is taken under the same lock.
     fn write(&mut self, cmd: &Cmd) {
         if self.queue.is_empty() {
@@ -332,8 +332,8 @@ impl State {
             |deadline, stage| {
                 (deadline <= now).then(|| {
                     Err(match stage {
-                        Stage::Sent => error::unanswered(),
-                        Stage::Queued => error::not_sent_in_time(),
+                        RequestStage::Sent => error::unanswered(),
+                        RequestStage::Queued => error::not_sent_in_time(),
                     })
                 })
             },
@@ -347,15 +347,15 @@ impl State {
     /// Answers those that wait, as far as there is an answer for their deadlines.
     fn answer_all(
         &mut self,
-        answer: impl Fn(Instant, Stage) -> Option<Reply>,
+        answer: impl Fn(Instant, RequestStage) -> Option<Reply>,
         woken: &mut Vec<Waker>,
     ) {
         let sent = self.waiting.len() - self.queue.len();
         for (at, waiting) in self.waiting.iter_mut().enumerate() {
             let stage = if at < sent {
-                Stage::Sent
+                RequestStage::Sent
             } else {
-                Stage::Queued
+                RequestStage::Queued
             };
             if let Slot::Open(_) = waiting.slot
                 && let Some(answer) = answer(waiting.deadline, stage)
@@ -368,7 +368,7 @@ impl State {
 
 /// How far a request has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum RequestStage {
     /// A call carries it: the server may have executed it.
     Sent,
     /// It is in the queue.

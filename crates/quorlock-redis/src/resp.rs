@@ -31,7 +31,7 @@ const MOST_LINE: usize = 64 * 1024;
 pub(crate) struct Decoder {
     /// Arrays whose elements are still to come, from the outermost to the innermost.
     open: Vec<OpenArray>,
-    part: Part,
+    part: PartialElement,
     /// What the reply takes in memory, as far as it has said so.
     charged: usize,
     /// How many bytes were looked at for the end of a line, or copied.
@@ -48,16 +48,16 @@ struct OpenArray {
 
 /// What was read of an element that is not complete.
 #[derive(Debug)]
-enum Part {
+enum PartialElement {
     /// Its first line.
     Line(Vec<u8>),
     /// A text, and how many bytes of it are still to come, the end of its line included.
     Text(Vec<u8>, usize),
 }
 
-impl Default for Part {
+impl Default for PartialElement {
     fn default() -> Self {
-        Part::Line(Vec::new())
+        PartialElement::Line(Vec::new())
     }
 }
 
@@ -79,8 +79,8 @@ impl Decoder {
         let mut rest = packet;
         while !rest.is_empty() {
             let element = match &self.part {
-                Part::Line(_) => self.line(&mut rest)?,
-                Part::Text(..) => self.text(&mut rest)?,
+                PartialElement::Line(_) => self.line(&mut rest)?,
+                PartialElement::Text(..) => self.text(&mut rest)?,
             };
             if let Some(reply) = element.and_then(|element| self.close(element)) {
                 self.charged = 0;
@@ -98,7 +98,7 @@ impl Decoder {
 
     /// Reads the first line of an element; returns the element if that is all of it.
     fn line(&mut self, rest: &mut &[u8]) -> Result<Option<Value>, NoReply> {
-        let Part::Line(mut begun) = std::mem::take(&mut self.part) else {
+        let PartialElement::Line(mut begun) = std::mem::take(&mut self.part) else {
             return Ok(None);
         };
         let end = rest.iter().position(|byte| *byte == b'\n');
@@ -124,7 +124,7 @@ impl Decoder {
         if begun.ends_with(b"\r\n") {
             return self.element(&begun);
         }
-        self.part = Part::Line(begun);
+        self.part = PartialElement::Line(begun);
         Ok(None)
     }
 
@@ -141,7 +141,7 @@ impl Decoder {
                 Some(length) => {
                     // A server's word alone takes no memory, only what it sends.
                     self.charge(length)?;
-                    self.part = Part::Text(Vec::new(), length + 2);
+                    self.part = PartialElement::Text(Vec::new(), length + 2);
                     Ok(None)
                 }
             },
@@ -170,7 +170,7 @@ impl Decoder {
 
     /// Reads a text; returns it if it is complete.
     fn text(&mut self, rest: &mut &[u8]) -> Result<Option<Value>, NoReply> {
-        let Part::Text(text, left) = &mut self.part else {
+        let PartialElement::Text(text, left) = &mut self.part else {
             return Ok(None);
         };
         let (now, after) = rest.split_at(rest.len().min(*left));
@@ -189,7 +189,7 @@ impl Decoder {
         }
         let mut text = std::mem::take(text);
         text.truncate(text.len() - 2);
-        self.part = Part::default();
+        self.part = PartialElement::default();
         Ok(Some(Value::BulkString(text)))
     }
 

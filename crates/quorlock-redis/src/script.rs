@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use quorlock_core::beat::Beat;
+use quorlock_core::claim_version::ClaimVersion;
 use quorlock_core::fencing::Fence;
 use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
@@ -266,8 +266,8 @@ fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
         .arg(kept(ask.retention));
     fence(&mut cmd, ask.fence);
     if let Some(keep) = ask.keep {
-        cmd.arg(beat_text(keep.beat(ask.owner, ask.lease)));
-        cmd.arg(ask.replaces.map(beat_text).unwrap_or_default());
+        cmd.arg(version_text(keep.version(ask.owner, ask.lease)));
+        cmd.arg(ask.replaces.map(version_text).unwrap_or_default());
     }
     if let Some(check) = ask.check {
         if ask.keep.is_none() {
@@ -288,10 +288,10 @@ fn fence(cmd: &mut Cmd, fence: Fence) {
     };
 }
 
-/// A beat as it is stored.
-fn beat_text(beat: Beat) -> String {
-    let lease_millis = wire(beat.lease_millis);
-    format!("{} {} {lease_millis}", beat.owner, beat.number)
+/// A claim version as it is stored.
+fn version_text(version: ClaimVersion) -> String {
+    let lease_millis = wire(version.lease_millis);
+    format!("{} {} {lease_millis}", version.owner, version.number)
 }
 
 /// What `check.lua` takes from the end of the arguments.
@@ -300,11 +300,11 @@ fn encode_check(cmd: &mut Cmd, check: Check, lease_millis: u64) {
         Act::Look => ("look", 0),
         Act::Mark(nonce) => ("mark", nonce.get()),
         Act::MarkFresh(nonce) => ("fresh", nonce.get()),
-        Act::Ripen(nonce) => ("ripen", nonce.get()),
+        Act::Confirm(nonce) => ("ripen", nonce.get()),
     };
     let longest_millis = wire(check.longest_millis);
     match check.trusted {
-        Some((process, nonce)) => cmd.arg(ripe_marker(process, nonce, longest_millis)),
+        Some((process, nonce)) => cmd.arg(confirmed_marker(process, nonce, longest_millis)),
         None => cmd.arg(""),
     };
     match (check.restarts, check.known) {
@@ -317,7 +317,7 @@ fn encode_check(cmd: &mut Cmd, check: Check, lease_millis: u64) {
 }
 
 /// The marker of a process that was watched for long enough, as it is stored.
-fn ripe_marker(process: Process, nonce: Nonce, longest_millis: u64) -> String {
+fn confirmed_marker(process: Process, nonce: Nonce, longest_millis: u64) -> String {
     format!("{:013x}:{}:{longest_millis}:ripe", process.0, nonce.get())
 }
 
@@ -352,8 +352,10 @@ fn encode_claim(cmd: &mut Cmd, claim: &Claim) {
     cmd.arg(claim.count)
         .arg(wire(claim.kept_millis()))
         .arg(claim.token.0);
-    let beat = claim.keep.map(|keep| keep.beat(claim.owner, claim.lease));
-    cmd.arg(beat.map(beat_text).unwrap_or_default());
+    let version = claim
+        .keep
+        .map(|keep| keep.version(claim.owner, claim.lease));
+    cmd.arg(version.map(version_text).unwrap_or_default());
 }
 
 fn encode_release(ask: &Release, home: &Home, by: By) -> Cmd {

@@ -7,11 +7,11 @@ use quorlock_core::message::Request;
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{Cmd, ServerErrorKind, Value};
 
-use crate::connection::Connection;
+use crate::connection::ConnectionManager;
 use crate::error;
-use crate::link::Link;
+use crate::link::Connection;
 use crate::multiplexer::Answer;
-use crate::script::batch::Member;
+use crate::script::batch::BatchMember;
 use crate::script::{self, By, Home};
 use crate::subscription::Wakes;
 use crate::target::Target;
@@ -22,7 +22,7 @@ use crate::wait::Wait;
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) target: Arc<Target>,
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) connection: Arc<ConnectionManager>,
     pub(crate) wakes: Wakes,
 }
 
@@ -57,7 +57,7 @@ impl Server {
     pub(crate) fn new(target: Target) -> Self {
         let target = Arc::new(target);
         Server {
-            connection: Connection::new(Arc::clone(&target)),
+            connection: ConnectionManager::new(Arc::clone(&target)),
             wakes: Wakes::new(Arc::clone(&target)),
             target,
         }
@@ -73,13 +73,13 @@ impl Server {
         manner: Manner,
         now: Instant,
         bounds: Bounds,
-    ) -> Result<(Arc<Link>, Value), TransportError> {
+    ) -> Result<(Arc<Connection>, Value), TransportError> {
         let Bounds { deadline, patience } = bounds;
         let Errand { request, home } = errand;
         let link = self.link(now, deadline).await?;
         let mut answer = Value::Nil;
         if manner == Manner::Together
-            && let Some(member) = Member::of(request)
+            && let Some(member) = BatchMember::of(request)
         {
             let joined = link.join(member, deadline, patience)?;
             answer = self.answer(&link, joined).await?;
@@ -101,7 +101,7 @@ impl Server {
 
     async fn send(
         &self,
-        link: &Arc<Link>,
+        link: &Arc<Connection>,
         cmd: &Cmd,
         manner: Manner,
         Bounds { deadline, patience }: Bounds,
@@ -134,7 +134,7 @@ impl Server {
     /// Waits until replicas have what was written on this connection, which is what the server counts.
     pub(crate) async fn wait(
         &self,
-        link: &Arc<Link>,
+        link: &Arc<Connection>,
         wait: &Wait,
         deadline: Instant,
     ) -> Result<(), TransportError> {
@@ -146,7 +146,11 @@ impl Server {
         wait.judge(&answer.map_err(uncertain)?)
     }
 
-    async fn link(&self, now: Instant, deadline: Instant) -> Result<Arc<Link>, TransportError> {
+    async fn link(
+        &self,
+        now: Instant,
+        deadline: Instant,
+    ) -> Result<Arc<Connection>, TransportError> {
         match self.connection.current(now) {
             Some(link) => Ok(link),
             // Boxed, like whatever is seldom needed: each call would carry the room for it.
@@ -156,7 +160,7 @@ impl Server {
 
     /// After a failover the same address may lead to the new primary, on a new connection only; a server that has forgotten who asks
     /// lets in who logs in again.
-    pub(crate) fn retire_if_useless(&self, link: &Arc<Link>, error: &TransportError) {
+    pub(crate) fn retire_if_useless(&self, link: &Arc<Connection>, error: &TransportError) {
         match error.cause {
             Cause::ReadOnly => self.connection.refuse(link),
             Cause::NoAuth => self.connection.retire(link),
@@ -165,7 +169,11 @@ impl Server {
     }
 
     /// A connection that broke, or on which a call found no reply in time, is used no more.
-    async fn answer(&self, link: &Arc<Link>, answer: Answer) -> Result<Value, TransportError> {
+    async fn answer(
+        &self,
+        link: &Arc<Connection>,
+        answer: Answer,
+    ) -> Result<Value, TransportError> {
         answer.await.inspect_err(|_| self.connection.retire(link))
     }
 }

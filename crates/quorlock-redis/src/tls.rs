@@ -43,13 +43,13 @@ use crate::timer::{self, Instant};
 #[derive(Clone)]
 #[must_use]
 pub struct Tls {
-    source: Source,
+    source: TlsSource,
     server_name: Option<String>,
 }
 
 /// Where the configuration of connections comes from.
 #[derive(Clone)]
-enum Source {
+enum TlsSource {
     /// Made from certificates, and made again when they have changed.
     Certificates(Arc<Certificates>),
     /// Given as a whole.
@@ -75,7 +75,7 @@ impl Tls {
     /// Believes the authorities that the operating system believes.
     pub fn new() -> Self {
         Tls {
-            source: Source::Certificates(Arc::default()),
+            source: TlsSource::Certificates(Arc::default()),
             server_name: None,
         }
     }
@@ -84,7 +84,7 @@ impl Tls {
     /// certificates are not read again: it has resolvers and verifiers for that. What sets certificates afterwards begins anew.
     pub fn from_rustls(config: Arc<ClientConfig>) -> Self {
         Tls {
-            source: Source::Whole(config),
+            source: TlsSource::Whole(config),
             server_name: None,
         }
     }
@@ -144,17 +144,17 @@ impl Tls {
     /// What was made of the settings before is not that of the changed ones.
     fn change(self, change: impl FnOnce(&mut Certificates)) -> Self {
         let mut certificates = match &self.source {
-            Source::Certificates(before) => Certificates {
+            TlsSource::Certificates(before) => Certificates {
                 roots: before.roots.clone(),
                 identity: before.identity.clone(),
                 verification: before.verification,
                 built: Mutex::new(None),
             },
-            Source::Whole(_) => Certificates::default(),
+            TlsSource::Whole(_) => Certificates::default(),
         };
         change(&mut certificates);
         Tls {
-            source: Source::Certificates(Arc::new(certificates)),
+            source: TlsSource::Certificates(Arc::new(certificates)),
             server_name: self.server_name,
         }
     }
@@ -199,8 +199,8 @@ impl Tls {
     /// What makes connections, and what its reader should know if one fails.
     async fn connector(&self) -> Result<(TlsConnector, Option<String>), TransportError> {
         let certificates = match &self.source {
-            Source::Whole(config) => return Ok((TlsConnector::from(Arc::clone(config)), None)),
-            Source::Certificates(certificates) => certificates,
+            TlsSource::Whole(config) => return Ok((TlsConnector::from(Arc::clone(config)), None)),
+            TlsSource::Certificates(certificates) => certificates,
         };
         let before = certificates.lock().clone();
         if let Some(built) = &before
@@ -250,8 +250,8 @@ impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Tls");
         match &self.source {
-            Source::Whole(_) => shown.field("config", &"rustls"),
-            Source::Certificates(certificates) => shown
+            TlsSource::Whole(_) => shown.field("config", &"rustls"),
+            TlsSource::Certificates(certificates) => shown
                 .field("roots", &certificates.roots)
                 .field("identity", &certificates.identity)
                 .field("verification", &certificates.verification),

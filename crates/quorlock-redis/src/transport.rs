@@ -20,7 +20,7 @@ use crate::address::{Address, AddressError, Scheme};
 use crate::cluster::Cluster;
 use crate::config::RedisConfig;
 use crate::group::Group;
-use crate::link::{self, Link};
+use crate::link::{self, Connection};
 use crate::route::direct::Direct;
 use crate::route::shard::Shard;
 use crate::route::{Refused, Route, Routes};
@@ -298,7 +298,7 @@ impl Inner {
         &self,
         request: &Request,
         route: &Route,
-        link: &Arc<Link>,
+        link: &Arc<Connection>,
         answer: &Value,
         deadline: Instant,
     ) -> Result<Reply, TransportError> {
@@ -324,7 +324,7 @@ impl Inner {
 
     /// Renews claims whose names lie in different slots, each slot by itself. One that fails is the failure of the whole: which claims
     /// were renewed is not known then, and the locks never ask so.
-    async fn renew_apart(&self, parts: Vec<Part>) -> Result<Reply, TransportError> {
+    async fn renew_apart(&self, parts: Vec<SlotRenewal>) -> Result<Reply, TransportError> {
         let (places, calls): (Vec<_>, Vec<_>) = parts
             .into_iter()
             .map(|part| (part.places, self.exchange(Request::Renew(part.renew))))
@@ -347,7 +347,7 @@ impl Inner {
     }
 
     /// The parts of a renewal whose names lie in several slots.
-    fn parts(&self, request: &Request) -> Result<Option<Vec<Part>>, TransportError> {
+    fn parts(&self, request: &Request) -> Result<Option<Vec<SlotRenewal>>, TransportError> {
         let Request::Renew(ask) = request else {
             return Ok(None);
         };
@@ -356,9 +356,9 @@ impl Inner {
         if slots.windows(2).all(|pair| pair.first() == pair.last()) {
             return Ok(None);
         }
-        let mut parts: BTreeMap<Slot, Part> = BTreeMap::new();
+        let mut parts: BTreeMap<Slot, SlotRenewal> = BTreeMap::new();
         for (place, (claim, slot)) in ask.claims.iter().zip(slots).enumerate() {
-            let part = parts.entry(slot).or_insert_with(|| Part {
+            let part = parts.entry(slot).or_insert_with(|| SlotRenewal {
                 places: Vec::new(),
                 renew: Renew {
                     claims: Vec::new(),
@@ -382,7 +382,7 @@ impl Inner {
 }
 
 /// A renewal of claims whose names lie in one slot, and their places in the whole.
-struct Part {
+struct SlotRenewal {
     places: Vec<usize>,
     renew: Renew,
 }

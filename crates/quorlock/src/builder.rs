@@ -174,7 +174,7 @@ impl LocksBuilder {
     /// leases. Default: on a majority of nodes one [`longest_lease`](Self::longest_lease), on one node nothing.
     ///
     /// A contender replaces the claim of a dead holder all the same one lease (and its drift allowance) after it first
-    /// saw the holder's last beat, which is kept in the claim. Clients that write no beats, like a JVM's,
+    /// saw the holder's last claim version, which is kept in the claim. Clients that write no claim versions, like a JVM's,
     /// wait for the lease and the margin.
     pub fn clock_margin(mut self, margin: Duration) -> Self {
         self.clock_margin = Some(margin);

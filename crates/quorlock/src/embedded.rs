@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_core::beat::Beat;
+use quorlock_core::claim_version::ClaimVersion;
 use quorlock_core::fencing::Token;
 use quorlock_core::marker::{Marker, Process};
 use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
@@ -20,7 +20,7 @@ use quorlock_core::transport::{Call, Cause, Listener, Subscription, Transport, T
 use crate::mutex::Mutex;
 use crate::runtime::{Runtime, TokioRuntime};
 use crate::sync::Counter;
-use call::{Slot, Waiting};
+use call::{EmbeddedCall, OutcomeSlot};
 
 /// An in-memory node run inside the process: the same keys, expiry and wake-ups as a Redis server has, without one.
 ///
@@ -45,7 +45,7 @@ use call::{Slot, Waiting};
 /// ```
 #[derive(Clone)]
 pub struct EmbeddedNode {
-    shared: Arc<Shared>,
+    shared: Arc<NodeShared>,
 }
 
 /// What is left of an [`EmbeddedNode`]'s keys when it is restarted.
@@ -58,7 +58,7 @@ pub enum Persistence {
     EveryWrite,
 }
 
-struct Shared {
+struct NodeShared {
     address: String,
     runtime: Arc<dyn Runtime>,
     persistence: Persistence,
@@ -66,20 +66,20 @@ struct Shared {
     call_timeout: Duration,
     began: Time,
     began_wall: WallMillis,
-    state: Mutex<State>,
+    state: Mutex<NodeState>,
 }
 
-struct State {
+struct NodeState {
     node: Node,
-    running: Running,
-    queued: Vec<(Request, Arc<Slot>)>,
+    running: ProcessStatus,
+    queued: Vec<(Request, Arc<OutcomeSlot>)>,
     listeners: BTreeMap<u64, (Channel, Arc<dyn Listener>)>,
     next_listener: u64,
     executed: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Running {
+enum ProcessStatus {
     Up,
     Paused,
     Dead,
@@ -99,7 +99,7 @@ impl EmbeddedNode {
     pub fn with_runtime(runtime: Arc<dyn Runtime>) -> Self {
         static NEXT: Counter = Counter::new();
         let process = process(&*runtime);
-        let shared = Shared {
+        let shared = NodeShared {
             address: format!("embedded:{:04}", NEXT.next()),
             began: runtime.now(),
             began_wall: runtime.wall_clock(),
@@ -107,9 +107,9 @@ impl EmbeddedNode {
             persistence: Persistence::Memory,
             latency: Duration::ZERO,
             call_timeout: Duration::from_secs(2),
-            state: Mutex::new(State {
+            state: Mutex::new(NodeState {
                 node: Node::of_process(process),
-                running: Running::Up,
+                running: ProcessStatus::Up,
                 queued: Vec::new(),
                 listeners: BTreeMap::new(),
                 next_listener: 0,
@@ -141,7 +141,7 @@ impl EmbeddedNode {
         self.changed(|shared| shared.call_timeout = timeout)
     }
 
-    fn changed(mut self, change: impl FnOnce(&mut Shared)) -> Self {
+    fn changed(mut self, change: impl FnOnce(&mut NodeShared)) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             change(shared);
         }
@@ -152,7 +152,7 @@ impl EmbeddedNode {
     pub fn kill(&self) {
         let lost = {
             let mut state = self.shared.state.lock();
-            state.running = Running::Dead;
+            state.running = ProcessStatus::Dead;
             std::mem::take(&mut state.queued)
         };
         for (_, slot) in lost {
@@ -166,8 +166,8 @@ impl EmbeddedNode {
     /// Stops the node where it is (SIGSTOP): it accepts requests, and executes them when it is resumed.
     pub fn pause(&self) {
         let mut state = self.shared.state.lock();
-        if state.running == Running::Up {
-            state.running = Running::Paused;
+        if state.running == ProcessStatus::Up {
+            state.running = ProcessStatus::Paused;
         }
     }
 
@@ -175,10 +175,10 @@ impl EmbeddedNode {
     pub fn resume(&self) {
         let queued = {
             let mut state = self.shared.state.lock();
-            if state.running != Running::Paused {
+            if state.running != ProcessStatus::Paused {
                 return;
             }
-            state.running = Running::Up;
+            state.running = ProcessStatus::Up;
             std::mem::take(&mut state.queued)
         };
         for (request, slot) in queued {
@@ -191,10 +191,10 @@ impl EmbeddedNode {
     pub fn restart(&self) {
         {
             let mut state = self.shared.state.lock();
-            if state.running != Running::Dead {
+            if state.running != ProcessStatus::Dead {
                 return;
             }
-            state.running = Running::Up;
+            state.running = ProcessStatus::Up;
             if self.shared.persistence == Persistence::Memory {
                 state.node.flush();
             }
@@ -246,11 +246,11 @@ impl EmbeddedNode {
         self.shared.state.lock().node.stored_token(now, name)
     }
 
-    /// The beat of the claim that stands under a name, if it has one.
+    /// The claim version of the claim that stands under a name, if it has one.
     #[must_use]
-    pub fn beat(&self, name: &Name) -> Option<Beat> {
+    pub fn version(&self, name: &Name) -> Option<ClaimVersion> {
         let now = self.shared.clock();
-        self.shared.state.lock().node.beat(now, name)
+        self.shared.state.lock().node.version(now, name)
     }
 
     /// The marker by which clients know that they have watched the node for long enough.
@@ -299,7 +299,7 @@ impl Default for EmbeddedNode {
     }
 }
 
-impl Shared {
+impl NodeShared {
     /// The node's own wall clock.
     fn clock(&self) -> WallMillis {
         let since = self.runtime.now().since(self.began);
@@ -308,16 +308,16 @@ impl Shared {
     }
 
     /// Takes a request: `None` when it is queued until the node is resumed.
-    fn take(&self, request: &Request, slot: &Arc<Slot>) -> Option<Outcome> {
+    fn take(&self, request: &Request, slot: &Arc<OutcomeSlot>) -> Option<Outcome> {
         {
             let mut state = self.state.lock();
             match state.running {
-                Running::Up => {}
-                Running::Paused => {
+                ProcessStatus::Up => {}
+                ProcessStatus::Paused => {
                     state.queued.push((request.clone(), slot.clone()));
                     return None;
                 }
-                Running::Dead => {
+                ProcessStatus::Dead => {
                     return Some(Err(TransportError::definite(
                         Cause::Unreachable,
                         "the embedded node was killed, EmbeddedNode::restart starts it again",
@@ -376,7 +376,7 @@ fn refusal(cause: Cause) -> &'static str {
     }
 }
 
-impl State {
+impl NodeState {
     fn listening_to(&self, channel: &Channel, wake: Wake) -> Vec<(Arc<dyn Listener>, Wake)> {
         let listeners = self.listeners.values().filter(|(c, _)| c == channel);
         listeners
@@ -387,7 +387,7 @@ impl State {
 
 impl Transport for EmbeddedNode {
     fn call(&self, request: Request) -> Call {
-        Box::pin(Waiting::new(self.shared.clone(), request))
+        Box::pin(EmbeddedCall::new(self.shared.clone(), request))
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
@@ -396,7 +396,7 @@ impl Transport for EmbeddedNode {
             state.next_listener += 1;
             let id = state.next_listener;
             state.listeners.insert(id, (channel.clone(), listener));
-            (id, state.running == Running::Up)
+            (id, state.running == ProcessStatus::Up)
         };
         if is_up {
             self.shared.tell_live(Some(id));
@@ -413,7 +413,7 @@ impl Transport for EmbeddedNode {
 }
 
 struct Unsubscribe {
-    shared: Arc<Shared>,
+    shared: Arc<NodeShared>,
     id: u64,
 }
 

@@ -95,13 +95,13 @@ struct Readme;
 
 /// The seam to a node: for transports of your own.
 pub mod transport {
-    pub use quorlock_core::beat::{Beat, Keep};
+    pub use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
     pub use quorlock_core::marker::{
-        Act, Lineage, Marker, Nonce, Process, Restarts, Ripeness, Shown, ShownMarker,
+        Act, Lineage, Marker, MarkerState, Nonce, Process, Restarts, Shown, ShownMarker,
     };
     pub use quorlock_core::message::{
         Access, Acquire, AcquireReply, Channel, Check, Claim, ForceRelease, ForceReleaseReply,
-        Found, Freshness, Inspect, InspectReply, Mode, Place, Release, ReleaseReply, Renew,
+        Found, Freshness, Inspect, InspectReply, Mode, QueuePlace, Release, ReleaseReply, Renew,
         RenewReply, Reply, Request, Retention, Ttl, Wake,
     };
     pub use quorlock_core::node::{Applied, Held, Node, ReadWrite};

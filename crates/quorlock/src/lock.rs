@@ -8,7 +8,7 @@ use quorlock_core::acquisition::Patience;
 use crate::error::{AcquireError, ConfigError, LeaseSource};
 use crate::guard::Guard;
 use crate::operation::acquire::Acquiring;
-use crate::operation::attempt::{Waits, Wanted};
+use crate::operation::attempt::{LockRequest, Waits};
 use crate::operation::queue::Queues;
 use crate::owner::identity::Identity;
 use crate::shared::client::Client;
@@ -249,7 +249,7 @@ impl Lock {
             return Err(AcquireError::Closed);
         }
         layout.check(of, lease)?;
-        let wanted = Wanted {
+        let wanted = LockRequest {
             layout,
             lease,
             member_timeout: config.member_timeout(lease),

@@ -16,9 +16,9 @@ pub(crate) mod keeper;
 
 pub(crate) mod hold;
 
-pub(crate) mod ears;
 pub(crate) mod layout;
 pub(crate) mod rests;
+pub(crate) mod wake_ups;
 
 pub(crate) mod trust;
 

@@ -1,4 +1,4 @@
-//! Leases that do not trust a node's clock: margins, beats, and claims that are replaced.
+//! Leases that do not trust a node's clock: margins, claim versions, and claims that are replaced.
 
 #![allow(
     clippy::disallowed_methods,
@@ -108,7 +108,7 @@ async fn a_holder_that_renews_is_never_replaced() {
     guard.release().await.unwrap();
 }
 
-/// A claim without a beat is another client's, of other make or without a margin: it is waited for.
+/// A claim without a claim version is another client's, of other make or without a margin: it is waited for.
 #[tokio::test(start_paused = true)]
 async fn a_claim_without_a_beat_is_not_replaced() {
     let nodes = nodes(3);
@@ -116,7 +116,7 @@ async fn a_claim_without_a_beat_is_not_replaced() {
     let guard = plain.lock("a").lease(LEASE).acquire().await.unwrap();
     for node in &nodes {
         assert!(left(node) <= LEASE);
-        assert_eq!(node.beat(&name()), None);
+        assert_eq!(node.version(&name()), None);
     }
     guard.leak();
     let start = Instant::now();
@@ -136,13 +136,16 @@ async fn nodes_keep_a_claim_for_its_lease_and_the_margin_and_nothing_stays_behin
     let again = guard.reenter().await.unwrap();
     guard.extend(2 * LEASE).await.unwrap();
     assert_eq!(left(&nodes[0]), 2 * LEASE + margin);
-    let beat = nodes[0].beat(&name()).unwrap();
-    assert_eq!((beat.owner, beat.lease_millis), (guard.owner_id(), 20_000));
+    let version = nodes[0].version(&name()).unwrap();
+    assert_eq!(
+        (version.owner, version.lease_millis),
+        (guard.owner_id(), 20_000)
+    );
     again.release().await.unwrap();
     guard.release().await.unwrap();
     for node in &nodes {
         assert_eq!(node.held(&name()), None);
-        assert_eq!(node.beat(&name()), None);
+        assert_eq!(node.version(&name()), None);
     }
 }
 
@@ -151,13 +154,13 @@ async fn on_one_node_there_is_no_beat_unless_a_margin_is_asked_for() {
     let node = EmbeddedNode::new();
     let locks = Locks::on_node(node.clone()).unwrap();
     let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
-    assert_eq!(node.beat(&name()), None);
+    assert_eq!(node.version(&name()), None);
     assert_eq!(left(&node), LEASE);
     guard.release().await.unwrap();
     let builder = Locks::builder().clock_margin(LEASE);
     let locks = builder.on_node(node.clone()).unwrap();
     locks.lock("a").lease(LEASE).acquire().await.unwrap().leak();
-    assert!(node.beat(&name()).is_some());
+    assert!(node.version(&name()).is_some());
     let other = Locks::builder().clock_margin(LEASE).on_node(node).unwrap();
     let start = Instant::now();
     drop(other.lock("a").acquire().await.unwrap());

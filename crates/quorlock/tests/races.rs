@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock::transport::{
-    AcquireReply, Call, Channel, Freshness, Held, Listener, Nonce, Process, ReleaseReply,
-    RenewReply, Reply, Request, Ripeness, Shown, ShownMarker, Subscription, Transport,
+    AcquireReply, Call, Channel, Freshness, Held, Listener, MarkerState, Nonce, Process,
+    ReleaseReply, RenewReply, Reply, Request, Shown, ShownMarker, Subscription, Transport,
 };
 use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost, Name, ReleaseError, Token};
 use tokio::time::{Instant, sleep, timeout};
@@ -256,7 +256,7 @@ impl Transport for Fake {
                 },
                 Shown {
                     process: Process(self.address.bytes().map(u64::from).sum()),
-                    marker: ShownMarker::Own(Nonce::new(1), Ripeness::Ripe),
+                    marker: ShownMarker::Own(Nonce::new(1), MarkerState::Confirmed),
                 },
             ),
             Request::Renew(r) => Reply::Renew(

@@ -143,13 +143,17 @@ async fn a_request_that_leaves_amid_an_extension_does_not_shorten_it() {
     guard.extend(S(1)).await.unwrap();
     assert!(S(4) < guard.validity());
     for node in &nodes {
-        let beat = node.node.beat(&Name::new("a").unwrap()).unwrap();
-        assert_eq!((beat.lease_millis, node.shorter()), (5_000, 0), "{node:?}");
+        let version = node.node.version(&Name::new("a").unwrap()).unwrap();
+        assert_eq!(
+            (version.lease_millis, node.shorter()),
+            (5_000, 0),
+            "{node:?}"
+        );
     }
     assert_nobody_else_wins(&guard, &nodes, "a", Duration::from_millis(1_013)).await;
 }
 
-/// The watchdog's renewals were numbered before an extension, and come to the nodes after it: neither the beat nor what is
+/// The watchdog's renewals were numbered before an extension, and come to the nodes after it: neither the claim version nor what is
 /// left of the claim goes back.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_comes_after_the_extension_that_it_was_numbered_before_is_harmless() {
@@ -172,8 +176,12 @@ async fn a_renewal_that_comes_after_the_extension_that_it_was_numbered_before_is
     for node in &nodes {
         // The acquire, the renewal and the extension.
         assert_eq!(node.seen.lock().unwrap().len(), 3);
-        let beat = node.node.beat(&name).unwrap();
-        assert_eq!((beat.lease_millis, node.shorter()), (5_000, 0), "{node:?}");
+        let version = node.node.version(&name).unwrap();
+        assert_eq!(
+            (version.lease_millis, node.shorter()),
+            (5_000, 0),
+            "{node:?}"
+        );
         let (_, left) = node.node.held(&name).unwrap();
         assert!(Ttl::Millis(64_900) < left, "{node:?}: {left:?}");
     }

@@ -312,7 +312,7 @@ fn both_hold(many: usize, reading: usize) -> Option<Duration> {
 }
 
 /// The contender read its clock, was stopped for a second, and took in a reply that came meanwhile. Dated by that
-/// reading, the holder's last beat seemed to have been shown a second earlier than it was sent.
+/// reading, the holder's last claim version seemed to have been shown a second earlier than it was sent.
 #[test]
 fn a_claim_is_not_replaced_early_wherever_the_contender_is_stopped() {
     for many in [1, 3] {

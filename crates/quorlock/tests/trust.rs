@@ -27,8 +27,8 @@ fn client(nodes: &[EmbeddedNode], builder: LocksBuilder) -> Locks {
     builder.on_nodes(nodes.to_vec()).unwrap()
 }
 
-/// Writes ripe markers, as the very first client of a deployment may.
-async fn ripen(nodes: &[EmbeddedNode]) {
+/// Writes confirmed markers, as the very first client of a deployment may.
+async fn confirm(nodes: &[EmbeddedNode]) {
     let first = client(nodes, Locks::builder().trust_fresh_nodes());
     first
         .lock("first")
@@ -46,7 +46,7 @@ async fn ripen(nodes: &[EmbeddedNode]) {
 #[tokio::test(start_paused = true)]
 async fn story_20_a_node_that_comes_back_empty_does_not_give_the_lock_away() {
     let nodes = nodes(5);
-    ripen(&nodes).await;
+    confirm(&nodes).await;
     nodes[3].kill();
     nodes[4].kill();
     let alice = client(&nodes, Locks::builder());
@@ -129,7 +129,7 @@ async fn whoever_only_tries_is_told_who_is_quarantined_and_for_how_long() {
 #[tokio::test(start_paused = true)]
 async fn who_looks_without_having_acquired_anything_sees_the_quarantine_too() {
     let nodes = nodes(3);
-    ripen(&nodes).await;
+    confirm(&nodes).await;
     nodes[1].kill();
     nodes[1].restart();
     let inspection = client(&nodes, Locks::builder()).inspect("a").await.unwrap();
@@ -146,7 +146,7 @@ async fn who_looks_without_having_acquired_anything_sees_the_quarantine_too() {
 #[tokio::test(start_paused = true)]
 async fn restarts_one_after_the_other_are_waited_out() {
     let nodes = nodes(3);
-    ripen(&nodes).await;
+    confirm(&nodes).await;
     let locks = client(&nodes, Locks::builder());
     locks
         .lock("a")
@@ -179,7 +179,7 @@ async fn a_hold_outlives_the_restart_of_every_node_that_kept_its_data() {
     let nodes: Vec<_> = (0..3)
         .map(|_| EmbeddedNode::new().persistence(Persistence::EveryWrite))
         .collect();
-    ripen(&nodes).await;
+    confirm(&nodes).await;
     let locks = client(&nodes, Locks::builder());
     let guard = locks.lock("a").acquire().await.unwrap();
     for node in &nodes {
@@ -194,7 +194,7 @@ async fn a_hold_outlives_the_restart_of_every_node_that_kept_its_data() {
 #[tokio::test(start_paused = true)]
 async fn clients_that_disagree_about_the_longest_lease_are_told_so() {
     let nodes = nodes(3);
-    ripen(&nodes).await;
+    confirm(&nodes).await;
     let odd = client(&nodes, Locks::builder().longest_lease(2 * LONGEST));
     let error = odd.lock("a").acquire().await.unwrap_err();
     let is_told = matches!(
@@ -246,7 +246,7 @@ fn durable(many: usize) -> Vec<EmbeddedNode> {
 /// How long a client with this trust waits for a free lock on nodes to which this happened while it knew them, and how
 /// long one does that comes afterwards.
 async fn waits(nodes: &[EmbeddedNode], trust: NodeTrust, what: impl Fn(&EmbeddedNode)) -> Duration {
-    ripen(nodes).await;
+    confirm(nodes).await;
     let client = || client(nodes, Locks::builder().node_trust(trust));
     let known = client();
     let guard = known.lock("a").acquire().await.unwrap();
@@ -285,7 +285,7 @@ async fn a_node_without_its_marker_is_quarantined_whatever_is_asserted() {
 #[tokio::test(start_paused = true)]
 async fn durable_nodes_that_all_restart_keep_the_holder_and_refuse_the_others() {
     let nodes = durable(3);
-    ripen(&nodes).await;
+    confirm(&nodes).await;
     let client = || {
         client(
             &nodes,

@@ -43,7 +43,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
         #visibility fn #name() {
             #function
             ::quorlock_sim::property_test::PropertyTest::at(
-                ::quorlock_sim::property_test::Site::new(
+                ::quorlock_sim::property_test::CodeLocation::new(
                     ::core::env!("CARGO_PKG_NAME"),
                     ::core::module_path!(),
                     ::core::stringify!(#name),

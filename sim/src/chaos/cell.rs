@@ -22,7 +22,7 @@ use super::subject;
 pub(crate) use super::verdict::Break;
 pub(crate) use super::verdict::Observed;
 use crate::plan::fault::{Fault, Kind};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan};
 
 /// How long processes may take to begin, and to end.
@@ -189,7 +189,7 @@ async fn end(plan: &Plan, stage: &Stage) -> Result<Observed, String> {
 
 /// One lease after the last client has gone, and the margin that nodes keep claims for, no claim stands.
 async fn look_for_leftovers(plan: &Plan, stage: &Stage) {
-    let longer = |span: Span| span.as_duration() * stage.scale;
+    let longer = |span: SimTime| span.as_duration() * stage.scale;
     let clocks = plan
         .faults
         .iter()

@@ -22,10 +22,10 @@ use super::subject;
 use crate::plan::fault::{
     ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError,
 };
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// For how long nothing reaches a replica before its primary is gone, in the time of the plan.
-const CUT_OFF: Span = Span::millis(30);
+const CUT_OFF: SimTime = SimTime::millis(30);
 
 /// All that a fault may strike.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ enum Struck {
 }
 
 impl Stage {
-    fn longer(&self, span: Span) -> Duration {
+    fn longer(&self, span: SimTime) -> Duration {
         span.as_duration() * self.scale
     }
 
@@ -150,7 +150,7 @@ impl Stage {
         fault: LinkFault,
         lasts: Duration,
     ) {
-        let nanos = |span: Span| u64::try_from(self.longer(span).as_nanos()).unwrap_or(u64::MAX);
+        let nanos = |span: SimTime| u64::try_from(self.longer(span).as_nanos()).unwrap_or(u64::MAX);
         let way = match fault {
             LinkFault::Reset { .. } => {
                 self.links.between(clients, nodes).for_each(Proxy::reset);

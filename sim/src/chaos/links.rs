@@ -6,7 +6,7 @@ use super::proxy::{End, Proxy, Way};
 use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::Direction;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// A proxy for each pair: client after client, each with every node.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Links {
 
 impl Links {
     pub(super) async fn open(plan: &Plan, scale: u32, servers: &[u16]) -> io::Result<Links> {
-        let longer = |span: Span| span.as_nanos().saturating_mul(u64::from(scale));
+        let longer = |span: SimTime| span.as_nanos().saturating_mul(u64::from(scale));
         let (least, most) = (longer(plan.network.least), longer(plan.network.most));
         // Less than that is what the loopback interface and the proxy take themselves.
         let usual = match most < 2_000_000 {

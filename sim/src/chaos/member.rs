@@ -8,7 +8,7 @@ use super::preload::Preload;
 use super::proxy::{End, Proxy, Way};
 use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// The servers of one node. Which of them is the primary changes with each failover.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Member {
             return Ok(member);
         }
         let lag = plan.nodes.replication_lag;
-        let lag = Span::nanos(lag.as_nanos().saturating_mul(u64::from(scale))).as_nanos();
+        let lag = SimTime::nanos(lag.as_nanos().saturating_mul(u64::from(scale))).as_nanos();
         let usual = Way::Slow {
             least: lag,
             most: lag,

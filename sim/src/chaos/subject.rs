@@ -10,7 +10,7 @@ use super::message::Settings;
 use super::plain::{Plain, PlainGuard};
 use crate::history::Access;
 use crate::plan::draw::Draw;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::variant::Variant;
 use crate::plan::{LockKind, Plan, Watchdog};
 
@@ -132,7 +132,7 @@ pub(super) fn name(index: u16) -> String {
 }
 
 fn builder(plan: &Plan, settings: &Settings) -> LocksBuilder {
-    let longer = |span: Span| span.as_duration() * settings.scale;
+    let longer = |span: SimTime| span.as_duration() * settings.scale;
     let client = settings.process.client;
     let policy = RetryPolicy::default();
     let backoff_cap = longer(plan.workload.backoff_cap);

@@ -17,7 +17,7 @@ use super::message::{Said, Settings, Told};
 use super::subject::{Guard, Queue, Subject, Wanted};
 use crate::history::{Access, Process};
 use crate::plan::draw::{Draw, Purpose};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Watchdog, WorkloadKind};
 
 /// Is the client until the command tells it to stop, or is gone.
@@ -140,13 +140,13 @@ impl Worker {
         }
     }
 
-    fn longer(&self, span: Span) -> Duration {
+    fn longer(&self, span: SimTime) -> Duration {
         span.as_duration() * self.settings.scale
     }
 
-    fn between(&mut self, least: Span, most: Span) -> Duration {
+    fn between(&mut self, least: SimTime, most: SimTime) -> Duration {
         let nanos = self.draw.between(least.as_nanos(), most.as_nanos());
-        self.longer(Span::nanos(nanos))
+        self.longer(SimTime::nanos(nanos))
     }
 
     fn is_over(&self) -> bool {
@@ -289,7 +289,7 @@ impl Worker {
     fn stay(&mut self) -> Duration {
         let workload = &self.settings.plan.workload;
         let (least, most) = (workload.hold_least, workload.hold_most);
-        let short = Span::nanos(most.as_nanos() / 8).max(least);
+        let short = SimTime::nanos(most.as_nanos() / 8).max(least);
         match self.draw.chance(100_000) {
             true => self.between(short, most),
             false => self.between(least, short),

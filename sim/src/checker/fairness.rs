@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use quorlock::OwnerId;
 
 use super::{Property, Violation, moment};
-use crate::history::{Answered, History, NameId, Turn};
+use crate::history::{Answered, History, LockAnswer, NameId};
 
 /// One queue: of a name, on a node, for as long as the node remembers it.
-type Queue = (u16, u32, NameId);
+type FairQueue = (u16, u32, NameId);
 
 /// A waiter that has a place in a queue.
 #[derive(Clone, Copy)]
-struct Waiter<'a> {
+struct QueuedWaiter<'a> {
     /// The answer by which it got its place, the how manieth of all.
     came: usize,
     /// Since which answer it has surely not lost it: a later one, if it was not heard of for such a time meanwhile that it
     /// may have been taken for dead.
     kept: usize,
-    last: &'a Turn,
+    last: &'a LockAnswer,
     /// The last millisecond of the place, by the node's clock.
     until: u64,
     /// The node's clock has been beyond that.
@@ -27,7 +27,7 @@ struct Waiter<'a> {
 
 /// No waiter is served while one waits that came before, is alive by the node's clock, and has not left.
 pub(super) fn check(history: &History) -> Option<Violation> {
-    let mut queues: BTreeMap<Queue, BTreeMap<OwnerId, Waiter<'_>>> = BTreeMap::new();
+    let mut queues: BTreeMap<FairQueue, BTreeMap<OwnerId, QueuedWaiter<'_>>> = BTreeMap::new();
     for (index, turn) in history.turns.iter().enumerate() {
         let queue = queues.entry((turn.node, turn.life, turn.name));
         let queue = queue.or_default();
@@ -42,7 +42,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
                     false => (waiter.came, waiter.kept, waiter.until.max(until)),
                 });
                 let (came, kept, until) = known.unwrap_or((index, index, until));
-                let waiter = Waiter {
+                let waiter = QueuedWaiter {
                     came,
                     kept,
                     last: turn,
@@ -68,7 +68,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
     None
 }
 
-fn overtaken(history: &History, first: &Waiter<'_>, served: &Turn) -> Violation {
+fn overtaken(history: &History, first: &QueuedWaiter<'_>, served: &LockAnswer) -> Violation {
     let since = history.turns.get(first.kept).map_or(0, |turn| turn.at);
     let story = format!(
         "node {} served {} at {}, but {} had come before, has waited since {} and was heard of at {}",
@@ -178,9 +178,9 @@ mod tests {
         let before = answered(1, 1, queued(100));
         let served = answered(2, 2, Answered::Served);
         for change in [
-            |turn: &mut Turn| turn.life = 1,
-            |turn: &mut Turn| turn.node = 1,
-            |turn: &mut Turn| turn.name = NameId(1),
+            |turn: &mut LockAnswer| turn.life = 1,
+            |turn: &mut LockAnswer| turn.node = 1,
+            |turn: &mut LockAnswer| turn.name = NameId(1),
         ] {
             let mut history = history(Vec::new());
             history.turns = vec![before.clone(), served.clone()];

@@ -2,7 +2,7 @@
 
 use super::{Property, Violation, moment};
 use crate::history::{Action, History, Operation, Outcome};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     after_faults(history)
@@ -27,7 +27,7 @@ fn after_faults(history: &History) -> Option<Violation> {
     }
     Some(Violation {
         property: Property::Progress,
-        at: Span::nanos(to),
+        at: SimTime::nanos(to),
         processes: Vec::new(),
         name: None,
         story: format!(
@@ -79,7 +79,7 @@ fn while_waited_for(history: &History) -> Option<Violation> {
     );
     Some(Violation {
         property: Property::Progress,
-        at: Span::nanos(to),
+        at: SimTime::nanos(to),
         processes: vec![waiter.process],
         name: None,
         story,
@@ -108,7 +108,7 @@ fn while_free(history: &History) -> Option<Violation> {
     );
     Some(Violation {
         property: Property::Progress,
-        at: Span::nanos(gap.from + idle.bound),
+        at: SimTime::nanos(gap.from + idle.bound),
         processes: vec![gap.waiter.process],
         name: None,
         story,

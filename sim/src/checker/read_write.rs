@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quorlock::OwnerId;
 
 use super::{Property, Violation, moment};
-use crate::history::{Access, Answered, History, NameId, Section, Turn};
+use crate::history::{Access, Answered, History, LockAnswer, NameId, Section};
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let violations = [beside_a_writer(history), kept_out_by_nobody(history)];
@@ -65,7 +65,7 @@ fn purpose(section: &Section) -> &'static str {
 }
 
 /// A name on a node.
-type Place = (u16, NameId);
+type NameOnNode = (u16, NameId);
 
 /// Who is inside, and whether to read rather than to write.
 type Inside = (OwnerId, bool);
@@ -75,7 +75,7 @@ type Inside = (OwnerId, bool);
 /// what it has now.
 fn kept_out_by_nobody(history: &History) -> Option<Violation> {
     // Until when, by the node's clock, and whom that is said to.
-    let mut claims: BTreeMap<Place, BTreeMap<Inside, (u64, &Turn)>> = BTreeMap::new();
+    let mut claims: BTreeMap<NameOnNode, BTreeMap<Inside, (u64, &LockAnswer)>> = BTreeMap::new();
     for turn in history.turns.iter().filter(|turn| turn.life == 0) {
         let claims = claims.entry((turn.node, turn.name));
         let claims = claims.or_default();
@@ -103,7 +103,7 @@ fn kept_out_by_nobody(history: &History) -> Option<Violation> {
     None
 }
 
-fn kept_out(history: &History, turn: &Turn, last: Option<(u64, &Turn)>) -> Violation {
+fn kept_out(history: &History, turn: &LockAnswer, last: Option<(u64, &LockAnswer)>) -> Violation {
     let inside = match last {
         None => "nobody was inside".to_owned(),
         Some((until, last)) => format!(

@@ -3,7 +3,7 @@
 use super::{Property, Violation, moment};
 use crate::history::History;
 use crate::history::own::{Modality, StatedProperty};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// A property of `always!` is true at each look. Of several, the one that was false first is told.
 pub(super) fn always(history: &History) -> Option<Violation> {
@@ -12,7 +12,7 @@ pub(super) fn always(history: &History) -> Option<Violation> {
     let (stated, breach) = broken.min_by_key(|(_, breach)| breach.at)?;
     Some(Violation {
         property: Property::Always,
-        at: Span::nanos(breach.at),
+        at: SimTime::nanos(breach.at),
         processes: breach.process.into_iter().collect(),
         name: Some(stated.name.clone()),
         story: breach.story.clone(),
@@ -27,7 +27,7 @@ pub(super) fn eventually(history: &History) -> Option<Violation> {
     let last = breach.map_or(String::new(), |breach| format!("; first: {}", breach.story));
     Some(Violation {
         property: Property::Eventually,
-        at: Span::nanos(history.progress_due.max(unmet.begun)),
+        at: SimTime::nanos(history.progress_due.max(unmet.begun)),
         processes: breach
             .and_then(|breach| breach.process)
             .into_iter()

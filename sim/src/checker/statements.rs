@@ -21,13 +21,13 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::{history, process};
-    use crate::history::{NameId, Shrunk};
+    use crate::history::{NameId, ShortenedLease};
 
     #[test]
     fn a_lease_that_shrinks_is_found() {
         let mut history = history(Vec::new());
         assert_eq!(check(&history), None);
-        history.shrunk.push(Shrunk {
+        history.shrunk.push(ShortenedLease {
             at: 5,
             name: NameId(0),
             by: process(1),

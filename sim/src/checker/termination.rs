@@ -2,7 +2,7 @@
 
 use super::{Property, Violation, moment};
 use crate::history::History;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// A run that was put an end to has not come to one.
 pub(super) fn check(history: &History) -> Option<Violation> {
@@ -13,7 +13,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
     });
     Some(Violation {
         property: Property::Termination,
-        at: Span::nanos(endless.at),
+        at: SimTime::nanos(endless.at),
         processes: process.into_iter().collect(),
         name: None,
         story: format!(

@@ -1,30 +1,32 @@
 //! A hold is worth what is said of it.
 
 use super::{Property, Violation};
-use crate::history::{History, Said};
+use crate::history::{BeliefStatement, History};
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let broken = history.broken.first()?;
     let process = broken.process;
     let story = match broken.said {
-        Said::Acquired => format!("{process} was given a guard that holds nothing"),
-        Said::Extended => format!(
+        BeliefStatement::Acquired => format!("{process} was given a guard that holds nothing"),
+        BeliefStatement::Extended => format!(
             "{process} was told that its hold was extended, and it is not valid for as long"
         ),
-        Said::ValidUntil => {
+        BeliefStatement::ValidUntil => {
             format!("a hold of {process} became shorter by what its node confirmed")
         }
-        Said::Released => format!(
+        BeliefStatement::Released => format!(
             "{process} was told that its hold was released, and so many nodes have its claim that others are kept out"
         ),
-        Said::AtMost => format!("a hold of {process} is valid for longer than it may be renewed"),
-        Said::Served => format!(
+        BeliefStatement::AtMost => {
+            format!("a hold of {process} is valid for longer than it may be renewed")
+        }
+        BeliefStatement::Served => format!(
             "{process} was granted the lock, and its owner still stands in the queue in front of those who wait"
         ),
-        Said::Lease => format!(
+        BeliefStatement::Lease => format!(
             "a hold of {process} is valid for longer than a lease from when the request that it rests on can have been sent"
         ),
-        Said::Renewed => {
+        BeliefStatement::Renewed => {
             format!("{process} lost a hold that was renewed, and nothing was in the way")
         }
     };
@@ -36,23 +38,23 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::{history, process};
-    use crate::history::{Broken, HoldId, NameId};
+    use crate::history::{BrokenStatement, HoldId, NameId};
 
     #[test]
     fn a_hold_that_is_not_worth_what_was_said_is_found() {
         let mut history = history(Vec::new());
         assert_eq!(check(&history), None);
         for said in [
-            Said::Acquired,
-            Said::Extended,
-            Said::ValidUntil,
-            Said::Released,
-            Said::AtMost,
-            Said::Renewed,
-            Said::Lease,
-            Said::Served,
+            BeliefStatement::Acquired,
+            BeliefStatement::Extended,
+            BeliefStatement::ValidUntil,
+            BeliefStatement::Released,
+            BeliefStatement::AtMost,
+            BeliefStatement::Renewed,
+            BeliefStatement::Lease,
+            BeliefStatement::Served,
         ] {
-            history.broken = vec![Broken {
+            history.broken = vec![BrokenStatement {
                 at: 5,
                 process: process(1),
                 hold: HoldId(0),

@@ -9,9 +9,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::watch::{Rate, Took, Watch};
-use super::{Form, Trouble, say, say_json, seeds};
-use crate::plan::generator::{Faults, Swarm};
-use crate::plan::time::Span;
+use super::{CliError, Form, say, say_json, seeds};
+use crate::plan::generator::{FaultChoice, PlanGenerator};
+use crate::plan::time::SimTime;
 use crate::plan::{AssertedRestarts, Lane, Plan, Remedies};
 use crate::simulation::run;
 use crate::study::campaign::{AfterFailure, Campaign, Shard};
@@ -74,14 +74,14 @@ struct Scaling {
 const NO_REMEDIES: Remedies = Remedies {
     trust: false,
     restarts: AssertedRestarts::MayForget,
-    margin: Some(Span::ZERO),
+    margin: Some(SimTime::ZERO),
 };
 
 /// How many runs each core does in one turn.
 const TURN: u64 = 256;
 
 impl Bench {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         if let Some(seeds) = self.part {
             campaign(1, seeds)?;
             return Ok(0);
@@ -107,7 +107,7 @@ impl Bench {
             let plan = Plan {
                 seed,
                 lane,
-                duration: Span::secs(10),
+                duration: SimTime::secs(10),
                 remedies,
                 ..Plan::default()
             };
@@ -134,7 +134,7 @@ impl Bench {
     }
 
     /// In turns, so that both meet the same weather.
-    fn scaling(&self) -> Result<Scaling, Trouble> {
+    fn scaling(&self) -> Result<Scaling, CliError> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let turn = TURN * cores as u64;
         let (mut on_one, mut on_all) = (Took::default(), Took::default());
@@ -179,14 +179,14 @@ impl Bench {
     }
 }
 
-fn swarm() -> Swarm {
-    Swarm {
-        faults: Faults::All,
-        ..Swarm::default()
+fn swarm() -> PlanGenerator {
+    PlanGenerator {
+        faults: FaultChoice::All,
+        ..PlanGenerator::default()
     }
 }
 
-fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, Trouble> {
+fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, CliError> {
     let campaign = Campaign {
         swarm: swarm(),
         seeds,
@@ -202,9 +202,9 @@ fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, Trouble> {
 }
 
 /// Runs a campaign on one core for every turn of these seeds, all at once, each in a process of its own.
-fn processes(seeds: Range<u64>) -> Result<Took, Trouble> {
+fn processes(seeds: Range<u64>) -> Result<Took, CliError> {
     let failed = |why: &dyn std::fmt::Display| {
-        Trouble::Other(format!("a process for one core was not measured: {why}"))
+        CliError::Other(format!("a process for one core was not measured: {why}"))
     };
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let part = |begin: u64| {

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use self::storms::{Asked, Storms, classes, locks};
 use self::table::{Line, table};
-use super::{Form, InLane, Trouble, chosen, complain, say, say_json};
+use super::{CliError, Form, InLane, chosen, complain, say, say_json};
 use crate::chaos::cell::Observed;
 use crate::chaos::{had, worker};
 use crate::history::Process;
@@ -90,7 +90,7 @@ struct Told<'a> {
 }
 
 impl Chaos {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         if let Some(More::Compare(compare)) = self.more {
             return compare.run();
         }
@@ -136,7 +136,7 @@ impl Chaos {
         Ok(code)
     }
 
-    fn asked(&self) -> Result<Vec<Asked>, Trouble> {
+    fn asked(&self) -> Result<Vec<Asked>, CliError> {
         let Some(path) = &self.file else {
             let storms = Storms {
                 class: self.class.clone(),
@@ -151,7 +151,7 @@ impl Chaos {
         let plan = source.plan().clone();
         file::check(&plan)?;
         if let Some(why) = had::lacks_plan(&plan) {
-            return Err(Trouble::Other(why));
+            return Err(CliError::Other(why));
         }
         Ok(vec![Asked {
             lock: plan.variant.name().to_owned(),

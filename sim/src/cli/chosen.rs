@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{InLane, Trouble};
+use super::{CliError, InLane};
 use crate::plan::Plan;
 use crate::study::scenario::{self, Case, Depth, Scenario};
 use crate::study::source::Source;
@@ -39,7 +39,7 @@ impl Chosen {
         &self.file
     }
 
-    pub(super) fn read(&self) -> Result<Source, Trouble> {
+    pub(super) fn read(&self) -> Result<Source, CliError> {
         read(
             &self.file,
             self.case.as_deref(),
@@ -55,7 +55,7 @@ pub(super) fn read(
     case: Option<&str>,
     seed: Option<u64>,
     lane: InLane,
-) -> Result<Source, Trouble> {
+) -> Result<Source, CliError> {
     let scenario = match path.exists() {
         true if is_scenario(path) => Some(scenario::read(path)?),
         true => None,
@@ -69,7 +69,7 @@ pub(super) fn read(
         if let Some(case) = case {
             let path = path.display();
             let why = format!("{path}: it is no scenario, so it has no case {case:?}");
-            return Err(Trouble::Other(why));
+            return Err(CliError::Other(why));
         }
         let source = Source::read(path)?;
         if seed.is_none() && lane.lane.is_none() {
@@ -96,7 +96,7 @@ fn is_scenario(path: &Path) -> bool {
     table.is_ok_and(|table| scenario::has_header(&table))
 }
 
-fn one_case<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a Case, Trouble> {
+fn one_case<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a Case, CliError> {
     let mut cases = scenario.cases.iter();
     let found = match name {
         Some(name) => cases.find(|case| case.name == name),
@@ -106,6 +106,6 @@ fn one_case<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a Case, 
         let names: Vec<&str> = scenario.cases.iter().map(|c| c.name.as_str()).collect();
         let (id, asked) = (&scenario.id, name.unwrap_or_default());
         let names = names.join(", ");
-        Trouble::Other(format!("{id} has no case {asked:?}, only {names}"))
+        CliError::Other(format!("{id} has no case {asked:?}, only {names}"))
     })
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Drawn, Form, InLane, Out, Threads, Trouble, say, say_json, seeds, shard};
+use super::{CliError, Drawn, Form, InLane, Out, Threads, say, say_json, seeds, shard};
 use crate::study::campaign::{AfterFailure, Campaign, Shard, Summary};
 
 /// Run many seeds, on all cores.
@@ -40,7 +40,7 @@ pub(super) struct Explore {
 }
 
 impl Explore {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         let swarm = self.drawn.swarm(self.lane);
         swarm.check()?;
         crate::plan::file::check(&swarm.plan(self.seeds.start))?;
@@ -78,10 +78,10 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         let mut whole = Summary::default();
         for file in &self.files {
-            let wrong = |error: String| Trouble::Other(format!("{}: {error}", file.display()));
+            let wrong = |error: String| CliError::Other(format!("{}: {error}", file.display()));
             let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
             let part = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
             whole.merge(part);
@@ -90,7 +90,7 @@ impl Merge {
     }
 }
 
-fn tell(summary: &Summary, form: Form) -> Result<u8, Trouble> {
+fn tell(summary: &Summary, form: Form) -> Result<u8, CliError> {
     if form.json {
         say_json(summary)?;
         return Ok(summary.exit_code());

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::{Form, Threads, Trouble, complain, say, say_json, write_file};
-use crate::study::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, Table};
+use super::{CliError, Form, Threads, complain, say, say_json, write_file};
+use crate::study::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, MatrixTable};
 
 /// Run every lock against every class of fault.
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ runs it again: save it as a file, and call `quorlock-sim run FILE`, or `quorlock
 ";
 
 impl MatrixRun {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         let mut matrix = Matrix::new(self.runs, self.threads.count());
         let is_asked =
             |asked: &[String], id: &str| asked.is_empty() || asked.iter().any(|a| a == id);
@@ -59,7 +59,7 @@ impl MatrixRun {
         let table = matrix.run();
         let markdown = table.markdown();
         let json = serde_json::to_string_pretty(&table)
-            .map_err(|error| Trouble::Other(error.to_string()))?;
+            .map_err(|error| CliError::Other(error.to_string()))?;
         write_file(&self.out.join("matrix.md"), &markdown)?;
         write_file(&self.out.join("matrix.csv"), &table.csv())?;
         write_file(&self.out.join("matrix.json"), &json)?;
@@ -94,7 +94,7 @@ impl MatrixRun {
         Ok(code)
     }
 
-    fn write_examples(&self, table: &Table, examples: &[Example]) -> Result<(), Trouble> {
+    fn write_examples(&self, table: &MatrixTable, examples: &[Example]) -> Result<(), CliError> {
         let mut text = BREAKS.to_owned();
         for example in examples {
             text += &example.markdown("breaks")?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Form, Trouble};
+use super::{CliError, Form};
 use crate::study::failure::Failure;
 use crate::study::source::Source;
 
@@ -18,7 +18,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         let failure = Failure::read(&self.file)?.of_no_test(&self.file)?;
         crate::plan::file::check(&failure.plan)?;
         let run = failure.replay();

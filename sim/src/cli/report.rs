@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::chosen::Chosen;
-use super::{Form, Trouble, say, say_json, write_file};
+use super::{CliError, Form, say, say_json, write_file};
 use crate::plan::Lane;
 use crate::report::story;
 use crate::report::{figure, page};
@@ -32,7 +32,7 @@ pub(super) struct Report {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct ReportOutput<'a> {
     out: &'a PathBuf,
     verdict: &'a Verdict,
     trace: String,
@@ -41,11 +41,11 @@ struct Written<'a> {
 }
 
 impl Report {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         let source = self.chosen.read()?;
         if source.plan().lane == Lane::Turmoil {
             let path = self.chosen.path().display();
-            return Err(Trouble::Other(format!(
+            return Err(CliError::Other(format!(
                 "{path}: a page shows requests and replies, and the lane turmoil has bytes: say lane = \"fast\" in the plan, or look at `quorlock-sim run`"
             )));
         }
@@ -59,7 +59,7 @@ impl Report {
         };
         write_file(&self.out, &text)?;
         if self.form.json {
-            say_json(&Written {
+            say_json(&ReportOutput {
                 out: &self.out,
                 verdict: &run.verdict,
                 trace: format!("{:016x}", run.trace),

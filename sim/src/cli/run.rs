@@ -6,7 +6,7 @@ use std::rc::Rc;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Drawn, Form, InLane, Trouble, chosen, say, say_json, write_file};
+use super::{CliError, Drawn, Form, InLane, chosen, say, say_json, write_file};
 use crate::plan::file;
 use crate::report::story;
 use crate::simulation::{Run, Verdict, run};
@@ -38,7 +38,7 @@ pub(super) struct RunOne {
 }
 
 impl RunOne {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         let plan = match &self.file {
             Some(file) => {
                 let source = chosen::read(file, self.case.as_deref(), self.seed, self.lane)?;
@@ -61,7 +61,7 @@ impl RunOne {
 
 /// One run as a JSON object.
 #[derive(Serialize)]
-struct Told<'a> {
+struct RunOutput<'a> {
     verdict: &'a Verdict,
     trace: String,
     plan: &'a crate::plan::Plan,
@@ -70,9 +70,9 @@ struct Told<'a> {
     holds: u32,
 }
 
-pub(super) fn tell(run: &Run, form: Form) -> Result<u8, Trouble> {
+pub(super) fn tell(run: &Run, form: Form) -> Result<u8, CliError> {
     if form.json {
-        say_json(&Told {
+        say_json(&RunOutput {
             verdict: &run.verdict,
             trace: format!("{:016x}", run.trace),
             plan: &run.plan,

@@ -8,10 +8,10 @@ use clap::Args;
 use serde::Serialize;
 
 use super::watch::Watch;
-use super::{Form, InLane, Threads, Trouble, say, say_json};
+use super::{CliError, Form, InLane, Threads, say, say_json};
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
-use crate::study::scenario::{self, Case, Depth, Expect, Interval, Judged, Scenario, Verdict};
+use crate::study::scenario::{self, Case, CaseVerdict, Depth, Expect, Interval, Judged, Scenario};
 
 /// Run scenarios and compare what comes of them with what is expected.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(super) struct Scenarios {
 
 /// What came of one case.
 #[derive(Serialize)]
-struct Row {
+struct ScenarioRow {
     id: String,
     case: String,
     title: String,
@@ -51,7 +51,7 @@ struct Row {
 }
 
 impl Scenarios {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         let mut scenarios = self.chosen()?;
         for case in scenarios.iter_mut().flat_map(|s| &mut s.cases) {
             self.lane.put(&mut case.plan);
@@ -76,7 +76,7 @@ impl Scenarios {
             .unwrap_or(4))
     }
 
-    fn chosen(&self) -> Result<Vec<Scenario>, Trouble> {
+    fn chosen(&self) -> Result<Vec<Scenario>, CliError> {
         let Some(filter) = &self.filter else {
             return Ok(scenario::built_in()?);
         };
@@ -108,7 +108,7 @@ impl Scenarios {
         Ok(scenarios)
     }
 
-    fn name(&self, scenarios: &[Scenario]) -> Result<u8, Trouble> {
+    fn name(&self, scenarios: &[Scenario]) -> Result<u8, CliError> {
         if self.form.json {
             let names: Vec<(&str, &str)> = scenarios
                 .iter()
@@ -123,7 +123,7 @@ impl Scenarios {
         Ok(0)
     }
 
-    fn judge(&self, cases: &[(&Scenario, &Case)]) -> Vec<Row> {
+    fn judge(&self, cases: &[(&Scenario, &Case)]) -> Vec<ScenarioRow> {
         let depth = match self.rates {
             true => Depth::AllSeeds,
             false => Depth::UntilFound,
@@ -133,7 +133,7 @@ impl Scenarios {
         let work = |(index, (scenario, case)): (usize, &(&Scenario, &Case))| {
             let watch = Watch::start();
             let judged = case.judge_within(depth, self.seeds.unwrap_or(u64::MAX));
-            let row = Row::of(scenario, case, judged, watch.elapsed());
+            let row = ScenarioRow::of(scenario, case, judged, watch.elapsed());
             bar.set_message(format!("{} {}", row.id, row.case));
             bar.inc(1);
             (index, row)
@@ -148,7 +148,7 @@ impl Scenarios {
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
-    fn tell(&self, rows: &[Row]) {
+    fn tell(&self, rows: &[ScenarioRow]) {
         let names = rows.iter().map(|row| row.case.chars().count());
         let wide = names.max().unwrap_or_default().max("case".len());
         say(&format!(
@@ -185,10 +185,12 @@ impl Scenarios {
             }
         }
         let wrong = rows.iter().filter(|row| exit_code(row) != 0).count();
-        let is_left_out = |row: &&Row| matches!(row.judged.verdict, Verdict::NotInLane(_));
+        let is_left_out =
+            |row: &&ScenarioRow| matches!(row.judged.verdict, CaseVerdict::NotInLane(_));
         let left_out = rows.iter().filter(is_left_out).count();
         let runs: u64 = rows.iter().map(|row| row.judged.runs).sum();
-        let is_short = |row: &&Row| matches!(row.judged.verdict, Verdict::TooFewSeeds { .. });
+        let is_short =
+            |row: &&ScenarioRow| matches!(row.judged.verdict, CaseVerdict::TooFewSeeds { .. });
         let short = rows.iter().filter(is_short).count();
         let mut others = String::new();
         if 0 < left_out {
@@ -205,10 +207,10 @@ impl Scenarios {
     }
 }
 
-impl Row {
+impl ScenarioRow {
     fn of(scenario: &Scenario, case: &Case, judged: Judged, took: Duration) -> Self {
         let property = case.expect.property();
-        Row {
+        ScenarioRow {
             id: scenario.id.clone(),
             case: case.name.clone(),
             title: scenario.title.clone(),
@@ -224,8 +226,8 @@ impl Row {
 }
 
 /// Every scenario in a folder. A plan without a header is none.
-fn of_folder(folder: &Path) -> Result<Vec<Scenario>, Trouble> {
-    let wrong = |error: std::io::Error| Trouble::Other(format!("{}: {error}", folder.display()));
+fn of_folder(folder: &Path) -> Result<Vec<Scenario>, CliError> {
+    let wrong = |error: std::io::Error| CliError::Other(format!("{}: {error}", folder.display()));
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(wrong)? {
         let path = entry.map_err(wrong)?.path();
@@ -236,23 +238,23 @@ fn of_folder(folder: &Path) -> Result<Vec<Scenario>, Trouble> {
     files.sort();
     if files.is_empty() {
         let folder = folder.display();
-        return Err(Trouble::Other(format!(
+        return Err(CliError::Other(format!(
             "{folder}: there is no file that ends in .toml"
         )));
     }
-    let read = |file: &PathBuf| scenario::read(file).map_err(Trouble::from);
+    let read = |file: &PathBuf| scenario::read(file).map_err(CliError::from);
     files.iter().map(read).collect()
 }
 
-fn verdict(verdict: &Verdict) -> String {
+fn verdict(verdict: &CaseVerdict) -> String {
     match verdict {
-        Verdict::AsExpected => "as expected".to_owned(),
-        Verdict::Broken(property) => format!("BROKEN: {property}"),
-        Verdict::NotFound(property) => format!("NOT FOUND: {property}"),
-        Verdict::Vacuous(why) => format!("VACUOUS: {why}"),
-        Verdict::OtherFigure(why) => format!("OTHER FIGURE: {why}"),
-        Verdict::NotInLane(why) => format!("not in this lane: {why}"),
-        Verdict::TooFewSeeds { needs, given } => {
+        CaseVerdict::AsExpected => "as expected".to_owned(),
+        CaseVerdict::Broken(property) => format!("BROKEN: {property}"),
+        CaseVerdict::NotFound(property) => format!("NOT FOUND: {property}"),
+        CaseVerdict::Vacuous(why) => format!("VACUOUS: {why}"),
+        CaseVerdict::OtherFigure(why) => format!("OTHER FIGURE: {why}"),
+        CaseVerdict::NotInLane(why) => format!("not in this lane: {why}"),
+        CaseVerdict::TooFewSeeds { needs, given } => {
             format!("not shown: needs {needs} seeds, was given {given}")
         }
     }
@@ -260,12 +262,12 @@ fn verdict(verdict: &Verdict) -> String {
 
 /// As for one run; a known break that is not found means that nothing was shown. Where the command line gave fewer
 /// seeds than the case needs, that was asked for.
-fn exit_code(row: &Row) -> u8 {
+fn exit_code(row: &ScenarioRow) -> u8 {
     match &row.judged.verdict {
-        Verdict::AsExpected | Verdict::NotInLane(_) | Verdict::TooFewSeeds { .. } => 0,
-        Verdict::Broken(property) if property.is_liveness() => 3,
-        Verdict::Broken(_) => 2,
-        Verdict::NotFound(_) | Verdict::Vacuous(_) | Verdict::OtherFigure(_) => 4,
+        CaseVerdict::AsExpected | CaseVerdict::NotInLane(_) | CaseVerdict::TooFewSeeds { .. } => 0,
+        CaseVerdict::Broken(property) if property.is_liveness() => 3,
+        CaseVerdict::Broken(_) => 2,
+        CaseVerdict::NotFound(_) | CaseVerdict::Vacuous(_) | CaseVerdict::OtherFigure(_) => 4,
     }
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{Form, Trouble, say, say_json};
+use super::{CliError, Form, say, say_json};
 use crate::plan::Persistence;
 use crate::serve::{FaultWords, Host, Offer};
 
@@ -43,15 +43,15 @@ struct Served<'a> {
 }
 
 impl Serve {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         let offer = self.offer()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let wrong = |error: std::io::Error| Trouble::Other(error.to_string());
+        let wrong = |error: std::io::Error| CliError::Other(error.to_string());
         runtime.map_err(wrong)?.block_on(async {
             let host = Host::bind(offer).await.map_err(|error| {
-                Trouble::Other(format!(
+                CliError::Other(format!(
                     "a port cannot be had: {error}; give another --port"
                 ))
             })?;
@@ -80,19 +80,19 @@ impl Serve {
         Ok(0)
     }
 
-    fn offer(&self) -> Result<Offer, Trouble> {
+    fn offer(&self) -> Result<Offer, CliError> {
         let ports = match self.port {
             None => vec![0; usize::from(self.nodes)],
             Some(first) => {
                 let last = first.checked_add(self.nodes - 1).ok_or_else(|| {
-                    Trouble::Other(format!("there are no {} ports from {first} on", self.nodes))
+                    CliError::Other(format!("there are no {} ports from {first} on", self.nodes))
                 })?;
                 (first..=last).collect()
             }
         };
         let mut faults = Vec::new();
         for words in &self.faults {
-            faults.extend(words.of(self.nodes).map_err(Trouble::Other)?);
+            faults.extend(words.of(self.nodes).map_err(CliError::Other)?);
         }
         Ok(Offer {
             ports,

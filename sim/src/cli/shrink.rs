@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::chosen::Chosen;
-use super::{Form, Trouble, say, say_json, write_file};
+use super::{CliError, Form, say, say_json, write_file};
 use crate::simulation::{Verdict, run};
 use crate::study::failure::Failure;
 use crate::study::progress::{self, Counting};
@@ -28,7 +28,7 @@ pub(super) struct Shrink {
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct ShrinkOutput<'a> {
     out: &'a PathBuf,
     identity: &'a Identity,
     before: Size,
@@ -38,7 +38,7 @@ struct Told<'a> {
 }
 
 impl Shrink {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         let source = self.chosen.read()?;
         let plan = source.plan();
         let first = run(&std::rc::Rc::new(plan.clone()));
@@ -51,7 +51,7 @@ impl Shrink {
         bar.finish_and_clear();
         let Some(shrunk) = shrunk else {
             let path = self.chosen.path().display();
-            return Err(Trouble::Other(format!(
+            return Err(CliError::Other(format!(
                 "{path}: it does not fail with seed {}: find one that does with `quorlock-sim scenarios` or `explore`",
                 plan.seed
             )));
@@ -59,13 +59,13 @@ impl Shrink {
         self.tell(&shrunk)
     }
 
-    fn tell(&self, shrunk: &Shrunk) -> Result<u8, Trouble> {
+    fn tell(&self, shrunk: &Shrunk) -> Result<u8, CliError> {
         let failure = Failure::of(&shrunk.run);
         let text = serde_json::to_string_pretty(&failure);
-        let text = text.map_err(|error| Trouble::Other(error.to_string()))?;
+        let text = text.map_err(|error| CliError::Other(error.to_string()))?;
         write_file(&self.out, &text)?;
         if self.form.json {
-            say_json(&Told {
+            say_json(&ShrinkOutput {
                 out: &self.out,
                 identity: &shrunk.identity,
                 before: shrunk.before,

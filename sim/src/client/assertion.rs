@@ -9,7 +9,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use crate::engine::clients::endless::GivenUp;
 use crate::history::own::{Breach, Mark, Modality, StatedProperty};
-use crate::world::id::Who;
+use crate::world::id::ProcessId;
 use crate::world::{World, with};
 
 /// The property that a client breaks that panics.
@@ -28,7 +28,7 @@ thread_local! {
     /// Whether a run of a property test goes on in this thread.
     static IS_TESTED: Cell<bool> = const { Cell::new(false) };
     /// The client that is polled.
-    static POLLED: Cell<Option<Who>> = const { Cell::new(None) };
+    static POLLED: Cell<Option<ProcessId>> = const { Cell::new(None) };
     /// What the last panic of a client said.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
@@ -103,7 +103,7 @@ pub fn mark(text: String) {
 fn moment(world: &World) -> (u64, Option<crate::history::Process>) {
     let polled = POLLED.get().filter(|who| who.run == world.run());
     let at = polled.map_or(world.now(), |who| world.moment(who));
-    (at, polled.map(Who::process))
+    (at, polled.map(ProcessId::process))
 }
 
 /// Does something that is no client's doing, on whose stack it may be.
@@ -129,12 +129,12 @@ pub(crate) fn tested<R>(run: impl FnOnce() -> R) -> R {
 
 /// The work of a client in a property test.
 pub(crate) struct Attended {
-    who: Who,
+    who: ProcessId,
     work: Pin<Box<dyn Future<Output = ()>>>,
 }
 
 impl Attended {
-    pub(crate) fn new(who: Who, work: impl Future<Output = ()> + 'static) -> Self {
+    pub(crate) fn new(who: ProcessId, work: impl Future<Output = ()> + 'static) -> Self {
         Attended {
             who,
             work: Box::pin(work),

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use quorlock::{Candidate, Lock, Locks, LocksBuilder, RetryPolicy, Runtime, Time, Timer};
 
-pub use office::{Office, Standing};
-pub use record::{Cancelled, Fencing, Held};
-pub use section::Section;
+pub use office::{Candidacy, LeadershipRecord};
+pub use record::{Cancelled, Fencing, HeldLock};
+pub use section::SectionHandle;
 
 use crate::client::subject::{Hold, Subject};
 use crate::engine::clients;
@@ -25,11 +25,11 @@ use crate::history::own::Mark;
 use crate::history::{Access, HoldId, NameId};
 use crate::model;
 use crate::plan::draw::{Draw, Purpose};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan};
 use crate::seam::runtime::{SimRuntime, SimTimer};
 use crate::seam::transport::SimTransport;
-use crate::world::id::{Id, Who, first};
+use crate::world::id::{Id, ProcessId, first};
 use crate::world::medium::Medium;
 use crate::world::stop::Stop;
 use crate::world::with;
@@ -40,7 +40,7 @@ use crate::world::with;
 /// Cheap to clone. It is used by the future that it was given to and by no other.
 #[derive(Clone)]
 pub struct Context {
-    who: Who,
+    who: ProcessId,
     plan: Rc<Plan>,
     /// One of all nodes, or one of each node for a lock that takes one name from each.
     locks: Rc<[Locks]>,
@@ -48,12 +48,12 @@ pub struct Context {
     /// How many clients of the product were made since.
     made: Rc<std::cell::Cell<u16>>,
     /// What takes the place of the product, if the plan says so.
-    variant: Option<Rc<model::Client>>,
+    variant: Option<Rc<model::ModelClient>>,
     draw: Rc<std::cell::RefCell<Draw>>,
 }
 
 impl Context {
-    pub(crate) fn new(who: Who, plan: &Rc<Plan>, medium: &dyn Medium) -> Self {
+    pub(crate) fn new(who: ProcessId, plan: &Rc<Plan>, medium: &dyn Medium) -> Self {
         let draw = Draw::new(plan.seed, Purpose::Workload, who.stream());
         let seats = first(plan.nodes.count);
         let transports: Rc<[SimTransport]> = seats
@@ -63,7 +63,7 @@ impl Context {
             who,
             plan: Rc::clone(plan),
             locks: locks(who, plan, &transports),
-            variant: model::Client::new(who, plan, &transports),
+            variant: model::ModelClient::new(who, plan, &transports),
             transports,
             made: Rc::default(),
             draw: Rc::new(draw.into()),
@@ -186,7 +186,7 @@ impl Context {
     /// As [`Context::lock`].
     pub fn subject(&self, names: &[String]) -> Subject {
         match &self.variant {
-            Some(client) => Subject::Variant(model::Lock::new(client, names)),
+            Some(client) => Subject::Variant(model::ModelLock::new(client, names)),
             None => Subject::Product(self.lock(names)),
         }
     }
@@ -197,7 +197,7 @@ impl Context {
     /// As [`Context::lock`].
     pub fn reentrant_subject(&self, name: String) -> Subject {
         match &self.variant {
-            Some(client) => Subject::Variant(model::Lock::new(client, &[name]).owned()),
+            Some(client) => Subject::Variant(model::ModelLock::new(client, &[name]).owned()),
             None => Subject::Product(self.locks().owner().lock(name)),
         }
     }
@@ -234,7 +234,7 @@ impl Context {
 
     /// A span between two, from the seed.
     #[must_use]
-    pub fn random_span(&self, least: Span, most: Span) -> Duration {
+    pub fn random_span(&self, least: SimTime, most: SimTime) -> Duration {
         Duration::from_nanos(self.random(least.as_nanos(), most.as_nanos()))
     }
 
@@ -268,14 +268,14 @@ impl Context {
     }
 
     /// Goes into the sections of all names of a guard.
-    pub fn critical_section(&self, guard: &impl Hold) -> Section {
+    pub fn critical_section(&self, guard: &impl Hold) -> SectionHandle {
         let hold = with(|world| clients::hold_of(world, self.who, guard.id()).id());
-        Section::enter(self.who, guard, hold, Access::Alone, HoldId::NONE)
+        SectionHandle::enter(self.who, guard, hold, Access::Alone, HoldId::NONE)
     }
 
     /// The same for a guard whose acquisition was recorded.
-    pub fn section(&self, held: &Held) -> Section {
-        Section::enter(self.who, &held.guard, held.hold, held.access, held.under)
+    pub fn section(&self, held: &HeldLock) -> SectionHandle {
+        SectionHandle::enter(self.who, &held.guard, held.hold, held.access, held.under)
     }
 
     /// Puts a mark on the time line of this client, as [`mark!`](crate::mark) does. The page of a failure shows it.
@@ -288,18 +288,18 @@ impl Context {
         });
     }
 
-    pub(crate) fn who(&self) -> Who {
+    pub(crate) fn who(&self) -> ProcessId {
         self.who
     }
 
     /// A candidate begins to wait for the leadership of this name.
-    pub fn stand(&self, name: NameId) -> Standing<'_> {
-        Standing::new(self, name)
+    pub fn stand(&self, name: NameId) -> Candidacy<'_> {
+        Candidacy::new(self, name)
     }
 }
 
 /// The settings of the client that keeps the node at a place, or of that of all nodes.
-fn builder(plan: &Plan, who: Who, place: u16, runtime: SimRuntime) -> LocksBuilder {
+fn builder(plan: &Plan, who: ProcessId, place: u16, runtime: SimRuntime) -> LocksBuilder {
     let lease = plan.lease_of(who.client.get());
     let longest = plan.longest_lease_on(place).max(lease);
     let policy = RetryPolicy::default();
@@ -322,7 +322,7 @@ fn builder(plan: &Plan, who: Who, place: u16, runtime: SimRuntime) -> LocksBuild
         .runtime(Arc::new(runtime))
 }
 
-fn locks(who: Who, plan: &Plan, transports: &Rc<[SimTransport]>) -> Rc<[Locks]> {
+fn locks(who: ProcessId, plan: &Plan, transports: &Rc<[SimTransport]>) -> Rc<[Locks]> {
     let first = || {
         transports
             .first()

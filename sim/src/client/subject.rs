@@ -17,7 +17,7 @@ pub enum Subject {
     /// A read-write lock of the product, and which side of it.
     ReadWrite(quorlock::Lock, Access),
     /// Of the simulator.
-    Variant(model::Lock),
+    Variant(model::ModelLock),
 }
 
 impl From<quorlock::Lock> for Subject {
@@ -55,21 +55,21 @@ impl Subject {
         }
     }
 
-    pub(crate) async fn acquire(&self) -> Result<Guard, AcquireError> {
+    pub(crate) async fn acquire(&self) -> Result<SubjectGuard, AcquireError> {
         match self {
             Subject::Product(lock) | Subject::ReadWrite(lock, _) => {
-                lock.acquire().await.map(Guard::Product)
+                lock.acquire().await.map(SubjectGuard::Product)
             }
-            Subject::Variant(lock) => lock.acquire().await.map(Guard::Variant),
+            Subject::Variant(lock) => lock.acquire().await.map(SubjectGuard::Variant),
         }
     }
 
-    pub(crate) async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
+    pub(crate) async fn try_acquire(&self) -> Result<Option<SubjectGuard>, AcquireError> {
         match self {
             Subject::Product(lock) | Subject::ReadWrite(lock, _) => {
-                Ok(lock.try_acquire().await?.map(Guard::Product))
+                Ok(lock.try_acquire().await?.map(SubjectGuard::Product))
             }
-            Subject::Variant(lock) => Ok(lock.try_acquire().await?.map(Guard::Variant)),
+            Subject::Variant(lock) => Ok(lock.try_acquire().await?.map(SubjectGuard::Variant)),
         }
     }
 }
@@ -100,51 +100,51 @@ impl Hold for quorlock::Guard {
 /// A guard of a lock under test.
 #[derive(Debug)]
 #[must_use = "dropping a guard releases the lock"]
-pub enum Guard {
+pub enum SubjectGuard {
     /// Of the product.
     Product(quorlock::Guard),
     /// Of the simulator.
-    Variant(model::Guard),
+    Variant(model::ModelGuard),
 }
 
-impl Hold for Guard {
+impl Hold for SubjectGuard {
     fn id(&self) -> OwnerId {
         match self {
-            Guard::Product(guard) => guard.id(),
-            Guard::Variant(guard) => guard.id(),
+            SubjectGuard::Product(guard) => guard.id(),
+            SubjectGuard::Variant(guard) => guard.id(),
         }
     }
 
     fn is_held(&self) -> bool {
         match self {
-            Guard::Product(guard) => guard.is_held(),
-            Guard::Variant(guard) => guard.is_held(),
+            SubjectGuard::Product(guard) => guard.is_held(),
+            SubjectGuard::Variant(guard) => guard.is_held(),
         }
     }
 
     fn validity(&self) -> Option<Duration> {
         match self {
-            Guard::Product(guard) => Hold::validity(guard),
-            Guard::Variant(guard) => Hold::validity(guard),
+            SubjectGuard::Product(guard) => Hold::validity(guard),
+            SubjectGuard::Variant(guard) => Hold::validity(guard),
         }
     }
 
     fn each_name(&self, f: &mut dyn FnMut(&str)) {
         match self {
-            Guard::Product(guard) => guard.each_name(f),
-            Guard::Variant(guard) => guard.each_name(f),
+            SubjectGuard::Product(guard) => guard.each_name(f),
+            SubjectGuard::Variant(guard) => guard.each_name(f),
         }
     }
 
     fn token_of(&self, name: &str) -> Option<Token> {
         match self {
-            Guard::Product(guard) => guard.token_of(name),
-            Guard::Variant(guard) => guard.token_of(name),
+            SubjectGuard::Product(guard) => guard.token_of(name),
+            SubjectGuard::Variant(guard) => guard.token_of(name),
         }
     }
 }
 
-impl Guard {
+impl SubjectGuard {
     /// The token of the first name.
     pub(crate) fn token(&self) -> u64 {
         let mut first = None;
@@ -156,40 +156,40 @@ impl Guard {
 
     pub(crate) fn hold_count(&self) -> u32 {
         match self {
-            Guard::Product(guard) => guard.hold_count(),
-            Guard::Variant(guard) => guard.hold_count(),
+            SubjectGuard::Product(guard) => guard.hold_count(),
+            SubjectGuard::Variant(guard) => guard.hold_count(),
         }
     }
 
-    pub(crate) async fn reenter(&self) -> Result<Guard, ConfirmError> {
+    pub(crate) async fn reenter(&self) -> Result<SubjectGuard, ConfirmError> {
         match self {
-            Guard::Product(guard) => guard.reenter().await.map(Guard::Product),
-            Guard::Variant(guard) => guard.reenter().await.map(Guard::Variant),
+            SubjectGuard::Product(guard) => guard.reenter().await.map(SubjectGuard::Product),
+            SubjectGuard::Variant(guard) => guard.reenter().await.map(SubjectGuard::Variant),
         }
     }
 
     pub(crate) async fn extend(&self, lease: Duration) -> Result<(), ConfirmError> {
         match self {
-            Guard::Product(guard) => guard.extend(lease).await,
-            Guard::Variant(guard) => guard.extend(lease).await,
+            SubjectGuard::Product(guard) => guard.extend(lease).await,
+            SubjectGuard::Variant(guard) => guard.extend(lease).await,
         }
     }
 
     pub(crate) async fn release(self) -> Result<(), ReleaseError> {
         match self {
-            Guard::Product(guard) => guard.release().await,
-            Guard::Variant(guard) => guard.release().await,
+            SubjectGuard::Product(guard) => guard.release().await,
+            SubjectGuard::Variant(guard) => guard.release().await,
         }
     }
 
     /// Runs work while the lock is held, then releases it; `None` if it was lost meanwhile.
     pub(crate) async fn while_held<F: Future>(self, work: F) -> Option<F::Output> {
         match self {
-            Guard::Product(guard) => {
+            SubjectGuard::Product(guard) => {
                 let done = guard.while_held(async |_| work.await).await;
                 done.ok().map(|done| done.output)
             }
-            Guard::Variant(guard) => guard.while_held(work).await,
+            SubjectGuard::Variant(guard) => guard.while_held(work).await,
         }
     }
 }

@@ -20,7 +20,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::client::context::{Context, Fencing, Held};
+use crate::client::context::{Context, Fencing, HeldLock};
 use crate::client::subject::Subject;
 use crate::history::NameId;
 use crate::plan::{Watchdog, WorkloadKind};
@@ -142,7 +142,7 @@ fn hold_span(ctx: &Context) -> Duration {
 }
 
 /// Acquires; at times it gives up early, or does not wait.
-async fn patiently(ctx: &Context, target: &Target) -> Option<Held> {
+async fn patiently(ctx: &Context, target: &Target) -> Option<HeldLock> {
     match ctx.random(0, 9) {
         0 => ctx
             .try_acquire(&target.lock, &target.names)

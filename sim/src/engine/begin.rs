@@ -7,11 +7,11 @@ use crate::engine::{faults, nodes};
 use crate::history::Idle;
 use crate::plan::Plan;
 use crate::plan::fault::{Fault, FaultKind, Kind};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::world::World;
 use crate::world::by_id::ById;
 use crate::world::client::ClientState;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::group::Group;
 use crate::world::id::{Seat, first};
 use crate::world::links::Links;
@@ -31,7 +31,7 @@ pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
     world.links = Links::new(plan, world.nodes.len());
     world.history.healed = plan.heals_at().as_nanos();
     world.history.progress_due = plan.heals_at().plus(plan.progress_bound()).as_nanos();
-    let idle = |bound: Span| Idle {
+    let idle = |bound: SimTime| Idle {
         bound: bound.as_nanos(),
         until: plan.duration.as_nanos(),
     };
@@ -41,14 +41,15 @@ pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
     let stop = if plan.faults.is_empty() {
         plan.duration
     } else {
-        plan.duration.max(Span::nanos(world.history.progress_due))
+        plan.duration
+            .max(SimTime::nanos(world.history.progress_due))
     };
     // A run that ends before does not show that it would not have come.
     world.history.demands_progress = world.history.progress_due <= stop.as_nanos();
-    world.push(stop.as_nanos(), What::Stop);
+    world.push(stop.as_nanos(), Event::Stop);
     world.servers = medium.servers(plan, world.nodes.len());
     clusters::begin(world);
-    nodes::ripen(world);
+    nodes::confirm(world);
 }
 
 /// The primaries, then the replicas of each.
@@ -58,7 +59,7 @@ fn build_nodes(world: &mut World, plan: &Plan) {
     for _ in seats.clone() {
         world.nodes.push(NodeState::new(Role::Primary));
     }
-    // What a replica has is seen by nothing unless it is promoted or recorded.
+    // Event a replica has is seen by nothing unless it is promoted or recorded.
     let is_seen = |fault: &Fault| {
         let is_of_replica = matches!(
             fault.what,

@@ -10,15 +10,15 @@ use quorlock::OwnerId;
 use crate::history::HoldId;
 use crate::world::World;
 use crate::world::client::Known;
-use crate::world::event::What;
-use crate::world::id::{ClientId, Who};
+use crate::world::event::Event;
+use crate::world::id::{ClientId, ProcessId};
 use crate::world::stop::Stop;
 use crate::world::task::Task;
 
 /// A process uses a clock, a timer, randomness or the network: at which true time that is for it. Later than now
 /// if it is being paused in the middle of what it does; `None` if it is gone.
 #[inline]
-pub(crate) fn seam(world: &mut World, who: Who) -> Option<u64> {
+pub(crate) fn seam(world: &mut World, who: ProcessId) -> Option<u64> {
     let now = world.now();
     let client = world.clients.get(who.client)?;
     if !client.is(who) {
@@ -44,7 +44,7 @@ fn count_towards_pause(world: &mut World, client: ClientId) {
 /// Stands still until then.
 pub(crate) fn pause(world: &mut World, client: ClientId, until: u64) {
     if let Some(pause) = world.client(client).pause(until) {
-        world.push(until, What::ResumeClient(client, pause));
+        world.push(until, Event::ResumeClient(client, pause));
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn stop_inside(world: &mut World, client: ClientId, stop: Stop) {
 }
 
 /// Whether what the process waits for must be dropped now.
-pub(crate) fn is_cancelled(world: &mut World, who: Who) -> bool {
+pub(crate) fn is_cancelled(world: &mut World, who: ProcessId) -> bool {
     let client = world.clients.get_mut(who.client);
     let due = client.and_then(|client| client.count_towards_cancel());
     if let Some(due) = due {
@@ -65,7 +65,7 @@ pub(crate) fn is_cancelled(world: &mut World, who: Who) -> bool {
 }
 
 /// The hold of this owner, which is a new one if it was not seen before.
-pub(crate) fn hold_of(world: &mut World, who: Who, owner: OwnerId) -> Known {
+pub(crate) fn hold_of(world: &mut World, who: ProcessId, owner: OwnerId) -> Known {
     let next = HoldId(world.history.holds);
     let Some(client) = world.clients.get_mut(who.client) else {
         return Known::New(HoldId::NONE);
@@ -78,7 +78,7 @@ pub(crate) fn hold_of(world: &mut World, who: Who, owner: OwnerId) -> Known {
 }
 
 /// Starts it, for the first time or again, with new connections.
-pub(crate) fn boot(world: &mut World, client: ClientId) -> Who {
+pub(crate) fn boot(world: &mut World, client: ClientId) -> ProcessId {
     let (run, seed) = (world.run(), world.plan.seed);
     let who = world.client(client).boot(run, client, seed);
     world.servers.boot(who);
@@ -108,13 +108,13 @@ pub(crate) fn kill(world: &mut World, client: ClientId) -> Vec<Task> {
 }
 
 /// What the monotonic clock of a process shows. A checker looks at it: that is no use of it.
-pub(crate) fn shown(world: &World, who: Who) -> u64 {
+pub(crate) fn shown(world: &World, who: ProcessId) -> u64 {
     let client = world.clients.get(who.client);
     client.map_or(0, |client| client.monotonic().read(world.moment(who)))
 }
 
 #[inline]
-pub(crate) fn read_monotonic(world: &mut World, who: Who) -> u64 {
+pub(crate) fn read_monotonic(world: &mut World, who: ProcessId) -> u64 {
     let at = seam(world, who).unwrap_or(world.now());
     let client = world.clients.get(who.client);
     client.map_or(0, |client| client.monotonic().read(at))

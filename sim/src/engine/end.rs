@@ -3,10 +3,10 @@
 use crate::engine::Next;
 use crate::history::Leftover;
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::Id;
 use crate::world::node::Role;
-use crate::world::task::Part;
+use crate::world::task::TaskKind;
 
 /// How often it is looked whether everything has come to rest.
 const REST: u64 = 50_000_000;
@@ -14,8 +14,8 @@ const REST: u64 = 50_000_000;
 /// What users wrote ends here, wherever it is; what the product does in the background goes on.
 pub(super) fn stop(world: &mut World) -> Next {
     world.stop();
-    world.push(world.now() + REST, What::End);
-    let mains = world.tasks.keys(|task| task.part() == Part::Main);
+    world.push(world.now() + REST, Event::End);
+    let mains = world.tasks.keys(|task| task.part() == TaskKind::Main);
     let tasks = mains.into_iter().filter_map(|key| world.tasks.remove(key));
     Next::Drop(tasks.collect())
 }
@@ -27,7 +27,7 @@ pub(super) fn end(world: &mut World) -> Option<Next> {
     let is_quiet = world.calls.iter().next().is_none() && world.servers.is_quiet();
     let is_at_rest = leftovers.is_empty() && is_quiet;
     if !is_at_rest && world.now() < stopped_at + world.plan.rest_bound().as_nanos() {
-        world.push(world.now() + REST, What::End);
+        world.push(world.now() + REST, Event::End);
         return None;
     }
     world.history.leftovers = leftovers;

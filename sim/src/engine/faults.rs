@@ -14,17 +14,17 @@ use crate::engine::nodes::{elections, estates, handover, migration};
 use crate::engine::{clients, nodes};
 use crate::history::{Began, Process};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, NodeFault, Trigger};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::world::World;
 use crate::world::client::Counted;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
 use crate::world::stop::Stop;
 use crate::world::task::Task;
 
 /// What has to be done once the world is not borrowed.
 #[derive(Debug)]
-pub(crate) enum Aftermath {
+pub(crate) enum Deferred {
     Nothing,
     /// Tasks of a process that has ended, to be dropped.
     Drop(Vec<Task>),
@@ -38,15 +38,15 @@ pub(crate) fn schedule(world: &mut World) {
         if let Trigger::After(after) = fault.when {
             world.triggers.await_message(id, after);
         }
-        for at in fault.when.times().map(Span::as_nanos) {
+        for at in fault.when.times().map(SimTime::as_nanos) {
             if let FaultKind::Node {
                 fault: NodeFault::PowerLoss { loses },
                 ..
             } = fault.what
             {
-                world.push(at.saturating_sub(loses.as_nanos()), What::Vain(id));
+                world.push(at.saturating_sub(loses.as_nanos()), Event::Vain(id));
             }
-            world.push(at, What::Begins(id));
+            world.push(at, Event::Begins(id));
         }
     }
 }
@@ -60,21 +60,21 @@ pub(crate) fn write_in_vain(world: &mut World, id: FaultId) {
     }
 }
 
-pub(crate) fn begin(world: &mut World, id: FaultId) -> Aftermath {
+pub(crate) fn begin(world: &mut World, id: FaultId) -> Deferred {
     let plan = Rc::clone(&world.plan);
     let Some(fault) = plan.faults.get(id.index()) else {
-        return Aftermath::Nothing;
+        return Deferred::Nothing;
     };
     let until = world.now() + fault.lasts.as_nanos();
     // When others end was compared with the length of the run before it.
     if !fault.is_fixed() && plan.duration.as_nanos() < until {
-        return Aftermath::Nothing;
+        return Deferred::Nothing;
     }
     let client = match fault.what {
         FaultKind::Client { client, .. } => match world.meant(client) {
             None => {
                 world.triggers.await_role(id, client);
-                return Aftermath::Nothing;
+                return Deferred::Nothing;
             }
             client => client,
         },
@@ -91,7 +91,7 @@ pub(crate) fn begin(world: &mut World, id: FaultId) -> Aftermath {
         FaultKind::Link { .. } => links::begin(world, fault, id, until),
         FaultKind::Client { fault: what, .. } => {
             let Some(client) = client else {
-                return Aftermath::Nothing;
+                return Deferred::Nothing;
             };
             return begin_on_client(world, client, *what, id, until);
         }
@@ -115,7 +115,7 @@ pub(crate) fn begin(world: &mut World, id: FaultId) -> Aftermath {
             }
         }
     }
-    Aftermath::Nothing
+    Deferred::Nothing
 }
 
 fn begin_on_client(
@@ -124,7 +124,7 @@ fn begin_on_client(
     fault: ClientFault,
     id: FaultId,
     until: u64,
-) -> Aftermath {
+) -> Deferred {
     let now = world.now();
     match fault {
         ClientFault::Pause => clients::pause(world, client, until),
@@ -132,15 +132,15 @@ fn begin_on_client(
         ClientFault::PauseInside { nth } => {
             let counted = Counted::new(nth, until - now, id);
             world.client(client).pause_inside(counted);
-            return Aftermath::Nothing;
+            return Deferred::Nothing;
         }
         ClientFault::StopInside { nth } => {
             clients::stop_inside(world, client, Stop::new(nth, until - now, Some(id)));
-            return Aftermath::Nothing;
+            return Deferred::Nothing;
         }
         ClientFault::Cancel { nth } => {
             world.client(client).cancel(Counted::new(nth, 0, id));
-            return Aftermath::Nothing;
+            return Deferred::Nothing;
         }
         ClientFault::Suspend { clock } => clocks::suspend(world, client, until, clock),
         ClientFault::Rate { rate_ppm } => clocks::run_at(world, client, rate_ppm),
@@ -154,13 +154,13 @@ fn begin_on_client(
             let tasks = clients::kill(world, client);
             world.history.died.push((process, now));
             estates::leave(world, process);
-            world.push(until, What::BootClient(client));
-            return Aftermath::Drop(tasks);
+            world.push(until, Event::BootClient(client));
+            return Deferred::Drop(tasks);
         }
-        ClientFault::Crash => return Aftermath::Nothing,
+        ClientFault::Crash => return Deferred::Nothing,
     }
     world.blame(id);
-    Aftermath::Nothing
+    Deferred::Nothing
 }
 
 fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, until: u64) {
@@ -177,7 +177,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             }
             elections::strike(world, seat, id, node);
             elections::primary_ended(world, seat, node);
-            world.push(until, What::RestartNode(node));
+            world.push(until, Event::RestartNode(node));
         }
         NodeFault::PowerLoss { .. } => {
             if !nodes::lose_power(world, node) {
@@ -185,7 +185,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             }
             elections::strike(world, seat, id, node);
             elections::primary_ended(world, seat, node);
-            world.push(until, What::RestartNode(node));
+            world.push(until, Event::RestartNode(node));
         }
         NodeFault::Flush | NodeFault::Evict { .. } => {
             if *fault == NodeFault::Flush {
@@ -202,7 +202,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             elections::strike(world, seat, id, node);
             world.node(node).begin_error(*error, id);
             nodes::strike(world, node, fault);
-            world.push(until, What::Ends(id));
+            world.push(until, Event::Ends(id));
             return;
         }
         NodeFault::ForgetScripts => {
@@ -219,7 +219,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             elections::strike(world, seat, id, node);
             let slow = slow_end(world, seat, node, *replica);
             world.node(slow).begin_replication_delay(by.as_nanos());
-            world.push(until, What::Ends(id));
+            world.push(until, Event::Ends(id));
         }
         NodeFault::Failover {
             replica,
@@ -233,7 +233,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
                 rejoins: until,
             };
             failover::promote(world, promotion);
-            world.push(until, What::Ends(id));
+            world.push(until, Event::Ends(id));
         }
         // It is to blame when a request meets it.
         NodeFault::Stall { nth } => {
@@ -248,7 +248,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
         }
         NodeFault::Misroute { clients, .. } => {
             routes::begin(world, seat, clients, id, until);
-            world.push(until, What::Ends(id));
+            world.push(until, Event::Ends(id));
             return;
         }
         NodeFault::IsolatePrimary { .. }

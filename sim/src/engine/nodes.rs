@@ -21,7 +21,7 @@ use crate::plan::Persistence;
 use crate::plan::fault::NodeFault;
 use crate::world::World;
 use crate::world::client::Counted;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::{Id, NodeId, first};
 use crate::world::node::Role;
 use crate::world::server::{self, Site};
@@ -29,7 +29,7 @@ use crate::world::server::{self, Site};
 /// A node stands still until then.
 pub(crate) fn pause(world: &mut World, id: NodeId, until: u64) {
     if let Some(pause) = world.node(id).pause(until) {
-        world.push(until, What::ResumeNode(id, pause));
+        world.push(until, Event::ResumeNode(id, pause));
     }
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn stall(world: &mut World, id: NodeId, due: Counted) {
 }
 
 /// Nodes that are there from the beginning have been watched for long, if the plan says that they are watched.
-pub(crate) fn ripen(world: &mut World) {
+pub(crate) fn confirm(world: &mut World) {
     for id in world.nodes.ids() {
         let longest = world.plan.longest_lease_on(id.get());
         let longest_millis = longest.as_nanos().div_ceil(1_000_000);

@@ -7,7 +7,7 @@ use quorlock::{Name, OwnerId};
 
 use crate::engine::nodes::replicas;
 use crate::history::NameId;
-use crate::history::recording::{Claim, Clock, Place, Recording, Status};
+use crate::history::recording::{Claim, ClockId, ProcessPlace, Recording, Status};
 use crate::world::World;
 use crate::world::clock::right_wall_clock;
 use crate::world::id::{Id, NodeId};
@@ -41,8 +41,8 @@ fn nodes(world: &World, recording: &mut Recording) {
             Role::ReplicaOf(_) => Some(Status::Replica),
             Role::Primary | Role::Sentinel => None,
         };
-        recording.state(Place::Node(id.get()), status, now);
-        recording.clock(Clock::Node(id.get()), now, right, node.clock().read(now));
+        recording.state(ProcessPlace::Node(id.get()), status, now);
+        recording.clock(ClockId::Node(id.get()), now, right, node.clock().read(now));
         let names: Vec<_> = recording.names.iter().cloned().zip(0u16..).collect();
         for (name, index) in names {
             let standing = standing(world, id, node, &name);
@@ -117,13 +117,13 @@ fn clients(world: &World, recording: &mut Recording) {
         } else {
             None
         };
-        recording.state(Place::Client(id), status, now);
-        recording.clock(Clock::Wall(id), now, right, client.wall().read(now));
+        recording.state(ProcessPlace::Client(id), status, now);
+        recording.clock(ClockId::Wall(id), now, right, client.wall().read(now));
         let shown = client.monotonic().read(now);
         if recording.uptimes.len() == usize::from(id) {
             recording.uptimes.push(shown.saturating_sub(now));
         }
         let uptime = recording.uptimes.get(usize::from(id)).copied().unwrap_or(0);
-        recording.clock(Clock::Monotonic(id), now, uptime + now, shown);
+        recording.clock(ClockId::Monotonic(id), now, uptime + now, shown);
     }
 }

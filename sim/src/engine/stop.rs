@@ -11,15 +11,15 @@
 use super::{Next, next, resume, start};
 use crate::engine::clients::executor::run_ready;
 use crate::engine::clients::{self, endless};
-use crate::world::event::What;
-use crate::world::id::Who;
+use crate::world::event::Event;
+use crate::world::id::ProcessId;
 use crate::world::stop::Stop;
 use crate::world::task::Task;
 use crate::world::{World, with};
 
 /// A process uses a clock, a timer, randomness or the network, and is stopped behind that if a stop is due.
 #[inline]
-pub(crate) fn using<R>(who: Who, what: impl FnOnce(&mut World) -> R) -> R {
+pub(crate) fn using<R>(who: ProcessId, what: impl FnOnce(&mut World) -> R) -> R {
     let (used, due) = with(|world| {
         let used = what(world);
         let due = if world.effort.is_too_much() {
@@ -42,7 +42,7 @@ pub(crate) fn using<R>(who: Who, what: impl FnOnce(&mut World) -> R) -> R {
 
 /// Asks something of the product. Returns the answer, and a true time at which it was right: one at which the process was not
 /// stopped yet if it was stopped while it looked, `None` for a process that has ended.
-pub(crate) fn ask<R>(who: Who, question: impl FnOnce() -> R) -> (R, Option<u64>) {
+pub(crate) fn ask<R>(who: ProcessId, question: impl FnOnce() -> R) -> (R, Option<u64>) {
     let before = with(|world| first_stop(world, who));
     let answer = question();
     let at = with(|world| {
@@ -58,7 +58,7 @@ pub(crate) fn ask<R>(who: Who, question: impl FnOnce() -> R) -> (R, Option<u64>)
 }
 
 /// The true time as of which a process is polled: when it was first stopped since, or now. `None` if it has ended.
-pub(crate) fn polled_at(world: &mut World, who: Who) -> Option<u64> {
+pub(crate) fn polled_at(world: &mut World, who: ProcessId) -> Option<u64> {
     let first = first_stop(world, who);
     let client = world.clients.get_mut(who.client)?;
     if !client.is(who) {
@@ -68,7 +68,7 @@ pub(crate) fn polled_at(world: &mut World, who: Who) -> Option<u64> {
     Some(first.unwrap_or(world.moment(who)))
 }
 
-fn first_stop(world: &mut World, who: Who) -> Option<u64> {
+fn first_stop(world: &mut World, who: ProcessId) -> Option<u64> {
     let client = world.clients.get_mut(who.client)?;
     client.stops().take_first()
 }
@@ -84,7 +84,7 @@ enum Due {
 /// The stop that is due with one more use. It must end before that of another process in whose stop this one runs: that
 /// one could not go on any earlier.
 #[cold]
-fn count(world: &mut World, who: Who) -> Option<Stop> {
+fn count(world: &mut World, who: ProcessId) -> Option<Stop> {
     let (now, before) = (world.moment(who), world.halt.until());
     let client = world.clients.get_mut(who.client)?;
     if !client.is(who) {
@@ -98,7 +98,7 @@ fn count(world: &mut World, who: Who) -> Option<Stop> {
 }
 
 /// Everything but this process goes on for as long as the stop lasts.
-fn go_on_without(who: Who, stop: Stop) {
+fn go_on_without(who: ProcessId, stop: Stop) {
     with(|world| {
         let now = world.moment(who);
         let until = now.saturating_add(stop.lasts());
@@ -106,7 +106,7 @@ fn go_on_without(who: Who, stop: Stop) {
         world.halt.begin(who.client, until);
         clients::pause(world, who.client, until);
         // Just before the pause ends: until then nothing of the process runs.
-        world.push(until - 1, What::GoesOn);
+        world.push(until - 1, Event::GoesOn);
     });
     // What belongs to the whole run, or to processes in the middle of a step, waits until the step has ended.
     let mut later = Vec::new();
@@ -119,19 +119,19 @@ fn go_on_without(who: Who, stop: Stop) {
             Next::Tell(tell) => tell.now(),
             Next::Job(job) => job.now(),
             Next::Boot(client) if with(|world| world.halt.has(client)) => {
-                later.push(What::BootClient(client));
+                later.push(Event::BootClient(client));
             }
             Next::Boot(client) => start(client),
-            Next::Step => later.push(What::Step),
+            Next::Step => later.push(Event::Step),
             Next::Drop(tasks) => {
                 let is_standing = |task: &Task| with(|world| world.halt.has(task.client()));
                 let (standing, others): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_standing);
                 drop(others);
                 with(|world| world.halt.bury_later(standing));
-                later.push(What::Bury);
+                later.push(Event::Bury);
             }
             Next::End => {
-                later.push(What::End);
+                later.push(Event::End);
                 break;
             }
         }

@@ -19,7 +19,7 @@ pub struct Theft {
 
 /// A request that a node executed stated a shorter lease than one of its owner with a smaller number, on whatever node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Shrunk {
+pub struct ShortenedLease {
     /// When the second of the two was executed.
     pub at: u64,
     /// Of which name.
@@ -34,7 +34,7 @@ pub struct Shrunk {
 
 /// A hold is not worth what was said of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Broken {
+pub struct BrokenStatement {
     /// When that was seen.
     pub at: u64,
     /// Whose hold.
@@ -44,13 +44,13 @@ pub struct Broken {
     /// Of which name.
     pub name: NameId,
     /// What was said of it.
-    pub said: Said,
+    pub said: BeliefStatement,
 }
 
 /// What is said of a hold, and may be wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Said {
+pub enum BeliefStatement {
     /// It was acquired: the guard that was given out holds it.
     Acquired,
     /// It was extended by this lease, from when that was asked for.

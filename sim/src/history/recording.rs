@@ -10,7 +10,7 @@ use quorlock::{Name, OwnerId};
 
 use crate::history::{NameId, Process};
 
-pub use message::{Message, Sort};
+pub use message::{Message, MessageSort};
 
 /// What was recorded of one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -20,14 +20,14 @@ pub struct Recording {
     /// In the order in which they began.
     pub claims: Vec<Claim>,
     /// In the order in which they began, without those of a process at work.
-    pub states: Vec<State>,
+    pub states: Vec<Absence>,
     /// Of each clock that was ever wrong: when it showed how much too much, in nanoseconds.
-    pub clocks: BTreeMap<Clock, Vec<(u64, i64)>>,
+    pub clocks: BTreeMap<ClockId, Vec<(u64, i64)>>,
     pub(crate) owners: BTreeMap<OwnerId, Process>,
     pub(crate) names: Vec<Name>,
     /// Of a place the claims that stand: several, where several read.
     pub(crate) open_claims: BTreeMap<(u16, NameId), Vec<usize>>,
-    pub(crate) open_states: BTreeMap<Place, usize>,
+    pub(crate) open_states: BTreeMap<ProcessPlace, usize>,
     /// What the monotonic clock of each client showed at the beginning.
     pub(crate) uptimes: Vec<u64>,
 }
@@ -35,14 +35,14 @@ pub struct Recording {
 /// A client or a node, each from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[expect(missing_docs, reason = "each says what it is")]
-pub enum Place {
+pub enum ProcessPlace {
     Client(u16),
     Node(u16),
 }
 
 /// A clock of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Clock {
+pub enum ClockId {
     /// By which a client measures leases.
     Monotonic(u16),
     /// Of a client.
@@ -72,9 +72,9 @@ pub struct Claim {
 
 /// A process that was not at work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct State {
+pub struct Absence {
     /// Which.
-    pub place: Place,
+    pub place: ProcessPlace,
     /// How.
     pub status: Status,
     /// Since when.
@@ -118,7 +118,7 @@ impl Recording {
         });
     }
 
-    pub(crate) fn state(&mut self, place: Place, status: Option<Status>, at: u64) {
+    pub(crate) fn state(&mut self, place: ProcessPlace, status: Option<Status>, at: u64) {
         let open = self.open_states.get(&place).copied();
         let known = open.and_then(|index| self.states.get_mut(index));
         if known.as_ref().map(|state| state.status) == status {
@@ -130,7 +130,7 @@ impl Recording {
         }
         if let Some(status) = status {
             self.open_states.insert(place, self.states.len());
-            self.states.push(State {
+            self.states.push(Absence {
                 place,
                 status,
                 from: at,
@@ -139,7 +139,7 @@ impl Recording {
         }
     }
 
-    pub(crate) fn clock(&mut self, clock: Clock, at: u64, right: u64, shown: u64) {
+    pub(crate) fn clock(&mut self, clock: ClockId, at: u64, right: u64, shown: u64) {
         let ahead = shown.cast_signed().wrapping_sub(right.cast_signed());
         match self.clocks.get_mut(&clock) {
             None if ahead == 0 => {}

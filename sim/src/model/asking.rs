@@ -6,23 +6,23 @@ use std::task::Poll;
 use quorlock::transport::{Call, Reply, Request, Transport, TransportError};
 use quorlock::{Runtime, Time};
 
-use super::Client;
+use super::ModelClient;
 use super::member::Member;
 
 /// Requests under way.
 pub(super) struct Asking<'a> {
-    client: &'a Client,
-    calls: Vec<Asked>,
+    client: &'a ModelClient,
+    calls: Vec<PendingMember>,
 }
 
-struct Asked {
+struct PendingMember {
     member: usize,
     sent: Time,
     call: Call,
 }
 
 /// One answer, or the failure to get one.
-pub(super) struct Answer {
+pub(super) struct MemberReply {
     pub(super) member: usize,
     /// When it was asked for, on the clock that deadlines are compared with.
     pub(super) sent: Time,
@@ -30,7 +30,7 @@ pub(super) struct Answer {
 }
 
 impl<'a> Asking<'a> {
-    pub(super) fn new(client: &'a Client) -> Self {
+    pub(super) fn new(client: &'a ModelClient) -> Self {
         Asking {
             client,
             calls: Vec::new(),
@@ -44,7 +44,7 @@ impl<'a> Asking<'a> {
     pub(super) fn ask(&mut self, index: usize, member: &Member, request: Request) {
         let sent = self.client.clock();
         let call = member.node.call(request);
-        self.calls.push(Asked {
+        self.calls.push(PendingMember {
             member: index,
             sent,
             call,
@@ -52,7 +52,7 @@ impl<'a> Asking<'a> {
     }
 
     /// The next answer; `None` when it is `until` by the monotonic clock.
-    pub(super) async fn next(&mut self, until: Time) -> Option<Answer> {
+    pub(super) async fn next(&mut self, until: Time) -> Option<MemberReply> {
         let mut timer = self.client.runtime().timer();
         poll_fn(|cx| {
             for index in 0..self.calls.len() {
@@ -61,7 +61,7 @@ impl<'a> Asking<'a> {
                 };
                 if let Poll::Ready(reply) = asked.call.as_mut().poll(cx) {
                     let asked = self.calls.remove(index);
-                    return Poll::Ready(Some(Answer {
+                    return Poll::Ready(Some(MemberReply {
                         member: asked.member,
                         sent: asked.sent,
                         reply,

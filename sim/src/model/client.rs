@@ -19,13 +19,13 @@ use crate::plan::Plan;
 use crate::plan::variant::Flaw;
 use crate::seam::runtime::SimRuntime;
 use crate::seam::transport::SimTransport;
-use crate::world::id::{Id, Seat, Who};
-use crate::world::task::Part;
+use crate::world::id::{Id, ProcessId, Seat};
+use crate::world::task::TaskKind;
 use crate::world::with;
 
 /// What the locks of one process share.
-pub(crate) struct Client {
-    pub(super) who: Who,
+pub(crate) struct ModelClient {
+    pub(super) who: ProcessId,
     pub(super) plan: Rc<Plan>,
     /// The way to each node of the plan.
     transports: Rc<[SimTransport]>,
@@ -34,10 +34,10 @@ pub(crate) struct Client {
     holds: Cell<u64>,
 }
 
-impl Client {
+impl ModelClient {
     /// `None` where the product is run.
     pub(crate) fn new(
-        who: Who,
+        who: ProcessId,
         plan: &Rc<Plan>,
         transports: &Rc<[SimTransport]>,
     ) -> Option<Rc<Self>> {
@@ -46,7 +46,7 @@ impl Client {
         }
         let runtime = SimRuntime::new(who);
         let bits = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
-        Some(Rc::new(Client {
+        Some(Rc::new(ModelClient {
             who,
             plan: Rc::clone(plan),
             transports: Rc::clone(transports),
@@ -93,7 +93,7 @@ impl Client {
         let task = Box::pin(task);
         let refused = with(|world| match clients::seam(world, self.who) {
             Some(_) => {
-                executor::spawn(world, self.who, Part::Background, task);
+                executor::spawn(world, self.who, TaskKind::Background, task);
                 None
             }
             None => Some(task),
@@ -159,7 +159,7 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for ModelClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("who", &self.who).finish()
     }

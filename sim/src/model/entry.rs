@@ -8,19 +8,19 @@ use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 
 use super::asking::Asking;
-use super::hold::Hold;
+use super::hold::ModelHold;
 
-pub(super) async fn enter(hold: &Hold) -> Result<(), ConfirmError> {
+pub(super) async fn enter(hold: &ModelHold) -> Result<(), ConfirmError> {
     confirm(hold, hold.count() + 1, hold.lease).await
 }
 
-pub(super) async fn extend(hold: &Hold, lease: Duration) -> Result<(), ConfirmError> {
+pub(super) async fn extend(hold: &ModelHold, lease: Duration) -> Result<(), ConfirmError> {
     let lease = Lease::new(lease).expect("the plan was checked");
     confirm(hold, hold.count(), lease).await
 }
 
 /// States the count to every member; a threshold must say that the claim was there.
-async fn confirm(hold: &Hold, count: u32, lease: Lease) -> Result<(), ConfirmError> {
+async fn confirm(hold: &ModelHold, count: u32, lease: Lease) -> Result<(), ConfirmError> {
     let client = &hold.client;
     let lost = || ConfirmError::Lost {
         names: hold.layout.text(),

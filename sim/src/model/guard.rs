@@ -11,21 +11,21 @@ use std::time::Duration;
 use quorlock::{ConfirmError, OwnerId, ReleaseError, Runtime, Token};
 
 use super::entry;
-use super::hold::Hold;
+use super::hold::ModelHold;
 use super::release::Release;
 use super::stray::Strays;
 use crate::plan::variant::Flaw;
 
 /// Holds a lock of a variant; dropping it releases it in the background.
-pub struct Guard {
-    hold: Rc<Hold>,
+pub struct ModelGuard {
+    hold: Rc<ModelHold>,
     is_released: bool,
 }
 
-impl Guard {
-    pub(super) fn new(hold: &Rc<Hold>) -> Self {
+impl ModelGuard {
+    pub(super) fn new(hold: &Rc<ModelHold>) -> Self {
         hold.enter();
-        Guard {
+        ModelGuard {
             hold: Rc::clone(hold),
             is_released: false,
         }
@@ -35,9 +35,9 @@ impl Guard {
         self.hold.count()
     }
 
-    pub(crate) async fn reenter(&self) -> Result<Guard, ConfirmError> {
+    pub(crate) async fn reenter(&self) -> Result<ModelGuard, ConfirmError> {
         entry::enter(&self.hold).await?;
-        Ok(Guard::new(&self.hold))
+        Ok(ModelGuard::new(&self.hold))
     }
 
     pub(crate) async fn extend(&self, lease: Duration) -> Result<(), ConfirmError> {
@@ -105,7 +105,7 @@ impl Guard {
     }
 }
 
-impl crate::client::hold::Hold for Guard {
+impl crate::client::hold::Hold for ModelGuard {
     fn id(&self) -> OwnerId {
         self.hold.id
     }
@@ -147,7 +147,7 @@ impl Released {
 }
 
 /// Returns whether a threshold says that the claim was there; `None` if too few answered.
-async fn release(hold: &Hold, left: u32) -> Option<bool> {
+async fn release(hold: &ModelHold, left: u32) -> Option<bool> {
     let release = Release {
         client: Rc::clone(&hold.client),
         layout: Rc::clone(&hold.layout),
@@ -175,7 +175,7 @@ async fn release(hold: &Hold, left: u32) -> Option<bool> {
 }
 
 /// Leaves the members behind this one to watchdogs.
-fn keep_parts_after(hold: &Hold, lost: usize) {
+fn keep_parts_after(hold: &ModelHold, lost: usize) {
     let strays = Strays {
         client: &hold.client,
         layout: &hold.layout,
@@ -187,7 +187,7 @@ fn keep_parts_after(hold: &Hold, lost: usize) {
     }
 }
 
-impl Drop for Guard {
+impl Drop for ModelGuard {
     fn drop(&mut self) {
         if !self.is_released && !self.hold.client.has(Flaw::DropKeepsHold) {
             self.begin_release();
@@ -195,7 +195,7 @@ impl Drop for Guard {
     }
 }
 
-impl fmt::Debug for Guard {
+impl fmt::Debug for ModelGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
             .field("owner", &self.hold.owner)

@@ -8,13 +8,13 @@ use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 
 use super::asking::Asking;
-use super::client::Client;
+use super::client::ModelClient;
 use super::layout::Layout;
 use crate::plan::variant::Flaw;
 
 /// A hold, which its guards share.
-pub(super) struct Hold {
-    pub(super) client: Rc<Client>,
+pub(super) struct ModelHold {
+    pub(super) client: Rc<ModelClient>,
     pub(super) layout: Rc<Layout>,
     /// By which the history knows it.
     pub(super) id: OwnerId,
@@ -23,33 +23,33 @@ pub(super) struct Hold {
     pub(super) lease: Lease,
     /// One for each name.
     pub(super) tokens: Vec<Token>,
-    state: RefCell<State>,
+    state: RefCell<ModelHoldState>,
 }
 
-struct State {
+struct ModelHoldState {
     /// Until when each member's confirmations carry; `None` for one that does not count.
     terms: Vec<Option<Time>>,
     guards: u32,
     is_lost: bool,
 }
 
-impl Hold {
+impl ModelHold {
     pub(super) fn new(
-        client: &Rc<Client>,
+        client: &Rc<ModelClient>,
         layout: &Rc<Layout>,
         owner: OwnerId,
         lease: Lease,
         tokens: Vec<Token>,
         terms: Vec<Option<Time>>,
     ) -> Rc<Self> {
-        Rc::new(Hold {
+        Rc::new(ModelHold {
             client: Rc::clone(client),
             layout: Rc::clone(layout),
             id: client.next_hold(),
             owner,
             lease,
             tokens,
-            state: RefCell::new(State {
+            state: RefCell::new(ModelHoldState {
                 terms,
                 guards: 0,
                 is_lost: false,

@@ -2,7 +2,7 @@
 
 use quorlock::Name;
 
-use super::client::Client;
+use super::client::ModelClient;
 use super::member::Member;
 use crate::history::NameId;
 use crate::plan::LockKind;
@@ -20,7 +20,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(client: &Client, names: &[String]) -> Self {
+    pub(super) fn new(client: &ModelClient, names: &[String]) -> Self {
         let mut layout = Layout {
             names: Vec::new(),
             members: Vec::new(),
@@ -93,7 +93,7 @@ impl Layout {
 }
 
 /// The nodes that keep a name.
-fn seats(client: &Client, name: NameId) -> Vec<u16> {
+fn seats(client: &ModelClient, name: NameId) -> Vec<u16> {
     let nodes = client.plan.nodes.count;
     let known = if client.has(Flaw::MixedMembership) && client.who.client.get() % 2 == 1 {
         nodes.min(3)
@@ -107,7 +107,7 @@ fn seats(client: &Client, name: NameId) -> Vec<u16> {
     }
 }
 
-fn needed(client: &Client, of: usize) -> usize {
+fn needed(client: &ModelClient, of: usize) -> usize {
     if client.has(Flaw::HalfIsEnough) {
         (of / 2).max(1)
     } else {

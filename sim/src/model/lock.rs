@@ -9,12 +9,12 @@ use quorlock::{AcquireError, RetryPolicy, Runtime, Time, Token};
 use quorlock_core::backoff::Backoff;
 use quorlock_core::lease::Lease;
 
-use super::client::Client;
-use super::guard::Guard;
-use super::hold::Hold;
+use super::client::ModelClient;
+use super::guard::ModelGuard;
+use super::hold::ModelHold;
 use super::layout::Layout;
-use super::round::{Outcome, Round};
-use super::waiting::{Heard, Waiting};
+use super::round::{Round, RoundOutcome};
+use super::waiting::{ModelWaiter, WakeUpKind};
 use super::{entry, watchdog};
 use crate::plan::variant::Flaw;
 
@@ -26,25 +26,25 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A lock of a variant.
 #[derive(Clone)]
-pub struct Lock {
-    client: Rc<Client>,
+pub struct ModelLock {
+    client: Rc<ModelClient>,
     layout: Rc<Layout>,
     /// Renewed by the watchdog without.
     lease: Option<Duration>,
     /// The hold to enter again, if the lock is an owner's.
-    own: Option<Rc<RefCell<Weak<Hold>>>>,
+    own: Option<Rc<RefCell<Weak<ModelHold>>>>,
 }
 
 /// Whether a refusal is waited out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
+enum ModelPatience {
     Try,
     Wait,
 }
 
-impl Lock {
-    pub(crate) fn new(client: &Rc<Client>, names: &[String]) -> Self {
-        Lock {
+impl ModelLock {
+    pub(crate) fn new(client: &Rc<ModelClient>, names: &[String]) -> Self {
+        ModelLock {
             client: Rc::clone(client),
             layout: Rc::new(Layout::new(client, names)),
             lease: None,
@@ -63,13 +63,13 @@ impl Lock {
         self
     }
 
-    pub(crate) async fn acquire(&self) -> Result<Guard, AcquireError> {
-        let won = self.win(Patience::Wait).await?;
+    pub(crate) async fn acquire(&self) -> Result<ModelGuard, AcquireError> {
+        let won = self.win(ModelPatience::Wait).await?;
         won.ok_or_else(|| self.no_quorum())
     }
 
-    pub(crate) async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
-        self.win(Patience::Try).await
+    pub(crate) async fn try_acquire(&self) -> Result<Option<ModelGuard>, AcquireError> {
+        self.win(ModelPatience::Try).await
     }
 
     fn no_quorum(&self) -> AcquireError {
@@ -81,11 +81,11 @@ impl Lock {
         }
     }
 
-    async fn win(&self, patience: Patience) -> Result<Option<Guard>, AcquireError> {
+    async fn win(&self, patience: ModelPatience) -> Result<Option<ModelGuard>, AcquireError> {
         let known = self.own.as_ref().and_then(|own| own.borrow().upgrade());
         if let Some(hold) = known.filter(|hold| hold.is_held()) {
             match entry::enter(&hold).await {
-                Ok(()) => return Ok(Some(Guard::new(&hold))),
+                Ok(()) => return Ok(Some(ModelGuard::new(&hold))),
                 Err(_) if hold.is_held() => return Err(self.no_quorum()),
                 Err(_) => {}
             }
@@ -96,7 +96,7 @@ impl Lock {
         let mut backoff = Backoff::new(policy.backoff.min(cap), cap);
         let mut lease = self.lease.unwrap_or(workload.lease.as_duration());
         let mut failures = 0;
-        let mut waiting: Option<Waiting> = None;
+        let mut waiting: Option<ModelWaiter> = None;
         loop {
             let leased = Lease::new(lease).expect("the plan was checked");
             if let Some(waiting) = &waiting {
@@ -104,20 +104,22 @@ impl Lock {
             }
             let began = self.client.now();
             match Round::new(&self.client, &self.layout, leased).run().await {
-                Outcome::Won(hold) => return Ok(Some(self.hold(&hold))),
-                Outcome::Refused(_) if patience == Patience::Try => return Ok(None),
-                Outcome::Failed if patience == Patience::Try => return Err(self.no_quorum()),
-                Outcome::Refused(Some(free_after)) => {
+                RoundOutcome::Won(hold) => return Ok(Some(self.hold(&hold))),
+                RoundOutcome::Refused(_) if patience == ModelPatience::Try => return Ok(None),
+                RoundOutcome::Failed if patience == ModelPatience::Try => {
+                    return Err(self.no_quorum());
+                }
+                RoundOutcome::Refused(Some(free_after)) => {
                     failures = 0;
                     backoff.reset();
                     let heard = self.wait(&mut waiting, free_after).await;
-                    if heard == Heard::Free && self.client.has(Flaw::WakeIsGrant) {
+                    if heard == WakeUpKind::Free && self.client.has(Flaw::WakeIsGrant) {
                         return Ok(Some(self.hold(&self.imagined(leased))));
                     }
                 }
                 outcome => {
                     failures = match outcome {
-                        Outcome::Failed => failures + 1,
+                        RoundOutcome::Failed => failures + 1,
                         _ => 0,
                     };
                     if FAILED_ROUNDS <= failures {
@@ -138,12 +140,14 @@ impl Lock {
     }
 
     /// Subscribes, looks again when that is done, and from then on waits until the lock may be free.
-    async fn wait(&self, waiting: &mut Option<Waiting>, free_after: Duration) -> Heard {
+    async fn wait(&self, waiting: &mut Option<ModelWaiter>, free_after: Duration) -> WakeUpKind {
         let now = self.client.now();
         let is_new = waiting.is_none();
-        let waiting = waiting.get_or_insert_with(|| Waiting::new(&self.layout));
+        let waiting = waiting.get_or_insert_with(|| ModelWaiter::new(&self.layout));
         if self.client.has(Flaw::NoLookWithoutMessage) {
-            return waiting.hear(&self.client, Heard::Free, Time::NEVER).await;
+            return waiting
+                .hear(&self.client, WakeUpKind::Free, Time::NEVER)
+                .await;
         }
         let until = if is_new {
             let lease = Lease::new(self.client.plan.workload.lease.as_duration());
@@ -156,23 +160,23 @@ impl Lock {
                 .saturating_add(Duration::from_millis(1))
                 .min(poll_cap)
         };
-        waiting.hear(&self.client, Heard::Live, until).await
+        waiting.hear(&self.client, WakeUpKind::Live, until).await
     }
 
     /// A random pause, which no message ends.
-    async fn pause(&self, waiting: &mut Option<Waiting>, pause: Duration) {
+    async fn pause(&self, waiting: &mut Option<ModelWaiter>, pause: Duration) {
         let until = self.client.now() + pause;
         if self.client.has(Flaw::WakeEndsBackOff) {
-            let waiting = waiting.get_or_insert_with(|| Waiting::new(&self.layout));
-            waiting.hear(&self.client, Heard::Free, until).await;
+            let waiting = waiting.get_or_insert_with(|| ModelWaiter::new(&self.layout));
+            waiting.hear(&self.client, WakeUpKind::Free, until).await;
         } else {
             self.client.sleep_until(until).await;
         }
     }
 
     /// The guard of a hold that was won, and its watchdog if it has no lease of its own.
-    fn hold(&self, hold: &Rc<Hold>) -> Guard {
-        let guard = Guard::new(hold);
+    fn hold(&self, hold: &Rc<ModelHold>) -> ModelGuard {
+        let guard = ModelGuard::new(hold);
         if let Some(own) = &self.own {
             *own.borrow_mut() = Rc::downgrade(hold);
         }
@@ -183,11 +187,11 @@ impl Lock {
     }
 
     /// A hold that no node granted.
-    fn imagined(&self, lease: Lease) -> Rc<Hold> {
+    fn imagined(&self, lease: Lease) -> Rc<ModelHold> {
         let term = lease.term(self.client.clock());
         let tokens = vec![Token(self.client.runtime().wall_clock().0); self.layout.names.len()];
         let terms = vec![Some(term); self.layout.members.len()];
-        Hold::new(
+        ModelHold::new(
             &self.client,
             &self.layout,
             self.client.next_owner(),
@@ -198,7 +202,7 @@ impl Lock {
     }
 }
 
-impl fmt::Debug for Lock {
+impl fmt::Debug for ModelLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = &self.layout.names;
         f.debug_struct("Lock")

@@ -5,14 +5,14 @@ use std::rc::Rc;
 use quorlock::transport::{Found, Inspect, Mode, ReleaseReply, Reply, Request};
 use quorlock::{OwnerId, Time};
 
-use super::asking::{Answer, Asking};
-use super::client::Client;
+use super::asking::{Asking, MemberReply};
+use super::client::ModelClient;
 use super::layout::Layout;
 use crate::plan::variant::Flaw;
 
 /// What is stated to members: that the owner's count is `left` from now on.
 pub(super) struct Release {
-    pub(super) client: Rc<Client>,
+    pub(super) client: Rc<ModelClient>,
     pub(super) layout: Rc<Layout>,
     pub(super) owner: OwnerId,
     pub(super) left: u32,
@@ -20,19 +20,19 @@ pub(super) struct Release {
 
 /// What members said.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct MemberStatements {
     pub(super) ours: Vec<usize>,
     pub(super) answered: Vec<usize>,
 }
 
 impl Release {
     /// Tells these members, each for as long as the transport tries.
-    pub(super) async fn tell(&self, members: impl IntoIterator<Item = usize>) -> Said {
+    pub(super) async fn tell(&self, members: impl IntoIterator<Item = usize>) -> MemberStatements {
         let mut asking = Asking::new(&self.client);
         for index in members {
             self.ask(&mut asking, index);
         }
-        let mut said = Said::default();
+        let mut said = MemberStatements::default();
         while !asking.is_empty() {
             let Some(answer) = asking.next(Time::NEVER).await else {
                 break;
@@ -83,7 +83,7 @@ impl Release {
     }
 
     /// Whether a `GET` says that the claim is the owner's.
-    fn is_ours_after_get(&self, answer: &Answer) -> bool {
+    fn is_ours_after_get(&self, answer: &MemberReply) -> bool {
         let Ok(Reply::Inspect(reply)) = &answer.reply else {
             return false;
         };

@@ -10,9 +10,9 @@ use quorlock::{OwnerId, Runtime, Time, Token};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 
-use super::asking::{Answer, Asking};
-use super::client::Client;
-use super::hold::Hold;
+use super::asking::{Asking, MemberReply};
+use super::client::ModelClient;
+use super::hold::ModelHold;
 use super::layout::Layout;
 use super::release::Release;
 use super::stray::Strays;
@@ -25,18 +25,18 @@ const SLACK_MILLIS: u64 = 15_000;
 ///
 /// Dropped before it is won, it releases what it may have been granted.
 pub(super) struct Round {
-    pub(super) client: Rc<Client>,
+    pub(super) client: Rc<ModelClient>,
     pub(super) layout: Rc<Layout>,
     pub(super) owner: OwnerId,
     pub(super) lease: Lease,
     /// What became of each member's request.
     pub(super) votes: Vec<Vote>,
-    end: End,
+    end: RoundEnd,
 }
 
 /// Whether a round has come to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+enum RoundEnd {
     /// Dropped now, it was cancelled.
     Open,
     Lost,
@@ -54,8 +54,8 @@ pub(super) enum Vote {
 }
 
 /// What a round has come to.
-pub(super) enum Outcome {
-    Won(Rc<Hold>),
+pub(super) enum RoundOutcome {
+    Won(Rc<ModelHold>),
     /// Others hold so much that no threshold was left. When that may have changed, as far as one can tell; `None`
     /// where some members granted, so that perhaps no client has won.
     Refused(Option<Duration>),
@@ -64,27 +64,27 @@ pub(super) enum Outcome {
 }
 
 impl Round {
-    pub(super) fn new(client: &Rc<Client>, layout: &Rc<Layout>, lease: Lease) -> Self {
+    pub(super) fn new(client: &Rc<ModelClient>, layout: &Rc<Layout>, lease: Lease) -> Self {
         Round {
             client: Rc::clone(client),
             layout: Rc::clone(layout),
             owner: client.next_owner(),
             lease,
             votes: vec![Vote::Unasked; layout.members.len()],
-            end: End::Open,
+            end: RoundEnd::Open,
         }
     }
 
-    pub(super) async fn run(mut self) -> Outcome {
+    pub(super) async fn run(mut self) -> RoundOutcome {
         let outcome = self.attempt().await;
         self.end = match outcome {
-            Outcome::Won(_) => End::Won,
-            _ => End::Lost,
+            RoundOutcome::Won(_) => RoundEnd::Won,
+            _ => RoundEnd::Lost,
         };
         outcome
     }
 
-    async fn attempt(&mut self) -> Outcome {
+    async fn attempt(&mut self) -> RoundOutcome {
         if self.client.has(Flaw::WaitsInOrder) {
             self.wait_in_order().await;
         } else {
@@ -96,17 +96,17 @@ impl Round {
         let terms = self.terms();
         let valid_until = self.layout.threshold_th(&terms);
         if self.is_too_late(valid_until) {
-            return Outcome::Failed;
+            return RoundOutcome::Failed;
         }
         let Some(tokens) = token::of(self).await else {
-            return Outcome::Failed;
+            return RoundOutcome::Failed;
         };
         if self.is_too_late(valid_until) {
-            return Outcome::Failed;
+            return RoundOutcome::Failed;
         }
         let (client, layout) = (&self.client, &self.layout);
-        let hold = Hold::new(client, layout, self.owner, self.lease, tokens, terms);
-        Outcome::Won(hold)
+        let hold = ModelHold::new(client, layout, self.owner, self.lease, tokens, terms);
+        RoundOutcome::Won(hold)
     }
 
     fn is_too_late(&self, valid_until: Option<Time>) -> bool {
@@ -192,7 +192,7 @@ impl Round {
         }
     }
 
-    fn note(&mut self, answer: &Answer) {
+    fn note(&mut self, answer: &MemberReply) {
         let vote = match &answer.reply {
             Ok(Reply::Acquire(AcquireReply::Granted { token, .. })) => {
                 Vote::Granted(*token, answer.sent)
@@ -231,7 +231,7 @@ impl Round {
         self.votes.iter().map(term).collect()
     }
 
-    fn loss(&self) -> Outcome {
+    fn loss(&self) -> RoundOutcome {
         let left = self.votes.iter().filter_map(|vote| match vote {
             Vote::Refused(Ttl::Millis(millis)) => Some(Duration::from_millis(*millis)),
             Vote::Refused(Ttl::Unbounded) => Some(Duration::MAX),
@@ -242,9 +242,9 @@ impl Round {
             .iter()
             .any(|vote| matches!(vote, Vote::Granted(..)));
         match left.min() {
-            None => Outcome::Failed,
-            Some(_) if has_granted => Outcome::Refused(None),
-            left => Outcome::Refused(left),
+            None => RoundOutcome::Failed,
+            Some(_) if has_granted => RoundOutcome::Refused(None),
+            left => RoundOutcome::Refused(left),
         }
     }
 
@@ -277,10 +277,10 @@ impl Round {
 
 impl Drop for Round {
     fn drop(&mut self) {
-        if self.end == End::Won {
+        if self.end == RoundEnd::Won {
             return;
         }
-        if self.end == End::Open && self.client.has(Flaw::CancelKeepsParts) {
+        if self.end == RoundEnd::Open && self.client.has(Flaw::CancelKeepsParts) {
             return self.keep_parts();
         }
         let votes = self.votes.iter().zip(0..);

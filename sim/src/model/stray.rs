@@ -5,14 +5,14 @@ use std::rc::Rc;
 use quorlock::{OwnerId, Token};
 use quorlock_core::lease::Lease;
 
-use super::client::Client;
-use super::hold::Hold;
+use super::client::ModelClient;
+use super::hold::ModelHold;
 use super::layout::Layout;
 use super::watchdog;
 
 /// Claims of a lock that no client releases: each member is a lock of its own, with its own watchdog.
 pub(super) struct Strays<'a> {
-    pub(super) client: &'a Rc<Client>,
+    pub(super) client: &'a Rc<ModelClient>,
     pub(super) layout: &'a Layout,
     pub(super) owner: OwnerId,
     pub(super) lease: Lease,
@@ -28,7 +28,7 @@ impl Strays<'_> {
         let tokens = vec![token];
         // Whether the claim is still there is for the node to say.
         let terms = vec![Some(self.lease.term(self.client.clock()))];
-        let hold = Hold::new(self.client, &part, self.owner, self.lease, tokens, terms);
+        let hold = ModelHold::new(self.client, &part, self.owner, self.lease, tokens, terms);
         // For the guard that no client has.
         hold.enter();
         self.client.spawn(watchdog::watch(hold));

@@ -8,18 +8,18 @@ use std::task::{Poll, Waker};
 use quorlock::transport::{Channel, Listener, Subscription, Transport, Wake};
 use quorlock::{Runtime, Time};
 
-use super::client::Client;
+use super::client::ModelClient;
 use super::layout::Layout;
 
 /// A waiter that is subscribed to all members.
-pub(super) struct Waiting {
-    bell: Arc<Bell>,
+pub(super) struct ModelWaiter {
+    bell: Arc<WaiterSignal>,
     _subscriptions: Vec<Subscription>,
 }
 
 /// What a waiter has heard since it last asked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(super) enum Heard {
+pub(super) enum WakeUpKind {
     #[default]
     Nothing,
     /// Messages flow from now on, or again: there may have been some before.
@@ -29,10 +29,10 @@ pub(super) enum Heard {
 }
 
 #[derive(Debug, Default)]
-struct Bell(Mutex<(Heard, Option<Waker>)>);
+struct WaiterSignal(Mutex<(WakeUpKind, Option<Waker>)>);
 
-impl Bell {
-    fn ring(&self, what: Heard) {
+impl WaiterSignal {
+    fn ring(&self, what: WakeUpKind) {
         let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inside.0 = inside.0.max(what);
         let waker = inside.1.take();
@@ -43,26 +43,26 @@ impl Bell {
     }
 }
 
-impl Listener for Bell {
+impl Listener for WaiterSignal {
     fn live(&self) {
-        self.ring(Heard::Live);
+        self.ring(WakeUpKind::Live);
     }
 
     fn wake(&self, _: Wake) {
-        self.ring(Heard::Free);
+        self.ring(WakeUpKind::Free);
     }
 }
 
-impl Waiting {
+impl ModelWaiter {
     pub(super) fn new(layout: &Layout) -> Self {
-        let bell: Arc<Bell> = Arc::default();
+        let bell: Arc<WaiterSignal> = Arc::default();
         let subscribe = |member: &super::member::Member| {
             let listener: Arc<dyn Listener> = bell.clone();
             let channel = Channel::from(member.name.clone());
             member.node.subscribe(&channel, listener)
         };
         let subscriptions = layout.members.iter().map(subscribe).collect();
-        Waiting {
+        ModelWaiter {
             bell,
             _subscriptions: subscriptions,
         }
@@ -71,11 +71,16 @@ impl Waiting {
     /// Forgets what was heard: everything that comes from now on is news.
     pub(super) fn clear(&self) {
         let mut inside = self.bell.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inside.0 = Heard::Nothing;
+        inside.0 = WakeUpKind::Nothing;
     }
 
     /// Waits until it hears this or more, or until a time.
-    pub(super) async fn hear(&self, client: &Client, least: Heard, until: Time) -> Heard {
+    pub(super) async fn hear(
+        &self,
+        client: &ModelClient,
+        least: WakeUpKind,
+        until: Time,
+    ) -> WakeUpKind {
         let mut timer = client.runtime().timer();
         poll_fn(|cx| {
             let mut inside = self.bell.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,7 +96,7 @@ impl Waiting {
     }
 }
 
-impl fmt::Debug for Waiting {
+impl fmt::Debug for ModelWaiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Waiting").field("bell", &self.bell).finish()
     }

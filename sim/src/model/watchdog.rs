@@ -5,12 +5,12 @@ use std::rc::Rc;
 use quorlock::Time;
 use quorlock::transport::{AcquireReply, RenewReply, Reply};
 
-use super::asking::{Answer, Asking};
-use super::hold::Hold;
+use super::asking::{Asking, MemberReply};
+use super::hold::ModelHold;
 use crate::plan::variant::Flaw;
 
 /// Renews every third of the lease until the hold is over or lost.
-pub(super) async fn watch(hold: Rc<Hold>) {
+pub(super) async fn watch(hold: Rc<ModelHold>) {
     let client = Rc::clone(&hold.client);
     let mut asking = Asking::new(&client);
     let mut latest_pass = client.clock();
@@ -33,7 +33,7 @@ pub(super) async fn watch(hold: Rc<Hold>) {
 }
 
 /// Only a member that says that the claim was there counts, from when it was asked.
-fn handle(hold: &Hold, answer: &Answer, latest_pass: Time) {
+fn handle(hold: &ModelHold, answer: &MemberReply, latest_pass: Time) {
     let since = if hold.client.has(Flaw::LatestPassCredited) {
         latest_pass
     } else if hold.client.has(Flaw::ExtensionCountsFromReply) {

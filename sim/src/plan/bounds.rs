@@ -4,21 +4,21 @@ use quorlock::NodeTrust;
 
 use super::{Cluster, Outage, Plan, WorkloadKind};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Trigger};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 impl Plan {
     /// When the last fault has ended.
     #[must_use]
-    pub fn heals_at(&self) -> Span {
+    pub fn heals_at(&self) -> SimTime {
         // What is not known before the run ends with it at the latest.
         let ends = self.faults.iter();
         let ends = ends.map(|fault| fault.ends().unwrap_or(self.duration));
         let ends = ends.chain(self.outages.iter().map(Outage::ends));
-        self.healed_at.or(ends.max()).unwrap_or(Span::ZERO)
+        self.healed_at.or(ends.max()).unwrap_or(SimTime::ZERO)
     }
 
     /// For how long nodes may be quarantined after the last fault.
-    fn quarantine(&self) -> Span {
+    fn quarantine(&self) -> SimTime {
         let looks_new = |fault: &Fault| {
             let kinds = [
                 Kind::CrashNode,
@@ -38,29 +38,29 @@ impl Plan {
         match self.node_trust() != NodeTrust::Unwatched && self.faults.iter().any(looks_new) {
             // A client that begins to watch later needs not wait for the whole of it again.
             true => self.longest_lease().plus(self.longest_lease()),
-            false => Span::ZERO,
+            false => SimTime::ZERO,
         }
     }
 
     /// For how long a waiter of a fair lock that is not heard of keeps its place.
-    fn place(&self) -> Span {
+    fn place(&self) -> SimTime {
         let workload = &self.workload;
         match workload.kind {
             WorkloadKind::Fair | WorkloadKind::Together => {
-                let seldom = Span::nanos(workload.poll_cap.as_nanos().saturating_mul(4));
+                let seldom = SimTime::nanos(workload.poll_cap.as_nanos().saturating_mul(4));
                 workload.lease.max(seldom)
             }
-            _ => Span::ZERO,
+            _ => SimTime::ZERO,
         }
     }
 
     /// How long after the end of all work the last claim must be gone: a lease, a call, a few repetitions.
-    pub(crate) fn rest_bound(&self) -> Span {
+    pub(crate) fn rest_bound(&self) -> SimTime {
         let lease = self
             .longest_lease()
             .max(self.lease_of(self.clients.saturating_sub(1)));
-        let drift = Span::nanos(lease.as_nanos() / 50).plus(Span::millis(10));
-        let patience = self.network.call_timeout.plus(Span::secs(1));
+        let drift = SimTime::nanos(lease.as_nanos() / 50).plus(SimTime::millis(10));
+        let patience = self.network.call_timeout.plus(SimTime::secs(1));
         lease
             .plus(self.clock_margin())
             .plus(drift)
@@ -72,9 +72,9 @@ impl Plan {
     }
 
     /// How long after the last fault a group may be without a primary that clients find, or with two.
-    fn election(&self) -> Span {
+    fn election(&self) -> SimTime {
         let cluster = self.nodes.cluster.as_ref();
-        let rejoining = cluster.map_or(Span::ZERO, Cluster::rejoining);
+        let rejoining = cluster.map_or(SimTime::ZERO, Cluster::rejoining);
         self.nodes.elections().map_or(rejoining, |group| {
             // An election that has begun before may end in a server that is gone since, and another one follows.
             let network = &self.network;
@@ -86,16 +86,16 @@ impl Plan {
 
     /// For how long clients may stand in the middle of steps: stops of one client that are due at once come one after another,
     /// and what it had begun ends after the last of them.
-    fn stops(&self) -> Span {
+    fn stops(&self) -> SimTime {
         let stops = self
             .faults
             .iter()
             .filter(|fault| fault.kind() == Kind::StopInside);
-        stops.fold(Span::ZERO, |sum, stop| sum.plus(stop.lasts))
+        stops.fold(SimTime::ZERO, |sum, stop| sum.plus(stop.lasts))
     }
 
     /// By how much clocks that are set, or run slowly, may delay the end of a claim or what a client waits for.
-    fn clock_slack(&self) -> Span {
+    fn clock_slack(&self) -> SimTime {
         let has_replicas = 0 < self.nodes.replicas;
         let slack = |fault: &Fault| match &fault.what {
             // A promoted replica expires what it has by its own clock, which was not set.
@@ -103,7 +103,7 @@ impl Plan {
                 fault: NodeFault::Step { by },
                 replica,
                 ..
-            } if replica.is_some() || fault.when != Trigger::At(Span::ZERO) => {
+            } if replica.is_some() || fault.when != Trigger::At(SimTime::ZERO) => {
                 let by = by.as_nanos();
                 (by < 0 || has_replicas).then_some(by.unsigned_abs())
             }
@@ -121,12 +121,12 @@ impl Plan {
             }
             _ => None,
         };
-        Span::nanos(self.faults.iter().filter_map(slack).sum())
+        SimTime::nanos(self.faults.iter().filter_map(slack).sum())
     }
 
     /// How long after that the lock must have been acquired.
     #[must_use]
-    pub fn progress_bound(&self) -> Span {
+    pub fn progress_bound(&self) -> SimTime {
         let workload = &self.workload;
         let waits = workload.poll_cap.plus(workload.backoff_cap);
         let lease = self.longest_lease();
@@ -151,8 +151,8 @@ mod tests {
     fn stops_of_one_client_may_come_one_after_another_before_everything_is_at_rest() {
         let mut plan = Plan::default();
         let without = plan.rest_bound();
-        let stop = Fault::of_client(Span::ZERO, 0, ClientFault::StopInside { nth: 1 });
-        plan.faults = vec![stop.lasting(Span::millis(600)); 16];
-        assert_eq!(plan.rest_bound(), without.plus(Span::millis(9_600)));
+        let stop = Fault::of_client(SimTime::ZERO, 0, ClientFault::StopInside { nth: 1 });
+        plan.faults = vec![stop.lasting(SimTime::millis(600)); 16];
+        assert_eq!(plan.rest_bound(), without.plus(SimTime::millis(9_600)));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// A cluster whose shards are the nodes of a plan, each a primary and its replicas. Its parts of the slots are equal; where it is one
 /// node to clients (`lock = "single"`), the slots of all names are those of node 0 when the run begins.
@@ -11,11 +11,11 @@ use crate::plan::time::Span;
 pub struct Cluster {
     /// A node takes another one for down when it has heard nothing of it for this time, and answers `CLUSTERDOWN` when it has heard no
     /// majority of the primaries for this time (`cluster-node-timeout`).
-    pub node_timeout: Span,
+    pub node_timeout: SimTime,
     /// From when a majority of the primaries takes a primary for down until one of its replicas is promoted.
-    pub election: Span,
+    pub election: SimTime,
     /// After a promotion, or when a slot has another owner, it takes this time until the other nodes know of it.
-    pub gossip: Span,
+    pub gossip: SimTime,
     /// What becomes of the other slots while some have no owner that is up.
     pub coverage: Coverage,
 }
@@ -35,9 +35,9 @@ impl Default for Cluster {
     /// What takes seconds by the defaults of Redis takes tenths.
     fn default() -> Self {
         Cluster {
-            node_timeout: Span::millis(100),
-            election: Span::millis(20),
-            gossip: Span::millis(20),
+            node_timeout: SimTime::millis(100),
+            election: SimTime::millis(20),
+            gossip: SimTime::millis(20),
             coverage: Coverage::Full,
         }
     }
@@ -45,7 +45,7 @@ impl Default for Cluster {
 
 impl Cluster {
     /// How much longer than an election it takes until nodes that were cut off answer again.
-    pub(crate) fn rejoining(&self) -> Span {
+    pub(crate) fn rejoining(&self) -> SimTime {
         self.node_timeout.plus(self.node_timeout)
     }
 }

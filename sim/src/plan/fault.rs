@@ -18,7 +18,7 @@ use text::FaultText;
 pub(crate) use trigger::MOST_TIMES;
 pub use trigger::{AfterMessage, MessageKind, Repeats, Towards, Trigger};
 
-use crate::plan::time::{Span, Step};
+use crate::plan::time::{ClockStep, SimTime};
 
 /// At which rates clocks may run: one that stands still or runs back is no clock.
 pub(crate) const RATES_PPM: std::ops::RangeInclusive<i32> = -999_999..=10_000_000;
@@ -33,7 +33,7 @@ pub struct Fault {
     pub when: Trigger,
     /// How long it lasts: for a crash until the process is started again, for a failover until the old primary rejoins.
     /// Zero for what happens once and for what stays, and then not written to files.
-    pub lasts: Span,
+    pub lasts: SimTime,
     /// What goes wrong, and where.
     pub what: FaultKind,
 }
@@ -94,9 +94,9 @@ pub enum LinkFault {
     /// Messages take longer, by a time drawn between two bounds.
     Delay {
         /// The smallest delay.
-        least: Span,
+        least: SimTime,
         /// The largest delay.
-        most: Span,
+        most: SimTime,
     },
     /// Messages sent meanwhile arrive when it is over.
     HoldBack,
@@ -105,12 +105,12 @@ pub enum LinkFault {
         /// How many of a million.
         of_million: u32,
         /// The largest delay of the second copy.
-        most: Span,
+        most: SimTime,
     },
     /// Messages may overtake each other.
     Reorder {
         /// The largest time by which one is overtaken.
-        most: Span,
+        most: SimTime,
     },
     /// Connections end, once. What is under way to the node is executed or not; replies are lost.
     Reset {
@@ -161,7 +161,7 @@ pub enum ClientFault {
     /// The wall clock of a client is set.
     Step {
         /// By how much.
-        by: Step,
+        by: ClockStep,
     },
 }
 
@@ -171,7 +171,7 @@ impl Fault {
     pub fn of_node(when: impl Into<Trigger>, node: u16, fault: NodeFault) -> Self {
         Fault {
             when: when.into(),
-            lasts: Span::ZERO,
+            lasts: SimTime::ZERO,
             what: FaultKind::Node {
                 node,
                 replica: None,
@@ -189,7 +189,7 @@ impl Fault {
     ) -> Self {
         Fault {
             when: when.into(),
-            lasts: Span::ZERO,
+            lasts: SimTime::ZERO,
             what: FaultKind::Client {
                 client: client.into(),
                 fault,
@@ -199,13 +199,13 @@ impl Fault {
 
     /// The same fault with this length.
     #[must_use]
-    pub fn lasting(self, lasts: Span) -> Self {
+    pub fn lasting(self, lasts: SimTime) -> Self {
         Fault { lasts, ..self }
     }
 
     /// The earliest time at which it may begin.
     #[must_use]
-    pub fn begins(&self) -> Span {
+    pub fn begins(&self) -> SimTime {
         self.when.begins()
     }
 
@@ -226,7 +226,7 @@ impl Fault {
     /// When it has ended for the last time; `None` if that is not known before the run. Such a fault begins only if it has
     /// ended when the run does.
     #[must_use]
-    pub fn ends(&self) -> Option<Span> {
+    pub fn ends(&self) -> Option<SimTime> {
         let last = self.when.times().last();
         last.filter(|_| self.is_fixed())
             .map(|last| last.plus(self.lasts))

@@ -7,10 +7,10 @@ mod shorthand;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::plan::file::document::Part;
+use crate::plan::file::document::DocumentPart;
 pub use crate::plan::file::document::{Misreading, Position};
 use crate::plan::file::shorthand::spell_out;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Lacks, Lane, LockKind, Plan, WorkloadKind};
 
 /// Why a plan cannot be run. Each error names the place.
@@ -112,7 +112,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanError> {
 }
 
 /// The plan that a table says, which is not checked yet, and the table without what was said for short.
-pub(crate) fn plan_of<'a>(text: &str, mut table: Part<'a>) -> Result<(Plan, Part<'a>), Misreading> {
+pub(crate) fn plan_of<'a>(
+    text: &str,
+    mut table: DocumentPart<'a>,
+) -> Result<(Plan, DocumentPart<'a>), Misreading> {
     spell_out(&mut table).map_err(|misfit| misfit.in_text(text))?;
     let mut plan: Plan = document::read(text, table.clone())?;
     let (clients, nodes) = (plan.clients, plan.nodes.count);
@@ -138,11 +141,11 @@ fn wrong(place: impl Into<String>, why: impl Into<String>) -> PlanError {
 }
 
 /// The shortest lease that the product takes.
-const SHORTEST_LEASE: Span = Span::millis(5);
+const SHORTEST_LEASE: SimTime = SimTime::millis(5);
 /// The longest lease that the simulator configures.
-const LONGEST_LEASE: Span = Span::secs(3600);
+const LONGEST_LEASE: SimTime = SimTime::secs(3600);
 /// The longest run.
-const LONGEST: Span = Span::secs(24 * 3600);
+const LONGEST: SimTime = SimTime::secs(24 * 3600);
 
 /// Whether a plan can be run.
 ///
@@ -176,14 +179,14 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     check_sentinels(plan)?;
     check_cluster(plan)?;
     between("workload.names", plan.workload.names, 1, 60)?;
-    let ordered = |place: &str, least: Span, most: Span| {
+    let ordered = |place: &str, least: SimTime, most: SimTime| {
         if least <= most {
             Ok(())
         } else {
             Err(wrong(place, format!("{least} is more than {most}")))
         }
     };
-    let shortest = |place: &str, least: Span, value: Span| {
+    let shortest = |place: &str, least: SimTime, value: SimTime| {
         if least <= value {
             Ok(())
         } else {
@@ -194,8 +197,8 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         }
     };
     // Without any, a client could go round for ever while no time passes.
-    shortest("network.least", Span::micros(1), plan.network.least)?;
-    let wait = Span::millis(1);
+    shortest("network.least", SimTime::micros(1), plan.network.least)?;
+    let wait = SimTime::millis(1);
     shortest("workload.poll_cap", wait, plan.workload.poll_cap)?;
     shortest("workload.backoff_cap", wait, plan.workload.backoff_cap)?;
     ordered("network.least", plan.network.least, plan.network.most)?;
@@ -209,7 +212,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         plan.workload.think_least,
         plan.workload.think_most,
     )?;
-    let longest = |place: &str, value: Span, most: Span| {
+    let longest = |place: &str, value: SimTime, most: SimTime| {
         if value <= most {
             Ok(())
         } else {
@@ -219,7 +222,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     };
     shortest("workload.lease", SHORTEST_LEASE, plan.workload.lease)?;
     longest("workload.lease", plan.workload.lease, LONGEST_LEASE)?;
-    shortest("duration", Span::millis(1), plan.duration)?;
+    shortest("duration", SimTime::millis(1), plan.duration)?;
     longest("duration", plan.duration, LONGEST)?;
     shortest("network.call_timeout", wait, plan.network.call_timeout)?;
     shortest(
@@ -275,7 +278,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
 }
 
 /// The longest that anything about an election takes.
-const LONGEST_ELECTION: Span = Span::secs(600);
+const LONGEST_ELECTION: SimTime = SimTime::secs(600);
 
 fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
     let Some(cluster) = &plan.nodes.cluster else {
@@ -318,7 +321,7 @@ fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
         let why = format!("{span} is too long: say at most {LONGEST_ELECTION}");
         return Err(wrong(format!("{place}.{field}"), why));
     }
-    let (timeout, least) = (cluster.node_timeout, Span::millis(10));
+    let (timeout, least) = (cluster.node_timeout, SimTime::millis(10));
     if timeout < least {
         let why = format!("{timeout} is too short: say at least {least}");
         return Err(wrong(format!("{place}.node_timeout"), why));
@@ -363,7 +366,7 @@ fn check_sentinels(plan: &Plan) -> Result<(), PlanError> {
         return Err(wrong(place(field), why));
     }
     // They look every few milliseconds.
-    let least = Span::millis(10);
+    let least = SimTime::millis(10);
     if sentinels.down_after < least {
         let after = sentinels.down_after;
         let why = format!("{after} is too short: say at least {least}");

@@ -18,15 +18,15 @@ use quorlock::NodeTrust;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, Kind, NodeFault};
 use crate::plan::property::Property;
-use crate::plan::time::{Span, Step};
+use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::variant::Variant;
 use crate::plan::{Lacks, Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
-pub(crate) use dice::Dice;
+pub(crate) use dice::FaultGenerator;
 use law::{Fixed, Law};
 
 /// From which kinds of fault a plan is drawn.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum Faults {
+pub enum FaultChoice {
     /// None.
     None,
     /// Those that the stated assumptions of the lock allow, within their bounds.
@@ -49,14 +49,14 @@ fn names() -> Vec<&'static str> {
     Kind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
-impl FromStr for Faults {
+impl FromStr for FaultChoice {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, UnknownKind> {
         match text {
-            "none" => Ok(Faults::None),
-            "inside" => Ok(Faults::Inside),
-            "all" => Ok(Faults::All),
+            "none" => Ok(FaultChoice::None),
+            "inside" => Ok(FaultChoice::Inside),
+            "all" => Ok(FaultChoice::All),
             list => list
                 .split(',')
                 .map(|word| {
@@ -68,18 +68,18 @@ impl FromStr for Faults {
                     })
                 })
                 .collect::<Result<_, _>>()
-                .map(Faults::Only),
+                .map(FaultChoice::Only),
         }
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for FaultChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Faults::None => f.write_str("none"),
-            Faults::Inside => f.write_str("inside"),
-            Faults::All => f.write_str("all"),
-            Faults::Only(kinds) => {
+            FaultChoice::None => f.write_str("none"),
+            FaultChoice::Inside => f.write_str("inside"),
+            FaultChoice::All => f.write_str("all"),
+            FaultChoice::Only(kinds) => {
                 let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
                 f.write_str(&names.join(","))
             }
@@ -87,7 +87,7 @@ impl fmt::Display for Faults {
     }
 }
 
-impl Faults {
+impl FaultChoice {
     /// Whether faults of a kind may be drawn for a plan.
     fn allows(&self, kind: Kind, plan: &Plan) -> bool {
         let is_possible = match kind {
@@ -103,10 +103,10 @@ impl Faults {
         };
         is_possible
             && match self {
-                Faults::None => false,
-                Faults::Inside => is_inside(kind, plan) && plan.lane.has(kind),
-                Faults::All => plan.lane.has(kind),
-                Faults::Only(kinds) => kinds.contains(&kind),
+                FaultChoice::None => false,
+                FaultChoice::Inside => is_inside(kind, plan) && plan.lane.has(kind),
+                FaultChoice::All => plan.lane.has(kind),
+                FaultChoice::Only(kinds) => kinds.contains(&kind),
             }
     }
 }
@@ -124,7 +124,7 @@ fn is_inside(kind: Kind, plan: &Plan) -> bool {
         // expire by its own clock, so the clocks of a group must agree.
         Kind::SlowReplication if is_group => true,
         Kind::NodeRate | Kind::NodeStep if is_group => false,
-        Kind::NodeStep => Span::ZERO < plan.clock_margin(),
+        Kind::NodeStep => SimTime::ZERO < plan.clock_margin(),
         // Watched nodes may forget, as long as a majority of the token counters survives.
         Kind::PowerLoss => {
             let is_majority = plan.lock == LockKind::Redlock && 3 <= plan.nodes.count;
@@ -161,10 +161,10 @@ fn most_of(kind: Kind) -> u64 {
 
 /// What a user fixes; the rest is drawn.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Swarm {
+pub struct PlanGenerator {
     /// From which kinds of fault.
-    pub faults: Faults,
-    /// What carries messages. Faults that it lacks are drawn only if they are asked for by name.
+    pub faults: FaultChoice,
+    /// What carries messages. FaultChoice that it lacks are drawn only if they are asked for by name.
     pub lane: Lane,
     /// What a node is.
     pub deployment: Deployment,
@@ -179,13 +179,13 @@ pub struct Swarm {
     /// Which work; drawn without.
     pub workload: Option<WorkloadKind>,
     /// For how long; the standard 2 s without.
-    pub duration: Option<Span>,
+    pub duration: Option<SimTime>,
 }
 
-impl Default for Swarm {
+impl Default for PlanGenerator {
     fn default() -> Self {
-        Swarm {
-            faults: Faults::Inside,
+        PlanGenerator {
+            faults: FaultChoice::Inside,
             lane: Lane::default(),
             deployment: Deployment::default(),
             lock: LockKind::Redlock,
@@ -198,7 +198,7 @@ impl Default for Swarm {
     }
 }
 
-impl Swarm {
+impl PlanGenerator {
     /// Whether its lane has the faults that were asked for by name, and the deployment.
     ///
     /// # Errors
@@ -215,7 +215,7 @@ impl Swarm {
                 return Err(Lacks::SeveralOfCluster);
             }
         }
-        let Faults::Only(kinds) = &self.faults else {
+        let FaultChoice::Only(kinds) = &self.faults else {
             return Ok(());
         };
         let missing = kinds.iter().find(|kind| !self.lane.has(**kind));
@@ -253,8 +253,8 @@ impl Swarm {
             if self.faults.allows(kind, &plan) && draw.chance(400_000) {
                 let times = draw.between(1, most_of(kind));
                 for _ in 0..times {
-                    let inside = self.faults == Faults::Inside;
-                    let fault = Dice {
+                    let inside = self.faults == FaultChoice::Inside;
+                    let fault = FaultGenerator {
                         draw: &mut draw,
                         plan: &plan,
                         inside,
@@ -270,7 +270,7 @@ impl Swarm {
             kind => matches!(kind, Kind::PowerLoss | Kind::Flush),
         };
         let is_set = |fault: &Fault| fault.kind() == Kind::NodeStep;
-        if self.faults == Faults::Inside
+        if self.faults == FaultChoice::Inside
             && plan.faults.iter().any(forgets)
             && plan.faults.iter().any(is_set)
         {
@@ -289,7 +289,7 @@ impl Swarm {
     /// Draws a law and applies it.
     fn law(&self, plan: &mut Plan) -> Law {
         let is_plain = self.variant == Variant::Product && self.deployment == Deployment::Servers;
-        let has_laws = matches!(self.faults, Faults::Inside | Faults::All) && is_plain;
+        let has_laws = matches!(self.faults, FaultChoice::Inside | FaultChoice::All) && is_plain;
         let stopped = Law::draw_stopped(plan.seed).filter(|_| self.lane.has(Kind::StopInside));
         let own = stopped.or_else(|| Law::draw_newcomers(plan.seed));
         let own = own.or_else(|| Law::draw_together(plan.seed));
@@ -334,24 +334,24 @@ impl Swarm {
         }
         plan.clients = self.clients.unwrap_or(draw.between(2, 4) as u16);
         let may_forget = match self.faults {
-            Faults::None => false,
+            FaultChoice::None => false,
             // Watched nodes may forget, as long as a majority of the token counters survives.
-            Faults::Inside => plan.node_trust() == NodeTrust::Watched && 3 <= plan.nodes.count,
-            Faults::All | Faults::Only(_) => true,
+            FaultChoice::Inside => plan.node_trust() == NodeTrust::Watched && 3 <= plan.nodes.count,
+            FaultChoice::All | FaultChoice::Only(_) => true,
         };
         plan.nodes.persistence = match (may_forget, draw.between(0, 2)) {
             (false, _) | (true, 0) => Persistence::EveryWrite,
             (_, 1) => Persistence::EverySecond,
             _ => Persistence::Memory,
         };
-        if matches!(self.faults, Faults::All | Faults::Only(_)) {
+        if matches!(self.faults, FaultChoice::All | FaultChoice::Only(_)) {
             plan.nodes.replicas = draw.between(0, 2) as u16;
         }
         let network = &mut plan.network;
-        network.least = Span::micros(draw.between(50, 2_000));
-        network.most = network.least.plus(Span::micros(draw.between(0, 6_000)));
-        network.call_timeout = Span::millis(draw.between(100, 600));
-        network.connect_timeout = Span::millis(draw.between(50, 300));
+        network.least = SimTime::micros(draw.between(50, 2_000));
+        network.most = network.least.plus(SimTime::micros(draw.between(0, 6_000)));
+        network.call_timeout = SimTime::millis(draw.between(100, 600));
+        network.connect_timeout = SimTime::millis(draw.between(50, 300));
     }
 
     fn work(&self, plan: &mut Plan, draw: &mut Draw) {
@@ -379,18 +379,22 @@ impl Swarm {
             WorkloadKind::Overlapping => draw.between(2, 4) as u16,
             _ => draw.between(1, 2) as u16,
         };
-        workload.lease = Span::millis(draw.between(60, 400));
+        workload.lease = SimTime::millis(draw.between(60, 400));
         workload.watchdog = if draw.chance(500_000) {
             Watchdog::On
         } else {
             Watchdog::Off
         };
-        workload.hold_least = Span::millis(draw.between(1, 20));
-        workload.hold_most = workload.hold_least.plus(Span::millis(draw.between(0, 80)));
-        workload.think_least = Span::millis(draw.between(0, 10));
-        workload.think_most = workload.think_least.plus(Span::millis(draw.between(1, 60)));
-        workload.poll_cap = Span::millis(draw.between(100, 400));
-        workload.backoff_cap = Span::millis(draw.between(20, 200));
+        workload.hold_least = SimTime::millis(draw.between(1, 20));
+        workload.hold_most = workload
+            .hold_least
+            .plus(SimTime::millis(draw.between(0, 80)));
+        workload.think_least = SimTime::millis(draw.between(0, 10));
+        workload.think_most = workload
+            .think_least
+            .plus(SimTime::millis(draw.between(1, 60)));
+        workload.poll_cap = SimTime::millis(draw.between(100, 400));
+        workload.backoff_cap = SimTime::millis(draw.between(20, 200));
         workload.looks = draw.between(1, 4) as u16;
     }
 
@@ -398,7 +402,7 @@ impl Swarm {
     fn margin(&self, plan: &mut Plan, seed: u64) {
         let is_asked_for = !plan.has_remedies()
             && plan.variant.has_product_clients()
-            && matches!(self.faults, Faults::Inside | Faults::All);
+            && matches!(self.faults, FaultChoice::Inside | FaultChoice::All);
         let mut draw = Draw::new(seed, Purpose::Plan, 1_001);
         if is_asked_for && draw.chance(500_000) {
             plan.remedies.margin = Some(plan.longest_lease());
@@ -407,25 +411,25 @@ impl Swarm {
 
     /// What goes wrong at the end of a lease is seen only where a client stays for as long.
     fn stays(&self, plan: &mut Plan, seed: u64) {
-        let is_drawn = matches!(self.faults, Faults::Inside | Faults::All);
+        let is_drawn = matches!(self.faults, FaultChoice::Inside | FaultChoice::All);
         let mut draw = Draw::new(seed, Purpose::Plan, 1_002);
         if is_drawn && draw.chance(500_000) {
-            let longer = Span::nanos(plan.workload.lease.as_nanos() / 10 * 11);
+            let longer = SimTime::nanos(plan.workload.lease.as_nanos() / 10 * 11);
             plan.workload.hold_most = plan.workload.hold_most.max(longer);
         }
     }
 
     /// Clients' wall clocks may show anything, and nodes' too, as long as no fault sets them.
     fn clocks(&self, plan: &mut Plan, seed: u64) {
-        if self.faults == Faults::None {
+        if self.faults == FaultChoice::None {
             return;
         }
         let mut draw = Draw::new(seed, Purpose::Plan, 1_000);
         if draw.chance(300_000) {
             for client in 0..plan.clients {
-                let by = Step::millis(draw.signed(-100_000_000, 100_000_000));
+                let by = ClockStep::millis(draw.signed(-100_000_000, 100_000_000));
                 plan.faults.push(Fault::of_client(
-                    Span::ZERO,
+                    SimTime::ZERO,
                     client,
                     ClientFault::Step { by },
                 ));
@@ -433,9 +437,9 @@ impl Swarm {
         }
         if draw.chance(300_000) {
             for node in 0..plan.nodes.count {
-                let by = Step::millis(draw.signed(-100_000, 100_000));
+                let by = ClockStep::millis(draw.signed(-100_000, 100_000));
                 plan.faults
-                    .push(Fault::of_node(Span::ZERO, node, NodeFault::Step { by }));
+                    .push(Fault::of_node(SimTime::ZERO, node, NodeFault::Step { by }));
             }
         }
     }

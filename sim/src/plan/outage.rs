@@ -5,16 +5,16 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::draw::{Draw, Purpose};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// Something that goes wrong with one resource of a user's own, for some time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
     /// When it begins.
-    pub at: Span,
+    pub at: SimTime,
     /// For how long.
-    pub lasts: Span,
+    pub lasts: SimTime,
     /// Which resource: the one at this place in the order in which they are made, from 0. A number beyond the last one
     /// begins again with the first.
     pub resource: u16,
@@ -73,7 +73,7 @@ impl fmt::Display for Outage {
 impl Outage {
     /// When it ends.
     #[must_use]
-    pub fn ends(&self) -> Span {
+    pub fn ends(&self) -> SimTime {
         self.at.plus(self.lasts)
     }
 
@@ -83,7 +83,7 @@ impl Outage {
     }
 
     /// Those of a seed: in a quarter of all runs none, else up to four. They end with three quarters of the run.
-    pub(crate) fn draw(seed: u64, duration: Span) -> Vec<Outage> {
+    pub(crate) fn draw(seed: u64, duration: SimTime) -> Vec<Outage> {
         let mut draw = Draw::new(seed, Purpose::Outages, 0);
         if draw.chance(250_000) {
             return Vec::new();
@@ -95,8 +95,8 @@ impl Outage {
                 let longest = (end - at).min(800_000_000);
                 let what = OutageKind::ALL.get(draw.index(OutageKind::ALL.len()));
                 Outage {
-                    at: Span::nanos(at),
-                    lasts: Span::nanos(draw.between(longest.min(1_000_000), longest)),
+                    at: SimTime::nanos(at),
+                    lasts: SimTime::nanos(draw.between(longest.min(1_000_000), longest)),
                     resource: u16::try_from(draw.between(0, 7)).unwrap_or(0),
                     what: what.copied().unwrap_or(OutageKind::Loss),
                 }

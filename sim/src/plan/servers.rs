@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::plan::cluster::Cluster;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// The servers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Nodes {
     /// How many replicas each has. A replica answers only once it was promoted.
     pub replicas: u16,
     /// How long a write is on its way to a replica, at least.
-    pub replication_lag: Span,
+    pub replication_lag: SimTime,
     /// How many replicas must have a claim before a grant or a renewal counts (`WAIT`); without, none.
     pub wait: Option<Wait>,
     /// Without how many replicas it takes no writes (`min-replicas-to-write`); without, it always does.
@@ -51,7 +51,7 @@ pub struct Wait {
     /// So many.
     pub replicas: u16,
     /// The answer is an error if they have not confirmed by then.
-    pub within: Span,
+    pub within: SimTime,
 }
 
 /// A server that takes no writes when too few replicas follow it.
@@ -61,7 +61,7 @@ pub struct MinReplicas {
     /// So many must follow (`min-replicas-to-write`).
     pub count: u16,
     /// It notices this much later that one does not any more (`min-replicas-max-lag`).
-    pub max_lag: Span,
+    pub max_lag: SimTime,
 }
 
 /// The sentinels of a group, and what an election takes.
@@ -73,13 +73,13 @@ pub struct Sentinels {
     /// How many of them must take the primary for down; without, a majority.
     pub quorum: Option<u16>,
     /// A sentinel takes a server for down when it has heard nothing of it for this time (`down-after-milliseconds`).
-    pub down_after: Span,
+    pub down_after: SimTime,
     /// From when enough of them take the primary for down until a replica is promoted: the vote, and `REPLICAOF NO ONE`.
-    pub election: Span,
+    pub election: SimTime,
     /// After the promotion it takes this time until the other sentinels know of it.
-    pub gossip: Span,
+    pub gossip: SimTime,
     /// A server that goes on as a primary, though another one is named, is made a replica when that has been seen for this time.
-    pub demotion: Span,
+    pub demotion: SimTime,
     /// What becomes of the connections of a server whose role they change.
     pub connections: Connections,
 }
@@ -102,10 +102,10 @@ impl Default for Sentinels {
         Sentinels {
             count: 3,
             quorum: None,
-            down_after: Span::millis(100),
-            election: Span::millis(20),
-            gossip: Span::millis(20),
-            demotion: Span::millis(100),
+            down_after: SimTime::millis(100),
+            election: SimTime::millis(20),
+            gossip: SimTime::millis(20),
+            demotion: SimTime::millis(100),
             connections: Connections::Ended,
         }
     }
@@ -121,7 +121,7 @@ impl Sentinels {
             down_after: cluster.node_timeout,
             election: cluster.election,
             gossip: cluster.gossip,
-            demotion: Span::ZERO,
+            demotion: SimTime::ZERO,
             connections: Connections::Kept,
         }
     }
@@ -138,10 +138,10 @@ impl Sentinels {
 
     /// From the loss of a primary, or from the end of what was in the way of an election, until clients can find the new
     /// one and the old one is a replica.
-    pub(crate) fn settling(&self) -> Span {
-        let looks = Span::millis(100);
+    pub(crate) fn settling(&self) -> SimTime {
+        let looks = SimTime::millis(100);
         let parts = [self.down_after, self.election, self.gossip, self.demotion];
-        parts.into_iter().fold(looks, Span::plus)
+        parts.into_iter().fold(looks, SimTime::plus)
     }
 }
 
@@ -151,7 +151,7 @@ impl Default for Nodes {
             count: 5,
             persistence: Persistence::EveryWrite,
             replicas: 0,
-            replication_lag: Span::millis(1),
+            replication_lag: SimTime::millis(1),
             wait: None,
             min_replicas: None,
             sentinels: None,
@@ -178,22 +178,22 @@ pub enum Persistence {
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
     /// The shortest time, one way.
-    pub least: Span,
+    pub least: SimTime,
     /// The longest time.
-    pub most: Span,
+    pub most: SimTime,
     /// A call ends after this, on the clock of the client.
-    pub call_timeout: Span,
+    pub call_timeout: SimTime,
     /// A connection attempt ends after this.
-    pub connect_timeout: Span,
+    pub connect_timeout: SimTime,
 }
 
 impl Default for Network {
     fn default() -> Self {
         Network {
-            least: Span::millis(1),
-            most: Span::millis(5),
-            call_timeout: Span::secs(2),
-            connect_timeout: Span::secs(1),
+            least: SimTime::millis(1),
+            most: SimTime::millis(5),
+            call_timeout: SimTime::secs(2),
+            connect_timeout: SimTime::secs(1),
         }
     }
 }

@@ -9,34 +9,34 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A span of true time since the beginning of a run, or a length, in nanoseconds. Written `40us`, `250ms`, `1.5s`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Span(u64);
+pub struct SimTime(u64);
 
-impl Span {
+impl SimTime {
     /// Nothing.
-    pub const ZERO: Span = Span(0);
+    pub const ZERO: SimTime = SimTime(0);
 
     /// So many nanoseconds.
     #[must_use]
     pub const fn nanos(nanos: u64) -> Self {
-        Span(nanos)
+        SimTime(nanos)
     }
 
     /// So many microseconds.
     #[must_use]
     pub const fn micros(micros: u64) -> Self {
-        Span(micros.saturating_mul(1_000))
+        SimTime(micros.saturating_mul(1_000))
     }
 
     /// So many milliseconds.
     #[must_use]
     pub const fn millis(millis: u64) -> Self {
-        Span(millis.saturating_mul(1_000_000))
+        SimTime(millis.saturating_mul(1_000_000))
     }
 
     /// So many seconds.
     #[must_use]
     pub const fn secs(secs: u64) -> Self {
-        Span(secs.saturating_mul(1_000_000_000))
+        SimTime(secs.saturating_mul(1_000_000_000))
     }
 
     /// In nanoseconds.
@@ -53,38 +53,38 @@ impl Span {
 
     /// Both together, at most the longest there is.
     #[must_use]
-    pub const fn plus(self, other: Span) -> Span {
-        Span(self.0.saturating_add(other.0))
+    pub const fn plus(self, other: SimTime) -> SimTime {
+        SimTime(self.0.saturating_add(other.0))
     }
 
     /// What is left without `other`, at least nothing.
     #[must_use]
-    pub const fn minus(self, other: Span) -> Span {
-        Span(self.0.saturating_sub(other.0))
+    pub const fn minus(self, other: SimTime) -> SimTime {
+        SimTime(self.0.saturating_sub(other.0))
     }
 }
 
-impl From<Duration> for Span {
+impl From<Duration> for SimTime {
     fn from(span: Duration) -> Self {
-        Span(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+        SimTime(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
     }
 }
 
-/// A step of a clock, forwards or backwards, in nanoseconds. Written like a [`Span`], with a `-` for backwards.
+/// A step of a clock, forwards or backwards, in nanoseconds. Written like a [`SimTime`], with a `-` for backwards.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Step(i64);
+pub struct ClockStep(i64);
 
-impl Step {
+impl ClockStep {
     /// So many nanoseconds.
     #[must_use]
     pub const fn nanos(nanos: i64) -> Self {
-        Step(nanos)
+        ClockStep(nanos)
     }
 
     /// So many milliseconds.
     #[must_use]
     pub const fn millis(millis: i64) -> Self {
-        Step(millis.saturating_mul(1_000_000))
+        ClockStep(millis.saturating_mul(1_000_000))
     }
 
     /// In nanoseconds.
@@ -107,7 +107,7 @@ const UNITS: [(&str, u64); 5] = [
     ("s", 1_000_000_000),
 ];
 
-impl FromStr for Span {
+impl FromStr for SimTime {
     type Err = NotASpan;
 
     fn from_str(text: &str) -> Result<Self, NotASpan> {
@@ -129,11 +129,11 @@ impl FromStr for Span {
             let part = u128::from(digits) * u128::from(unit) / scale;
             nanos = nanos.saturating_add(u64::try_from(part).unwrap_or(0));
         }
-        Ok(Span(nanos))
+        Ok(SimTime(nanos))
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for SimTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, suffix) = match self.0 {
             0 => return f.write_str("0s"),
@@ -152,35 +152,35 @@ impl fmt::Display for Span {
     }
 }
 
-impl fmt::Debug for Span {
+impl fmt::Debug for SimTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl FromStr for Step {
+impl FromStr for ClockStep {
     type Err = NotASpan;
 
     fn from_str(text: &str) -> Result<Self, NotASpan> {
         let (span, sign) = match text.strip_prefix('-') {
-            Some(rest) => (rest.parse::<Span>(), -1),
-            None => (text.parse::<Span>(), 1),
+            Some(rest) => (rest.parse::<SimTime>(), -1),
+            None => (text.parse::<SimTime>(), 1),
         };
         let nanos = span.map_err(|_| NotASpan(text.to_owned()))?.0;
-        Ok(Step(i64::try_from(nanos).unwrap_or(i64::MAX) * sign))
+        Ok(ClockStep(i64::try_from(nanos).unwrap_or(i64::MAX) * sign))
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for ClockStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 < 0 {
             f.write_str("-")?;
         }
-        fmt::Display::fmt(&Span(self.0.unsigned_abs()), f)
+        fmt::Display::fmt(&SimTime(self.0.unsigned_abs()), f)
     }
 }
 
-impl fmt::Debug for Step {
+impl fmt::Debug for ClockStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -203,7 +203,7 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(Span, Step);
+as_text!(SimTime, ClockStep);
 
 #[cfg(test)]
 mod tests {
@@ -221,13 +221,13 @@ mod tests {
             1_234_567_891,
             60_000_000_000,
         ] {
-            let span = Span(nanos);
+            let span = SimTime(nanos);
             assert_eq!(span.to_string().parse(), Ok(span), "{span}");
         }
-        assert_eq!("1.5s".parse(), Ok(Span::millis(1_500)));
-        assert_eq!("2min".parse(), Ok(Span::secs(120)));
-        assert_eq!("-3s".parse(), Ok(Step::millis(-3_000)));
-        assert_eq!(Step::millis(-1_500).to_string(), "-1.5s");
+        assert_eq!("1.5s".parse(), Ok(SimTime::millis(1_500)));
+        assert_eq!("2min".parse(), Ok(SimTime::secs(120)));
+        assert_eq!("-3s".parse(), Ok(ClockStep::millis(-3_000)));
+        assert_eq!(ClockStep::millis(-1_500).to_string(), "-1.5s");
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
             "1e3s",
             "99999999999999s",
         ] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<SimTime>().is_err(), "{text}");
         }
     }
 }

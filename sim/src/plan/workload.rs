@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// What the clients do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -13,27 +13,27 @@ pub struct Workload {
     /// How many names there are.
     pub names: u16,
     /// How long a lease is.
-    pub lease: Span,
+    pub lease: SimTime,
     /// Whether the watchdog renews it.
     pub watchdog: Watchdog,
     /// For how long the watchdog renews a hold at most; without, for as long as it is held.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_hold: Option<Span>,
+    pub max_hold: Option<SimTime>,
     /// How many clients, the last ones, are set up with leases that are three times as long, which the others do not know of.
     #[serde(skip_serializing_if = "is_none")]
     pub longer: u16,
     /// A section lasts at least
-    pub hold_least: Span,
+    pub hold_least: SimTime,
     /// and at most for this time.
-    pub hold_most: Span,
+    pub hold_most: SimTime,
     /// Between two a client waits at least
-    pub think_least: Span,
+    pub think_least: SimTime,
     /// and at most for this time.
-    pub think_most: Span,
+    pub think_most: SimTime,
     /// A waiter looks again after this, even if nothing wakes it.
-    pub poll_cap: Span,
+    pub poll_cap: SimTime,
     /// No pause between two rounds is longer.
-    pub backoff_cap: Span,
+    pub backoff_cap: SimTime,
     /// How often a section looks whether the lock is still held, besides when it begins.
     pub looks: u16,
 }
@@ -51,16 +51,16 @@ impl Default for Workload {
         Workload {
             kind: WorkloadKind::MutualExclusion,
             names: 1,
-            lease: Span::secs(10),
+            lease: SimTime::secs(10),
             watchdog: Watchdog::Off,
             max_hold: None,
             longer: 0,
-            hold_least: Span::millis(20),
-            hold_most: Span::millis(20),
-            think_least: Span::millis(7),
-            think_most: Span::millis(13),
-            poll_cap: Span::secs(5),
-            backoff_cap: Span::secs(1),
+            hold_least: SimTime::millis(20),
+            hold_most: SimTime::millis(20),
+            think_least: SimTime::millis(7),
+            think_most: SimTime::millis(13),
+            poll_cap: SimTime::secs(5),
+            backoff_cap: SimTime::secs(1),
             looks: 2,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use super::Site;
+use super::CodeLocation;
 use crate::checker::Violation;
 use crate::client::assertion::NO_PANIC;
 use crate::history::own::Modality;
@@ -196,7 +196,7 @@ impl fmt::Display for Shortfall {
 /// A run that broke a property, as small as it could be made.
 #[derive(Debug)]
 pub struct Violated {
-    pub(super) site: Site,
+    pub(super) site: CodeLocation,
     pub(super) seed: u64,
     pub(super) violation: Violation,
     pub(super) run: Run,

@@ -2,23 +2,23 @@
 
 use std::path::PathBuf;
 
-use super::Site;
+use super::CodeLocation;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault};
-use crate::plan::generator::{Faults, Swarm};
+use crate::plan::generator::{FaultChoice, PlanGenerator};
 use crate::plan::property::Property;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Outage, Plan, WorkloadKind};
 
 /// All that a test is told but its clients and its world.
 pub(super) struct Settings {
-    pub(super) site: Site,
+    pub(super) site: CodeLocation,
     pub(super) seeds: u64,
     pub(super) clients: u16,
     pub(super) nodes: u16,
-    pub(super) faults: Faults,
+    pub(super) faults: FaultChoice,
     pub(super) outages: Outages,
-    pub(super) duration: Option<Span>,
+    pub(super) duration: Option<SimTime>,
     pub(super) expected: Vec<String>,
     pub(super) failures: PathBuf,
     pub(super) most_runs: u32,
@@ -26,13 +26,13 @@ pub(super) struct Settings {
 
 impl Settings {
     /// The defaults of a test that stands at a place of the source.
-    pub(super) fn of(site: Site) -> Self {
+    pub(super) fn of(site: CodeLocation) -> Self {
         Settings {
             site,
             seeds: 100,
             clients: 3,
             nodes: 1,
-            faults: Faults::Inside,
+            faults: FaultChoice::Inside,
             outages: Outages::Drawn,
             duration: None,
             expected: Vec::new(),
@@ -41,8 +41,8 @@ impl Settings {
         }
     }
 
-    pub(super) fn swarm(&self) -> Swarm {
-        Swarm {
+    pub(super) fn swarm(&self) -> PlanGenerator {
+        PlanGenerator {
             faults: self.faults.clone(),
             lock: match self.nodes {
                 1 => LockKind::Single,
@@ -52,7 +52,7 @@ impl Settings {
             clients: Some(self.clients),
             workload: Some(WorkloadKind::MutualExclusion),
             duration: self.duration,
-            ..Swarm::default()
+            ..PlanGenerator::default()
         }
     }
 
@@ -62,7 +62,7 @@ impl Settings {
         if self.outages == Outages::Drawn {
             plan.outages = Outage::draw(seed, plan.duration);
         }
-        if matches!(self.faults, Faults::Inside | Faults::All) {
+        if matches!(self.faults, FaultChoice::Inside | FaultChoice::All) {
             plan.faults.extend(stops(&plan));
             plan.faults.sort_by_key(Fault::begins);
         }
@@ -99,10 +99,10 @@ fn stops(plan: &Plan) -> Vec<Fault> {
     let end = plan.duration.as_nanos() / 4 * 3;
     let most = u64::from(plan.clients.saturating_sub(1));
     let stops = (0..draw.between(4, 16)).map(|_| {
-        let at = Span::nanos(draw.between(0, end));
+        let at = SimTime::nanos(draw.between(0, end));
         let client = u16::try_from(draw.between(0, most)).unwrap_or(0);
         let nth = u32::try_from(draw.between(1, 24)).unwrap_or(1);
-        let lasts = Span::nanos(lease + draw.between(0, lease / 4));
+        let lasts = SimTime::nanos(lease + draw.between(0, lease / 4));
         let lasts = lasts.min(plan.duration.minus(at));
         Fault::of_client(at, client, ClientFault::StopInside { nth }).lasting(lasts)
     });

@@ -2,15 +2,15 @@
 
 /// Where a test stands: its package and its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Site {
+pub struct CodeLocation {
     package: Option<String>,
     test: String,
 }
 
-impl Site {
+impl CodeLocation {
     /// A test under a name, in a package that is not known.
     pub(super) fn named(name: &str) -> Self {
-        Site {
+        CodeLocation {
             package: None,
             test: name.to_owned(),
         }
@@ -20,7 +20,7 @@ impl Site {
     #[must_use]
     pub fn new(package: &str, module: &str, function: &str) -> Self {
         let path = module.split_once("::").map(|(_, path)| path);
-        Site {
+        CodeLocation {
             package: Some(package.to_owned()),
             test: match path {
                 Some(path) => format!("{path}::{function}"),
@@ -56,9 +56,9 @@ mod tests {
 
     #[test]
     fn a_test_is_named_as_cargo_lists_it() {
-        let in_file = Site::new("shop", "orders", "ships");
+        let in_file = CodeLocation::new("shop", "orders", "ships");
         assert_eq!(in_file.test(), "ships");
-        let in_module = Site::new("shop", "shop::orders::tests", "ships");
+        let in_module = CodeLocation::new("shop", "shop::orders::tests", "ships");
         assert_eq!(in_module.test(), "orders::tests::ships");
         assert_eq!(in_module.stem(), "orders-tests-ships");
         assert_eq!(

@@ -11,11 +11,11 @@ use crate::history::recording::Recording;
 use crate::plan::Plan;
 use crate::simulation::{Run, recorded, run_own};
 
-type Client<W> = Rc<dyn Fn(Context, Rc<W>) -> Pin<Box<dyn Future<Output = ()>>>>;
+type TrialClient<W> = Rc<dyn Fn(Context, Rc<W>) -> Pin<Box<dyn Future<Output = ()>>>>;
 
 /// What is run: clients, and the world that they share.
 pub(super) struct Trial<W> {
-    client: Client<W>,
+    client: TrialClient<W>,
     world: Rc<dyn Fn() -> W>,
     end: Rc<dyn Fn(&W)>,
 }

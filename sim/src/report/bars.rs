@@ -1,9 +1,9 @@
 //! What lasts: waiting, holding, believing, claims on nodes, and times at which a process stood still.
 
-use super::scene::{Scene, Shape, What, Who};
-use crate::history::recording::{Place, Recording, Status};
+use super::scene::{Owner, RowContent, Scene, Shape};
+use crate::history::recording::{ProcessPlace, Recording, Status};
 use crate::history::{Action, Grant, Outcome};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::simulation::Run;
 
 /// In this order they lie one over the other.
@@ -17,14 +17,14 @@ pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
 
 fn states(scene: &mut Scene, run: &Run, recording: &Recording) {
     for state in &recording.states {
-        let Some(lane) = scene.lane(Who::Place(state.place)) else {
+        let Some(lane) = scene.lane(Owner::Place(state.place)) else {
             continue;
         };
         let (top, height) = (lane.top, lane.height);
         let until = state.until.min(scene.end);
         let who = match state.place {
-            Place::Client(client) => format!("client {client}"),
-            Place::Node(node) => run.plan.node_name(node),
+            ProcessPlace::Client(client) => format!("client {client}"),
+            ProcessPlace::Node(node) => run.plan.node_name(node),
         };
         let (class, label) = match state.status {
             Status::Paused => ("paused", "paused"),
@@ -49,8 +49,8 @@ fn states(scene: &mut Scene, run: &Run, recording: &Recording) {
 
 fn claims(scene: &mut Scene, run: &Run, recording: &Recording) {
     for claim in &recording.claims {
-        let who = Who::Place(Place::Node(claim.node));
-        let Some(row) = scene.row(who, What::Name(claim.name)) else {
+        let who = Owner::Place(ProcessPlace::Node(claim.node));
+        let Some(row) = scene.row(who, RowContent::Name(claim.name)) else {
             continue;
         };
         let (top, height) = (row.top + 2.0, row.height - 4.0);
@@ -79,10 +79,10 @@ fn waits(scene: &mut Scene, run: &Run) {
         if !matches!(operation.action, Action::Acquire | Action::Try) {
             continue;
         }
-        let who = Who::Place(Place::Client(operation.process.client));
+        let who = Owner::Place(ProcessPlace::Client(operation.process.client));
         let names = (0u16..64).filter(|bit| operation.names & (1 << bit) != 0);
         for name in names.map(crate::history::NameId) {
-            let Some(row) = scene.row(who, What::Name(name)) else {
+            let Some(row) = scene.row(who, RowContent::Name(name)) else {
                 continue;
             };
             let top = row.top + row.height / 2.0 - 1.5;
@@ -113,8 +113,8 @@ fn waits(scene: &mut Scene, run: &Run) {
 fn holds(scene: &mut Scene, run: &Run) {
     for grant in &run.history.grants {
         let client = grant.process.client;
-        let who = Who::Place(Place::Client(client));
-        let Some(row) = scene.row(who, What::Name(grant.name)) else {
+        let who = Owner::Place(ProcessPlace::Client(client));
+        let Some(row) = scene.row(who, RowContent::Name(grant.name)) else {
             continue;
         };
         let (top, height) = (row.top + 2.0, row.height - 4.0);
@@ -156,8 +156,8 @@ pub(super) fn hold_end(run: &Run, grant: &Grant) -> u64 {
 fn beliefs(scene: &mut Scene, run: &Run) {
     for section in run.history.stays() {
         let client = section.process.client;
-        let who = Who::Place(Place::Client(client));
-        let Some(row) = scene.row(who, What::Name(section.name)) else {
+        let who = Owner::Place(ProcessPlace::Client(client));
+        let Some(row) = scene.row(who, RowContent::Name(section.name)) else {
             continue;
         };
         let (top, height) = (row.top + 4.0, row.height - 8.0);
@@ -216,7 +216,7 @@ pub(super) fn colour(client: Option<u16>) -> String {
 
 /// `from 12.345 ms to 20 ms (7.655 ms)`.
 pub(super) fn stretch(from: u64, until: u64) -> String {
-    let length = Span::nanos(until.saturating_sub(from) / 1_000 * 1_000);
+    let length = SimTime::nanos(until.saturating_sub(from) / 1_000 * 1_000);
     format!("from {} to {} ({length})", moment(from), moment(until))
 }
 

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use super::scene::{AXIS, Lane, Row, Scene, What, Who, initial};
+use super::scene::{AXIS, Owner, Row, RowContent, Scene, Swimlane, initial};
 use super::{bars, marks, own};
-use crate::history::recording::{Clock, Place, Recording};
+use crate::history::recording::{ClockId, ProcessPlace, Recording};
 use crate::history::{NameId, Process};
 use crate::simulation::{Run, Verdict};
 
@@ -69,45 +69,51 @@ impl Scene {
         let stacked = marks::stack(run, self.view).into_iter().flatten().max();
         let stacked = stacked.map_or(0, |row| row + 1);
         if 0 < stacked {
-            let rows = (0..stacked).map(|nth| (What::Nth(nth), String::new(), FAULT_ROW));
-            self.add(Who::Faults, "faults", rows.collect());
+            let rows = (0..stacked).map(|nth| (RowContent::Nth(nth), String::new(), FAULT_ROW));
+            self.add(Owner::Faults, "faults", rows.collect());
         }
-        let names = |ids: BTreeSet<NameId>, height: f64| -> Vec<(What, String, f64)> {
-            let named = |id| (What::Name(id), run.history.text(id).to_owned(), height);
+        let names = |ids: BTreeSet<NameId>, height: f64| -> Vec<(RowContent, String, f64)> {
+            let named = |id| {
+                (
+                    RowContent::Name(id),
+                    run.history.text(id).to_owned(),
+                    height,
+                )
+            };
             ids.into_iter().map(named).collect()
         };
         if !run.history.writes.is_empty() {
             let written = run.history.writes.iter().map(|write| write.name).collect();
-            self.add(Who::Store, "store", names(written, heights.key));
+            self.add(Owner::Store, "store", names(written, heights.key));
         }
         for (name, id) in run.history.resources.iter().zip(0..) {
-            let row = (What::Nth(0), String::new(), heights.key);
-            self.add(Who::Resource(id), name, vec![row]);
+            let row = (RowContent::Nth(0), String::new(), heights.key);
+            self.add(Owner::Resource(id), name, vec![row]);
         }
         for client in 0..run.plan.clients {
-            let of_client = |clock: &Clock| matches!(clock, Clock::Monotonic(c) | Clock::Wall(c) if *c == client);
+            let of_client = |clock: &ClockId| matches!(clock, ClockId::Monotonic(c) | ClockId::Wall(c) if *c == client);
             let mut rows = names(all.clone(), heights.name);
             let said = own::stack(run, client, self.view);
             let said = said.into_iter().map(|(row, _)| row + 1).max();
             let words =
-                (0..said.unwrap_or(0)).map(|nth| (What::Nth(nth), String::new(), WORDS_ROW));
+                (0..said.unwrap_or(0)).map(|nth| (RowContent::Nth(nth), String::new(), WORDS_ROW));
             rows.extend(words);
             rows.extend(clocks(recording, of_client));
             let label = format!("client {client}");
-            self.add(Who::Place(Place::Client(client)), &label, rows);
+            self.add(Owner::Place(ProcessPlace::Client(client)), &label, rows);
         }
         self.height += heights.sea;
         let nodes = run.plan.nodes.count * (1 + run.plan.nodes.replicas);
         for node in 0..nodes {
             let on_node = recording.claims.iter().filter(|claim| claim.node == node);
             let mut rows = names(on_node.map(|claim| claim.name).collect(), heights.key);
-            rows.extend(clocks(recording, |clock| *clock == Clock::Node(node)));
+            rows.extend(clocks(recording, |clock| *clock == ClockId::Node(node)));
             let label = run.plan.node_name(node);
-            self.add(Who::Place(Place::Node(node)), &label, rows);
+            self.add(Owner::Place(ProcessPlace::Node(node)), &label, rows);
         }
     }
 
-    fn add(&mut self, who: Who, label: &str, rows: Vec<(What, String, f64)>) {
+    fn add(&mut self, who: Owner, label: &str, rows: Vec<(RowContent, String, f64)>) {
         let top = self.height;
         let mut y = top + PADDING;
         let mut placed = Vec::new();
@@ -122,7 +128,7 @@ impl Scene {
         }
         let height = (y + PADDING - top).max(24.0 + PADDING);
         self.height = top + height;
-        self.lanes.push(Lane {
+        self.lanes.push(Swimlane {
             who,
             label: label.to_owned(),
             top,
@@ -167,7 +173,10 @@ impl Scene {
 }
 
 /// A row for each clock that did not keep the offset with which it began.
-fn clocks(recording: &Recording, is_of: impl Fn(&Clock) -> bool) -> Vec<(What, String, f64)> {
+fn clocks(
+    recording: &Recording,
+    is_of: impl Fn(&ClockId) -> bool,
+) -> Vec<(RowContent, String, f64)> {
     let strips = recording.clocks.iter().filter(|(clock, points)| {
         let first = initial(points);
         is_of(clock) && points.iter().any(|(at, ahead)| 0 < *at && *ahead != first)
@@ -175,11 +184,11 @@ fn clocks(recording: &Recording, is_of: impl Fn(&Clock) -> bool) -> Vec<(What, S
     strips
         .map(|(clock, _)| {
             let label = match clock {
-                Clock::Monotonic(_) => "its clock",
-                Clock::Wall(_) => "wall clock",
-                Clock::Node(_) => "its clock",
+                ClockId::Monotonic(_) => "its clock",
+                ClockId::Wall(_) => "wall clock",
+                ClockId::Node(_) => "its clock",
             };
-            (What::Clock(*clock), label.to_owned(), CLOCK_ROW)
+            (RowContent::Clock(*clock), label.to_owned(), CLOCK_ROW)
         })
         .collect()
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::bars::moment;
-use super::scene::{AXIS, Item, Lane, Scene, Shape};
-use crate::history::recording::Place;
+use super::scene::{AXIS, Item, Scene, Shape, Swimlane};
+use crate::history::recording::ProcessPlace;
 
 /// Where the figure is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,10 +88,10 @@ fn layer_of(item: &Item) -> Layer {
     }
 }
 
-fn lane_ground(out: &mut String, lane: &Lane) {
+fn lane_ground(out: &mut String, lane: &Swimlane) {
     let kind = match lane.who {
-        super::scene::Who::Place(Place::Client(_)) => "clients",
-        super::scene::Who::Place(Place::Node(_)) => "nodes",
+        super::scene::Owner::Place(ProcessPlace::Client(_)) => "clients",
+        super::scene::Owner::Place(ProcessPlace::Node(_)) => "nodes",
         _ => "others",
     };
     let (top, height) = (lane.top, lane.height);

@@ -1,11 +1,11 @@
 //! What happens at once or between lanes: messages, faults, clocks, writes, and the violation.
 
 use super::bars::{hold_end, moment, stretch};
-use super::scene::{Scene, Shape, What, Who, initial};
+use super::scene::{Owner, RowContent, Scene, Shape, initial};
 use crate::checker::{Property, Violation};
-use crate::history::recording::{Clock, Place, Recording, Sort};
+use crate::history::recording::{ClockId, MessageSort, ProcessPlace, Recording};
 use crate::history::{Accepted, History, HoldId, Section};
-use crate::plan::time::Step;
+use crate::plan::time::ClockStep;
 use crate::simulation::{Run, Verdict};
 
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
@@ -54,7 +54,7 @@ pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
 fn faults(scene: &mut Scene, run: &Run) {
     let rows = stack(run, scene.view);
     for ((index, effects), row) in run.effects.iter().enumerate().zip(rows) {
-        let row = row.and_then(|row| scene.row(Who::Faults, What::Nth(row)));
+        let row = row.and_then(|row| scene.row(Owner::Faults, RowContent::Nth(row)));
         let Some((row, fault)) = row.zip(run.happened(index)) else {
             continue;
         };
@@ -81,20 +81,20 @@ fn faults(scene: &mut Scene, run: &Run) {
 
 fn messages(scene: &mut Scene, recording: &Recording) {
     for message in &recording.messages {
-        let client = scene.lane(Who::Place(Place::Client(message.client)));
-        let node = scene.lane(Who::Place(Place::Node(message.node)));
+        let client = scene.lane(Owner::Place(ProcessPlace::Client(message.client)));
+        let node = scene.lane(Owner::Place(ProcessPlace::Node(message.node)));
         let Some((client, node)) = client.zip(node) else {
             continue;
         };
         let (mut top, mut bottom) = (client.top + client.height - 3.0, node.top + 3.0);
         let (class, from, to) = match message.sort {
-            Sort::Request => ("request", "client", "node"),
-            Sort::Yes => ("yes", "node", "client"),
-            Sort::No => ("no", "node", "client"),
-            Sort::Wake => ("wake", "node", "client"),
+            MessageSort::Request => ("request", "client", "node"),
+            MessageSort::Yes => ("yes", "node", "client"),
+            MessageSort::No => ("no", "node", "client"),
+            MessageSort::Wake => ("wake", "node", "client"),
         };
         let (a, b) = match message.sort {
-            Sort::Request => (message.client, message.node),
+            MessageSort::Request => (message.client, message.node),
             _ => {
                 (top, bottom) = (bottom, top);
                 (message.node, message.client)
@@ -122,14 +122,16 @@ fn messages(scene: &mut Scene, recording: &Recording) {
 fn clocks(scene: &mut Scene, recording: &Recording) {
     for (clock, points) in &recording.clocks {
         let (who, whose) = match clock {
-            Clock::Monotonic(client) => (Place::Client(*client), format!("client {client}")),
-            Clock::Wall(client) => (
-                Place::Client(*client),
+            ClockId::Monotonic(client) => {
+                (ProcessPlace::Client(*client), format!("client {client}"))
+            }
+            ClockId::Wall(client) => (
+                ProcessPlace::Client(*client),
                 format!("client {client}'s wall clock"),
             ),
-            Clock::Node(node) => (Place::Node(*node), format!("node {node}")),
+            ClockId::Node(node) => (ProcessPlace::Node(*node), format!("node {node}")),
         };
-        let Some(row) = scene.row(Who::Place(who), What::Clock(*clock)) else {
+        let Some(row) = scene.row(Owner::Place(who), RowContent::Clock(*clock)) else {
             continue;
         };
         let first = initial(points);
@@ -153,11 +155,11 @@ fn clocks(scene: &mut Scene, recording: &Recording) {
         steps.push((scene.end, y(before)));
         let zero = vec![(0, middle), (scene.end, middle)];
         scene.push(Shape::Steps { points: zero }, "zero", String::new());
-        let by = Step::nanos(end / 1_000 * 1_000);
+        let by = ClockStep::nanos(end / 1_000 * 1_000);
         let title = format!("the clock of {whose}: {by} off at the end");
         scene.push(Shape::Steps { points: steps }, "clock", title);
         for (at, y, off) in turns {
-            let by = Step::nanos(off / 1_000 * 1_000);
+            let by = ClockStep::nanos(off / 1_000 * 1_000);
             let title = format!("at {} the clock of {whose} is {by} off", moment(at));
             scene.push(
                 Shape::Mark {
@@ -172,7 +174,7 @@ fn clocks(scene: &mut Scene, recording: &Recording) {
 
 fn writes(scene: &mut Scene, run: &Run) {
     for write in &run.history.writes {
-        let Some(row) = scene.row(Who::Store, What::Name(write.name)) else {
+        let Some(row) = scene.row(Owner::Store, RowContent::Name(write.name)) else {
             continue;
         };
         let y = row.top + row.height / 2.0;
@@ -255,8 +257,8 @@ fn involved(scene: &mut Scene, run: &Run, violation: &Violation) {
         });
         let Some(grant) = last else { continue };
         taken.push(grant.hold);
-        let who = Who::Place(Place::Client(process.client));
-        let Some(row) = scene.row(who, What::Name(grant.name)) else {
+        let who = Owner::Place(ProcessPlace::Client(process.client));
+        let Some(row) = scene.row(who, RowContent::Name(grant.name)) else {
             continue;
         };
         let (top, height) = (row.top + 1.0, row.height - 2.0);
@@ -292,8 +294,8 @@ fn both_inside(scene: &mut Scene, history: &History, violation: &Violation) {
         .collect();
     let mut edges: Vec<(f64, f64)> = Vec::new();
     for (section, believed) in &stays {
-        let who = Who::Place(Place::Client(section.process.client));
-        let Some(row) = scene.row(who, What::Name(section.name)) else {
+        let who = Owner::Place(ProcessPlace::Client(section.process.client));
+        let Some(row) = scene.row(who, RowContent::Name(section.name)) else {
             continue;
         };
         let (top, height) = (row.top + 1.0, row.height - 2.0);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use quorlock::OwnerId;
 
 use super::bars::{colour, moment, stretch};
-use super::scene::{Scene, Shape, What, Who};
+use super::scene::{Owner, RowContent, Scene, Shape};
 use crate::history::NameId;
 use crate::history::own::ResourceCall;
-use crate::history::recording::{Claim, Place, Recording};
+use crate::history::recording::{Claim, ProcessPlace, Recording};
 use crate::plan::LockKind;
 use crate::simulation::Run;
 
@@ -61,8 +61,8 @@ pub(super) fn stack(run: &Run, client: u16, view: (u64, u64)) -> Vec<(usize, usi
 fn words(scene: &mut Scene, run: &Run) {
     for client in 0..run.plan.clients {
         for (row, place) in stack(run, client, scene.view) {
-            let who = Who::Place(Place::Client(client));
-            let row = scene.row(who, What::Nth(row));
+            let who = Owner::Place(ProcessPlace::Client(client));
+            let row = scene.row(who, RowContent::Nth(row));
             let Some((row, mark)) = row.zip(run.history.marks.get(place)) else {
                 continue;
             };
@@ -86,7 +86,7 @@ fn outages(scene: &mut Scene, run: &Run) {
         let Some(resource) = outage.resource.checked_rem(count) else {
             continue;
         };
-        let Some(lane) = scene.lane(Who::Resource(resource)) else {
+        let Some(lane) = scene.lane(Owner::Resource(resource)) else {
             continue;
         };
         let shape = Shape::Bar {
@@ -104,8 +104,8 @@ fn outages(scene: &mut Scene, run: &Run) {
 fn calls(scene: &mut Scene, run: &Run) {
     for asked in &run.history.asked {
         let client = asked.process.client;
-        let from = scene.lane(Who::Place(Place::Client(client)));
-        let to = scene.lane(Who::Resource(asked.resource));
+        let from = scene.lane(Owner::Place(ProcessPlace::Client(client)));
+        let to = scene.lane(Owner::Resource(asked.resource));
         let Some((from, to)) = from.zip(to) else {
             continue;
         };
@@ -180,8 +180,8 @@ fn holds(scene: &mut Scene, run: &Run, recording: &Recording) {
         let Some((from, until)) = span.filter(|(from, until)| from < until) else {
             continue;
         };
-        let who = Who::Place(Place::Client(process.client));
-        let Some(row) = scene.row(who, What::Name(name)) else {
+        let who = Owner::Place(ProcessPlace::Client(process.client));
+        let Some(row) = scene.row(who, RowContent::Name(name)) else {
             continue;
         };
         let (from, until) = (*from, (*until).min(scene.end));

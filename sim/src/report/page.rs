@@ -8,7 +8,7 @@ use super::scene::{AXIS, Scene};
 use crate::checker::Property;
 use crate::history::recording::Recording;
 use crate::plan::Plan;
-use crate::report::story::{self, Line, Sort};
+use crate::report::story::{self, StoryKind, StoryLine};
 use crate::simulation::{Run, Verdict};
 
 const PAGE_STYLE: &str = include_str!("page.css");
@@ -245,13 +245,13 @@ fn story(out: &mut String, run: &Run, recording: &Recording) {
     out.push_str("</ol>\n</section>\n");
 }
 
-fn story_line(out: &mut String, line: &Line) {
+fn story_line(out: &mut String, line: &StoryLine) {
     let class = match line.sort {
-        Sort::Fault => "fault",
-        Sort::Client => "client",
-        Sort::Node => "node",
-        Sort::Store => "store",
-        Sort::Violation => "violation",
+        StoryKind::Fault => "fault",
+        StoryKind::Client => "client",
+        StoryKind::Node => "node",
+        StoryKind::Store => "store",
+        StoryKind::Violation => "violation",
     };
     let who = line
         .process

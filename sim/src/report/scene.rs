@@ -1,12 +1,12 @@
 //! What is where in the picture: lanes from top to bottom, and in them what happened when.
 
 use crate::history::NameId;
-use crate::history::recording::{Clock, Place};
+use crate::history::recording::{ClockId, ProcessPlace};
 
 /// The picture, with times in nanoseconds across and lengths in pixels down.
 #[derive(Debug, Default)]
 pub(super) struct Scene {
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Vec<Swimlane>,
     pub(super) items: Vec<Item>,
     pub(super) height: f64,
     /// How long the run was.
@@ -21,8 +21,8 @@ pub(super) struct Scene {
 
 /// One client, one node, the faults or the store.
 #[derive(Debug)]
-pub(super) struct Lane {
-    pub(super) who: Who,
+pub(super) struct Swimlane {
+    pub(super) who: Owner,
     pub(super) label: String,
     pub(super) top: f64,
     pub(super) height: f64,
@@ -30,27 +30,27 @@ pub(super) struct Lane {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Who {
+pub(super) enum Owner {
     Faults,
     Store,
     /// Of a user's own, by its place in the history.
     Resource(u16),
-    Place(Place),
+    Place(ProcessPlace),
 }
 
 /// A part of a lane.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    pub(super) what: What,
+    pub(super) what: RowContent,
     pub(super) label: String,
     pub(super) top: f64,
     pub(super) height: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum What {
+pub(super) enum RowContent {
     Name(NameId),
-    Clock(Clock),
+    Clock(ClockId),
     /// Of faults that overlap in time, and of words that would.
     Nth(usize),
 }
@@ -105,11 +105,11 @@ impl Scene {
         });
     }
 
-    pub(super) fn lane(&self, who: Who) -> Option<&Lane> {
+    pub(super) fn lane(&self, who: Owner) -> Option<&Swimlane> {
         self.lanes.iter().find(|lane| lane.who == who)
     }
 
-    pub(super) fn row(&self, who: Who, what: What) -> Option<&Row> {
+    pub(super) fn row(&self, who: Owner, what: RowContent) -> Option<&Row> {
         self.lane(who)?.rows.iter().find(|row| row.what == what)
     }
 }

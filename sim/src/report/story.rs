@@ -2,20 +2,20 @@
 
 use quorlock::NodeTrust;
 
-use crate::history::recording::{Claim, Place, Recording, Status};
+use crate::history::recording::{Claim, ProcessPlace, Recording, Status};
 use crate::history::{Accepted, Action, Operation, Outcome, Process, Written};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::variant::Variant;
 use crate::plan::{LockKind, Plan};
 use crate::simulation::{Run, Verdict};
 
 /// One thing that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct StoryLine {
     /// When, in nanoseconds of true time.
     pub at: u64,
     /// Of which kind it is.
-    pub sort: Sort,
+    pub sort: StoryKind,
     /// Whose doing it is.
     pub process: Option<Process>,
     /// What happened, without its time.
@@ -25,7 +25,7 @@ pub struct Line {
 /// What a line of a story tells of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "each says what it is")]
-pub enum Sort {
+pub enum StoryKind {
     Fault,
     Client,
     Node,
@@ -33,9 +33,9 @@ pub enum Sort {
     Violation,
 }
 
-impl Line {
-    fn new(at: u64, sort: Sort, process: Option<Process>, text: String) -> Self {
-        Line {
+impl StoryLine {
+    fn new(at: u64, sort: StoryKind, process: Option<Process>, text: String) -> Self {
+        StoryLine {
             at,
             sort,
             process,
@@ -47,8 +47,8 @@ impl Line {
     #[must_use]
     pub fn in_text(&self) -> String {
         let mark = match self.sort {
-            Sort::Fault => "!! ",
-            Sort::Violation => ">> ",
+            StoryKind::Fault => "!! ",
+            StoryKind::Violation => ">> ",
             _ => "",
         };
         let at = moment(self.at).to_string();
@@ -60,7 +60,7 @@ impl Line {
 #[must_use]
 pub fn tell(run: &Run) -> Vec<String> {
     let mut told = vec![format!("{}: {}", lock(&run.plan), whose(&run.plan))];
-    told.extend(lines(run, None).iter().map(Line::in_text));
+    told.extend(lines(run, None).iter().map(StoryLine::in_text));
     let counters = run.counters;
     told.push(format!(
         "{} holds, {} commands, {} refusals in {}; trace {:016x}",
@@ -117,7 +117,7 @@ pub fn whose(plan: &Plan) -> String {
         if plan.node_trust() == NodeTrust::Unwatched {
             whose += ", without trust in nodes";
         }
-        if plan.clock_margin() == Span::ZERO {
+        if plan.clock_margin() == SimTime::ZERO {
             whose += ", without a clock margin";
         }
     }
@@ -126,8 +126,8 @@ pub fn whose(plan: &Plan) -> String {
 
 /// What happened in a run, in order; with a recording also what became of claims on nodes.
 #[must_use]
-pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<StoryLine> {
+    let mut lines: Vec<StoryLine> = Vec::new();
     for (index, effects) in run.effects.iter().enumerate() {
         let Some(fault) = run.happened(index) else {
             continue;
@@ -138,7 +138,7 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
         };
         let text = format!("{fault}{effect}");
         let at = fault.begins().as_nanos();
-        lines.push(Line::new(at, Sort::Fault, None, text));
+        lines.push(StoryLine::new(at, StoryKind::Fault, None, text));
     }
     let ended = run.history.operations.iter();
     lines.extend(
@@ -153,7 +153,7 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
     if let Some(recording) = recording {
         // What a replica has is what its primary had.
         let is_replica = |claim: &&Claim| {
-            let place = Place::Node(claim.node);
+            let place = ProcessPlace::Node(claim.node);
             let mut states = recording.states.iter();
             states.any(|s| {
                 s.place == place
@@ -174,23 +174,28 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<Line> {
             _ => format!("{} violated: {}", violation.property, violation.story),
         };
         let at = violation.at.as_nanos();
-        lines.push(Line::new(at, Sort::Violation, None, text));
+        lines.push(StoryLine::new(at, StoryKind::Violation, None, text));
     }
     lines.sort_by_key(|line| line.at);
     lines
 }
 
 /// To the microsecond.
-fn moment(at: u64) -> Span {
-    Span::nanos(at / 1_000 * 1_000)
+fn moment(at: u64) -> SimTime {
+    SimTime::nanos(at / 1_000 * 1_000)
 }
 
 /// What clients of a user's own say and ask, and what goes wrong with what they ask.
-fn own(run: &Run, lines: &mut Vec<Line>) {
+fn own(run: &Run, lines: &mut Vec<StoryLine>) {
     for mark in &run.history.marks {
         let who = mark.process.map_or(String::new(), |who| format!("{who}: "));
         let text = format!("{who}{}", mark.text);
-        lines.push(Line::new(mark.at, Sort::Client, mark.process, text));
+        lines.push(StoryLine::new(
+            mark.at,
+            StoryKind::Client,
+            mark.process,
+            text,
+        ));
     }
     for asked in &run.history.asked {
         let resources = &run.history.resources;
@@ -204,17 +209,17 @@ fn own(run: &Run, lines: &mut Vec<Line>) {
                 format!("{name}: {who} {question}, which is not done"),
             ),
         };
-        lines.push(Line::new(at, Sort::Store, Some(who), text));
+        lines.push(StoryLine::new(at, StoryKind::Store, Some(who), text));
     }
     if !run.history.resources.is_empty() {
         lines.extend(run.plan.outages.iter().map(|outage| {
             let at = outage.at.as_nanos();
-            Line::new(at, Sort::Fault, None, outage.to_string())
+            StoryLine::new(at, StoryKind::Fault, None, outage.to_string())
         }));
     }
 }
 
-fn sections(run: &Run, lines: &mut Vec<Line>) {
+fn sections(run: &Run, lines: &mut Vec<StoryLine>) {
     for section in &run.history.sections {
         let name = run.history.text(section.name);
         let who = section.process;
@@ -223,15 +228,25 @@ fn sections(run: &Run, lines: &mut Vec<Line>) {
             None => "finds its lock not held any more".to_owned(),
         };
         let text = format!("{who} goes into {name}; it {believed}");
-        lines.push(Line::new(section.entered, Sort::Client, Some(who), text));
+        lines.push(StoryLine::new(
+            section.entered,
+            StoryKind::Client,
+            Some(who),
+            text,
+        ));
         if section.left != u64::MAX {
             let text = format!("{who} leaves {name}");
-            lines.push(Line::new(section.left, Sort::Client, Some(who), text));
+            lines.push(StoryLine::new(
+                section.left,
+                StoryKind::Client,
+                Some(who),
+                text,
+            ));
         }
     }
 }
 
-fn reigns(run: &Run, lines: &mut Vec<Line>) {
+fn reigns(run: &Run, lines: &mut Vec<StoryLine>) {
     for reign in &run.history.reigns {
         let name = run.history.text(reign.name);
         let (who, term) = (reign.process, reign.term);
@@ -240,15 +255,25 @@ fn reigns(run: &Run, lines: &mut Vec<Line>) {
             None => "finds that its term is over".to_owned(),
         };
         let text = format!("{who} leads {name} in term {term}; it {believed}");
-        lines.push(Line::new(reign.elected, Sort::Client, Some(who), text));
+        lines.push(StoryLine::new(
+            reign.elected,
+            StoryKind::Client,
+            Some(who),
+            text,
+        ));
         if reign.ended != u64::MAX {
             let text = format!("{who} ends its work as leader of {name}");
-            lines.push(Line::new(reign.ended, Sort::Client, Some(who), text));
+            lines.push(StoryLine::new(
+                reign.ended,
+                StoryKind::Client,
+                Some(who),
+                text,
+            ));
         }
     }
 }
 
-fn written(run: &Run, write: &Written) -> Line {
+fn written(run: &Run, write: &Written) -> StoryLine {
     let token = write
         .token
         .map_or(String::new(), |t| format!(" with token {t}"));
@@ -262,24 +287,34 @@ fn written(run: &Run, write: &Written) -> Line {
         format!(", which had read at {}", moment(at))
     });
     let text = format!("the store {took} a write of {who}{read} to {name}{token}");
-    Line::new(write.at, Sort::Store, Some(who), text)
+    StoryLine::new(write.at, StoryKind::Store, Some(who), text)
 }
 
-fn claimed(run: &Run, claim: &Claim, lines: &mut Vec<Line>) {
+fn claimed(run: &Run, claim: &Claim, lines: &mut Vec<StoryLine>) {
     let name = run.history.text(claim.name);
     let node = run.plan.node_name(claim.node);
     let whose = claim
         .owner
         .map_or("somebody".to_owned(), |owner| owner.to_string());
     let text = format!("{node}: {name} is locked by {whose}");
-    lines.push(Line::new(claim.from, Sort::Node, claim.owner, text));
+    lines.push(StoryLine::new(
+        claim.from,
+        StoryKind::Node,
+        claim.owner,
+        text,
+    ));
     if claim.until != u64::MAX {
         let text = format!("{node}: {name} is no longer locked by {whose}");
-        lines.push(Line::new(claim.until, Sort::Node, claim.owner, text));
+        lines.push(StoryLine::new(
+            claim.until,
+            StoryKind::Node,
+            claim.owner,
+            text,
+        ));
     }
 }
 
-fn operation(run: &Run, operation: &Operation) -> Line {
+fn operation(run: &Run, operation: &Operation) -> StoryLine {
     let names: Vec<&str> = run
         .history
         .names
@@ -325,5 +360,5 @@ fn operation(run: &Run, operation: &Operation) -> Line {
     };
     let asked = moment(operation.invoked);
     let text = format!("{who} {text}, asked at {asked}");
-    Line::new(operation.completed, Sort::Client, Some(who), text)
+    StoryLine::new(operation.completed, StoryKind::Client, Some(who), text)
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use quorlock::{Time, Timer};
 
 use crate::seam::runtime::SimTimer;
-use crate::world::id::Who;
+use crate::world::id::ProcessId;
 
 /// Why a resource has not answered a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -24,21 +24,21 @@ pub enum CallError {
 
 /// Where the answer to a call is put.
 #[derive(Debug)]
-pub(super) struct Answer<A> {
+pub(super) struct ResourceReply<A> {
     answer: Option<Result<A, CallError>>,
     waker: Option<Waker>,
 }
 
-impl<A> Default for Answer<A> {
+impl<A> Default for ResourceReply<A> {
     fn default() -> Self {
-        Answer {
+        ResourceReply {
             answer: None,
             waker: None,
         }
     }
 }
 
-impl<A> Answer<A> {
+impl<A> ResourceReply<A> {
     /// The answer has come to its client, which is woken.
     pub(super) fn put(place: &RefCell<Self>, answer: Result<A, CallError>) {
         let waker = {
@@ -55,14 +55,14 @@ impl<A> Answer<A> {
 /// A call that is under way.
 #[must_use = "futures do nothing unless polled"]
 pub(super) struct Calling<A> {
-    place: Rc<RefCell<Answer<A>>>,
+    place: Rc<RefCell<ResourceReply<A>>>,
     timer: SimTimer,
     until: Time,
 }
 
 impl<A> Calling<A> {
     /// Waits for the answer in a place, until a time on the clock of the process.
-    pub(super) fn new(who: Who, place: Rc<RefCell<Answer<A>>>, until: Time) -> Self {
+    pub(super) fn new(who: ProcessId, place: Rc<RefCell<ResourceReply<A>>>, until: Time) -> Self {
         Calling {
             place,
             timer: SimTimer::new(who),

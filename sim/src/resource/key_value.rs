@@ -15,12 +15,12 @@ use crate::client::context::Context;
 /// Of each key it remembers the largest [fencing token](quorlock::Guard::fencing_token) that a fenced read or write carried,
 /// and refuses fenced ones with a smaller token. What carries none is done whatever comes.
 pub struct KeyValueStore<V> {
-    state: Rc<RefCell<State<V>>>,
+    state: Rc<RefCell<StoreState<V>>>,
     service: Service<Ask<V>, Result<Option<V>, Stale>>,
 }
 
 #[derive(Debug)]
-struct State<V> {
+struct StoreState<V> {
     values: BTreeMap<String, V>,
     largest: BTreeMap<String, Token>,
 }
@@ -66,7 +66,7 @@ pub enum StoreError {
     },
 }
 
-impl<V> State<V> {
+impl<V> StoreState<V> {
     fn fence(&mut self, key: &str, token: Option<Token>) -> Result<(), Stale> {
         let Some(token) = token else {
             return Ok(());
@@ -84,7 +84,7 @@ impl<V: Clone + Debug + 'static> KeyValueStore<V> {
     /// An empty store, under a name that the page of a failure shows.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let state = Rc::new(RefCell::new(State {
+        let state = Rc::new(RefCell::new(StoreState {
             values: BTreeMap::new(),
             largest: BTreeMap::new(),
         }));

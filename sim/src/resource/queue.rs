@@ -8,26 +8,26 @@ use std::time::Duration;
 
 use super::{CallError, Service, ServiceClient};
 use crate::client::context::Context;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::world::with;
 
 /// A queue that delivers each item at least once: again when it was not confirmed in time, and after a crash.
 ///
 /// It keeps its items through crashes, but not which of them are out for delivery.
 pub struct Queue<T> {
-    state: Rc<RefCell<Items<T>>>,
+    state: Rc<RefCell<QueueItems<T>>>,
     service: Service<QueueAsk<T>, QueueDone<T>>,
 }
 
 #[derive(Debug)]
-struct Items<T> {
-    items: VecDeque<Item<T>>,
+struct QueueItems<T> {
+    items: VecDeque<QueueItem<T>>,
     next: u64,
-    patience: Span,
+    patience: SimTime,
 }
 
 #[derive(Debug)]
-struct Item<T> {
+struct QueueItem<T> {
     number: u64,
     value: T,
     attempts: u32,
@@ -68,7 +68,7 @@ pub struct Delivery<T> {
     number: u64,
 }
 
-impl<T: Clone> Items<T> {
+impl<T: Clone> QueueItems<T> {
     fn answer(&mut self, ask: QueueAsk<T>) -> QueueDone<T> {
         let now = with(|world| world.now());
         match ask {
@@ -98,7 +98,7 @@ impl<T: Clone> Items<T> {
 
     fn push(&mut self, value: T) {
         self.next += 1;
-        self.items.push_back(Item {
+        self.items.push_back(QueueItem {
             number: self.next,
             value,
             attempts: 0,
@@ -111,7 +111,7 @@ impl<T: Clone + Debug + 'static> Queue<T> {
     /// An empty queue, under a name that the page of a failure shows. It waits for a confirmation for this long.
     #[must_use]
     pub fn new(name: &str, patience: Duration) -> Self {
-        let state = Rc::new(RefCell::new(Items {
+        let state = Rc::new(RefCell::new(QueueItems {
             items: VecDeque::new(),
             next: 0,
             patience: patience.into(),

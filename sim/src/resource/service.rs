@@ -5,7 +5,7 @@ use std::fmt::{self, Debug};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::calling::{Answer, CallError, Calling};
+use super::calling::{CallError, Calling, ResourceReply};
 use crate::client::assertion::unattended;
 use crate::client::context::Context;
 use crate::engine::clients;
@@ -13,8 +13,8 @@ use crate::engine::stop::using;
 use crate::history::own::ResourceCall;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::{Outage, OutageKind};
-use crate::world::event::What;
-use crate::world::id::Who;
+use crate::world::event::Event;
+use crate::world::id::ProcessId;
 use crate::world::job::Job;
 use crate::world::{World, with};
 
@@ -156,7 +156,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
                     asked.heard = Some(now);
                 }
             });
-            Answer::put(&call.place, answer);
+            ResourceReply::put(&call.place, answer);
         });
     }
 
@@ -178,11 +178,11 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
 
 /// A question on its way.
 struct Underway<A> {
-    who: Who,
+    who: ProcessId,
     departs: u64,
     /// Its place in the history.
     asked: usize,
-    place: Rc<RefCell<Answer<A>>>,
+    place: Rc<RefCell<ResourceReply<A>>>,
 }
 
 impl<A> Underway<A> {
@@ -197,7 +197,7 @@ impl<A> Underway<A> {
 fn at(time: u64, job: impl FnOnce() + 'static) {
     with(|world| {
         let key = world.jobs.insert(Job::new(|| unattended(job)));
-        world.push(time.max(world.now()), What::Job(key));
+        world.push(time.max(world.now()), Event::Job(key));
     });
 }
 
@@ -265,7 +265,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> ServiceClient<Q, A> {
     }
 
     /// The question leaves its process.
-    fn send(&self, question: Q) -> Rc<RefCell<Answer<A>>> {
+    fn send(&self, question: Q) -> Rc<RefCell<ResourceReply<A>>> {
         let who = self.ctx.who();
         let text = format!("{question:?}");
         let place = Rc::default();

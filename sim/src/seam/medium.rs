@@ -8,7 +8,7 @@ use crate::plan::{Lane, Plan};
 use crate::seam::transport::ValueTransport;
 #[cfg(feature = "turmoil")]
 use crate::turmoil::Bytes;
-use crate::world::id::{Seat, Who};
+use crate::world::id::{ProcessId, Seat};
 use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::specification::server::Specification;
@@ -36,7 +36,7 @@ impl Medium for Values {
         None
     }
 
-    fn transport(&self, who: Who, seat: Seat) -> Arc<dyn Transport> {
+    fn transport(&self, who: ProcessId, seat: Seat) -> Arc<dyn Transport> {
         Arc::new(ValueTransport::new(who, seat))
     }
 }

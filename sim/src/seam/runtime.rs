@@ -8,29 +8,29 @@ use crate::engine::clients::{self, executor, timers};
 use crate::engine::stop::using;
 use crate::plan::draw::{Draw, Purpose};
 use crate::world::client::ClientState;
-use crate::world::id::{Id, Who};
+use crate::world::id::{Id, ProcessId};
 use crate::world::slab::Key;
-use crate::world::task::Part;
+use crate::world::task::TaskKind;
 use crate::world::timer::Alarm;
 use crate::world::with;
 
 /// The runtime of one client of the product: of a process there may be several.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimRuntime {
-    who: Who,
+    who: ProcessId,
     /// How much more its clock shows than that of the process.
     ahead: u64,
 }
 
 impl SimRuntime {
     /// With the clock of the process.
-    pub(crate) fn new(who: Who) -> Self {
+    pub(crate) fn new(who: ProcessId) -> Self {
         SimRuntime { who, ahead: 0 }
     }
 
     /// With a clock of its own, for the client at this place among those of the process: no two of them show the same
     /// time, so that what is dated by one and looked at by another is found out.
-    pub(crate) fn of(who: Who, seed: u64, place: u16) -> Self {
+    pub(crate) fn of(who: ProcessId, seed: u64, place: u16) -> Self {
         let stream = 1 << 32 | u64::from(place) << 16 | u64::from(who.client.get());
         let mut draw = Draw::new(seed, Purpose::Clock, stream);
         SimRuntime {
@@ -64,7 +64,7 @@ impl Runtime for SimRuntime {
     fn spawn(&self, task: quorlock::Task) {
         let refused = using(self.who, |world| match clients::seam(world, self.who) {
             Some(_) => {
-                executor::spawn(world, self.who, Part::Background, task);
+                executor::spawn(world, self.who, TaskKind::Background, task);
                 None
             }
             None => Some(task),
@@ -84,13 +84,13 @@ impl Runtime for SimRuntime {
 /// A timer in the hands of a process.
 #[derive(Debug)]
 pub(crate) struct SimTimer {
-    who: Who,
+    who: ProcessId,
     ahead: u64,
     alarm: Key<Alarm>,
 }
 
 impl SimTimer {
-    pub(crate) fn new(who: Who) -> Self {
+    pub(crate) fn new(who: ProcessId) -> Self {
         SimTimer {
             who,
             ahead: 0,

@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 use crate::engine::clients::writes;
 use crate::engine::stop::using;
 use crate::history::{Accepted, HoldId, NameId};
-use crate::world::id::Who;
+use crate::world::id::ProcessId;
 use crate::world::slab::Key;
-use crate::world::store::{Asked, Write};
+use crate::world::store::{StoreRequest, Write};
 use crate::world::with;
 
 /// A read or a write in the hands of a client; ready when the store has answered: whether it did as asked, and when.
@@ -18,10 +18,10 @@ pub(crate) struct Writing(Key<Write>);
 
 impl Writing {
     pub(crate) fn begin(
-        who: Who,
+        who: ProcessId,
         hold: HoldId,
         name: NameId,
-        asked: Asked,
+        asked: StoreRequest,
         token: Option<u64>,
     ) -> Self {
         Writing(using(who, |world| {

@@ -14,7 +14,7 @@ use quorlock::transport::{
 use crate::engine::network::{calls, requests, subscriptions};
 use crate::engine::stop::using;
 use crate::world::call::{Call, Replied};
-use crate::world::id::{Seat, Who};
+use crate::world::id::{ProcessId, Seat};
 use crate::world::medium::{Medium, address};
 use crate::world::slab::Key;
 use crate::world::subscription::Subscribed;
@@ -25,7 +25,7 @@ use crate::world::with;
 pub(crate) struct SimTransport(Arc<dyn Transport>);
 
 impl SimTransport {
-    pub(crate) fn new(medium: &dyn Medium, who: Who, seat: Seat) -> Self {
+    pub(crate) fn new(medium: &dyn Medium, who: ProcessId, seat: Seat) -> Self {
         SimTransport(medium.transport(who, seat))
     }
 }
@@ -53,13 +53,13 @@ impl Transport for SimTransport {
 /// The way on which requests and replies go as they are.
 #[derive(Debug)]
 pub(super) struct ValueTransport {
-    who: Who,
+    who: ProcessId,
     seat: Seat,
     address: Arc<str>,
 }
 
 impl ValueTransport {
-    pub(super) fn new(who: Who, seat: Seat) -> Self {
+    pub(super) fn new(who: ProcessId, seat: Seat) -> Self {
         ValueTransport {
             who,
             seat,
@@ -91,7 +91,7 @@ impl Transport for ValueTransport {
 
 /// A call in the hands of a process.
 struct SimCall {
-    who: Who,
+    who: ProcessId,
     key: Key<Call>,
 }
 

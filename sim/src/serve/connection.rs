@@ -10,13 +10,13 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 
-use super::node::Node;
+use super::node::ServedNode;
 use super::time;
 use redis_sim::SessionId;
 
 /// Returns when either side has closed the connection.
 pub(super) async fn serve(
-    node: Rc<RefCell<Node>>,
+    node: Rc<RefCell<ServedNode>>,
     session: SessionId,
     output: Rc<Notify>,
     stream: TcpStream,
@@ -38,7 +38,7 @@ pub(super) async fn serve(
 }
 
 /// Until the client closes.
-async fn read(node: &RefCell<Node>, session: SessionId, mut from: OwnedReadHalf) {
+async fn read(node: &RefCell<ServedNode>, session: SessionId, mut from: OwnedReadHalf) {
     let mut bytes = vec![0; 16 * 1024];
     while let Ok(len @ 1..) = from.read(&mut bytes).await {
         pauses(node).await;
@@ -48,7 +48,12 @@ async fn read(node: &RefCell<Node>, session: SessionId, mut from: OwnedReadHalf)
 }
 
 /// Until the server closes, or the client does not take any more.
-async fn write(node: &RefCell<Node>, session: SessionId, output: &Notify, mut to: OwnedWriteHalf) {
+async fn write(
+    node: &RefCell<ServedNode>,
+    session: SessionId,
+    output: &Notify,
+    mut to: OwnedWriteHalf,
+) {
     loop {
         output.notified().await;
         pauses(node).await;
@@ -67,7 +72,7 @@ async fn write(node: &RefCell<Node>, session: SessionId, output: &Notify, mut to
 }
 
 /// Waits while the node is paused.
-async fn pauses(node: &RefCell<Node>) {
+async fn pauses(node: &RefCell<ServedNode>) {
     let mut pauses = node.borrow().goes_on();
     // The node has the other end, so there is one.
     let _ = pauses.wait_for(|pauses| *pauses == 0).await;

@@ -8,10 +8,10 @@ use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
 use super::connection;
-use super::node::Node;
+use super::node::ServedNode;
 
 /// Accepts connections from now on, until the node crashes.
-pub(super) fn listen(node: &Rc<RefCell<Node>>, listener: TcpListener, tasks: &LocalSet) {
+pub(super) fn listen(node: &Rc<RefCell<ServedNode>>, listener: TcpListener, tasks: &LocalSet) {
     let this = Rc::clone(node);
     let accepting = tasks.spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -21,7 +21,7 @@ pub(super) fn listen(node: &Rc<RefCell<Node>>, listener: TcpListener, tasks: &Lo
     node.borrow_mut().is_accepted_by(accepting.abort_handle());
 }
 
-fn accept(node: &Rc<RefCell<Node>>, stream: TcpStream) {
+fn accept(node: &Rc<RefCell<ServedNode>>, stream: TcpStream) {
     let session = node.borrow_mut().redis.process.open_session();
     let output = Rc::new(Notify::new());
     let serving = connection::serve(Rc::clone(node), session, Rc::clone(&output), stream);

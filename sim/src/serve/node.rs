@@ -18,7 +18,7 @@ use redis_sim::{Server, SessionId, WallMicros};
 
 /// A server, its clock, its connections.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct ServedNode {
     pub(super) redis: RedisServer,
     persistence: Persistence,
     clock: Clock,
@@ -42,13 +42,13 @@ struct Connection {
     task: AbortHandle,
 }
 
-impl Node {
+impl ServedNode {
     pub(super) fn new(seed: u64, password: Option<&str>, persistence: Persistence) -> Self {
         let mut server = Server::new(seed);
         if let Some(password) = password {
             server = server.with_password(password);
         }
-        Node {
+        ServedNode {
             redis: RedisServer::new(server),
             persistence,
             clock: Clock::new(time::wall_nanos()),

@@ -6,7 +6,7 @@ use crate::plan::fault::{
     Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, RATES_PPM, ServerError,
     Trigger,
 };
-use crate::plan::time::{Span, Step};
+use crate::plan::time::{ClockStep, SimTime};
 
 /// A fault as it is written on the command line, of one node or of all.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ impl FromStr for FaultWords {
             None => (when, None),
         };
         let span = |text: &str| {
-            text.parse::<Span>()
+            text.parse::<SimTime>()
                 .map_err(|error| wrong(&error.to_string()))
         };
         let at = span(from)?;
@@ -81,8 +81,8 @@ impl FromStr for FaultWords {
 
 /// What was said beside the kind.
 struct Words<'a> {
-    at: Span,
-    to: Option<Span>,
+    at: SimTime,
+    to: Option<SimTime>,
     value: Option<&'a str>,
 }
 
@@ -96,12 +96,12 @@ impl Words<'_> {
             }
             Some(Kind::CrashNode) => {
                 // Without an end it is back at once.
-                let away = self.to.map_or(Span::ZERO, |to| to.minus(at));
+                let away = self.to.map_or(SimTime::ZERO, |to| to.minus(at));
                 Fault::of_node(at, node, NodeFault::Crash).lasting(away)
             }
             Some(Kind::Reset) => Fault {
                 when: Trigger::At(self.once()?),
-                lasts: Span::ZERO,
+                lasts: SimTime::ZERO,
                 what: FaultKind::Link {
                     clients: Vec::new(),
                     nodes: Vec::new(),
@@ -117,7 +117,7 @@ impl Words<'_> {
             }
             Some(Kind::Backup) => Fault {
                 when: Trigger::At(self.once()?),
-                lasts: Span::ZERO,
+                lasts: SimTime::ZERO,
                 what: FaultKind::Backup { nodes: Vec::new() },
             },
             Some(Kind::ServerError) => Fault::of_node(
@@ -145,7 +145,7 @@ impl Words<'_> {
                 self.once()?,
                 node,
                 NodeFault::Step {
-                    by: self.value::<Step>()?,
+                    by: self.value::<ClockStep>()?,
                 },
             ),
             Some(Kind::NodeRate) => Fault::of_node(
@@ -160,12 +160,12 @@ impl Words<'_> {
         })
     }
 
-    fn lasts(&self) -> Result<Span, String> {
+    fn lasts(&self) -> Result<SimTime, String> {
         let to = self.to.ok_or("it says not until when")?;
         Ok(to.minus(self.at))
     }
 
-    fn once(&self) -> Result<Span, String> {
+    fn once(&self) -> Result<SimTime, String> {
         match self.to {
             None => Ok(self.at),
             Some(_) => Err("it happens once, and has no end".into()),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::fault::Kind;
-use crate::plan::generator::Swarm;
+use crate::plan::generator::PlanGenerator;
 use crate::simulation::{Run, Verdict, run};
 use crate::study::export;
 use crate::study::failure::{Failure, FileError};
@@ -21,7 +21,7 @@ use crate::study::progress::{self, Counting};
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// What plans are drawn from.
-    pub swarm: Swarm,
+    pub swarm: PlanGenerator,
     /// Which seeds.
     pub seeds: Range<u64>,
     /// Every how many-th of them, and which.
@@ -300,7 +300,7 @@ mod tests {
 
     fn campaign(index: u64, of: u64) -> Campaign {
         Campaign {
-            swarm: Swarm::default(),
+            swarm: PlanGenerator::default(),
             seeds: 10..21,
             shard: Shard { index, of },
             jobs: 1,

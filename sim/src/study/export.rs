@@ -16,7 +16,7 @@ const FORMAT: u32 = 2;
 
 /// The first line.
 #[derive(Debug, Serialize)]
-struct Header<'a> {
+struct HistoryHeader<'a> {
     format: &'static str,
     format_version: u32,
     quorlock: &'static str,
@@ -32,7 +32,7 @@ struct Header<'a> {
 
 /// Another line.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct HistoryLine<'a> {
     operation: &'static str,
     names: Vec<&'a str>,
     process: Process,
@@ -70,10 +70,10 @@ fn push(text: &mut String, line: &impl Serialize) {
     text.push('\n');
 }
 
-fn header(run: &Run) -> Header<'_> {
+fn header(run: &Run) -> HistoryHeader<'_> {
     let history = &run.history;
     let is_violated = |property: &Property| checker::check_one(*property, history).is_some();
-    Header {
+    HistoryHeader {
         format: "quorlock-history",
         format_version: FORMAT,
         quorlock: env!("CARGO_PKG_VERSION"),
@@ -87,8 +87,8 @@ fn header(run: &Run) -> Header<'_> {
 }
 
 /// What happened. Of what began at once, writes to the store keep the order in which they came to it.
-fn sorted(history: &History) -> Vec<Line<'_>> {
-    let mut lines: Vec<Line> = operations(history).collect();
+fn sorted(history: &History) -> Vec<HistoryLine<'_>> {
+    let mut lines: Vec<HistoryLine> = operations(history).collect();
     lines.extend(grants(history));
     lines.extend(uses(history));
     lines.extend(stored(history));
@@ -96,8 +96,8 @@ fn sorted(history: &History) -> Vec<Line<'_>> {
     lines
 }
 
-fn operations(history: &History) -> impl Iterator<Item = Line<'_>> {
-    history.operations.iter().map(|op| Line {
+fn operations(history: &History) -> impl Iterator<Item = HistoryLine<'_>> {
+    history.operations.iter().map(|op| HistoryLine {
         operation: action(op.action),
         names: names(history, op.names),
         process: op.process,
@@ -113,8 +113,8 @@ fn operations(history: &History) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-fn grants(history: &History) -> impl Iterator<Item = Line<'_>> {
-    history.grants.iter().map(|grant| Line {
+fn grants(history: &History) -> impl Iterator<Item = HistoryLine<'_>> {
+    history.grants.iter().map(|grant| HistoryLine {
         operation: "grant",
         names: vec![history.text(grant.name)],
         process: grant.process,
@@ -131,8 +131,8 @@ fn grants(history: &History) -> impl Iterator<Item = Line<'_>> {
 }
 
 /// Stays inside sections, and terms of leaders.
-fn uses(history: &History) -> impl Iterator<Item = Line<'_>> {
-    let sections = history.sections.iter().map(|section| Line {
+fn uses(history: &History) -> impl Iterator<Item = HistoryLine<'_>> {
+    let sections = history.sections.iter().map(|section| HistoryLine {
         operation: "use",
         names: vec![history.text(section.name)],
         process: section.process,
@@ -146,7 +146,7 @@ fn uses(history: &History) -> impl Iterator<Item = Line<'_>> {
         token: token(history, section.hold, section.name),
         read_at: None,
     });
-    let terms = history.reigns.iter().map(|reign| Line {
+    let terms = history.reigns.iter().map(|reign| HistoryLine {
         operation: "lead",
         names: vec![history.text(reign.name)],
         process: reign.process,
@@ -163,8 +163,8 @@ fn uses(history: &History) -> impl Iterator<Item = Line<'_>> {
     sections.chain(terms)
 }
 
-fn stored(history: &History) -> impl Iterator<Item = Line<'_>> {
-    history.writes.iter().map(|write| Line {
+fn stored(history: &History) -> impl Iterator<Item = HistoryLine<'_>> {
+    history.writes.iter().map(|write| HistoryLine {
         operation: "store",
         names: vec![history.text(write.name)],
         process: write.process,

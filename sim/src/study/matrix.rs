@@ -13,7 +13,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 pub use class::{CLASSES, Class};
-pub use contender::{CONTENDERS, Contender};
+pub use contender::{CONTENDERS, Candidate};
 pub use examples::Example;
 #[cfg(all(unix, feature = "chaos"))]
 pub(crate) use {class::ALL_AT_ONCE, storm::Storm};
@@ -29,7 +29,7 @@ use crate::study::scenario::Interval;
 #[derive(Clone, Debug)]
 pub struct Matrix {
     /// Which locks.
-    pub contenders: Vec<Contender>,
+    pub contenders: Vec<Candidate>,
     /// Against which classes of fault.
     pub classes: Vec<Class>,
     /// How many seeds for each pair, from 0; a tenth of them for a lock in the lane over sockets.
@@ -40,7 +40,7 @@ pub struct Matrix {
 
 /// What has come of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Table {
+pub struct MatrixTable {
     /// How many runs a cell had, unless its lock is in the lane over sockets.
     pub runs: u64,
     /// Lock after lock, each with every class.
@@ -66,14 +66,14 @@ pub struct Cell {
     /// How many faults did something.
     pub effects: u64,
     /// Two believed to hold the lock at a time.
-    pub exclusion: Broken,
+    pub exclusion: BreakRate,
     /// A token was not larger than those before, or a store took a smaller one than it had seen.
-    pub fencing: Broken,
+    pub fencing: BreakRate,
 }
 
 /// How often a property was broken.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Broken {
+pub struct BreakRate {
     /// Whether it is claimed that this never happens.
     pub is_claimed_to_hold: bool,
     /// In how many runs.
@@ -86,7 +86,7 @@ pub struct Broken {
     pub first_seed: Option<u64>,
 }
 
-impl Broken {
+impl BreakRate {
     fn add(&mut self, seed: u64, is_broken: bool) {
         if is_broken {
             self.violations += 1;
@@ -94,7 +94,7 @@ impl Broken {
         }
     }
 
-    fn merge(&mut self, other: &Broken) {
+    fn merge(&mut self, other: &BreakRate) {
         self.violations += other.violations;
         let seeds = self.first_seed.into_iter().chain(other.first_seed);
         self.first_seed = seeds.min();
@@ -135,10 +135,10 @@ impl Cell {
     }
 }
 
-impl Table {
+impl MatrixTable {
     /// The cells in which something broke that is claimed to hold.
     pub fn surprises(&self) -> impl Iterator<Item = &Cell> {
-        let is_one = |broken: &Broken| broken.is_claimed_to_hold && 0 < broken.violations;
+        let is_one = |broken: &BreakRate| broken.is_claimed_to_hold && 0 < broken.violations;
         let cells = self.cells.iter();
         cells.filter(move |cell| is_one(&cell.exclusion) || is_one(&cell.fencing))
     }
@@ -168,7 +168,7 @@ impl Matrix {
 
     /// Runs it. The same numbers come of it on however many threads.
     #[must_use]
-    pub fn run(&self) -> Table {
+    pub fn run(&self) -> MatrixTable {
         let pairs: Vec<_> = self
             .contenders
             .iter()
@@ -183,7 +183,7 @@ impl Matrix {
             .iter()
             .map(|(contender, _)| contender.runs_of(self.runs));
         let bar = progress::bar(all.sum(), Counting::Runs);
-        let work = |(pair, (contender, class), from): (usize, &(&Contender, &Class), u64)| {
+        let work = |(pair, (contender, class), from): (usize, &(&Candidate, &Class), u64)| {
             let mut cell = Cell::default();
             for seed in from..contender.runs_of(self.runs).min(from + BATCH) {
                 cell.add(contender.plan(class, seed));
@@ -207,7 +207,7 @@ impl Matrix {
                 .finish(runs, contender.keeps_exclusion(class));
             cell.fencing.finish(runs, contender.keeps_order(class));
         }
-        Table {
+        MatrixTable {
             runs: self.runs,
             cells,
         }
@@ -218,7 +218,7 @@ impl Matrix {
 mod tests {
     use super::*;
 
-    fn some(locks: &[&str], classes: &[&str], runs: u64, jobs: usize) -> Table {
+    fn some(locks: &[&str], classes: &[&str], runs: u64, jobs: usize) -> MatrixTable {
         let all = Matrix::new(runs, jobs);
         let is_asked = |id: &str, ids: &[&str]| ids.contains(&id);
         let matrix = Matrix {

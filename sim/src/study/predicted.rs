@@ -12,7 +12,7 @@ use crate::chaos::cell::Observed;
 use crate::checker::{Property, check_one};
 use crate::plan::Plan;
 use crate::simulation::run;
-pub(crate) use print::Matrix;
+pub(crate) use print::PrintedMatrix;
 
 /// One lock under the storms of one class.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

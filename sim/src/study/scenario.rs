@@ -18,7 +18,7 @@ pub use catalog::{built_in, find};
 pub use figure::{Figure, Interval, Measure, Measured};
 pub(crate) use file::has_header;
 pub use file::{ScenarioError, parse, read};
-pub use judge::{Depth, Judged, Verdict};
+pub use judge::{CaseVerdict, Depth, Judged};
 
 /// A plan with what is expected of it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -12,13 +12,13 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
-use amounts::Bounds;
+use amounts::ProgressBounds;
 
 use crate::checker::{Property, Violation};
 use crate::plan::Plan;
 use crate::plan::fault::Fault;
 use crate::plan::file;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::simulation::{Run, Verdict, run};
 
 /// What makes two failures the same one: what is broken, and by how many different clients, restarted or not.
@@ -80,7 +80,7 @@ pub struct Size {
     /// Events of the whole run.
     pub events: u64,
     /// When it failed.
-    pub at: Span,
+    pub at: SimTime,
 }
 
 impl Size {
@@ -102,7 +102,7 @@ impl Size {
 }
 
 /// What clients of a user's own had said and asked by then.
-fn own_steps(run: &Run, at: Span) -> usize {
+fn own_steps(run: &Run, at: SimTime) -> usize {
     let at = at.as_nanos();
     let marks = run.history.marks.iter().filter(|mark| mark.at <= at);
     let asked = run.history.asked.iter().filter(|asked| asked.sent <= at);
@@ -281,10 +281,10 @@ impl Search<'_> {
         if self.identity.property.is_liveness() {
             return;
         }
-        let end = self.size.at.plus(Span::millis(1));
+        let end = self.size.at.plus(SimTime::millis(1));
         let mut plan = self.plan();
         structure::end_at(&mut plan, end);
-        plan.progress_within = Some(Span::ZERO);
+        plan.progress_within = Some(SimTime::ZERO);
         self.attempt(plan);
     }
 
@@ -335,10 +335,10 @@ impl Search<'_> {
         for divisor in [1, 2, 4, 8] {
             let times = self.best.plan.faults.iter().map(Fault::begins);
             let times = times.chain(self.best.plan.outages.iter().map(|outage| outage.at));
-            let first = times.filter(|at| Span::ZERO < *at).min();
+            let first = times.filter(|at| SimTime::ZERO < *at).min();
             let by = first.unwrap_or_default().as_nanos() / divisor;
             let mut plan = self.plan();
-            structure::move_faults(&mut plan, Span::nanos(by));
+            structure::move_faults(&mut plan, SimTime::nanos(by));
             if self.attempt_with(&plan, self.many_seeds) {
                 self.cut_the_end();
             }
@@ -386,9 +386,9 @@ impl Search<'_> {
             self.attempt_no_longer(plan);
         }
         let bounds = if self.identity.property.is_liveness() {
-            Bounds::Stay
+            ProgressBounds::Stay
         } else {
-            Bounds::Shrink
+            ProgressBounds::Shrink
         };
         let mut place = 0;
         while let Some(candidates) = numbers::rounder(&self.best.plan, place, bounds) {
@@ -406,13 +406,13 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::generator::{Faults, Swarm};
+    use crate::plan::generator::{FaultChoice, PlanGenerator};
 
     fn failing() -> Plan {
-        let swarm = Swarm {
-            faults: Faults::All,
+        let swarm = PlanGenerator {
+            faults: FaultChoice::All,
             lock: crate::plan::LockKind::Single,
-            ..Swarm::default()
+            ..PlanGenerator::default()
         };
         let mut plans = (0..400).map(|seed| swarm.plan(seed));
         let fails = |plan: &Plan| {

@@ -36,7 +36,7 @@ impl Connect for Cables {
             let connected = TcpStream::connect((node_host(node), PORT)).await;
             come_back(client, node).await;
             let key = with(|world| plug_in(world, client, node));
-            Ok(Box::new(Cable {
+            Ok(Box::new(SimStream {
                 client,
                 key,
                 stream: connected?,
@@ -96,23 +96,23 @@ async fn come_back(client: ClientId, node: NodeId) {
 }
 
 /// One end of a connection.
-struct Cable {
+struct SimStream {
     client: ClientId,
-    key: Key<Plug>,
+    key: Key<StreamHandle>,
     stream: TcpStream,
     swaps: Swaps,
 }
 
 /// What the world knows of it.
 #[derive(Debug)]
-pub(super) struct Plug {
+pub(super) struct StreamHandle {
     pub(super) client: ClientId,
     pub(super) node: NodeId,
     is_reset: bool,
     reader: Option<Waker>,
 }
 
-impl Plug {
+impl StreamHandle {
     pub(super) fn reset(&mut self) {
         self.is_reset = true;
         if let Some(reader) = self.reader.take() {
@@ -121,7 +121,7 @@ impl Plug {
     }
 }
 
-impl AsyncRead for Cable {
+impl AsyncRead for SimStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -138,7 +138,7 @@ impl AsyncRead for Cable {
     }
 }
 
-impl AsyncWrite for Cable {
+impl AsyncWrite for SimStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -160,15 +160,15 @@ impl AsyncWrite for Cable {
     }
 }
 
-impl Drop for Cable {
+impl Drop for SimStream {
     fn drop(&mut self) {
         let plug = with(|world| find_sockets(world)?.plugs.remove(self.key));
         drop(plug);
     }
 }
 
-fn plug_in(world: &mut World, client: ClientId, node: NodeId) -> Key<Plug> {
-    sockets(world).plugs.insert(Plug {
+fn plug_in(world: &mut World, client: ClientId, node: NodeId) -> Key<StreamHandle> {
+    sockets(world).plugs.insert(StreamHandle {
         client,
         node,
         is_reset: false,
@@ -177,7 +177,7 @@ fn plug_in(world: &mut World, client: ClientId, node: NodeId) -> Key<Plug> {
 }
 
 /// Whether a fault has reset a connection; if not, the task is woken when one does.
-fn is_reset(world: &mut World, key: Key<Plug>, cx: &Context<'_>) -> bool {
+fn is_reset(world: &mut World, key: Key<StreamHandle>, cx: &Context<'_>) -> bool {
     let Some(plug) = sockets(world).plugs.get_mut(key) else {
         return true;
     };

@@ -9,14 +9,14 @@ use quorlock::transport::{Channel, Listener, Reply, Request, TransportError};
 use crate::world::id::{ClientId, Seat};
 use crate::world::slab::Key;
 
-pub(super) type Answer = Result<Reply, TransportError>;
+pub(super) type DeskReply = Result<Reply, TransportError>;
 
 /// A request that was left for the adapter.
 #[derive(Debug)]
 pub(super) struct Posted {
     client: ClientId,
     seat: Seat,
-    answer: Option<Answer>,
+    answer: Option<DeskReply>,
     /// The adapter has done with it.
     is_over: bool,
     /// No caller waits for the answer any more.
@@ -58,7 +58,7 @@ impl Posted {
     }
 
     /// The answer, once; until there is one, the task is woken when it comes.
-    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<Answer> {
+    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<DeskReply> {
         if let Some(answer) = self.answer.take() {
             return Poll::Ready(answer);
         }
@@ -79,7 +79,7 @@ impl Posted {
     }
 
     /// It has come to its end: the caller to wake, and whether there is none any more.
-    pub(super) fn hand_in(&mut self, answer: Option<Answer>) -> (Option<Waker>, bool) {
+    pub(super) fn hand_in(&mut self, answer: Option<DeskReply>) -> (Option<Waker>, bool) {
         self.answer = answer;
         self.is_over = true;
         (self.wakers.caller.take(), self.is_given_up)
@@ -92,33 +92,33 @@ pub(super) struct Listening;
 
 /// What a process leaves for its adapter.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
-    errands: VecDeque<(u64, Errand)>,
+pub(super) struct Outbox {
+    errands: VecDeque<(u64, Job)>,
     adapter: Option<Waker>,
 }
 
 /// One thing to be done.
-pub(super) enum Errand {
+pub(super) enum Job {
     Call(Key<Posted>, Seat, Box<Request>),
     Listen(Key<Listening>, Seat, Channel, Arc<dyn Listener>),
     Leave(Key<Listening>),
 }
 
-impl std::fmt::Debug for Errand {
+impl std::fmt::Debug for Job {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Errand::Call(key, seat, _) => write!(f, "Call({key:?} to {seat})"),
-            Errand::Listen(key, seat, channel, _) => {
+            Job::Call(key, seat, _) => write!(f, "Call({key:?} to {seat})"),
+            Job::Listen(key, seat, channel, _) => {
                 write!(f, "Listen({key:?} to {channel:?} on {seat})")
             }
-            Errand::Leave(key) => write!(f, "Leave({key:?})"),
+            Job::Leave(key) => write!(f, "Leave({key:?})"),
         }
     }
 }
 
-impl Desk {
+impl Outbox {
     /// To be done at a time, which may be later than now: then the process is paused in the middle of it.
-    pub(super) fn leave(&mut self, departs: u64, errand: Errand) {
+    pub(super) fn leave(&mut self, departs: u64, errand: Job) {
         self.errands.push_back((departs, errand));
     }
 
@@ -128,7 +128,7 @@ impl Desk {
         (*departs <= now).then(|| self.adapter.take())?
     }
 
-    pub(super) fn take(&mut self, now: u64, cx: &Context<'_>) -> Poll<Vec<Errand>> {
+    pub(super) fn take(&mut self, now: u64, cx: &Context<'_>) -> Poll<Vec<Job>> {
         let mut due = Vec::new();
         while let Some((departs, _)) = self.errands.front()
             && *departs <= now

@@ -18,22 +18,22 @@ use crate::world::medium::Driver;
 use crate::world::{World, with};
 
 /// The hosts of one run.
-pub(super) struct Network {
+pub(super) struct TurmoilNetwork {
     sim: Sim<'static>,
-    hosts: BTreeMap<IpAddr, Host>,
+    hosts: BTreeMap<IpAddr, TurmoilHost>,
     /// What is on turmoil's links and was not delivered, in the same order.
-    under_way: BTreeMap<(IpAddr, IpAddr), VecDeque<Held>>,
+    under_way: BTreeMap<(IpAddr, IpAddr), VecDeque<InFlightMessage>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Host {
+enum TurmoilHost {
     Client(ClientId),
     Node(NodeId),
 }
 
 /// A message on a link: when it arrives, if it does.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct InFlightMessage {
     client: ClientId,
     node: NodeId,
     arrives: Option<u64>,
@@ -42,7 +42,7 @@ struct Held {
 /// How many steps clients are given to connect before the run begins.
 const WARM_UP: usize = 1_000;
 
-impl Network {
+impl TurmoilNetwork {
     /// Every client has its connections: the run begins with that.
     pub(super) fn new(plan: &Plan) -> Self {
         let nodes = with(|world| world.nodes.count());
@@ -56,23 +56,23 @@ impl Network {
         let mut hosts = BTreeMap::new();
         for id in first::<NodeId>(nodes) {
             sim.host(node_host(id), move || station::run(id));
-            hosts.insert(sim.lookup(node_host(id)), Host::Node(id));
+            hosts.insert(sim.lookup(node_host(id)), TurmoilHost::Node(id));
         }
         for id in first::<ClientId>(plan.clients) {
             sim.host(client_host(id), move || client::run(id));
-            hosts.insert(sim.lookup(client_host(id)), Host::Client(id));
+            hosts.insert(sim.lookup(client_host(id)), TurmoilHost::Client(id));
             for node in first(nodes) {
                 sim.hold(client_host(id), node_host(node));
             }
         }
         with(|world| {
             for (ip, host) in &hosts {
-                if let Host::Client(id) = host {
+                if let TurmoilHost::Client(id) = host {
                     sockets(world).clients.insert(*ip, *id);
                 }
             }
         });
-        let mut network = Network {
+        let mut network = TurmoilNetwork {
             sim,
             hosts,
             under_way: BTreeMap::new(),
@@ -136,7 +136,7 @@ impl Network {
                 // Connection by connection: when a host ends, tokio drops its tasks in an order that depends on the
                 // runs before, and with them the streams that they own.
                 new.sort_by_key(|(_, sent)| sent.pair());
-                let mut new: Vec<(usize, Held)> = new
+                let mut new: Vec<(usize, InFlightMessage)> = new
                     .into_iter()
                     .map(|(index, sent)| {
                         let (from, to) = sent.pair();
@@ -178,7 +178,7 @@ impl Network {
     }
 }
 
-impl Driver for Network {
+impl Driver for TurmoilNetwork {
     /// A millisecond of everything that has to do with sockets.
     fn step(&mut self) -> u64 {
         self.go_on();
@@ -187,17 +187,21 @@ impl Driver for Network {
 }
 
 /// A message has left one host for another.
-fn hand_over(world: &mut World, from: Host, to: Host, protocol: &Protocol) -> Held {
+fn hand_over(
+    world: &mut World,
+    from: TurmoilHost,
+    to: TurmoilHost,
+    protocol: &Protocol,
+) -> InFlightMessage {
     let (client, node) = match (from, to) {
-        (Host::Client(client), Host::Node(node)) | (Host::Node(node), Host::Client(client)) => {
-            (client, node)
-        }
+        (TurmoilHost::Client(client), TurmoilHost::Node(node))
+        | (TurmoilHost::Node(node), TurmoilHost::Client(client)) => (client, node),
         _ => unreachable!("BUG: clients speak to nodes only"),
     };
     world.note(u64::from(client.get()) << 16 | u64::from(node.get()) | digest(protocol) << 32);
     // It was sent in the step before this one.
     let departs = world.now().saturating_sub(STEP);
-    let is_to_node = matches!(to, Host::Node(_));
+    let is_to_node = matches!(to, TurmoilHost::Node(_));
     let link = world.links.get_mut(client, node);
     let link = link.expect("BUG: no such link");
     let passage = if is_to_node {
@@ -213,7 +217,7 @@ fn hand_over(world: &mut World, from: Host, to: Host, protocol: &Protocol) -> He
             step_of(at)
         }
     });
-    Held {
+    InFlightMessage {
         client,
         node,
         arrives,

@@ -11,7 +11,7 @@ use redis_sim::SessionId;
 /// The field of a read-write lock that is no claim.
 const MODE: &[u8] = b"mode";
 
-/// The field of a claim that is its beat.
+/// The field of a claim that is its claim version.
 const BEAT: &[u8] = b"beat";
 
 /// What follows the owner in the field of a writer's claim.

@@ -2,10 +2,10 @@
 
 use redis_sim::{Awaited, SessionId, WallMicros, slot_of_key};
 
-use super::cable::Plug;
+use super::cable::StreamHandle;
 use super::{Order, Sockets, cluster, place};
 use crate::plan::fault::InFlight;
-use crate::world::id::{ClientId, Id, NodeId, Seat, Who};
+use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat};
 use crate::world::server::{Hand, News, Server, Servers};
 use crate::world::shards::KnownSlots;
 
@@ -28,7 +28,7 @@ impl Servers for Sockets {
         }
     }
 
-    fn boot(&mut self, who: Who) {
+    fn boot(&mut self, who: ProcessId) {
         if 0 < who.restarts {
             self.orders.push(Order::Boot(who.client));
         }
@@ -54,7 +54,7 @@ impl Servers for Sockets {
 
     /// Resets the connections at the client's end.
     fn leave(&mut self, client: ClientId, node: NodeId) {
-        let theirs = |plug: &Plug| plug.client == client && plug.node == node;
+        let theirs = |plug: &StreamHandle| plug.client == client && plug.node == node;
         for key in self.plugs.keys(theirs) {
             if let Some(plug) = self.plugs.get_mut(key) {
                 plug.reset();

@@ -20,15 +20,15 @@ use redis_sim::{Server, SessionId, Watch};
 
 /// A server and who is connected to it.
 #[derive(Debug)]
-pub(super) struct Station {
+pub(super) struct ServerHost {
     pub(super) redis: RedisServer,
-    pub(super) callers: BTreeMap<SessionId, Caller>,
+    pub(super) callers: BTreeMap<SessionId, ClientConnection>,
     acceptor: Option<Waker>,
 }
 
 /// A connection of a client.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(super) struct ClientConnection {
     pub(super) client: ClientId,
     /// To be sent.
     outgoing: Vec<u8>,
@@ -36,11 +36,11 @@ pub(super) struct Caller {
     waker: Option<Waker>,
 }
 
-impl Station {
+impl ServerHost {
     pub(super) fn new(plan: &Plan, node: usize, tags: &[String]) -> Self {
         let seed = Draw::new(plan.seed, Purpose::Sockets, 1 + node as u64).bits();
         let process = Server::new(stream(seed, Purpose::ServerIds, 0));
-        Station {
+        ServerHost {
             redis: RedisServer::of_run(process).under(tags, node),
             callers: BTreeMap::new(),
             acceptor: None,
@@ -51,7 +51,7 @@ impl Station {
     pub(super) fn sentinel(seed: u64, node: usize, watch: Watch) -> Self {
         let seed = Draw::new(seed, Purpose::Sockets, 1 + node as u64).bits();
         let process = Server::new(stream(seed, Purpose::ServerIds, 0));
-        Station {
+        ServerHost {
             redis: RedisServer::new(process.watching(watch)),
             callers: BTreeMap::new(),
             acceptor: None,
@@ -93,7 +93,7 @@ impl Station {
     }
 }
 
-impl Caller {
+impl ClientConnection {
     fn ring(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -140,7 +140,7 @@ async fn accept(
 
 /// Serves one connection until one of its ends is gone.
 async fn serve(node: NodeId, session: SessionId, mut stream: TcpStream) {
-    let mut line = Line {
+    let mut line = OutgoingLine {
         node,
         session,
         outgoing: Vec::new(),
@@ -161,14 +161,14 @@ enum Attention {
     Gone,
 }
 
-struct Line {
+struct OutgoingLine {
     node: NodeId,
     session: SessionId,
     outgoing: Vec<u8>,
     sent: usize,
 }
 
-impl Line {
+impl OutgoingLine {
     fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match with(|world| attend(world, self.node, self.session, cx)) {
@@ -213,7 +213,7 @@ fn admit(world: &mut World, node: NodeId, from: IpAddr) -> Option<SessionId> {
     let session = station.redis.process.open_session();
     station.callers.insert(
         session,
-        Caller {
+        ClientConnection {
             client,
             outgoing: Vec::new(),
             is_closed: false,
@@ -242,7 +242,7 @@ fn attend(world: &mut World, node: NodeId, session: SessionId, cx: &Context<'_>)
     Attention::Speak(outgoing.unwrap_or_default())
 }
 
-fn dismiss(world: &mut World, node: NodeId, session: SessionId) -> Option<Caller> {
+fn dismiss(world: &mut World, node: NodeId, session: SessionId) -> Option<ClientConnection> {
     let station = find_sockets(world)?.station(node);
     station.redis.process.close_session(session);
     station.callers.remove(&session)

@@ -9,11 +9,11 @@ use quorlock::transport::{
     Call as Boxed, Channel, Listener, Reply, Request, Subscription, Transport,
 };
 
-use super::desk::{Answer, Errand, Listening, Posted, Wakers};
+use super::desk::{DeskReply, Job, Listening, Posted, Wakers};
 use super::{find_sockets, sockets};
 use crate::engine::clients;
 use crate::plan::fault::{MessageKind, Towards};
-use crate::world::id::{Seat, Who};
+use crate::world::id::{ProcessId, Seat};
 use crate::world::medium::address;
 use crate::world::slab::Key;
 use crate::world::{World, with};
@@ -21,13 +21,13 @@ use crate::world::{World, with};
 /// The way from one client process to one node of the plan, by way of the adapter on the client's host.
 #[derive(Debug)]
 pub(super) struct SocketTransport {
-    who: Who,
+    who: ProcessId,
     seat: Seat,
     address: Arc<str>,
 }
 
 impl SocketTransport {
-    pub(super) fn new(who: Who, seat: Seat) -> Self {
+    pub(super) fn new(who: ProcessId, seat: Seat) -> Self {
         SocketTransport {
             who,
             seat,
@@ -44,7 +44,7 @@ impl Transport for SocketTransport {
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
         let key = with(|world| post_listener(world, self.who, self.seat, channel, listener));
-        Subscription::new(Ear { who: self.who, key })
+        Subscription::new(ListenerHandle { who: self.who, key })
     }
 
     fn address(&self) -> &str {
@@ -58,9 +58,9 @@ struct SocketCall {
 }
 
 impl Future for SocketCall {
-    type Output = Answer;
+    type Output = DeskReply;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<DeskReply> {
         with(|world| poll_answer(world, self.key, cx))
     }
 }
@@ -77,32 +77,32 @@ impl Drop for SocketCall {
     }
 }
 
-struct Ear {
-    who: Who,
+struct ListenerHandle {
+    who: ProcessId,
     key: Key<Listening>,
 }
 
-impl Drop for Ear {
+impl Drop for ListenerHandle {
     fn drop(&mut self) {
         with(|world| post_leave(world, self.who, self.key));
     }
 }
 
-fn post(world: &mut World, who: Who, seat: Seat, request: Request) -> Key<Posted> {
+fn post(world: &mut World, who: ProcessId, seat: Seat, request: Request) -> Key<Posted> {
     let Some(departs) = clients::seam(world, who) else {
         return Key::NONE;
     };
     world.pass(who.client, seat, MessageKind::of(&request), Towards::Node);
     let lane = sockets(world);
     let key = lane.posted.insert(Posted::new(who.client, seat));
-    let errand = Errand::Call(key, seat, Box::new(request));
+    let errand = Job::Call(key, seat, Box::new(request));
     lane.desk(who.client).leave(departs, errand);
     key
 }
 
 fn post_listener(
     world: &mut World,
-    who: Who,
+    who: ProcessId,
     seat: Seat,
     channel: &Channel,
     listener: Arc<dyn Listener>,
@@ -112,12 +112,12 @@ fn post_listener(
     };
     let lane = sockets(world);
     let key = lane.listening.insert(Listening);
-    let errand = Errand::Listen(key, seat, channel.clone(), listener);
+    let errand = Job::Listen(key, seat, channel.clone(), listener);
     lane.desk(who.client).leave(departs, errand);
     key
 }
 
-fn post_leave(world: &mut World, who: Who, key: Key<Listening>) {
+fn post_leave(world: &mut World, who: ProcessId, key: Key<Listening>) {
     let departs = world.moment(who);
     let is_alive = world.clients.get(who.client);
     let is_alive = is_alive.is_some_and(|client| client.is(who));
@@ -126,11 +126,11 @@ fn post_leave(world: &mut World, who: Who, key: Key<Listening>) {
         && lane.listening.remove(key).is_some()
         && is_alive
     {
-        lane.desk(who.client).leave(departs, Errand::Leave(key));
+        lane.desk(who.client).leave(departs, Job::Leave(key));
     }
 }
 
-fn poll_answer(world: &mut World, key: Key<Posted>, cx: &Context<'_>) -> Poll<Answer> {
+fn poll_answer(world: &mut World, key: Key<Posted>, cx: &Context<'_>) -> Poll<DeskReply> {
     let posted = sockets(world).posted.get_mut(key);
     posted.map_or(Poll::Pending, |posted| posted.poll(cx))
 }
@@ -156,7 +156,7 @@ pub(super) fn is_given_up(world: &mut World, key: Key<Posted>, cx: &Context<'_>)
 pub(super) fn hand_in(
     world: &mut World,
     key: Key<Posted>,
-    answer: Option<Answer>,
+    answer: Option<DeskReply>,
 ) -> Option<Waker> {
     if let Some(Ok(Reply::Acquire(reply) | Reply::Checked(reply, _))) = &answer {
         world.counters.count(reply);

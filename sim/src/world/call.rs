@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use quorlock::transport::{Cause, Execution, Reply, Request, TransportError};
 
 use crate::history::Process;
-use crate::world::id::{ClientId, Id, NodeId, Who};
+use crate::world::id::{ClientId, Id, NodeId, ProcessId};
 use crate::world::slab::Key;
 use crate::world::task::remember;
 
@@ -81,7 +81,7 @@ enum Tie {
 
 impl Call {
     /// A call that leaves its process at a time.
-    pub(crate) fn new(who: Who, node: NodeId, request: Rc<Request>, departs: u64) -> Self {
+    pub(crate) fn new(who: ProcessId, node: NodeId, request: Rc<Request>, departs: u64) -> Self {
         Call {
             client: who.client,
             restarts: who.restarts,

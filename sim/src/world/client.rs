@@ -9,7 +9,7 @@ use crate::history::HoldId;
 use crate::plan::draw::{Draw, Purpose};
 use crate::world::call::Call;
 use crate::world::clock::{Clock, right_wall_clock};
-use crate::world::id::{ClientId, FaultId, Who};
+use crate::world::id::{ClientId, FaultId, ProcessId};
 use crate::world::slab::Key;
 use crate::world::stop::Stops;
 use crate::world::subscription::Subscribed;
@@ -19,7 +19,7 @@ use crate::world::task::Task;
 pub(crate) struct ClientState {
     restarts: u16,
     /// The process that it is now, unless it is down.
-    process: Option<Who>,
+    process: Option<ProcessId>,
     /// When it last ended.
     died_at: u64,
     monotonic: Clock,
@@ -142,7 +142,7 @@ impl ClientState {
     }
 
     /// The process that it is now, unless it is down.
-    pub(crate) fn process(&self) -> Option<Who> {
+    pub(crate) fn process(&self) -> Option<ProcessId> {
         self.process
     }
 
@@ -151,13 +151,13 @@ impl ClientState {
     }
 
     #[inline]
-    pub(crate) fn is(&self, who: Who) -> bool {
+    pub(crate) fn is(&self, who: ProcessId) -> bool {
         self.process == Some(who)
     }
 
     /// A process begins.
-    pub(crate) fn boot(&mut self, run: u32, client: ClientId, seed: u64) -> Who {
-        let who = Who {
+    pub(crate) fn boot(&mut self, run: u32, client: ClientId, seed: u64) -> ProcessId {
+        let who = ProcessId {
             run,
             client,
             restarts: self.restarts,
@@ -181,7 +181,7 @@ impl ClientState {
     }
 
     /// Whether this process ended before something left it.
-    pub(crate) fn died_before(&self, who: Who, departs: u64) -> bool {
+    pub(crate) fn died_before(&self, who: ProcessId, departs: u64) -> bool {
         self.restarts != who.restarts && self.died_at < departs
     }
 

@@ -11,7 +11,7 @@ use crate::world::id::Seat;
 /// The identities of the processes of a run, and what those that died have left.
 #[derive(Debug)]
 pub(crate) struct Estates {
-    watch: Watch,
+    watch: EstateWatch,
     identities: BTreeMap<Identity, Stated>,
     /// Each with the time of its death.
     dead: Vec<(Process, u64)>,
@@ -22,7 +22,7 @@ pub(crate) struct Estates {
 
 /// Whether processes die in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Watch {
+pub(crate) enum EstateWatch {
     /// None does, and nothing is noted.
     Off,
     On,
@@ -51,12 +51,12 @@ pub(crate) struct Estate {
 
 impl Default for Estates {
     fn default() -> Self {
-        Estates::new(Watch::Off)
+        Estates::new(EstateWatch::Off)
     }
 }
 
 impl Estates {
-    pub(crate) fn new(watch: Watch) -> Self {
+    pub(crate) fn new(watch: EstateWatch) -> Self {
         Estates {
             watch,
             identities: BTreeMap::new(),
@@ -68,7 +68,7 @@ impl Estates {
 
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
-        self.watch == Watch::On
+        self.watch == EstateWatch::On
     }
 
     /// Whether something is due by this time.

@@ -1,4 +1,4 @@
-//! What will happen, in the order of true time.
+//! Event will happen, in the order of true time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -8,15 +8,15 @@ use quorlock::transport::Wake;
 use crate::world::call::{Call, Replied};
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
 use crate::world::job::Job;
-use crate::world::replication::Waiting;
+use crate::world::replication::AwaitedReplication;
 use crate::world::slab::Key;
 use crate::world::store::Write;
 use crate::world::subscription::Subscribed;
 use crate::world::timer::Alarm;
 
-/// What happens.
+/// Event happens.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
+pub(crate) enum Event {
     /// A request comes to its node.
     Request(Key<Call>),
     /// A reply comes to its client.
@@ -45,7 +45,7 @@ pub(crate) enum What {
     Resubscribe(Key<Subscribed>, u32),
     /// A client hears that messages flow.
     Live(Key<Subscribed>, u32),
-    /// What a node published comes to a client.
+    /// Event a node published comes to a client.
     Wake(Key<Subscribed>, Wake),
     /// The pause of a node is over, if it is this one.
     ResumeNode(NodeId, u32),
@@ -59,10 +59,10 @@ pub(crate) enum What {
     Begins(FaultId),
     /// A fault ends.
     Ends(FaultId),
-    /// What a node writes from now on is lost when a fault begins.
+    /// Event a node writes from now on is lost when a fault begins.
     Vain(FaultId),
     /// Replicas have confirmed a write, or are not waited for any more.
-    Replicated(Key<Waiting>),
+    Replicated(Key<AwaitedReplication>),
     /// A write comes to the store.
     Write(Key<Write>),
     /// Its answer comes back.
@@ -71,7 +71,7 @@ pub(crate) enum What {
     Job(Key<Job>),
     /// A process that was stopped in the middle of a step goes on.
     GoesOn,
-    /// What is left of a process that ended while it was stopped is dropped.
+    /// Event is left of a process that ended while it was stopped is dropped.
     Bury,
     /// A step of everything that has to do with sockets.
     Step,
@@ -85,99 +85,99 @@ pub(crate) enum What {
     End,
 }
 
-impl What {
+impl Event {
     /// For the trace: which kind, and of whom if that is not in the key.
     #[inline]
     pub(crate) fn tag(self) -> u64 {
         let (kind, a, b) = match self {
-            What::Request(_) => (1, 0, 0),
-            What::Reply(_) => (2, 0, 0),
-            What::Alarm(..) => (3, 0, 0),
-            What::Deadlines(client) => (4, client.get(), 0),
-            What::ResumeClient(client, _) => (5, client.get(), 0),
-            What::BootClient(client) => (6, client.get(), 0),
-            What::Connect(client, node, _) => (7, client.get(), node.get()),
-            What::Connected(client, node, _) => (8, client.get(), node.get()),
-            What::Refused(client, node, _) => (9, client.get(), node.get()),
-            What::Closed(client, node, _) => (10, client.get(), node.get()),
-            What::Reconnect(client, node, _) => (11, client.get(), node.get()),
-            What::Subscribe(..) => (12, 0, 0),
-            What::Live(..) => (13, 0, 0),
-            What::Wake(..) => (14, 0, 0),
-            What::ResumeNode(node, _) => (15, node.get(), 0),
-            What::RestartNode(node) => (16, node.get(), 0),
-            What::Save(node) => (17, node.get(), 0),
-            What::Reroute(client, node) => (19, client.get(), node.get()),
-            What::Begins(fault) => (20, fault.get(), 0),
-            What::Ends(fault) => (21, fault.get(), 0),
-            What::Vain(fault) => (33, fault.get(), 0),
-            What::Write(_) => (22, 0, 0),
-            What::Written(_) => (23, 0, 0),
-            What::Job(_) => (34, 0, 0),
-            What::Resubscribe(..) => (26, 0, 0),
-            What::Replicated(_) => (27, 0, 0),
-            What::Step => (28, 0, 0),
-            What::GoesOn => (29, 0, 0),
-            What::Bury => (30, 0, 0),
-            What::Watch(seat) => (31, seat.get(), 0),
-            What::Migrate(fault) => (35, fault.get(), 0),
-            What::Stop => (24, 0, 0),
-            What::End => (25, 0, 0),
+            Event::Request(_) => (1, 0, 0),
+            Event::Reply(_) => (2, 0, 0),
+            Event::Alarm(..) => (3, 0, 0),
+            Event::Deadlines(client) => (4, client.get(), 0),
+            Event::ResumeClient(client, _) => (5, client.get(), 0),
+            Event::BootClient(client) => (6, client.get(), 0),
+            Event::Connect(client, node, _) => (7, client.get(), node.get()),
+            Event::Connected(client, node, _) => (8, client.get(), node.get()),
+            Event::Refused(client, node, _) => (9, client.get(), node.get()),
+            Event::Closed(client, node, _) => (10, client.get(), node.get()),
+            Event::Reconnect(client, node, _) => (11, client.get(), node.get()),
+            Event::Subscribe(..) => (12, 0, 0),
+            Event::Live(..) => (13, 0, 0),
+            Event::Wake(..) => (14, 0, 0),
+            Event::ResumeNode(node, _) => (15, node.get(), 0),
+            Event::RestartNode(node) => (16, node.get(), 0),
+            Event::Save(node) => (17, node.get(), 0),
+            Event::Reroute(client, node) => (19, client.get(), node.get()),
+            Event::Begins(fault) => (20, fault.get(), 0),
+            Event::Ends(fault) => (21, fault.get(), 0),
+            Event::Vain(fault) => (33, fault.get(), 0),
+            Event::Write(_) => (22, 0, 0),
+            Event::Written(_) => (23, 0, 0),
+            Event::Job(_) => (34, 0, 0),
+            Event::Resubscribe(..) => (26, 0, 0),
+            Event::Replicated(_) => (27, 0, 0),
+            Event::Step => (28, 0, 0),
+            Event::GoesOn => (29, 0, 0),
+            Event::Bury => (30, 0, 0),
+            Event::Watch(seat) => (31, seat.get(), 0),
+            Event::Migrate(fault) => (35, fault.get(), 0),
+            Event::Stop => (24, 0, 0),
+            Event::End => (25, 0, 0),
         };
         kind | u64::from(a) << 8 | u64::from(b) << 24
     }
 }
 
-/// What happens, and when.
+/// Event happens, and when.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Event {
+pub(crate) struct Scheduled {
     /// When, in true time.
     pub(crate) at: u64,
     sequence: u32,
-    pub(crate) what: What,
+    pub(crate) what: Event,
 }
 
-impl Event {
+impl Scheduled {
     /// By which events are put in order.
     fn order(&self) -> (u64, u32) {
         (self.at, self.sequence)
     }
 }
 
-impl PartialEq for Event {
+impl PartialEq for Scheduled {
     fn eq(&self, other: &Self) -> bool {
         self.order() == other.order()
     }
 }
 
-impl Eq for Event {}
+impl Eq for Scheduled {}
 
-impl PartialOrd for Event {
+impl PartialOrd for Scheduled {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Event {
+impl Ord for Scheduled {
     /// Reversed: the heap of the standard library has its largest at the top.
     fn cmp(&self, other: &Self) -> Ordering {
         other.order().cmp(&self.order())
     }
 }
 
-/// Everything that will happen. What is due at one moment happens in the order in which it was pushed.
+/// Everything that will happen. Event is due at one moment happens in the order in which it was pushed.
 ///
 /// Most events are messages that arrive within milliseconds: they lie in a wheel of slots that are so short that few
-/// share one. What is farther away lies in a heap.
+/// share one. Event is farther away lies in a heap.
 #[derive(Debug)]
 pub(crate) struct Events {
     /// When the last event was due that was popped. Nothing is due before.
     now: u64,
     /// In a slot events lie in any order: there are few.
-    near: [Vec<Event>; SLOTS as usize],
+    near: [Vec<Scheduled>; SLOTS as usize],
     /// Which slots have events, bit by bit.
     filled: u128,
-    far: BinaryHeap<Event>,
+    far: BinaryHeap<Scheduled>,
     sequence: u32,
 }
 
@@ -201,10 +201,10 @@ impl Default for Events {
 
 impl Events {
     #[inline]
-    pub(crate) fn push(&mut self, at: u64, what: What) {
+    pub(crate) fn push(&mut self, at: u64, what: Event) {
         self.sequence = self.sequence.wrapping_add(1);
         let at = at.max(self.now);
-        let event = Event {
+        let event = Scheduled {
             at,
             sequence: self.sequence,
             what,
@@ -221,7 +221,7 @@ impl Events {
     }
 
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Event> {
+    pub(crate) fn pop(&mut self) -> Option<Scheduled> {
         let start = slot(self.now);
         let ahead = self.filled.rotate_right(start).trailing_zeros();
         let slot = (start + ahead) % SLOTS;
@@ -230,7 +230,7 @@ impl Events {
             .iter()
             .enumerate()
             .min_by_key(|(_, event)| event.order());
-        let far = self.far.peek().map(Event::order);
+        let far = self.far.peek().map(Scheduled::order);
         let index = match first {
             Some((index, event)) if far.is_none_or(|far| event.order() < far) => index,
             _ => return self.pop_far(),
@@ -243,7 +243,7 @@ impl Events {
         Some(event)
     }
 
-    fn pop_far(&mut self) -> Option<Event> {
+    fn pop_far(&mut self) -> Option<Scheduled> {
         let event = self.far.pop()?;
         self.now = event.at;
         Some(event)
@@ -272,17 +272,17 @@ mod tests {
     fn events_come_by_time_and_then_in_the_order_in_which_they_were_pushed() {
         let mut events = Events::default();
         for (at, fault) in [(5, 0), (3, 1), (5, 2), (3, 3), (4, 4)] {
-            events.push(at, What::Begins(FaultId::new(fault)));
+            events.push(at, Event::Begins(FaultId::new(fault)));
         }
         let order: Vec<_> = std::iter::from_fn(|| events.pop())
             .map(|event| match event.what {
-                What::Begins(fault) => fault.get(),
+                Event::Begins(fault) => fault.get(),
                 _ => unreachable!(),
             })
             .collect();
         assert_eq!(order, [1, 3, 4, 0, 2]);
         // Small enough to be passed in registers.
-        assert!(std::mem::size_of::<What>() <= 16);
+        assert!(std::mem::size_of::<Event>() <= 16);
     }
 
     /// Whatever it pops, it is what a sorted list of the same events has first: near, far, and at one moment.
@@ -303,11 +303,11 @@ mod tests {
             ];
             let most = ahead[draw.index(ahead.len())];
             let at = now + draw.between(0, most);
-            events.push(at, What::Begins(FaultId::new(number)));
+            events.push(at, Event::Begins(FaultId::new(number)));
             expected.insert((at, number));
             while draw.chance(490_000) {
                 let popped = events.pop().map(|event| match event.what {
-                    What::Begins(number) => (event.at, number.get()),
+                    Event::Begins(number) => (event.at, number.get()),
                     _ => unreachable!(),
                 });
                 assert_eq!(popped, expected.pop_first());

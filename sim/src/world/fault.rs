@@ -4,7 +4,7 @@ use crate::world::id::{FaultId, Id, NodeId, Seat};
 
 /// Which faults of links are active, and how often each fault did something.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub(crate) struct ActiveFaults {
     /// Each with the time at which it ends.
     active: Vec<(FaultId, u64)>,
     /// Fault after fault.
@@ -13,10 +13,10 @@ pub(crate) struct Faults {
     used: u16,
 }
 
-impl Faults {
+impl ActiveFaults {
     /// None of this many has done anything.
     pub(crate) fn new(many: usize) -> Self {
-        Faults {
+        ActiveFaults {
             active: Vec::new(),
             effects: vec![0; many],
             used: 0,

@@ -20,7 +20,7 @@ pub(crate) struct Group {
     /// Servers that are not what the sentinels want them to be, and since when that is seen.
     wrong: Vec<(NodeId, u64)>,
     /// The last promotion.
-    news: Option<News>,
+    news: Option<Promotion>,
     /// The fault that has last struck a primary.
     cause: Option<FaultId>,
     /// Which server a fault has struck.
@@ -79,7 +79,7 @@ enum Mandate {
 
 /// A promotion that not every sentinel knows of.
 #[derive(Clone, Copy, Debug)]
-struct News {
+struct Promotion {
     /// When the others begin to know.
     spreads: u64,
     /// The sentinel that has not published the switch, though it has made it.
@@ -495,7 +495,7 @@ impl Group {
             (sentinel.names, sentinel.epoch) = (primary, epoch);
             sentinel.heard.fill(now);
         }
-        self.news = Some(News {
+        self.news = Some(Promotion {
             spreads: now + self.rules.gossip.as_nanos(),
             untold: Some(leader),
         });

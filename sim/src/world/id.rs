@@ -76,13 +76,13 @@ impl Seat {
 
 /// A process of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Who {
+pub(crate) struct ProcessId {
     pub(crate) run: u32,
     pub(crate) client: ClientId,
     pub(crate) restarts: u16,
 }
 
-impl Who {
+impl ProcessId {
     pub(crate) fn process(self) -> Process {
         Process {
             client: self.client.get(),

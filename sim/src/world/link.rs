@@ -3,7 +3,7 @@
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::LinkFault;
 use crate::world::call::Call;
-use crate::world::fault::Faults;
+use crate::world::fault::ActiveFaults;
 use crate::world::id::FaultId;
 use crate::world::slab::Key;
 
@@ -15,12 +15,12 @@ pub(crate) struct Way {
     least: u64,
     most: u64,
     last_arrival: u64,
-    trouble: Option<Box<Trouble>>,
+    trouble: Option<Box<Impairment>>,
 }
 
 /// What is wrong with a way now, each with the fault that is to blame.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trouble {
+pub(crate) struct Impairment {
     cut: Option<FaultId>,
     loss: Option<(u32, FaultId)>,
     delay: Option<(u64, u64, FaultId)>,
@@ -31,7 +31,7 @@ pub(crate) struct Trouble {
     swallowed: Option<FaultId>,
 }
 
-impl Trouble {
+impl Impairment {
     /// Adds what one fault does, which ends at a time.
     pub(crate) fn add(&mut self, fault: LinkFault, ends: u64, id: FaultId) {
         match fault {
@@ -80,7 +80,7 @@ impl Way {
         }
     }
 
-    pub(crate) fn set_trouble(&mut self, trouble: Option<Trouble>) {
+    pub(crate) fn set_trouble(&mut self, trouble: Option<Impairment>) {
         let swallowed = self.trouble.take().and_then(|before| before.swallowed);
         self.trouble = trouble.map(Box::new);
         if let Some(by) = swallowed {
@@ -115,7 +115,7 @@ impl Way {
     }
 
     /// Sends a message at `depart`. In order, unless a fault says otherwise. `faults` counts what each fault did.
-    pub(crate) fn send(&mut self, depart: u64, faults: &mut Faults) -> Passage {
+    pub(crate) fn send(&mut self, depart: u64, faults: &mut ActiveFaults) -> Passage {
         let arrival = depart + self.latency.between(self.least, self.most);
         if self.trouble.is_none() {
             self.last_arrival = self.last_arrival.max(arrival);
@@ -125,7 +125,12 @@ impl Way {
     }
 
     #[cold]
-    fn send_through_trouble(&mut self, depart: u64, arrival: u64, faults: &mut Faults) -> Passage {
+    fn send_through_trouble(
+        &mut self,
+        depart: u64,
+        arrival: u64,
+        faults: &mut ActiveFaults,
+    ) -> Passage {
         let Some(trouble) = &self.trouble else {
             return Passage::Once(arrival);
         };
@@ -174,7 +179,7 @@ impl Way {
 
 /// What a client knows of its connection to a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Line {
+pub(crate) enum ConnectionStatus {
     Up,
     Down,
     Connecting,
@@ -185,7 +190,7 @@ pub(crate) enum Line {
 pub(crate) struct Link {
     to_node: Way,
     to_client: Way,
-    line: Line,
+    line: ConnectionStatus,
     /// Calls that wait for the connection.
     waiting: Vec<Key<Call>>,
     client_epoch: u32,
@@ -199,7 +204,7 @@ impl Link {
         Link {
             to_node: Way::new(seed, 2 * index, least, most),
             to_client: Way::new(seed, 2 * index + 1, least, most),
-            line: Line::Up,
+            line: ConnectionStatus::Up,
             waiting: Vec::new(),
             client_epoch: 0,
             node_epoch: 0,
@@ -209,21 +214,21 @@ impl Link {
 
     /// A message leaves the client.
     #[inline]
-    pub(crate) fn send_to_node(&mut self, departs: u64, faults: &mut Faults) -> Passage {
+    pub(crate) fn send_to_node(&mut self, departs: u64, faults: &mut ActiveFaults) -> Passage {
         self.to_node.send(departs, faults)
     }
 
     /// A message leaves the node.
     #[inline]
-    pub(crate) fn send_to_client(&mut self, departs: u64, faults: &mut Faults) -> Passage {
+    pub(crate) fn send_to_client(&mut self, departs: u64, faults: &mut ActiveFaults) -> Passage {
         self.to_client.send(departs, faults)
     }
 
     /// Sets what is wrong with it. Returns whether messages to the client got lost until now and do not any more.
     pub(crate) fn set_troubles(
         &mut self,
-        to_node: Option<Trouble>,
-        to_client: Option<Trouble>,
+        to_node: Option<Impairment>,
+        to_client: Option<Impairment>,
     ) -> bool {
         let was_lossy = self.to_client.is_lossy();
         self.to_node.set_trouble(to_node);
@@ -238,7 +243,7 @@ impl Link {
 
     /// Its connection swallows everything, if there is one.
     pub(crate) fn swallow(&mut self, by: FaultId) {
-        if self.line == Line::Up {
+        if self.line == ConnectionStatus::Up {
             self.to_node.swallow(by);
             self.to_client.swallow(by);
         }
@@ -271,7 +276,7 @@ impl Link {
 
 /// The connection on it.
 impl Link {
-    pub(crate) fn line(&self) -> Line {
+    pub(crate) fn line(&self) -> ConnectionStatus {
         self.line
     }
 
@@ -287,7 +292,7 @@ impl Link {
 
     /// The client begins to connect. Returns which connection it will be.
     pub(crate) fn begin_connection(&mut self) -> u32 {
-        self.line = Line::Connecting;
+        self.line = ConnectionStatus::Connecting;
         self.client_epoch += 1;
         self.client_epoch
     }
@@ -306,29 +311,29 @@ impl Link {
     /// The client hears that its connection is there. Returns the calls that have waited, unless it is not this one
     /// that the client waits for.
     pub(crate) fn connect(&mut self, epoch: u32) -> Option<Vec<Key<Call>>> {
-        if self.client_epoch != epoch || self.line != Line::Connecting {
+        if self.client_epoch != epoch || self.line != ConnectionStatus::Connecting {
             return None;
         }
-        self.line = Line::Up;
+        self.line = ConnectionStatus::Up;
         Some(std::mem::take(&mut self.waiting))
     }
 
     /// The client hears that no connection comes about. Returns whether it is this one that it waits for.
     pub(crate) fn fail_connection(&mut self, epoch: u32) -> bool {
-        if self.client_epoch != epoch || self.line != Line::Connecting {
+        if self.client_epoch != epoch || self.line != ConnectionStatus::Connecting {
             return false;
         }
-        self.line = Line::Down;
+        self.line = ConnectionStatus::Down;
         self.waiting.clear();
         true
     }
 
     /// The client hears that a connection has ended. Returns whether it is the one that it uses.
     pub(crate) fn close(&mut self, epoch: u32) -> bool {
-        if self.client_epoch != epoch || self.line != Line::Up {
+        if self.client_epoch != epoch || self.line != ConnectionStatus::Up {
             return false;
         }
-        self.line = Line::Down;
+        self.line = ConnectionStatus::Down;
         true
     }
 
@@ -339,7 +344,11 @@ impl Link {
 
     /// A process of the client begins, the first with a connection.
     pub(crate) fn boot(&mut self, restarts: u16) {
-        self.line = if restarts == 0 { Line::Up } else { Line::Down };
+        self.line = if restarts == 0 {
+            ConnectionStatus::Up
+        } else {
+            ConnectionStatus::Down
+        };
         self.waiting.clear();
     }
 
@@ -352,7 +361,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::time::Span;
+    use crate::plan::time::SimTime;
     use crate::world::id::Id;
 
     fn way() -> Way {
@@ -361,7 +370,7 @@ mod tests {
 
     /// A way on which this fault goes on until a time.
     fn set(way: &mut Way, fault: LinkFault, ends: u64, id: u16) {
-        let mut trouble = Trouble::default();
+        let mut trouble = Impairment::default();
         trouble.add(fault, ends, FaultId::new(id));
         way.set_trouble(Some(trouble));
     }
@@ -371,7 +380,7 @@ mod tests {
         let mut way = way();
         let mut before = 0;
         for depart in (0..100_000).step_by(100) {
-            let Passage::Once(at) = way.send(depart, &mut Faults::default()) else {
+            let Passage::Once(at) = way.send(depart, &mut ActiveFaults::default()) else {
                 panic!()
             };
             assert!(before <= at && depart + 1_000 <= at && at <= depart + 5_000);
@@ -382,14 +391,14 @@ mod tests {
     #[test]
     fn a_cut_loses_and_a_hold_back_delays_and_each_is_counted() {
         let mut way = way();
-        let mut faults = Faults::new(4);
+        let mut faults = ActiveFaults::new(4);
         set(&mut way, LinkFault::Cut, 0, 2);
         assert_eq!(way.send(0, &mut faults), Passage::Never);
         set(&mut way, LinkFault::HoldBack, 90_000, 1);
         assert_eq!(way.send(0, &mut faults), Passage::Once(90_000));
         let twice = LinkFault::Duplicate {
             of_million: 1_000_000,
-            most: Span::nanos(10),
+            most: SimTime::nanos(10),
         };
         set(&mut way, twice, 0, 3);
         assert!(matches!(way.send(0, &mut faults), Passage::Twice(a, b) if a <= b));
@@ -399,9 +408,9 @@ mod tests {
     #[test]
     fn reordered_messages_overtake() {
         let mut way = way();
-        let mut faults = Faults::new(1);
+        let mut faults = ActiveFaults::new(1);
         let reorder = LinkFault::Reorder {
-            most: Span::nanos(50_000),
+            most: SimTime::nanos(50_000),
         };
         set(&mut way, reorder, 0, 0);
         for depart in 0..100 {

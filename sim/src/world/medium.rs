@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quorlock::transport::Transport;
 
 use crate::plan::Plan;
-use crate::world::id::{Seat, Who};
+use crate::world::id::{ProcessId, Seat};
 use crate::world::server::Servers;
 
 /// How messages get from clients to servers and back.
@@ -18,7 +18,7 @@ pub(crate) trait Medium {
     fn driver(&self, plan: &Plan) -> Option<Box<dyn Driver>>;
 
     /// The way from one client process to one node of the plan.
-    fn transport(&self, who: Who, seat: Seat) -> Arc<dyn Transport>;
+    fn transport(&self, who: ProcessId, seat: Seat) -> Arc<dyn Transport>;
 }
 
 /// The address of a node of the plan.

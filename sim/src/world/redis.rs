@@ -22,7 +22,7 @@ pub(crate) struct RedisServer {
     /// What it has changed that is not on its way to its replicas yet.
     written: Vec<Effect>,
     /// What is on its way to it from its primary.
-    replicated: Vec<Replicated>,
+    replicated: Vec<EffectsUnderWay>,
     /// With what it refuses everything, by the plan.
     error: Option<ServerError>,
     replicas: Replicas,
@@ -32,7 +32,7 @@ pub(crate) struct RedisServer {
 
 /// Changes on their way to a replica.
 #[derive(Debug)]
-struct Replicated {
+struct EffectsUnderWay {
     from: NodeId,
     arrives: u64,
     effects: Vec<Effect>,
@@ -120,7 +120,7 @@ impl RedisServer {
 
     /// Something that its primary has written arrives at this time.
     pub(crate) fn send(&mut self, from: NodeId, arrives: u64, effects: Vec<Effect>) {
-        self.replicated.push(Replicated {
+        self.replicated.push(EffectsUnderWay {
             from,
             arrives,
             effects,

@@ -17,17 +17,17 @@ pub(crate) enum Waiter {
 
 /// An answer that waits for replicas.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct AwaitedReplication {
     waiter: Waiter,
     node: NodeId,
     /// Each replica with the time at which its primary hears that it has the write, the first at the beginning.
     confirmed: Vec<(NodeId, u64)>,
 }
 
-impl Waiting {
+impl AwaitedReplication {
     pub(crate) fn new(waiter: Waiter, node: NodeId, mut confirmed: Vec<(NodeId, u64)>) -> Self {
         confirmed.sort_by_key(|(_, at)| *at);
-        Waiting {
+        AwaitedReplication {
             waiter,
             node,
             confirmed,

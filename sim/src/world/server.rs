@@ -11,7 +11,7 @@ use quorlock_core::marker::Nonce;
 
 use crate::plan::Persistence;
 use crate::plan::fault::{InFlight, NodeFault, ServerError};
-use crate::world::id::{ClientId, NodeId, Seat, Who};
+use crate::world::id::{ClientId, NodeId, ProcessId, Seat};
 use crate::world::shards::KnownSlots;
 
 /// One server under faults. Whether it is up, whom it follows and what its clock shows is kept beside it.
@@ -99,13 +99,13 @@ pub(crate) trait Servers: Any + Debug {
     /// Sends what a server has written to its replicas: to each, and when it arrives.
     fn replicate(&mut self, node: NodeId, arrivals: &[(NodeId, u64)]);
 
-    /// Who has claims under a name of a node, where that can be seen without asking the server.
+    /// ProcessId has claims under a name of a node, where that can be seen without asking the server.
     fn claims(&self, _node: NodeId, _now: WallMicros, _name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
         Vec::new()
     }
 
     /// A process of a client begins.
-    fn boot(&mut self, _who: Who) {}
+    fn boot(&mut self, _who: ProcessId) {}
 
     /// The process of a client has ended.
     fn kill(&mut self, _client: ClientId) {}

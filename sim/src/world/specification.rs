@@ -31,7 +31,7 @@ pub(crate) fn apply(
             };
             if owner == ask.owner && variant.has(Flaw::SetNx) {
                 return Applied {
-                    reply: Ok(Reply::Acquire(AcquireReply::Refused { ttl, beat: None })),
+                    reply: Ok(Reply::Acquire(AcquireReply::Refused { ttl, version: None })),
                     published: None,
                 };
             }

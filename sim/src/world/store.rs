@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::history::{Accepted, HoldId, NameId, Written};
 use crate::plan::draw::{Draw, Purpose};
-use crate::world::id::Who;
+use crate::world::id::ProcessId;
 
 /// One store for all clients, with one resource for each name.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Store {
 
 /// What the store is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum StoreRequest {
     /// Its content. With a token, the store refuses this as it refuses writes, and remembers the token.
     Read,
     /// To take a write that depends on nothing.
@@ -65,11 +65,11 @@ pub(crate) enum Asked {
     },
 }
 
-impl Asked {
+impl StoreRequest {
     fn read_at(self) -> Option<u64> {
         match self {
-            Asked::Update { read_at } => Some(read_at),
-            Asked::Read | Asked::Write => None,
+            StoreRequest::Update { read_at } => Some(read_at),
+            StoreRequest::Read | StoreRequest::Write => None,
         }
     }
 }
@@ -77,10 +77,10 @@ impl Asked {
 /// A read or a write on its way.
 #[derive(Debug)]
 pub(crate) struct Write {
-    who: Who,
+    who: ProcessId,
     hold: HoldId,
     name: NameId,
-    asked: Asked,
+    asked: StoreRequest,
     token: Option<u64>,
     departs: u64,
     answer: Option<(Accepted, u64)>,
@@ -92,10 +92,10 @@ pub(crate) struct Write {
 impl Write {
     /// One that leaves its process at a time, under a hold, with a token or without.
     pub(crate) fn new(
-        who: Who,
+        who: ProcessId,
         hold: HoldId,
         name: NameId,
-        asked: Asked,
+        asked: StoreRequest,
         token: Option<u64>,
         departs: u64,
     ) -> Self {
@@ -113,7 +113,7 @@ impl Write {
         }
     }
 
-    pub(crate) fn who(&self) -> Who {
+    pub(crate) fn who(&self) -> ProcessId {
         self.who
     }
 
@@ -123,7 +123,7 @@ impl Write {
 
     /// What the history knows of it, once the store has taken it at a time; nothing of a read.
     pub(crate) fn written(&self, at: u64, accepted: Accepted) -> Option<Written> {
-        (self.asked != Asked::Read).then(|| Written {
+        (self.asked != StoreRequest::Read).then(|| Written {
             process: self.who.process(),
             hold: self.hold,
             name: self.name,

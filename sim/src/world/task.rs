@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::world::id::{ClientId, Who};
+use crate::world::id::{ClientId, ProcessId};
 use crate::world::slab::Key;
 
 /// What a task does.
@@ -20,12 +20,12 @@ pub(crate) type Work = Pin<Box<dyn Future<Output = ()>>>;
 /// What a process of a client does, from its start to its end, and what is looked at when all have ended.
 #[derive(Clone)]
 pub(crate) struct Program {
-    start: Rc<dyn Fn(Who) -> Work>,
+    start: Rc<dyn Fn(ProcessId) -> Work>,
     end: Rc<dyn Fn()>,
 }
 
 impl Program {
-    pub(crate) fn new(program: impl Fn(Who) -> Work + 'static) -> Self {
+    pub(crate) fn new(program: impl Fn(ProcessId) -> Work + 'static) -> Self {
         Program {
             start: Rc::new(program),
             end: Rc::new(|| {}),
@@ -41,7 +41,7 @@ impl Program {
     }
 
     /// A process of its own. The world is not borrowed: what a user wrote runs here.
-    pub(crate) fn start(&self, who: Who) -> Work {
+    pub(crate) fn start(&self, who: ProcessId) -> Work {
         (self.start)(who)
     }
 
@@ -67,13 +67,13 @@ thread_local! {
 /// A task of a client process.
 pub(crate) struct Task {
     client: ClientId,
-    part: Part,
+    part: TaskKind,
     /// Not while it is polled.
     work: Option<Box<Polled>>,
 }
 
 impl Task {
-    pub(crate) fn new(client: ClientId, part: Part) -> Self {
+    pub(crate) fn new(client: ClientId, part: TaskKind) -> Self {
         Task {
             client,
             part,
@@ -85,7 +85,7 @@ impl Task {
         self.client
     }
 
-    pub(crate) fn part(&self) -> Part {
+    pub(crate) fn part(&self) -> TaskKind {
         self.part
     }
 
@@ -101,14 +101,14 @@ impl Task {
 /// What polling a task takes.
 pub(crate) struct Polled {
     work: Work,
-    bell: Arc<Bell>,
+    bell: Arc<TaskWaker>,
     waker: Waker,
 }
 
 impl Polled {
     /// The work of a task. It counts as woken already.
     pub(crate) fn new(key: Key<Task>, work: Work) -> Self {
-        let bell = Arc::new(Bell {
+        let bell = Arc::new(TaskWaker {
             key,
             has_rung: AtomicBool::new(true),
         });
@@ -126,7 +126,7 @@ impl Polled {
 
 /// Which part of the process it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Part {
+pub(crate) enum TaskKind {
     /// What the user wrote.
     Main,
     /// What the product runs in the background.
@@ -140,12 +140,12 @@ impl fmt::Debug for Task {
 }
 
 /// Wakes one task. It only notes which: nothing is touched that may be in use.
-struct Bell {
+struct TaskWaker {
     key: Key<Task>,
     has_rung: AtomicBool,
 }
 
-impl Wake for Bell {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

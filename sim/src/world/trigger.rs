@@ -6,14 +6,14 @@ use crate::world::id::{FaultId, Id, Seat};
 /// The faults that wait for something.
 #[derive(Debug, Default)]
 pub(crate) struct Triggers {
-    messages: Vec<Expected>,
+    messages: Vec<ExpectedMessage>,
     /// Each with the role that no client had when its time came.
     roles: Vec<(FaultId, ClientTarget)>,
 }
 
 /// A message that a fault waits for.
 #[derive(Clone, Copy, Debug)]
-struct Expected {
+struct ExpectedMessage {
     fault: FaultId,
     after: AfterMessage,
     /// How many are left, this one counted.
@@ -32,7 +32,7 @@ pub(crate) struct Passing {
 impl Triggers {
     pub(crate) fn await_message(&mut self, fault: FaultId, after: AfterMessage) {
         let left = after.nth;
-        self.messages.push(Expected { fault, after, left });
+        self.messages.push(ExpectedMessage { fault, after, left });
     }
 
     pub(crate) fn await_role(&mut self, fault: FaultId, role: ClientTarget) {
@@ -84,19 +84,19 @@ impl Triggers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::time::Span;
+    use crate::plan::time::SimTime;
 
     #[test]
     fn the_nth_message_of_a_kind_on_the_way_that_is_meant_is_due_once() {
         let mut triggers = Triggers::default();
         let after = AfterMessage {
-            since: Span::nanos(10),
+            since: SimTime::nanos(10),
             message: MessageKind::Release,
             towards: Towards::Node,
             client: Some(ClientTarget::Client(0)),
             node: Some(2),
             nth: 2,
-            delay: Span::nanos(7),
+            delay: SimTime::nanos(7),
         };
         triggers.await_message(FaultId::new(3), after);
         let passing = Passing {

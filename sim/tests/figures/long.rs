@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use quorlock_sim::matrix::Table;
+use quorlock_sim::matrix::MatrixTable;
 use serde_json::Value;
 
 use crate::locks;
@@ -80,7 +80,7 @@ fn matrix(name: &'static str) -> Results {
     let arguments = ["matrix", "--runs", &runs, "--examples", "--out", folder];
     printed("cargo", &[&measured[..], &arguments].concat(), &[]);
     let text = std::fs::read_to_string(out.join("matrix.json")).expect("it was written");
-    let table: Table = serde_json::from_str(&text).expect("a table");
+    let table: MatrixTable = serde_json::from_str(&text).expect("a table");
     // The page of what still breaks, and its pictures, are what the command wrote.
     let pages = root().join("docs/src");
     std::fs::copy(out.join("breaks.md"), pages.join("breaks.md")).expect("the page");
@@ -105,7 +105,7 @@ fn matrix(name: &'static str) -> Results {
 }
 
 /// The rows and columns of the README.
-fn short_table(table: &Table) -> String {
+fn short_table(table: &MatrixTable) -> String {
     let locks = [
         ("SET NX, DEL", "`SET NX`, `DEL`"),
         ("SET NX, compare", "`SET NX`, compare and delete"),

@@ -8,8 +8,8 @@ use quorlock_sim::checker::Property;
 use quorlock_sim::plan::{Lane, LockKind, Plan, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::span::Span;
-use quorlock_sim::swarm::{Deployment, Swarm};
+use quorlock_sim::span::SimTime;
+use quorlock_sim::swarm::{Deployment, PlanGenerator};
 use quorlock_sim::variant::Variant;
 
 /// Those that are planted here.
@@ -25,7 +25,7 @@ fn broken(plan: Plan) -> Option<Property> {
 
 /// What breaks in drawn plans with something wrong, and without.
 fn compare(
-    swarm: &Swarm,
+    swarm: &PlanGenerator,
     shape: fn(&mut Plan),
     wrong: fn(&mut Plan),
     breaks: Property,
@@ -48,14 +48,14 @@ fn compare(
     }
 }
 
-fn swarm(lock: LockKind, faults: &str) -> Swarm {
-    Swarm {
+fn swarm(lock: LockKind, faults: &str) -> PlanGenerator {
+    PlanGenerator {
         faults: faults.parse().expect("kinds of fault"),
         lane: Lane::Turmoil,
         deployment: Deployment::Clusters,
         lock,
         workload: Some(WorkloadKind::MutualExclusion),
-        ..Swarm::default()
+        ..PlanGenerator::default()
     }
 }
 
@@ -86,15 +86,22 @@ fn moved_is_not_heard() {
 fn two_at_once(plan: &mut Plan) {
     use quorlock_sim::fault::{Fault, Handover, NodeFault};
     plan.workload.names = 1;
-    plan.workload.lease = Span::millis(800);
-    (plan.workload.hold_least, plan.workload.hold_most) = (Span::millis(600), Span::millis(600));
-    plan.workload.poll_cap = Span::millis(100);
+    plan.workload.lease = SimTime::millis(800);
+    (plan.workload.hold_least, plan.workload.hold_most) =
+        (SimTime::millis(600), SimTime::millis(600));
+    plan.workload.poll_cap = SimTime::millis(100);
     plan.nodes.count = 3;
     plan.nodes.wait = None;
     plan.nodes.min_replicas = None;
-    plan.nodes.replication_lag = Span::millis(500);
+    plan.nodes.replication_lag = SimTime::millis(500);
     let how = Handover::Takeover;
-    let take = |node| Fault::of_node(Span::millis(300), node, NodeFault::ClusterFailover { how });
+    let take = |node| {
+        Fault::of_node(
+            SimTime::millis(300),
+            node,
+            NodeFault::ClusterFailover { how },
+        )
+    };
     plan.faults = vec![take(0), take(1)];
 }
 

@@ -6,8 +6,8 @@ use quorlock_sim::checker::Property;
 use quorlock_sim::plan::{Connections, Lane, LockKind, Plan, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::span::Span;
-use quorlock_sim::swarm::{Deployment, Swarm};
+use quorlock_sim::span::SimTime;
+use quorlock_sim::swarm::{Deployment, PlanGenerator};
 use quorlock_sim::variant::Variant;
 
 /// Those that are planted here.
@@ -26,14 +26,14 @@ fn compare(
     seeds: std::ops::Range<u64>,
 ) {
     let broken = |seed: u64, variant: Variant| {
-        let swarm = Swarm {
+        let swarm = PlanGenerator {
             faults: faults.parse().expect("kinds of fault"),
             lane: Lane::Turmoil,
             deployment: Deployment::Groups,
             lock: LockKind::Single,
             workload: Some(WorkloadKind::MutualExclusion),
             variant,
-            ..Swarm::default()
+            ..PlanGenerator::default()
         };
         let mut plan = swarm.plan(seed);
         shape(&mut plan);
@@ -60,26 +60,26 @@ fn compare(
 /// Much happens under one name, and replication is slow.
 fn slow_replicas(plan: &mut Plan) {
     plan.workload.names = 1;
-    plan.workload.hold_most = Span::millis(100);
-    plan.nodes.replication_lag = Span::millis(8);
+    plan.workload.hold_most = SimTime::millis(100);
+    plan.nodes.replication_lag = SimTime::millis(8);
     if let Some(wait) = &mut plan.nodes.wait {
-        wait.within = Span::millis(60);
+        wait.within = SimTime::millis(60);
     }
 }
 
 /// Sentinels are quick to replace a primary, and slow to put the old one right; no replica is waited for.
 fn quick_to_elect(plan: &mut Plan) {
     plan.workload.names = 1;
-    plan.workload.lease = Span::millis(400);
-    plan.workload.hold_most = Span::millis(200);
+    plan.workload.lease = SimTime::millis(400);
+    plan.workload.hold_most = SimTime::millis(200);
     plan.nodes.wait = None;
     plan.nodes.min_replicas = None;
-    plan.nodes.replication_lag = Span::micros(200);
+    plan.nodes.replication_lag = SimTime::micros(200);
     if let Some(sentinels) = &mut plan.nodes.sentinels {
-        sentinels.down_after = Span::millis(20);
-        sentinels.election = Span::millis(5);
-        sentinels.gossip = Span::millis(5);
-        sentinels.demotion = Span::millis(500);
+        sentinels.down_after = SimTime::millis(20);
+        sentinels.election = SimTime::millis(5);
+        sentinels.gossip = SimTime::millis(5);
+        sentinels.demotion = SimTime::millis(500);
     }
 }
 
@@ -88,7 +88,7 @@ fn kept_connections(plan: &mut Plan) {
     plan.workload.names = 1;
     plan.nodes.min_replicas = None;
     if let Some(sentinels) = &mut plan.nodes.sentinels {
-        sentinels.demotion = Span::ZERO;
+        sentinels.demotion = SimTime::ZERO;
         sentinels.connections = Connections::Kept;
     }
 }

@@ -14,7 +14,7 @@ use quorlock_sim::checker::Property;
 use quorlock_sim::plan::{LockKind, Plan, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::swarm::Swarm;
+use quorlock_sim::swarm::PlanGenerator;
 use quorlock_sim::variant::Variant;
 
 use self::plans::{
@@ -50,10 +50,10 @@ const CLEAN_SEEDS: u64 = 100;
 fn nothing_is_found_where_nothing_is_wrong() {
     for variant in RIGHT {
         for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
-            let swarm = Swarm {
+            let swarm = PlanGenerator {
                 lock,
                 variant,
-                ..Swarm::default()
+                ..PlanGenerator::default()
             };
             for seed in 0..CLEAN_SEEDS {
                 let verdict = run(&Rc::new(swarm.plan(seed))).verdict;
@@ -75,10 +75,10 @@ fn nothing_is_found_about_the_queues_and_readers_of_the_product() {
         (WorkloadKind::ReadWrite, &[Single, Multi, Redlock]),
     ] {
         for lock in locks.iter().copied() {
-            let swarm = Swarm {
+            let swarm = PlanGenerator {
                 lock,
                 workload: Some(workload),
-                ..Swarm::default()
+                ..PlanGenerator::default()
             };
             let mut turns = 0;
             for seed in 0..MODE_SEEDS {
@@ -109,12 +109,12 @@ struct Planted {
 
 impl Planted {
     fn plan(&self, seed: u64, variant: Variant) -> Rc<Plan> {
-        let swarm = Swarm {
+        let swarm = PlanGenerator {
             faults: self.faults.parse().expect("kinds of fault"),
             lock: self.lock,
             workload: Some(self.workload),
             variant,
-            ..Swarm::default()
+            ..PlanGenerator::default()
         };
         let mut plan = swarm.plan(seed);
         (self.shape)(&mut plan);

@@ -4,7 +4,7 @@ use quorlock_sim::fault::{
     ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError, Trigger,
 };
 use quorlock_sim::plan::{Plan, Watchdog};
-use quorlock_sim::span::{Span, Step};
+use quorlock_sim::span::{ClockStep, SimTime};
 
 /// Nothing is set beside what was drawn.
 pub(super) fn as_drawn(_: &mut Plan) {}
@@ -18,19 +18,19 @@ pub(super) fn one_name(plan: &mut Plan) {
 pub(super) fn two_names_for_two(plan: &mut Plan) {
     plan.clients = 2;
     plan.workload.names = 2;
-    plan.healed_at = Some(Span::secs(1));
-    plan.progress_within = Some(Span::millis(900));
+    plan.healed_at = Some(SimTime::secs(1));
+    plan.progress_within = Some(SimTime::millis(900));
 }
 
 /// Sections last for about a lease, and holders look often whether they may stay.
 pub(super) fn at_the_deadline(plan: &mut Plan) {
     one_name(plan);
     let workload = &mut plan.workload;
-    workload.lease = Span::millis(200);
-    workload.hold_least = Span::millis(150);
-    workload.hold_most = Span::millis(300);
-    workload.think_least = Span::ZERO;
-    workload.think_most = Span::millis(5);
+    workload.lease = SimTime::millis(200);
+    workload.hold_least = SimTime::millis(150);
+    workload.hold_most = SimTime::millis(300);
+    workload.think_least = SimTime::ZERO;
+    workload.think_most = SimTime::millis(5);
     workload.looks = 60;
 }
 
@@ -39,10 +39,10 @@ pub(super) fn set_back(plan: &mut Plan) {
     at_the_deadline(plan);
     plan.faults.extend((1..10).map(|n| {
         Fault::of_client(
-            Span::millis(170 * n),
+            SimTime::millis(170 * n),
             0,
             ClientFault::Step {
-                by: Step::millis(-60),
+                by: ClockStep::millis(-60),
             },
         )
     }));
@@ -52,24 +52,24 @@ pub(super) fn set_back(plan: &mut Plan) {
 pub(super) fn slow_replies(plan: &mut Plan) {
     at_the_deadline(plan);
     plan.clients = 2;
-    plan.duration = Span::secs(8);
+    plan.duration = SimTime::secs(8);
     let workload = &mut plan.workload;
-    workload.lease = Span::secs(1);
-    workload.hold_least = Span::millis(1_050);
-    workload.hold_most = Span::millis(1_200);
+    workload.lease = SimTime::secs(1);
+    workload.hold_least = SimTime::millis(1_050);
+    workload.hold_most = SimTime::millis(1_200);
     workload.looks = 300;
-    plan.network.least = Span::micros(100);
-    plan.network.most = Span::millis(1);
+    plan.network.least = SimTime::micros(100);
+    plan.network.most = SimTime::millis(1);
     plan.faults.push(Fault {
-        when: Trigger::At(Span::ZERO),
-        lasts: Span::secs(8),
+        when: Trigger::At(SimTime::ZERO),
+        lasts: SimTime::secs(8),
         what: FaultKind::Link {
             clients: vec![0],
             nodes: nodes(plan),
             direction: Direction::ToClient,
             fault: LinkFault::Delay {
-                least: Span::millis(40),
-                most: Span::millis(40),
+                least: SimTime::millis(40),
+                most: SimTime::millis(40),
             },
         },
     });
@@ -79,28 +79,28 @@ pub(super) fn slow_replies(plan: &mut Plan) {
 pub(super) fn slow_replies_then_none(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 2;
-    plan.duration = Span::secs(4);
-    plan.workload.lease = Span::millis(300);
+    plan.duration = SimTime::secs(4);
+    plan.workload.lease = SimTime::millis(300);
     plan.workload.think_most = plan.workload.think_least;
-    plan.network.call_timeout = Span::secs(1);
+    plan.network.call_timeout = SimTime::secs(1);
     for start in [300, 1_400, 2_500] {
-        let at = Span::millis(start + plan.seed % 7 * 40);
+        let at = SimTime::millis(start + plan.seed % 7 * 40);
         plan.faults.push(Fault {
             when: Trigger::At(at),
-            lasts: Span::millis(300),
+            lasts: SimTime::millis(300),
             what: FaultKind::Link {
                 clients: vec![0],
                 nodes: nodes(plan),
                 direction: Direction::ToClient,
                 fault: LinkFault::Delay {
-                    least: Span::millis(150),
-                    most: Span::millis(150),
+                    least: SimTime::millis(150),
+                    most: SimTime::millis(150),
                 },
             },
         });
         plan.faults.push(Fault {
-            when: Trigger::At(at.plus(Span::millis(140))),
-            lasts: Span::millis(600),
+            when: Trigger::At(at.plus(SimTime::millis(140))),
+            lasts: SimTime::millis(600),
             what: FaultKind::Link {
                 clients: vec![0],
                 nodes: nodes(plan),
@@ -117,15 +117,15 @@ pub(super) fn unattended(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 2;
     let workload = &mut plan.workload;
-    workload.lease = Span::millis(100);
+    workload.lease = SimTime::millis(100);
     workload.watchdog = Watchdog::On;
-    workload.hold_least = Span::millis(10);
-    workload.hold_most = Span::millis(500);
+    workload.hold_least = SimTime::millis(10);
+    workload.hold_most = SimTime::millis(500);
     workload.looks = 1;
     for n in 0..5 {
         plan.faults.push(Fault {
-            when: Trigger::At(Span::millis(50 + 350 * n)),
-            lasts: Span::millis(200),
+            when: Trigger::At(SimTime::millis(50 + 350 * n)),
+            lasts: SimTime::millis(200),
             what: FaultKind::Link {
                 clients: vec![0],
                 nodes: nodes(plan),
@@ -140,7 +140,7 @@ pub(super) fn unattended(plan: &mut Plan) {
 pub(super) fn forgetful(plan: &mut Plan) {
     one_name(plan);
     plan.faults
-        .extend((1..7).map(|n| Fault::of_node(Span::millis(180 * n), 0, NodeFault::Flush)));
+        .extend((1..7).map(|n| Fault::of_node(SimTime::millis(180 * n), 0, NodeFault::Flush)));
 }
 
 /// What clients wait for is dropped again and again.
@@ -148,7 +148,7 @@ pub(super) fn dropped(plan: &mut Plan) {
     one_name(plan);
     for n in 1..10 {
         plan.faults.push(Fault::of_client(
-            Span::millis(120 * n),
+            SimTime::millis(120 * n),
             u16::try_from(n).expect("small") % plan.clients,
             ClientFault::Cancel { nth: 2 },
         ));
@@ -160,20 +160,20 @@ pub(super) fn far_away(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 3;
     plan.nodes.count = 3;
-    plan.network.call_timeout = Span::millis(300);
+    plan.network.call_timeout = SimTime::millis(300);
     let workload = &mut plan.workload;
-    workload.lease = Span::millis(200);
-    workload.hold_most = workload.hold_least.plus(Span::millis(60));
+    workload.lease = SimTime::millis(200);
+    workload.hold_most = workload.hold_least.plus(SimTime::millis(60));
     plan.faults.push(Fault {
-        when: Trigger::At(Span::ZERO),
+        when: Trigger::At(SimTime::ZERO),
         lasts: plan.duration,
         what: FaultKind::Link {
             clients: vec![0],
             nodes: nodes(plan),
             direction: Direction::Both,
             fault: LinkFault::Delay {
-                least: Span::millis(115),
-                most: Span::millis(130),
+                least: SimTime::millis(115),
+                most: SimTime::millis(130),
             },
         },
     });
@@ -183,7 +183,7 @@ pub(super) fn far_away(plan: &mut Plan) {
 pub(super) fn everything_twice(plan: &mut Plan) {
     one_name(plan);
     plan.faults.push(Fault {
-        when: Trigger::At(Span::ZERO),
+        when: Trigger::At(SimTime::ZERO),
         lasts: plan.duration,
         what: FaultKind::Link {
             clients: (0..plan.clients).collect(),
@@ -191,7 +191,7 @@ pub(super) fn everything_twice(plan: &mut Plan) {
             direction: Direction::ToNode,
             fault: LinkFault::Duplicate {
                 of_million: 1_000_000,
-                most: Span::millis(60),
+                most: SimTime::millis(60),
             },
         },
     });
@@ -205,16 +205,16 @@ pub(super) fn nodes(plan: &Plan) -> Vec<u16> {
 pub(super) fn crowd(plan: &mut Plan) {
     plan.clients = 8;
     plan.nodes.count = 15;
-    plan.duration = Span::secs(1);
+    plan.duration = SimTime::secs(1);
     plan.progress_within = Some(plan.duration);
-    plan.network.least = Span::millis(1);
-    plan.network.most = Span::millis(9);
+    plan.network.least = SimTime::millis(1);
+    plan.network.most = SimTime::millis(9);
     let workload = &mut plan.workload;
     workload.names = 1;
-    workload.lease = Span::secs(1);
-    workload.think_least = Span::ZERO;
-    workload.think_most = Span::millis(1);
-    workload.backoff_cap = Span::secs(1);
+    workload.lease = SimTime::secs(1);
+    workload.think_least = SimTime::ZERO;
+    workload.think_most = SimTime::millis(1);
+    workload.backoff_cap = SimTime::secs(1);
 }
 
 /// The same with more clients.
@@ -227,8 +227,8 @@ pub(super) fn larger_crowd(plan: &mut Plan) {
 pub(super) fn clocks_of_clients_off(plan: &mut Plan) {
     one_name(plan);
     for (client, by) in [(0, 600_000), (1, -600_000)] {
-        let by = Step::millis(by);
-        let at = Span::ZERO;
+        let by = ClockStep::millis(by);
+        let at = SimTime::ZERO;
         plan.faults
             .push(Fault::of_client(at, client, ClientFault::Step { by }));
     }
@@ -239,25 +239,25 @@ pub(super) fn still_at_it(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 4;
     plan.workload.watchdog = Watchdog::On;
-    plan.healed_at = Some(Span::secs(1));
-    plan.progress_within = Some(Span::millis(900));
+    plan.healed_at = Some(SimTime::secs(1));
+    plan.progress_within = Some(SimTime::millis(900));
 }
 
 /// Work takes longer than a lease, and one node refuses everything for a while.
 pub(super) fn refusing(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 2;
-    plan.workload.hold_least = Span::millis(100);
-    plan.workload.hold_most = Span::millis(400);
+    plan.workload.hold_least = SimTime::millis(100);
+    plan.workload.hold_most = SimTime::millis(400);
     plan.faults.push(
         Fault::of_node(
-            Span::millis(300),
+            SimTime::millis(300),
             0,
             NodeFault::Error {
                 error: ServerError::Busy,
             },
         )
-        .lasting(Span::millis(500)),
+        .lasting(SimTime::millis(500)),
     );
 }
 
@@ -267,13 +267,14 @@ pub(super) fn renewed_and_killed(plan: &mut Plan) {
     plan.clients = 3;
     let workload = &mut plan.workload;
     workload.watchdog = Watchdog::On;
-    workload.lease = Span::millis(90);
-    workload.hold_least = Span::millis(20);
-    workload.hold_most = Span::millis(160);
-    workload.think_least = Span::millis(20);
-    workload.think_most = Span::millis(60);
+    workload.lease = SimTime::millis(90);
+    workload.hold_least = SimTime::millis(20);
+    workload.hold_most = SimTime::millis(160);
+    workload.think_least = SimTime::millis(20);
+    workload.think_most = SimTime::millis(60);
     plan.faults.extend((1..10).map(|n| {
-        Fault::of_client(Span::millis(180 * n), 0, ClientFault::Crash).lasting(Span::millis(40))
+        Fault::of_client(SimTime::millis(180 * n), 0, ClientFault::Crash)
+            .lasting(SimTime::millis(40))
     }));
 }
 
@@ -281,15 +282,15 @@ pub(super) fn renewed_and_killed(plan: &mut Plan) {
 pub(super) fn led_at_the_deadline(plan: &mut Plan) {
     one_name(plan);
     let workload = &mut plan.workload;
-    workload.lease = Span::millis(100);
-    workload.hold_least = Span::millis(100);
-    workload.hold_most = Span::millis(300);
+    workload.lease = SimTime::millis(100);
+    workload.hold_least = SimTime::millis(100);
+    workload.hold_most = SimTime::millis(300);
     workload.looks = 40;
     let clients = plan.clients;
     plan.faults.extend((1..10).map(|n| {
         let client = u16::try_from(n).expect("small") % clients;
-        Fault::of_client(Span::millis(180 * n), client, ClientFault::Pause)
-            .lasting(Span::millis(150))
+        Fault::of_client(SimTime::millis(180 * n), client, ClientFault::Pause)
+            .lasting(SimTime::millis(150))
     }));
 }
 
@@ -297,8 +298,8 @@ pub(super) fn led_at_the_deadline(plan: &mut Plan) {
 pub(super) fn led_by_slow_replies(plan: &mut Plan) {
     slow_replies_then_none(plan);
     let workload = &mut plan.workload;
-    workload.hold_least = Span::millis(400);
-    workload.hold_most = Span::millis(700);
+    workload.hold_least = SimTime::millis(400);
+    workload.hold_most = SimTime::millis(700);
     workload.looks = 200;
 }
 

@@ -165,7 +165,7 @@ async fn connections(addresses: &[String]) -> Vec<MultiplexedConnection> {
 }
 
 /// The same scripts, called by hand: one multiplexed connection to each server, and every reply is waited for. On several
-/// servers they check which process the server is, and leave a beat, as ours do there.
+/// servers they check which process the server is, and leave a claim version, as ours do there.
 #[derive(Clone)]
 pub(crate) struct Bare {
     connections: Vec<MultiplexedConnection>,
@@ -286,7 +286,7 @@ fn checked(script: &str) -> String {
     format!("local function execute()\n{script}\nend\n{CHECK}")
 }
 
-/// The ripe marker of a server, written if there is none.
+/// The confirmed marker of a server, written if there is none.
 async fn mark(mut connection: MultiplexedConnection) -> String {
     let mut probe = redis::cmd("EVAL");
     probe.arg(checked("return false")).arg(1).arg(MARKER);

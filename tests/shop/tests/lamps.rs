@@ -137,7 +137,7 @@ mod broken {
     }
 
     fn test(name: &str) -> PropertyTest<Shop> {
-        let test = PropertyTest::at(quorlock_sim::property_test::Site::new(
+        let test = PropertyTest::at(quorlock_sim::property_test::CodeLocation::new(
             "quorlock-shop",
             module_path!(),
             name,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-use quorlock_core::marker::{Process, Ripeness, ShownMarker};
+use quorlock_core::marker::{MarkerState, Process, ShownMarker};
 use quorlock_core::message::{
     Acquire, AcquireReply, Channel, ForceReleaseReply, Found, Freshness, Mode, ReleaseReply,
     RenewReply, Reply, Request, Ttl, Wake,
@@ -134,12 +134,12 @@ fn is_same_reply(
 ) -> bool {
     match (expected, said) {
         (
-            Ok(Reply::Acquire(AcquireReply::Refused { ttl, beat })),
+            Ok(Reply::Acquire(AcquireReply::Refused { ttl, version })),
             Ok(Reply::Acquire(AcquireReply::Refused {
                 ttl: said,
-                beat: said_beat,
+                version: said_version,
             })),
-        ) => beat == said_beat && is_same_ttl(*ttl, *said, passed),
+        ) => version == said_version && is_same_ttl(*ttl, *said, passed),
         (
             Ok(Reply::Acquire(AcquireReply::Queued { ttl: expected })),
             Ok(Reply::Acquire(AcquireReply::Queued { ttl: said })),
@@ -191,7 +191,7 @@ fn is_same_state(expected: &Looks, said: &Looks, passed: Duration) -> bool {
         (expected, said) => expected.is_none() && said.is_none(),
     };
     is_same_marker
-        && expected.beats == said.beats
+        && expected.versions == said.versions
         && is_same_map(&expected.claims, &said.claims, passed)
         && is_same_map(&expected.tokens, &said.tokens, passed)
         && is_same_leases(&expected.leases, &said.leases, passed)
@@ -258,12 +258,12 @@ pub struct Coverage(BTreeMap<&'static str, usize>);
 
 impl Coverage {
     const KINDS: [&str; 28] = [
-        "refused with a beat",
+        "refused with a claim version",
         "a claim replaced",
         "no marker seen",
         "another's marker seen",
-        "an unripe marker seen",
-        "a ripe marker seen",
+        "an observing marker seen",
+        "a confirmed marker seen",
         "the trusted marker seen",
         "another longest lease",
         "granted anew",
@@ -307,7 +307,7 @@ impl Coverage {
     fn count_trusted(&mut self, request: &Request, reply: &Result<Reply, Cause>) {
         if let (Request::Acquire(ask), Ok(Reply::Checked(_, shown))) = (request, reply)
             && let Some((OWN, nonce)) = ask.check.and_then(|check| check.trusted)
-            && shown.marker == ShownMarker::Own(nonce, Ripeness::Ripe)
+            && shown.marker == ShownMarker::Own(nonce, MarkerState::Confirmed)
         {
             *self.0.entry("the trusted marker seen").or_default() += 1;
         }
@@ -319,8 +319,8 @@ impl Coverage {
             add(match shown.marker {
                 ShownMarker::Missing => "no marker seen",
                 ShownMarker::Anothers => "another's marker seen",
-                ShownMarker::Own(_, Ripeness::Unripe) => "an unripe marker seen",
-                ShownMarker::Own(_, Ripeness::Ripe) => "a ripe marker seen",
+                ShownMarker::Own(_, MarkerState::Observing) => "an observing marker seen",
+                ShownMarker::Own(_, MarkerState::Confirmed) => "a confirmed marker seen",
             });
         }
         match reply {
@@ -331,7 +331,9 @@ impl Coverage {
                     Freshness::Anew => "granted anew",
                     Freshness::AlreadyYours => "granted again",
                 },
-                AcquireReply::Refused { beat: Some(_), .. } => "refused with a beat",
+                AcquireReply::Refused {
+                    version: Some(_), ..
+                } => "refused with a claim version",
                 AcquireReply::Refused { ttl, .. } => match ttl {
                     Ttl::Millis(_) => "refused for a time",
                     Ttl::Unbounded => "refused without end",

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use quorlock_core::beat::Beat;
+use quorlock_core::claim_version::ClaimVersion;
 use quorlock_core::fencing::Token;
-use quorlock_core::marker::{Marker, Nonce, Process, Ripeness};
+use quorlock_core::marker::{Marker, MarkerState, Nonce, Process};
 use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::node::Held;
@@ -61,8 +61,8 @@ pub struct Looks {
     pub queues: BTreeMap<Name, Vec<(OwnerId, Ttl)>>,
     /// The token counters.
     pub tokens: BTreeMap<Name, (Token, Ttl)>,
-    /// The beats of the claims.
-    pub beats: BTreeMap<Name, Beat>,
+    /// The claim versions of the claims.
+    pub versions: BTreeMap<Name, ClaimVersion>,
     /// The marker.
     pub marker: Option<(MarkerLooks, Ttl)>,
 }
@@ -77,7 +77,7 @@ pub struct MarkerLooks {
     /// The longest lease in it.
     pub longest_millis: u64,
     /// What it is worth.
-    pub ripeness: Ripeness,
+    pub state: MarkerState,
 }
 
 impl MarkerLooks {
@@ -88,7 +88,7 @@ impl MarkerLooks {
             is_own: marker.process == process,
             nonce: marker.nonce,
             longest_millis: marker.longest_millis,
-            ripeness: marker.ripeness,
+            state: marker.state,
         };
         (looks, Ttl::Millis(marker.expires.0 - now.0))
     }

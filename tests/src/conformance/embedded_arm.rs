@@ -143,9 +143,9 @@ impl Arm for EmbeddedArm {
             leases: leases(names, |name| self.node.readers(name)),
             queues: queues(names, |name| self.node.queue(name)),
             tokens: names.iter().filter_map(token).collect(),
-            beats: names
+            versions: names
                 .iter()
-                .filter_map(|name| Some((name.clone(), self.node.beat(name)?)))
+                .filter_map(|name| Some((name.clone(), self.node.version(name)?)))
                 .collect(),
             marker: self.node.marker().map(|marker| {
                 MarkerLooks::of(marker, self.node.process(), self.clock.wall_clock())

@@ -8,13 +8,13 @@ use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use quorlock_core::beat::{Beat, Keep};
+use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
 use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
-    Access, Acquire, Channel, Check, Claim, ForceRelease, Inspect, Mode, Place, Release, Renew,
-    Request, Retention,
+    Access, Acquire, Channel, Check, Claim, ForceRelease, Inspect, Mode, QueuePlace, Release,
+    Renew, Request, Retention,
 };
 use quorlock_core::name::Name;
 use quorlock_core::node::Held;
@@ -235,7 +235,7 @@ fn check() -> impl Strategy<Value = Check> {
         2 => Just(Act::Look),
         2 => nonce().prop_map(Act::Mark),
         1 => nonce().prop_map(Act::MarkFresh),
-        3 => nonce().prop_map(Act::Ripen),
+        3 => nonce().prop_map(Act::Confirm),
     ];
     let process = prop_oneof![5 => Just(OWN), 1 => Just(OTHER)];
     let trusted = prop_oneof![Just(None), (process, nonce()).prop_map(Some)];
@@ -252,12 +252,12 @@ fn check() -> impl Strategy<Value = Check> {
 }
 
 fn access(mode: Mode) -> BoxedStrategy<Access> {
-    let kept = |span| Place::Kept {
+    let kept = |span| QueuePlace::Kept {
         millis: millis_of(span),
     };
     match mode {
         Mode::Plain => Just(Access::Plain).boxed(),
-        Mode::Fair => prop_oneof![1 => Just(Place::None), 4 => half_steps().prop_map(kept)]
+        Mode::Fair => prop_oneof![1 => Just(QueuePlace::None), 4 => half_steps().prop_map(kept)]
             .prop_map(Access::Fair)
             .boxed(),
         Mode::Read => prop_oneof![2 => Just(None), 1 => owner().prop_map(Some)]
@@ -295,8 +295,12 @@ fn renew(
     })
 }
 
-/// Fair locks know neither margins nor beats, read-write locks no beats.
-fn beating(mode: Mode, keep: Option<Keep>, replaces: Option<Beat>) -> (Option<Keep>, Option<Beat>) {
+/// Fair locks know neither margins nor claim versions, read-write locks no claim versions.
+fn beating(
+    mode: Mode,
+    keep: Option<ClockMargin>,
+    replaces: Option<ClaimVersion>,
+) -> (Option<ClockMargin>, Option<ClaimVersion>) {
     match mode {
         Mode::Plain => (keep, replaces),
         Mode::Fair => (None, None),
@@ -304,25 +308,25 @@ fn beating(mode: Mode, keep: Option<Keep>, replaces: Option<Beat>) -> (Option<Ke
     }
 }
 
-fn keep() -> impl Strategy<Value = Option<Keep>> {
-    let keep = (1..=2u32, number()).prop_map(|(steps, number)| Keep {
+fn keep() -> impl Strategy<Value = Option<ClockMargin>> {
+    let keep = (1..=2u32, number()).prop_map(|(steps, number)| ClockMargin {
         margin_millis: millis_of(steps * STEP),
         number,
     });
     prop_oneof![Just(None), keep.prop_map(Some)]
 }
 
-/// Often the beat of the first request of the owner who asks most.
-fn replaces() -> impl Strategy<Value = Option<Beat>> {
-    let beat = (owner(), number(), lease()).prop_map(|(owner, number, lease)| Beat {
+/// Often the claim version of the first request of the owner who asks most.
+fn replaces() -> impl Strategy<Value = Option<ClaimVersion>> {
+    let version = (owner(), number(), lease()).prop_map(|(owner, number, lease)| ClaimVersion {
         owner,
         number,
         lease_millis: lease.millis(),
     });
-    prop_oneof![1 => Just(None), 3 => beat.prop_map(Some)]
+    prop_oneof![1 => Just(None), 3 => version.prop_map(Some)]
 }
 
-/// The first round of one client has the name with a beat, or the other client takes it over.
+/// The first round of one client has the name with a claim version, or the other client takes it over.
 fn take_over(
     name: impl Strategy<Value = Name>,
     mode: impl Strategy<Value = Mode>,
@@ -335,11 +339,11 @@ fn take_over(
     (acquire(name, mode, now), any::<bool>()).prop_map(move |(request, is_first)| match request {
         Request::Acquire(ask) if ask.access == Access::Plain => Request::Acquire(Acquire {
             owner: if is_first { owner(1, 1) } else { owner(2, 1) },
-            keep: Some(Keep {
+            keep: Some(ClockMargin {
                 margin_millis: millis_of(STEP),
                 number: 1,
             }),
-            replaces: Some(Beat {
+            replaces: Some(ClaimVersion {
                 owner: owner(1, 1),
                 number: 1,
                 lease_millis: ask.lease.millis(),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use quorlock_core::beat::Beat;
+use quorlock_core::claim_version::ClaimVersion;
 use quorlock_core::fencing::Token;
-use quorlock_core::marker::{Nonce, Process, Ripeness};
+use quorlock_core::marker::{MarkerState, Nonce, Process};
 use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::node::{Held, ReadWrite};
@@ -282,8 +282,8 @@ impl Arm for RedisArm {
             let ttl = u64::try_from(ttl).map_or(Ttl::Unbounded, Ttl::Millis);
             if let Some(name) = names.iter().find(|n| wire::claim_key(n) == key) {
                 let mut value = value;
-                if let Some(beat) = take_beat(&kind, &mut value) {
-                    looks.beats.insert(name.clone(), beat);
+                if let Some(version) = take_version(&kind, &mut value) {
+                    looks.versions.insert(name.clone(), version);
                 }
                 let held = held(&kind, &value);
                 looks.claims.insert(name.clone(), (held, ttl));
@@ -322,16 +322,16 @@ impl Arm for RedisArm {
 impl RedisArm {
     fn marker(&self, text: &str) -> MarkerLooks {
         let words: Vec<_> = text.split(':').collect();
-        let [process, nonce, longest, ripeness] = words.as_slice() else {
+        let [process, nonce, longest, state] = words.as_slice() else {
             panic!("{text:?} is no marker");
         };
         MarkerLooks {
             is_own: *process == self.process,
             nonce: Nonce::new(nonce.parse().expect("a nonce")),
             longest_millis: longest.parse().expect("milliseconds"),
-            ripeness: match *ripeness {
-                "ripe" => Ripeness::Ripe,
-                "unripe" => Ripeness::Unripe,
+            state: match *state {
+                "ripe" => MarkerState::Confirmed,
+                "unripe" => MarkerState::Observing,
                 _ => panic!("{text:?} is no marker"),
             },
         }
@@ -363,16 +363,16 @@ fn lease(name: &Name, key: &str) -> Option<(Name, OwnerId)> {
     Some((name.clone(), owner(reader)))
 }
 
-/// Takes the beat out of a claim that has one.
-fn take_beat(kind: &str, value: &mut Vec<String>) -> Option<Beat> {
+/// Takes the claim version out of a claim that has one.
+fn take_version(kind: &str, value: &mut Vec<String>) -> Option<ClaimVersion> {
     let fields = value.iter().step_by(2);
     let at = 2 * fields.take_while(|field| *field != "beat").count();
     if kind != "hash" || value.len() <= at {
         return None;
     }
-    let beat: Vec<_> = value.drain(at..at + 2).collect();
-    let words: Vec<_> = beat[1].split(' ').collect();
-    Some(Beat {
+    let version: Vec<_> = value.drain(at..at + 2).collect();
+    let words: Vec<_> = version[1].split(' ').collect();
+    Some(ClaimVersion {
         owner: words[0].parse().expect("an owner"),
         number: words[1].parse().expect("a number"),
         lease_millis: words[2].parse().expect("milliseconds"),

@@ -102,9 +102,9 @@ impl Arm for SpecArm {
             leases: leases(names, |name| self.node.readers(self.now, name)),
             queues: queues(names, |name| self.node.queue(self.now, name)),
             tokens: names.iter().filter_map(token).collect(),
-            beats: names
+            versions: names
                 .iter()
-                .filter_map(|name| Some((name.clone(), self.node.beat(self.now, name)?)))
+                .filter_map(|name| Some((name.clone(), self.node.version(self.now, name)?)))
                 .collect(),
             marker: self
                 .node

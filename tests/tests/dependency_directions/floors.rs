@@ -24,7 +24,7 @@ const CORE: Floors = &[
         "node/",
         "transport.rs",
     ],
-    &["trust.rs", "beat.rs", "message.rs"],
+    &["trust.rs", "claim_version.rs", "message.rs"],
     &["mode.rs", "marker.rs", "lease.rs", "fencing.rs", "slot.rs"],
     // Words and numbers.
     &[
@@ -51,7 +51,7 @@ const ADAPTER: Floors = &[
     &["cluster/lookout.rs"],
     &["cluster.rs"],
     &["cluster/node.rs"],
-    &["cluster/ears.rs", "cluster/map.rs"],
+    &["cluster/listeners.rs", "cluster/map.rs"],
     &["cluster/answer.rs", "cluster/hints.rs"],
     // Which server a request goes to.
     &["route/"],
@@ -154,7 +154,7 @@ const PRODUCT: Floors = &[
     &["telemetry.rs"],
     &["telemetry/span.rs"],
     &["shared/hold.rs", "shared/hold/", "shared/rests.rs"],
-    &["shared/ears.rs"],
+    &["shared/wake_ups.rs"],
     &["shared/layout.rs"],
     &["shared/trust.rs", "shared/trust/"],
     &[

@@ -4,7 +4,7 @@
 //! round has come to, one that gives back, a tick of time, or a fault. What a client does between two steps takes no
 //! time; a pause is a client that takes no step while time passes. A client that is told "not yet" may look again.
 //!
-//! Nobody takes over a claim whose beat stands still. Three things keep the world small, and lose nothing: of nodes to which nothing has happened yet, one stands for all;
+//! Nobody takes over a claim whose claim version stands still. Three things keep the world small, and lose nothing: of nodes to which nothing has happened yet, one stands for all;
 //! the run begins with the first request; and it ends when one of the two will never hold anything any more.
 
 mod search;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_core::beat::Keep;
+use quorlock_core::claim_version::ClockMargin;
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{Access, Acquire, Mode, Release, Reply, Request, Retention};
@@ -148,9 +148,9 @@ pub(crate) enum Action {
 
 impl Variant {
     /// How a node keeps a claim beyond its lease.
-    fn keep(&self) -> Option<Keep> {
+    fn keep(&self) -> Option<ClockMargin> {
         let margin = TICK * u32::from(self.margin);
-        (0 < self.margin).then_some(Keep {
+        (0 < self.margin).then_some(ClockMargin {
             margin_millis: margin.as_millis() as u64,
             number: 1,
         })

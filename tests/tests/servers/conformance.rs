@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
-use quorlock_core::message::{Access, Acquire, Place, Request, Retention};
+use quorlock_core::message::{Access, Acquire, QueuePlace, Request, Retention};
 use quorlock_core::time::millis_of;
 use quorlock_tests::conformance::{
     Cases, Coverage, RedisArm, SpecArm, Step, Twin, agree, gathered_sequences, many_names, names,
@@ -41,11 +41,11 @@ async fn the_queue_does_not_outlive_its_waiters_when_the_first_is_granted_the_na
             check: None,
         }))
     };
-    let kept = |secs| Place::Kept {
+    let kept = |secs| QueuePlace::Kept {
         millis: millis_of(Duration::from_secs(secs)),
     };
     let steps = [
-        ask(1, Place::None),
+        ask(1, QueuePlace::None),
         ask(2, kept(250)),
         ask(3, kept(50)),
         Step::Pass(Duration::from_secs(200)),

@@ -127,6 +127,6 @@ async fn a_flushed_server_is_quarantined_whatever_is_asserted() {
         assert_eq!(why, Some(Why::Watched), "{trust:?}");
         server.restart();
         let why = newcomer_distrusts(&server, trust).await;
-        assert_eq!(why, Some(Why::Watched), "{trust:?}: an unripe marker");
+        assert_eq!(why, Some(Why::Watched), "{trust:?}: an observing marker");
     }
 }

@@ -203,7 +203,7 @@ enum Ended {
 }
 
 /// What happens.
-enum Event {
+enum GuardianEvent {
     Order(Order),
     WrapperGone,
     Child,
@@ -235,15 +235,15 @@ impl Guardian {
                 return;
             }
             match self.next(&mut children).await {
-                Event::Order(Order::Until(until)) => self.until = until,
-                Event::Order(Order::Lost) => self.lose(Moment::now()),
-                Event::Order(Order::Signal(number)) => self.pass_on(number),
-                Event::WrapperGone => {
+                GuardianEvent::Order(Order::Until(until)) => self.until = until,
+                GuardianEvent::Order(Order::Lost) => self.lose(Moment::now()),
+                GuardianEvent::Order(Order::Signal(number)) => self.pass_on(number),
+                GuardianEvent::WrapperGone => {
                     self.wrapper = Wrapper::Gone;
                     // Nothing renews the lock any more. It is valid for a while, which is the command's grace.
                     self.tell_to_end(Moment::now());
                 }
-                Event::Child | Event::Time => {}
+                GuardianEvent::Child | GuardianEvent::Time => {}
             }
         }
     }
@@ -253,7 +253,7 @@ impl Guardian {
         clippy::disallowed_methods,
         reason = "the command runs on the real clock"
     )]
-    async fn next(&mut self, children: &mut tokio::signal::unix::Signal) -> Event {
+    async fn next(&mut self, children: &mut tokio::signal::unix::Signal) -> GuardianEvent {
         let now = Moment::now();
         let sleep = self.wakes_at().since(now).min(LONGEST_SLEEP);
         let mut sleep = pin!(tokio::time::sleep(sleep));
@@ -261,12 +261,12 @@ impl Guardian {
             if self.wrapper == Wrapper::Listens
                 && let Poll::Ready(order) = self.link.poll_order(cx)
             {
-                return Poll::Ready(order.map_or(Event::WrapperGone, Event::Order));
+                return Poll::Ready(order.map_or(GuardianEvent::WrapperGone, GuardianEvent::Order));
             }
             if children.poll_recv(cx).is_ready() {
-                return Poll::Ready(Event::Child);
+                return Poll::Ready(GuardianEvent::Child);
             }
-            sleep.as_mut().poll(cx).map(|()| Event::Time)
+            sleep.as_mut().poll(cx).map(|()| GuardianEvent::Time)
         })
         .await
     }

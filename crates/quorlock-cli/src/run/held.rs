@@ -139,7 +139,7 @@ fn start(work: &Work<'_>, until: Moment, terminal: Option<&Terminal>) -> io::Res
 }
 
 /// What happens.
-enum Event {
+enum HeldEvent {
     Report(Report),
     GuardianGone,
     Signal(Signal),
@@ -165,15 +165,15 @@ impl Held<'_> {
         let end = loop {
             let event = self.next(signals, &mut lost).await;
             match event {
-                Event::Report(report) => {
+                HeldEvent::Report(report) => {
                     if let Some(end) = self.heard(report)? {
                         break end;
                     }
                 }
-                Event::GuardianGone => break self.without_guardian().await,
-                Event::Signal(signal) => self.link.order(Order::Signal(signal.as_raw())),
-                Event::Lost(how) => self.lost(how),
-                Event::Time => {}
+                HeldEvent::GuardianGone => break self.without_guardian().await,
+                HeldEvent::Signal(signal) => self.link.order(Order::Signal(signal.as_raw())),
+                HeldEvent::Lost(how) => self.lost(how),
+                HeldEvent::Time => {}
             }
             self.tick();
         };
@@ -188,22 +188,22 @@ impl Held<'_> {
         clippy::disallowed_methods,
         reason = "the command runs on the real clock"
     )]
-    async fn next(&mut self, signals: &mut Signals, lost: &mut Option<LostSignal>) -> Event {
+    async fn next(&mut self, signals: &mut Signals, lost: &mut Option<LostSignal>) -> HeldEvent {
         let mut sleep = pin!(tokio::time::sleep(self.work.timing.tick()));
         poll_fn(|cx| {
             if let Poll::Ready(report) = self.link.poll_report(cx) {
-                return Poll::Ready(report.map_or(Event::GuardianGone, Event::Report));
+                return Poll::Ready(report.map_or(HeldEvent::GuardianGone, HeldEvent::Report));
             }
             if let Some(signal) = lost
                 && let Poll::Ready(how) = Pin::new(signal).poll(cx)
             {
                 *lost = None;
-                return Poll::Ready(Event::Lost(how));
+                return Poll::Ready(HeldEvent::Lost(how));
             }
             if let Poll::Ready(signal) = signals.poll(cx) {
-                return Poll::Ready(Event::Signal(signal));
+                return Poll::Ready(HeldEvent::Signal(signal));
             }
-            sleep.as_mut().poll(cx).map(|()| Event::Time)
+            sleep.as_mut().poll(cx).map(|()| HeldEvent::Time)
         })
         .await
     }

@@ -16,12 +16,12 @@ pub(super) enum Contention {
     Split,
     /// Others want it, too: the first member is asked before the rest (*first-member order*), so that one of them gets
     /// it. The last vote is kept, as the order may be given up again.
-    Contended(Vote),
+    Contended(Refusal),
 }
 
 /// How a round was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Vote {
+pub(super) enum Refusal {
     /// Too few members granted for any competitor to have been kept from it.
     Whole,
     /// Some members granted, and neither this round nor, perhaps, a competitor's got enough.
@@ -30,12 +30,12 @@ pub(super) enum Vote {
 
 impl Contention {
     /// A round was refused, and its vote counts. The second split in a row is a collision.
-    pub(super) fn handle_vote(&mut self, vote: Vote) {
+    pub(super) fn handle_vote(&mut self, vote: Refusal) {
         *self = match (*self, vote) {
             (Contention::Contended(_), vote) => Contention::Contended(vote),
-            (Contention::Split, Vote::Split) => Contention::Contended(Vote::Split),
-            (Contention::Alone, Vote::Split) => Contention::Split,
-            (Contention::Alone | Contention::Split, Vote::Whole) => Contention::Alone,
+            (Contention::Split, Refusal::Split) => Contention::Contended(Refusal::Split),
+            (Contention::Alone, Refusal::Split) => Contention::Split,
+            (Contention::Alone | Contention::Split, Refusal::Whole) => Contention::Alone,
         };
     }
 
@@ -47,8 +47,8 @@ impl Contention {
     /// The first member does not answer: asking it before the rest only costs time.
     pub(super) fn handle_silent_first_member(&mut self) {
         *self = match self.last_vote() {
-            Vote::Whole => Contention::Alone,
-            Vote::Split => Contention::Split,
+            Refusal::Whole => Contention::Alone,
+            Refusal::Split => Contention::Split,
         };
     }
 
@@ -58,10 +58,10 @@ impl Contention {
     }
 
     /// How the last round was refused that counts.
-    pub(super) fn last_vote(self) -> Vote {
+    pub(super) fn last_vote(self) -> Refusal {
         match self {
-            Contention::Alone => Vote::Whole,
-            Contention::Split => Vote::Split,
+            Contention::Alone => Refusal::Whole,
+            Contention::Split => Refusal::Split,
             Contention::Contended(vote) => vote,
         }
     }
@@ -74,13 +74,13 @@ mod tests {
     #[test]
     fn two_splits_in_a_row_are_contention_and_two_apart_are_not() {
         let mut contention = Contention::default();
-        contention.handle_vote(Vote::Split);
+        contention.handle_vote(Refusal::Split);
         assert_eq!(contention, Contention::Split);
-        contention.handle_vote(Vote::Whole);
+        contention.handle_vote(Refusal::Whole);
         assert_eq!(contention, Contention::Alone);
-        contention.handle_vote(Vote::Split);
+        contention.handle_vote(Refusal::Split);
         assert!(!contention.is_contended());
-        contention.handle_vote(Vote::Split);
+        contention.handle_vote(Refusal::Split);
         assert!(contention.is_contended());
     }
 
@@ -88,25 +88,25 @@ mod tests {
     fn contention_outlasts_a_vote_that_does_not_split() {
         let mut contention = Contention::Alone;
         contention.handle_outrun();
-        contention.handle_vote(Vote::Split);
-        contention.handle_vote(Vote::Whole);
-        assert_eq!(contention, Contention::Contended(Vote::Whole));
+        contention.handle_vote(Refusal::Split);
+        contention.handle_vote(Refusal::Whole);
+        assert_eq!(contention, Contention::Contended(Refusal::Whole));
     }
 
     #[test]
     fn who_is_outrun_after_a_split_still_knows_of_it() {
         let mut contention = Contention::Split;
         contention.handle_outrun();
-        assert_eq!(contention.last_vote(), Vote::Split);
+        assert_eq!(contention.last_vote(), Refusal::Split);
         contention.handle_silent_first_member();
         assert_eq!(contention, Contention::Split);
-        contention.handle_vote(Vote::Split);
+        contention.handle_vote(Refusal::Split);
         assert!(contention.is_contended(), "the second split in a row");
     }
 
     #[test]
     fn a_silent_first_member_is_not_asked_first_again() {
-        let mut contention = Contention::Contended(Vote::Whole);
+        let mut contention = Contention::Contended(Refusal::Whole);
         contention.handle_silent_first_member();
         assert_eq!(contention, Contention::Alone);
         contention.handle_silent_first_member();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::contention::Vote;
+use super::contention::Refusal;
 use super::{Acquisition, Because, GiveUp, Patience, Step};
 use crate::round::{Loss, Order};
 use crate::time::Time;
@@ -47,12 +47,16 @@ impl Acquisition {
                     self.after_collision(now, took)
                 } else {
                     let is_collision = split && !self.may_be_held();
-                    let vote = if split { Vote::Split } else { Vote::Whole };
+                    let vote = if split {
+                        Refusal::Split
+                    } else {
+                        Refusal::Whole
+                    };
                     self.contention.handle_vote(vote);
                     if is_collision {
                         Step::BackOff(self.pauses.after_loss(now, took))
                     } else {
-                        if vote == Vote::Whole && self.lost_places == 0 {
+                        if vote == Refusal::Whole && self.lost_places == 0 {
                             self.pauses.reset();
                         }
                         self.after_refusal(now, free_after)
@@ -94,7 +98,7 @@ impl Acquisition {
     /// longer is the lock to stand idle. From now on all of them ask the first member before the rest, so that a round that
     /// a wake-up begins splits no vote.
     fn after_collision(&mut self, now: Time, took: Duration) -> Step {
-        self.contention.handle_vote(Vote::Split);
+        self.contention.handle_vote(Refusal::Split);
         self.contention.handle_outrun();
         let at = self.pauses.after_collision(now, took);
         self.sleep(now, at)
@@ -104,7 +108,7 @@ impl Acquisition {
     /// members than all. That is believed once; a second split in a row is a collision. So is a second place that was
     /// lost, whatever came between: the queues keep those who collide in step.
     fn may_be_held(&self) -> bool {
-        self.contention.last_vote() == Vote::Whole
+        self.contention.last_vote() == Refusal::Whole
             && self.lost_places < 2
             && self.members.groups().all(|group| {
                 let members = group.members();

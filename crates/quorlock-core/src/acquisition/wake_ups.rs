@@ -13,7 +13,7 @@ pub(super) struct WakeUps {
 
 /// What the members that refused have published.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Published {
+pub(super) enum WakeUpTally {
     /// None of them has.
     Nothing,
     /// Some have, and a round may still be refused by the others.
@@ -56,18 +56,18 @@ impl WakeUps {
     ///
     /// One member's message may overtake the release on its way to the others: a round that begins at once is refused
     /// there, and splits the vote. So enough of them are waited for.
-    pub(super) fn published(&self, members: &Members) -> Published {
+    pub(super) fn published(&self, members: &Members) -> WakeUpTally {
         let mut refused = self.refused.iter();
         if !refused.any(|member| self.woken.contains(member)) {
-            Published::Nothing
+            WakeUpTally::Nothing
         } else if members.groups().all(|group| {
             let has_refused = group.members().any(|member| self.refused.contains(&member));
             let woken = group.members().filter(|member| self.woken.contains(member));
             !has_refused || group.threshold().needed() <= woken.count()
         }) {
-            Published::Enough
+            WakeUpTally::Enough
         } else {
-            Published::Some
+            WakeUpTally::Some
         }
     }
 }
@@ -87,13 +87,13 @@ mod tests {
     fn a_majority_is_enough_if_one_of_it_had_refused() {
         let members = Members::new([Threshold::majority(5)]);
         let (all, mut wake_ups) = refused_by(&members, 3);
-        assert_eq!(wake_ups.published(&members), Published::Nothing);
+        assert_eq!(wake_ups.published(&members), WakeUpTally::Nothing);
         for member in [all[0], all[0], all[4]] {
             wake_ups.handle_wake(member);
-            assert_eq!(wake_ups.published(&members), Published::Some);
+            assert_eq!(wake_ups.published(&members), WakeUpTally::Some);
         }
         wake_ups.handle_wake(all[1]);
-        assert_eq!(wake_ups.published(&members), Published::Enough);
+        assert_eq!(wake_ups.published(&members), WakeUpTally::Enough);
     }
 
     #[test]
@@ -103,9 +103,9 @@ mod tests {
         for member in &all[2..] {
             wake_ups.handle_wake(*member);
         }
-        assert_eq!(wake_ups.published(&members), Published::Nothing);
+        assert_eq!(wake_ups.published(&members), WakeUpTally::Nothing);
         wake_ups.handle_wake(all[0]);
-        assert_eq!(wake_ups.published(&members), Published::Enough);
+        assert_eq!(wake_ups.published(&members), WakeUpTally::Enough);
     }
 
     #[test]
@@ -113,9 +113,9 @@ mod tests {
         let members = Members::new([Threshold::all(1)]);
         let (all, mut wake_ups) = refused_by(&members, 1);
         wake_ups.handle_wake(all[0]);
-        assert_eq!(wake_ups.published(&members), Published::Enough);
+        assert_eq!(wake_ups.published(&members), WakeUpTally::Enough);
         wake_ups.begin_round();
-        assert_eq!(wake_ups.published(&members), Published::Nothing);
+        assert_eq!(wake_ups.published(&members), WakeUpTally::Nothing);
     }
 
     #[test]
@@ -123,8 +123,8 @@ mod tests {
         let members = Members::new([Threshold::all(1), Threshold::all(1), Threshold::all(1)]);
         let (all, mut wake_ups) = refused_by(&members, 2);
         wake_ups.handle_wake(all[0]);
-        assert_eq!(wake_ups.published(&members), Published::Some);
+        assert_eq!(wake_ups.published(&members), WakeUpTally::Some);
         wake_ups.handle_wake(all[1]);
-        assert_eq!(wake_ups.published(&members), Published::Enough);
+        assert_eq!(wake_ups.published(&members), WakeUpTally::Enough);
     }
 }

@@ -7,7 +7,9 @@ use super::Published;
 use super::keys::{Key, Keys, Queue};
 use super::plain::{self, Obstacle};
 use crate::failure::Cause;
-use crate::message::{Acquire, AcquireReply, Channel, Place, Release, ReleaseReply, Ttl, Wake};
+use crate::message::{
+    Acquire, AcquireReply, Channel, QueuePlace, Release, ReleaseReply, Ttl, Wake,
+};
 use crate::name::Name;
 use crate::owner::OwnerId;
 use crate::time::WallMillis;
@@ -16,7 +18,7 @@ pub(super) fn acquire(
     keys: &mut Keys,
     now: WallMillis,
     ask: &Acquire,
-    place: Place,
+    place: QueuePlace,
     published: &mut Published,
 ) -> Result<AcquireReply, Cause> {
     let obstacle = match plain::look(keys, now, ask)? {
@@ -39,8 +41,8 @@ pub(super) fn acquire(
         _ => keys.ttl(now),
     };
     let reply = match place {
-        Place::None => AcquireReply::Refused { ttl, beat: None },
-        Place::Kept { millis } => {
+        QueuePlace::None => AcquireReply::Refused { ttl, version: None },
+        QueuePlace::Kept { millis } => {
             keep_place(keys, now, ask, millis);
             AcquireReply::Queued { ttl }
         }

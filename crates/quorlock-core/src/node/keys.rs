@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::held::Held;
-use crate::beat::{Beat, Keep};
+use crate::claim_version::{ClaimVersion, ClockMargin};
 use crate::fencing::{Fence, Token, mint};
 use crate::lease::Lease;
 use crate::message::{Acquire, Freshness, RenewReply, Retention, Ttl};
@@ -18,8 +18,8 @@ pub(super) type Queue = VecDeque<(OwnerId, WallMillis)>;
 pub(super) struct Keys {
     pub(super) claim: Option<Key<Held>>,
     pub(super) token: Option<Key<Token>>,
-    /// The beat of the claim.
-    pub(super) beat: Option<Beat>,
+    /// The version of the claim.
+    pub(super) version: Option<ClaimVersion>,
     /// Who waits for the fair lock.
     pub(super) queue: Option<Key<Queue>>,
     /// Each reader's own lease.
@@ -79,7 +79,7 @@ impl Keys {
 
     /// Deletes what stands under the name, with all that belongs to it.
     pub(super) fn forget_claim(&mut self) {
-        self.beat = None;
+        self.version = None;
         if let Some(Key {
             value: Held::ReadWrite(held),
             ..
@@ -163,7 +163,7 @@ impl Keys {
     pub(super) fn sweep(&mut self, now: WallMillis) -> bool {
         if self.claim(now).is_none() {
             self.claim = None;
-            self.beat = None;
+            self.version = None;
         }
         self.token.take_if(|key| !key.is_there(now));
         self.queue.take_if(|key| !key.is_there(now));
@@ -177,17 +177,20 @@ impl Keys {
         claim.map_or(Ttl::Millis(0), |key| key.ttl(now))
     }
 
-    /// Gives the claim the beat with the larger of two numbers.
-    pub(super) fn set_beat(&mut self, owner: OwnerId, lease: Lease, keep: Keep) {
-        if self.beat.is_none_or(|before| before.number < keep.number) {
-            self.beat = Some(keep.beat(owner, lease));
+    /// Gives the claim the version with the larger of two numbers.
+    pub(super) fn set_version(&mut self, owner: OwnerId, lease: Lease, keep: ClockMargin) {
+        if self
+            .version
+            .is_none_or(|before| before.number < keep.number)
+        {
+            self.version = Some(keep.version(owner, lease));
         }
     }
 
-    /// The beat of the claim.
-    pub(super) fn beat(&self, now: WallMillis) -> Option<Beat> {
+    /// The version of the claim.
+    pub(super) fn version(&self, now: WallMillis) -> Option<ClaimVersion> {
         let is_plain = matches!(self.held(now), Some(Held::Plain { .. }));
-        self.beat.filter(|_| is_plain)
+        self.version.filter(|_| is_plain)
     }
 
     pub(super) fn first(&self, now: WallMillis) -> Option<(OwnerId, WallMillis)> {

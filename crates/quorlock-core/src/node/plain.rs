@@ -36,7 +36,7 @@ pub(super) fn acquire(
         Obstacle::None => {}
         Obstacle::Theirs => {
             let ttl = keys.ttl(now);
-            return Ok(AcquireReply::Refused { ttl, beat: None });
+            return Ok(AcquireReply::Refused { ttl, version: None });
         }
     }
     Ok(grant(keys, now, ask, &obstacle, ask.kept_millis()))
@@ -104,7 +104,7 @@ pub(super) fn renew(
     key.extend(now, claim.kept_millis());
     let reply = keys.carry(now, claim.token, retention, claim.kept_millis());
     if let Some(keep) = claim.keep {
-        keys.set_beat(claim.owner, claim.lease, keep);
+        keys.set_version(claim.owner, claim.lease, keep);
     }
     reply
 }

@@ -32,7 +32,7 @@ pub(super) fn read_acquire(
             let writer = held.writer.map(|(owner, _)| owner);
             if writer.is_some() && writer != under {
                 let ttl = keys.ttl(now);
-                return Ok(AcquireReply::Refused { ttl, beat: None });
+                return Ok(AcquireReply::Refused { ttl, version: None });
             }
             match is_reading(keys, now, ask.owner) {
                 true => Freshness::AlreadyYours,
@@ -60,13 +60,13 @@ pub(super) fn write_acquire(
             None if !has_readers(keys, now) => Freshness::Anew,
             Some(_) => {
                 let ttl = keys.ttl(now);
-                return Ok(AcquireReply::Refused { ttl, beat: None });
+                return Ok(AcquireReply::Refused { ttl, version: None });
             }
             None => {
                 // The whole may live for longer than those who read: a reader with a longer lease has left.
                 let longest = reading(keys, now).max().unwrap_or(Ttl::Unbounded);
                 let ttl = keys.ttl(now).min(longest);
-                return Ok(AcquireReply::Refused { ttl, beat: None });
+                return Ok(AcquireReply::Refused { ttl, version: None });
             }
         },
     };

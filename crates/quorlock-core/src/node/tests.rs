@@ -1,15 +1,15 @@
 use super::*;
-use crate::beat::{Beat, Keep};
+use crate::claim_version::{ClaimVersion, ClockMargin};
 use crate::fencing::Fence;
 use crate::lease::Lease;
 use crate::message::{
-    Acquire, AcquireReply, Claim, Freshness, Place, Release, ReleaseReply, Renew, RenewReply,
+    Acquire, AcquireReply, Claim, Freshness, QueuePlace, Release, ReleaseReply, Renew, RenewReply,
     Retention,
 };
 use crate::owner::ClientId;
 use std::time::Duration;
 
-mod beats;
+mod claim_versions;
 mod fair;
 mod harmless;
 mod operators;
@@ -133,7 +133,7 @@ fn a_held_name_is_refused_with_its_ttl_until_it_expires() {
     node.apply(at(0), &acquire(1, 1));
     let refused = |left| {
         let ttl = Ttl::Millis(left);
-        Ok(Reply::Acquire(AcquireReply::Refused { ttl, beat: None }))
+        Ok(Reply::Acquire(AcquireReply::Refused { ttl, version: None }))
     };
     assert_eq!(node.apply(at(4_000), &acquire(2, 1)).reply, refused(6_000));
     assert_eq!(node.apply(at(10_000), &acquire(2, 1)).reply, refused(0));
@@ -255,7 +255,7 @@ fn a_claim_without_expiry_is_shown_as_such() {
     let reply = node.apply(at(0), &acquire(1, 1)).reply;
     assert_eq!(
         reply,
-        Ok(Reply::Acquire(AcquireReply::Refused { ttl, beat: None }))
+        Ok(Reply::Acquire(AcquireReply::Refused { ttl, version: None }))
     );
 }
 

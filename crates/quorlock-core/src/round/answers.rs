@@ -75,11 +75,11 @@ pub enum Loss {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Answers {
     tally: Tally,
-    asked: Vec<Asked>,
+    asked: Vec<MemberAnswer>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-struct Asked {
+struct MemberAnswer {
     sent: Option<Time>,
     answer: Option<Answer>,
     /// Before that its vote does not count, if it is known.
@@ -94,7 +94,7 @@ impl Answers {
     /// No member was asked.
     pub(super) fn new(members: Arc<Members>) -> Self {
         Answers {
-            asked: vec![Asked::default(); members.len()],
+            asked: vec![MemberAnswer::default(); members.len()],
             tally: Tally::new(members),
         }
     }
@@ -304,7 +304,7 @@ impl Answers {
 
     /// Whether the member may have recorded the claim, so that giving up means releasing it there.
     pub(super) fn may_hold(&self, member: MemberId) -> bool {
-        let Some(Asked {
+        let Some(MemberAnswer {
             sent: Some(_),
             answer,
             ..
@@ -378,7 +378,7 @@ impl Answers {
 
     /// Whether no member failed or is quarantined.
     pub(super) fn are_healthy(&self) -> bool {
-        let is_wrong = |asked: &Asked| {
+        let is_wrong = |asked: &MemberAnswer| {
             let answer = asked.answer;
             matches!(answer, Some(Answer::Failed(_) | Answer::Quarantined(_)))
         };

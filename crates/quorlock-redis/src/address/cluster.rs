@@ -7,7 +7,7 @@ use super::{AddressError, Scheme};
 use crate::connect::Endpoint;
 
 /// What the hosts of the address are.
-const NODE: hosts::Kind = hosts::Kind {
+const NODE: hosts::HostKind = hosts::HostKind {
     called: "node",
     default_port: 6379,
 };

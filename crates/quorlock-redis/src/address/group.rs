@@ -7,7 +7,7 @@ use super::{AddressError, Scheme};
 use crate::connect::Endpoint;
 
 /// What the hosts of the address are.
-const SENTINEL: hosts::Kind = hosts::Kind {
+const SENTINEL: hosts::HostKind = hosts::HostKind {
     called: "sentinel",
     default_port: 26379,
 };

@@ -12,7 +12,7 @@ use crate::connect::Endpoint;
 
 /// What hosts are.
 #[derive(Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct HostKind {
     pub(super) called: &'static str,
     /// Of one that names none.
     pub(super) default_port: u16,
@@ -30,7 +30,7 @@ impl Hosts {
     ///
     /// # Errors
     /// What is wrong, without a secret.
-    pub(super) fn parse(authority: &str, kind: Kind) -> Result<Self, String> {
+    pub(super) fn parse(authority: &str, kind: HostKind) -> Result<Self, String> {
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (login, hosts),
             None => ("", authority),
@@ -49,7 +49,7 @@ impl Hosts {
     }
 }
 
-fn endpoints(hosts: &str, kind: Kind) -> Result<Vec<Endpoint>, String> {
+fn endpoints(hosts: &str, kind: HostKind) -> Result<Vec<Endpoint>, String> {
     let mut endpoints = Vec::new();
     for (number, host) in (1..).zip(hosts.split(',')) {
         let endpoint = endpoint(host.trim(), kind)
@@ -61,7 +61,7 @@ fn endpoints(hosts: &str, kind: Kind) -> Result<Vec<Endpoint>, String> {
     Ok(endpoints)
 }
 
-fn endpoint(text: &str, kind: Kind) -> Result<Endpoint, &'static str> {
+fn endpoint(text: &str, kind: HostKind) -> Result<Endpoint, &'static str> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or("has a [ without a ]")?;

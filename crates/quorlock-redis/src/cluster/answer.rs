@@ -21,7 +21,7 @@ pub(crate) struct Share {
 
 /// What a node says of the cluster.
 #[derive(PartialEq, Eq, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ClusterView {
     pub(crate) shares: Vec<Share>,
     /// Nodes that follow owners.
     pub(crate) replicas: Vec<Endpoint>,
@@ -31,13 +31,13 @@ pub(crate) struct Told {
 ///
 /// # Errors
 /// Why it is no answer to the question, or says nothing of any owner.
-pub(crate) fn slots(answer: &Value, asked: &Endpoint) -> Result<Told, TransportError> {
+pub(crate) fn slots(answer: &Value, asked: &Endpoint) -> Result<ClusterView, TransportError> {
     let entries = match answer {
         Value::Array(entries) => entries,
         Value::ServerError(refusal) => return Err(refused(refusal)),
         _ => return Err(no_answer()),
     };
-    let mut told = Told::default();
+    let mut told = ClusterView::default();
     for entry in entries {
         let Value::Array(parts) = entry else {
             return Err(no_answer());

@@ -9,13 +9,13 @@ use crate::sync::Mutex;
 
 /// Hints that were given and not followed yet. Any number of them is followed by one look.
 #[derive(Debug, Default)]
-pub(super) struct Hints {
+pub(super) struct ClusterHints {
     given: Notify,
     /// Nodes that are asked last.
     distrusted: Mutex<Vec<Endpoint>>,
 }
 
-impl Hints {
+impl ClusterHints {
     /// Asks for another look.
     pub(super) fn look_again(&self) {
         self.given.notify_one();

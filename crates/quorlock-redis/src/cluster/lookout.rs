@@ -6,13 +6,13 @@ use std::time::Duration;
 use quorlock_core::transport::TransportError;
 
 use super::Cluster;
-use super::answer::{self, Told};
-use super::hints::Hints;
+use super::answer::{self, ClusterView};
+use super::hints::ClusterHints;
 use super::map::SlotMap;
 use super::node::Node;
 use crate::connect::{Endpoint, race};
 use crate::error;
-use crate::link::Link;
+use crate::link::Connection;
 use crate::source::fixed::Fixed;
 use crate::source::refusals::Refusals;
 use crate::sync::Mutex;
@@ -29,7 +29,7 @@ const MOST_ASKED: usize = 32;
 
 impl Cluster {
     /// Looks who owns what, after hints and once a minute, for as long as there is a cluster.
-    pub(super) async fn follow(hints: Arc<Hints>, cluster: Weak<Cluster>) {
+    pub(super) async fn follow(hints: Arc<ClusterHints>, cluster: Weak<Cluster>) {
         loop {
             // Without a hint it is time all the same.
             let _ = timer::by(timer::now() + REFRESH, hints.given()).await;
@@ -65,7 +65,7 @@ impl Cluster {
     }
 
     /// Asks one node after another, until one of them has an answer.
-    async fn search(&self) -> Result<(Told, Endpoint), TransportError> {
+    async fn search(&self) -> Result<(ClusterView, Endpoint), TransportError> {
         let distrusted = self.hints.take_distrusted();
         let mut asked = self.lock().asked.clone();
         asked.sort_by_key(|asked| distrusted.contains(asked));
@@ -93,7 +93,7 @@ impl Cluster {
     }
 
     /// Asks one node, on the connection for requests if there is one.
-    async fn ask(&self, endpoint: &Endpoint) -> Result<Told, TransportError> {
+    async fn ask(&self, endpoint: &Endpoint) -> Result<ClusterView, TransportError> {
         let now = timer::now();
         let mut slots = redis::cmd("CLUSTER");
         slots.arg("SLOTS");
@@ -105,7 +105,7 @@ impl Cluster {
         }
         // Not by the source of the node: what fails here is no reason for another look.
         let target = self.target(endpoint, Arc::new(Fixed(endpoint.clone())));
-        let link = Link::trial(&target, now + self.config.connect_timeout).await?;
+        let link = Connection::trial(&target, now + self.config.connect_timeout).await?;
         answer::slots(&link.ask(&target, &slots).await?, endpoint)
     }
 
@@ -116,7 +116,7 @@ impl Cluster {
     }
 
     /// Believes what a node says.
-    fn accept(&self, told: Told, by: &Endpoint) {
+    fn accept(&self, told: ClusterView, by: &Endpoint) {
         let mut state = self.lock();
         let mut map = SlotMap::new();
         for share in &told.shares {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, Value};
 
-use super::hints::Hints;
+use super::hints::ClusterHints;
 use crate::connect::Endpoint;
 use crate::route::Route;
 use crate::server::{Manner, Server};
@@ -46,12 +46,12 @@ impl Node {
 
 /// The source that leads to one node, and tells the cluster when it does not lead there.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct NodeSource {
     pub(super) endpoint: Endpoint,
-    pub(super) hints: Arc<Hints>,
+    pub(super) hints: Arc<ClusterHints>,
 }
 
-impl Source for Member {
+impl Source for NodeSource {
     fn find(&self) -> Finding<'_> {
         Box::pin(ready(Ok(Lead {
             whence: Whence {

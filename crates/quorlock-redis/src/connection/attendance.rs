@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quorlock_core::transport::Witness;
 
-use super::Connection;
+use super::ConnectionManager;
 
 /// Witnesses, in the order in which they came.
 #[derive(Default)]
@@ -43,12 +43,12 @@ impl fmt::Debug for Witnesses {
 
 /// Keeps a witness until it is dropped.
 pub(crate) struct Attendance {
-    connection: Arc<Connection>,
+    connection: Arc<ConnectionManager>,
     number: u64,
 }
 
 impl Attendance {
-    pub(super) fn new(connection: Arc<Connection>, number: u64) -> Self {
+    pub(super) fn new(connection: Arc<ConnectionManager>, number: u64) -> Self {
         Attendance { connection, number }
     }
 }

@@ -59,10 +59,10 @@ impl Witness for Waiter {
     }
 }
 
-fn to(network: impl Connect) -> Arc<Connection> {
+fn to(network: impl Connect) -> Arc<ConnectionManager> {
     let config = RedisConfig::default().network(network);
     let address = Address::parse("redis://a/").unwrap();
-    Connection::new(Arc::new(Target::new(address, config)))
+    ConnectionManager::new(Arc::new(Target::new(address, config)))
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use crate::error;
 
 /// What a sentinel says of a group.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct GroupView {
     pub(crate) primary: Endpoint,
     /// Grows with each failover; 0 where the sentinel does not say.
     pub(crate) epoch: u64,

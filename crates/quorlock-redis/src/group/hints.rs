@@ -11,17 +11,17 @@ use crate::sync::Mutex;
 
 /// Hints that were given and not followed yet. Any number of them is followed by one look.
 #[derive(Debug, Default)]
-pub(super) struct Hints {
+pub(super) struct SentinelHints {
     given: Notify,
     /// The sentinel that published a change, and so knows of it.
     messenger: Mutex<Option<Endpoint>>,
 }
 
-impl Hints {
+impl SentinelHints {
     /// Hears what one sentinel publishes.
-    pub(super) fn ear(self: &Arc<Self>, sentinel: Endpoint) -> Arc<Ear> {
+    pub(super) fn ear(self: &Arc<Self>, sentinel: Endpoint) -> Arc<SentinelListener> {
         let hints = Arc::clone(self);
-        Arc::new(Ear { hints, sentinel })
+        Arc::new(SentinelListener { hints, sentinel })
     }
 
     /// Waits until there is one.
@@ -41,12 +41,12 @@ impl Hints {
 }
 
 /// The listener at one sentinel.
-pub(super) struct Ear {
-    hints: Arc<Hints>,
+pub(super) struct SentinelListener {
+    hints: Arc<SentinelHints>,
     sentinel: Endpoint,
 }
 
-impl Listener for Ear {
+impl Listener for SentinelListener {
     fn live(&self) {
         // What it published before was missed. It is not the first one to be asked for that: it may have been cut off for
         // long, and be the last to hear of a failover.

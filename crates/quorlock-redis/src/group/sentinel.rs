@@ -8,11 +8,11 @@ use futures_util::future::join3;
 use quorlock_core::transport::{Listener, TransportError};
 use redis::Cmd;
 
-use super::answer::{self, Told};
-use super::hints::Hints;
+use super::answer::{self, GroupView};
+use super::hints::SentinelHints;
 use crate::connect::Endpoint;
 use crate::error;
-use crate::link::{Link, Usage};
+use crate::link::{Connection, Usage};
 use crate::subscription::Wakes;
 use crate::subscription::registry::ListenerHandle;
 use crate::target::Target;
@@ -65,10 +65,14 @@ impl Sentinel {
     ///
     /// # Errors
     /// Why there is no valid answer within the bound.
-    pub(super) async fn ask(&self, name: &str, bound: Duration) -> Result<Told, TransportError> {
+    pub(super) async fn ask(
+        &self,
+        name: &str,
+        bound: Duration,
+    ) -> Result<GroupView, TransportError> {
         let deadline = timer::now() + bound;
         let asked = timer::by(deadline, async {
-            let open = |lead| Link::open(&self.target, lead, Usage::Questions, deadline);
+            let open = |lead| Connection::open(&self.target, lead, Usage::Questions, deadline);
             let link = self.target.open(deadline, open).await?;
             let cmds = ["GET-MASTER-ADDR-BY-NAME", "MASTER", "SENTINELS"];
             let [primary, state, others] = cmds.map(|verb| about(verb, name));
@@ -78,7 +82,7 @@ impl Sentinel {
                 link.ask(&self.target, &others),
             );
             let (primary, state, others) = answers.await;
-            Ok(Told {
+            Ok(GroupView {
                 primary: answer::endpoint(&primary?)?,
                 epoch: answer::epoch(&state?),
                 others: answer::sentinels(&others?),
@@ -89,7 +93,7 @@ impl Sentinel {
     }
 
     /// Listens to what it publishes about primaries, from now on.
-    pub(super) fn listen(&self, hints: &Arc<Hints>) {
+    pub(super) fn listen(&self, hints: &Arc<SentinelHints>) {
         self.listening.get_or_init(|| {
             let listener: Arc<dyn Listener> = hints.ear(self.endpoint.clone());
             NEWS.map(|news| self.wakes.subscribe(news.into(), Arc::clone(&listener)))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, ServerError, Value};
 
-use super::Link;
+use super::Connection;
 use super::wire::Wire;
 use crate::credentials::Login;
 use crate::error;
@@ -108,7 +108,7 @@ async fn accepted(target: &Arc<Target>, login: &Login, way: &Way) -> bool {
         Way::Again(wire) => authenticate(wire, target, login).await.is_ok(),
         Way::Anew(driver) => {
             let deadline = timer::now() + target.config().connect_timeout;
-            let trial = timer::by(deadline, Link::trial(target, deadline)).await;
+            let trial = timer::by(deadline, Connection::trial(target, deadline)).await;
             let is_accepted = trial.is_some_and(|connected| connected.is_ok());
             if is_accepted {
                 driver.abort();

@@ -30,11 +30,11 @@ pub(crate) fn patience(request: &Request) -> Option<Duration> {
 }
 
 /// One attempt to find out: it ends when the silent connection has been replaced, or could not be.
-pub(crate) type Attempt = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type ProbeAttempt = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Begins an attempt beside the silent connection of this health, and says how hesitant the new one is: by how many
 /// doublings its own patience is longer. `None` when the transport is gone.
-type Begin = Box<dyn Fn(Arc<Health>, u32) -> Option<Attempt> + Send + Sync>;
+type Begin = Box<dyn Fn(Arc<Health>, u32) -> Option<ProbeAttempt> + Send + Sync>;
 
 /// The attempts to find out.
 pub(crate) struct Probes {
@@ -51,12 +51,12 @@ pub(crate) struct Probes {
 struct Probe {
     /// The silence that it is about.
     asked: u64,
-    attempt: Attempt,
+    attempt: ProbeAttempt,
 }
 
 impl Probes {
     pub(crate) fn new(
-        begin: impl Fn(Arc<Health>, u32) -> Option<Attempt> + Send + Sync + 'static,
+        begin: impl Fn(Arc<Health>, u32) -> Option<ProbeAttempt> + Send + Sync + 'static,
         hesitation: u32,
     ) -> Self {
         Probes {

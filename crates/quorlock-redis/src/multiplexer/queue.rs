@@ -11,9 +11,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Slot, State, Waiting};
+use super::{MultiplexerState, Slot, Waiting};
 use crate::script::By;
-use crate::script::batch::{Batch, MOST_CLAIMS, Member, Why};
+use crate::script::batch::{Batch, BatchMember, MOST_CLAIMS, Why};
 
 /// How many calls of requests that can go together are under way on a connection, before others wait for them.
 ///
@@ -45,7 +45,7 @@ pub(super) struct Queue {
 #[derive(Debug)]
 pub(super) enum Queued {
     /// A request, and for how long the server may be silent after it.
-    Request(Member, Duration),
+    Request(BatchMember, Duration),
     /// A packed command that has to stay behind the requests before it.
     Command(Vec<u8>),
 }
@@ -53,7 +53,7 @@ pub(super) enum Queued {
 /// One call: which of those that wait it answers.
 #[derive(Debug)]
 pub(super) struct Call {
-    kind: Kind,
+    kind: EntryKind,
     /// Where its requests stand, in the order in which their replies come.
     places: Places,
     /// How many places it takes, with those whose callers left before it went.
@@ -61,7 +61,7 @@ pub(super) struct Call {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum EntryKind {
     Command,
     /// Others wait for its reply.
     Awaited,
@@ -77,7 +77,7 @@ impl Call {
     /// The call of a command that is sent by itself.
     pub(super) fn command() -> Call {
         Call {
-            kind: Kind::Command,
+            kind: EntryKind::Command,
             places: Places::One([0]),
             covers: 1,
         }
@@ -100,7 +100,7 @@ impl Call {
 pub(super) enum Load {
     Packed(Vec<u8>),
     /// One request, and for how long the server may be silent after it.
-    Alone(Member, Duration),
+    Alone(BatchMember, Duration),
     /// Several, the shortest of their patiences, and how they name their script.
     Together(Batch, Duration, By),
 }
@@ -131,7 +131,7 @@ impl Queue {
         self.commands = 0;
     }
 
-    pub(super) fn push(&mut self, member: Member, patience: Duration) {
+    pub(super) fn push(&mut self, member: BatchMember, patience: Duration) {
         self.line.push_back(Queued::Request(member, patience));
     }
 
@@ -153,7 +153,7 @@ impl Queue {
 
     /// A call has had its reply: another one may go.
     pub(super) fn is_answered(&mut self, call: &Call) {
-        if call.kind == Kind::Awaited {
+        if call.kind == EntryKind::Awaited {
             self.under_way -= 1;
         }
     }
@@ -169,7 +169,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl MultiplexerState {
     /// The next call, if one may go. From here on its requests count as sent.
     pub(super) fn next_call(&mut self) -> Option<Load> {
         self.skip_those_who_left();
@@ -188,7 +188,7 @@ impl State {
     }
 
     /// The call of a request, which stands in this place, and of those behind it that go with it.
-    fn gather(&mut self, place: usize, first: Member, mut patience: Duration) -> Load {
+    fn gather(&mut self, place: usize, first: BatchMember, mut patience: Duration) -> Load {
         let mut batch = Batch::default();
         let (mut offsets, mut covers) = (vec![0], 1);
         batch.push(first);
@@ -212,7 +212,7 @@ impl State {
         }
         self.queue.alone = self.queue.alone.saturating_sub(1);
         self.queue.under_way += 1;
-        let kind = Kind::Awaited;
+        let kind = EntryKind::Awaited;
         if let [member] = batch.members() {
             self.calls.push_back(Call {
                 kind,

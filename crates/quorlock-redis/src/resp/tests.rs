@@ -138,7 +138,7 @@ fn what_a_server_only_announces_takes_no_memory() {
     assert_eq!(decoder.decode(announced.as_bytes()).unwrap().reply, None);
     let kept = decoder.open.iter().map(|array| array.values.capacity());
     assert!(kept.sum::<usize>() <= 16);
-    let Part::Text(text, _) = &decoder.part else {
+    let PartialElement::Text(text, _) = &decoder.part else {
         panic!("{decoder:?}");
     };
     assert!(text.capacity() <= 64);

@@ -1,8 +1,8 @@
 //! A script's reply as a reply.
 
-use quorlock_core::beat::Beat;
+use quorlock_core::claim_version::ClaimVersion;
 use quorlock_core::fencing::Token;
-use quorlock_core::marker::{Nonce, Process, Ripeness, Shown, ShownMarker};
+use quorlock_core::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
 use quorlock_core::message::{
     Acquire, AcquireReply, Check, ForceReleaseReply, Found, Freshness, InspectReply, Mode,
     ReleaseReply, RenewReply, Reply, Request, Ttl,
@@ -49,9 +49,9 @@ fn decode_acquire(answer: &Value) -> Result<Option<AcquireReply>, TransportError
             [Value::Int(0), Value::Int(left)] | [Value::Int(0), Value::Int(left), Value::Nil] => {
                 refused(*left, None)
             }
-            // What another program wrote there is no beat.
+            // What another program wrote there is no claim version.
             [Value::Int(0), Value::Int(left), Value::BulkString(text)] => {
-                refused(*left, beat(text))
+                refused(*left, version(text))
             }
             _ => None,
         },
@@ -63,18 +63,18 @@ fn granted(freshness: Freshness, value: i64) -> Option<AcquireReply> {
     token(value).map(|token| AcquireReply::Granted { freshness, token })
 }
 
-fn refused(left: i64, beat: Option<Beat>) -> Option<AcquireReply> {
-    ttl(left).map(|ttl| AcquireReply::Refused { ttl, beat })
+fn refused(left: i64, version: Option<ClaimVersion>) -> Option<AcquireReply> {
+    ttl(left).map(|ttl| AcquireReply::Refused { ttl, version })
 }
 
-fn beat(text: &[u8]) -> Option<Beat> {
+fn version(text: &[u8]) -> Option<ClaimVersion> {
     let mut words = std::str::from_utf8(text).ok()?.split(' ');
-    let beat = Beat {
+    let version = ClaimVersion {
         owner: words.next()?.parse().ok()?,
         number: words.next()?.parse().ok()?,
         lease_millis: words.next()?.parse().ok()?,
     };
-    words.next().is_none().then_some(beat)
+    words.next().is_none().then_some(version)
 }
 
 fn decode_checked(check: Check, answer: &Value) -> Result<Option<Reply>, TransportError> {
@@ -100,15 +100,15 @@ fn decode_shown(check: Check, answer: &Value) -> Option<(&Value, Shown)> {
     ] = parts
     else {
         let (process, nonce) = check.trusted?;
-        let marker = ShownMarker::Own(nonce, Ripeness::Ripe);
+        let marker = ShownMarker::Own(nonce, MarkerState::Confirmed);
         return Some((answer, Shown { process, marker }));
     };
     let nonce = Nonce::new(u64::try_from(*nonce).ok()?);
     let marker = match state {
         0 => ShownMarker::Missing,
         1 => ShownMarker::Anothers,
-        2 => ShownMarker::Own(nonce, Ripeness::Unripe),
-        3 => ShownMarker::Own(nonce, Ripeness::Ripe),
+        2 => ShownMarker::Own(nonce, MarkerState::Observing),
+        3 => ShownMarker::Own(nonce, MarkerState::Confirmed),
         _ => return None,
     };
     let process = Process(u64::try_from(*process).ok()?);

@@ -10,8 +10,8 @@ use quorlock_core::transport::{Cause, Execution};
 use redis::{Cmd, ServerErrorKind, Value};
 
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Script, beat_text, command, encode_claim, kept, owner,
-    ripe_marker, wire,
+    By, CHECK_BYTES, CLAIM_BYTES, Script, command, confirmed_marker, encode_claim, kept, owner,
+    version_text, wire,
 };
 use crate::{error, key};
 
@@ -39,16 +39,16 @@ pub(super) static BATCH: LazyLock<Script> = LazyLock::new(|| {
 
 /// A request that can go together with others: of a plain lock, about one claim, and in its usual form.
 #[derive(Clone, Debug)]
-pub(crate) struct Member {
+pub(crate) struct BatchMember {
     request: Arc<Request>,
     /// Of its name. Where two names have the same, they go in two calls.
     digest: u64,
     bytes: usize,
 }
 
-impl Member {
+impl BatchMember {
     /// The request, if it can go together with others.
-    pub(crate) fn of(request: &Arc<Request>) -> Option<Member> {
+    pub(crate) fn of(request: &Arc<Request>) -> Option<BatchMember> {
         let (name, keys) = match &**request {
             Request::Acquire(ask) if may_join(ask) => (&ask.name, 3),
             Request::Renew(Renew {
@@ -69,7 +69,7 @@ impl Member {
         };
         let mut hasher = DefaultHasher::new();
         name.as_bytes().hash(&mut hasher);
-        Some(Member {
+        Some(BatchMember {
             request: Arc::clone(request),
             digest: hasher.finish(),
             bytes: keys * name.as_bytes().len() + CLAIM_BYTES,
@@ -93,7 +93,7 @@ impl Member {
     }
 }
 
-/// A process, as its ripe marker shows it.
+/// A process, as its confirmed marker shows it.
 type Trusted = (Process, Nonce, u64);
 
 /// One that takes over a claim, carries a token along, or knows no process that it trusts, is rare and travels alone.
@@ -108,7 +108,7 @@ fn may_join(ask: &Acquire) -> bool {
 /// The requests of one call.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    members: Vec<Member>,
+    members: Vec<BatchMember>,
     trusted: Option<Trusted>,
     bytes: usize,
 }
@@ -116,7 +116,7 @@ pub(crate) struct Batch {
 impl Batch {
     /// Whether the call has room for this request, too: its name is none of the others', and the process that it wants the
     /// server to be is theirs.
-    pub(crate) fn takes(&self, member: &Member) -> bool {
+    pub(crate) fn takes(&self, member: &BatchMember) -> bool {
         let is_same = match (self.trusted, member.trusted()) {
             (Some(ours), Some(its)) => ours == its,
             _ => true,
@@ -129,13 +129,13 @@ impl Batch {
                 && self.members.iter().all(|m| m.digest != member.digest))
     }
 
-    pub(crate) fn push(&mut self, member: Member) {
+    pub(crate) fn push(&mut self, member: BatchMember) {
         self.bytes += member.bytes;
         self.trusted = self.trusted.or(member.trusted());
         self.members.push(member);
     }
 
-    pub(crate) fn members(&self) -> &[Member] {
+    pub(crate) fn members(&self) -> &[BatchMember] {
         &self.members
     }
 
@@ -189,7 +189,7 @@ impl Batch {
         self.encode_keys(&mut cmd);
         match self.trusted {
             Some((process, nonce, longest_millis)) => {
-                cmd.arg(ripe_marker(process, nonce, wire(longest_millis)))
+                cmd.arg(confirmed_marker(process, nonce, wire(longest_millis)))
             }
             None => cmd.arg(""),
         };
@@ -237,7 +237,7 @@ struct Terms {
     kept_millis: u64,
     retention_millis: u64,
     fence: Fence,
-    has_beats: bool,
+    has_versions: bool,
 }
 
 impl Terms {
@@ -247,7 +247,7 @@ impl Terms {
             kept_millis: wire(ask.kept_millis()),
             retention_millis: kept(ask.retention),
             fence: ask.fence,
-            has_beats: ask.keep.is_some(),
+            has_versions: ask.keep.is_some(),
         }
     }
 }
@@ -261,11 +261,11 @@ fn encode_group(cmd: &mut Cmd, group: &[&Acquire]) {
         .arg(terms.kept_millis)
         .arg(terms.retention_millis);
     super::fence(cmd, terms.fence);
-    cmd.arg(if terms.has_beats { "beats" } else { "" });
+    cmd.arg(if terms.has_versions { "beats" } else { "" });
     for ask in group {
         owner(cmd, ask.owner);
         if let Some(keep) = ask.keep {
-            cmd.arg(beat_text(keep.beat(ask.owner, ask.lease)));
+            cmd.arg(version_text(keep.version(ask.owner, ask.lease)));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use quorlock_core::message::{Acquire, Place, Release};
+use quorlock_core::message::{Acquire, QueuePlace, Release};
 use redis::Cmd;
 
 use super::{
@@ -33,7 +33,7 @@ static CHECKED_ACQUIRE: LazyLock<Publishing> = LazyLock::new(|| {
 static RELEASE: LazyLock<Publishing> =
     LazyLock::new(|| publishing!(lua!("shared/clock", "shared/queue", "fair_release")));
 
-pub(super) fn encode_acquire(ask: &Acquire, place: Place, home: &Home, by: By) -> Cmd {
+pub(super) fn encode_acquire(ask: &Acquire, place: QueuePlace, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_bytes();
     let (script, keys) = match ask.check {
         None => (&ACQUIRE, 5),
@@ -54,8 +54,8 @@ pub(super) fn encode_acquire(ask: &Acquire, place: Place, home: &Home, by: By) -
         .arg(wire(ask.lease.millis()))
         .arg(kept(ask.retention))
         .arg(match place {
-            Place::None => 0,
-            Place::Kept { millis } => wire(millis).max(1),
+            QueuePlace::None => 0,
+            QueuePlace::Kept { millis } => wire(millis).max(1),
         })
         .arg(key::channel(name));
     fence(&mut cmd, ask.fence);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
-use quorlock_core::marker::{Restarts, Ripeness, Shown, ShownMarker};
+use quorlock_core::marker::{MarkerState, Restarts, Shown, ShownMarker};
 use quorlock_core::message::{
     AcquireReply, Claim, ForceReleaseReply, Found, Freshness, InspectReply, ReleaseReply,
     RenewReply, Reply, Ttl,
@@ -180,7 +180,7 @@ fn every_answer_of_acquire_is_understood() {
         reply(ints(&[2, 1_700_000_000_000])),
         granted(Freshness::AlreadyYours)
     );
-    let refused = |ttl| AcquireReply::Refused { ttl, beat: None };
+    let refused = |ttl| AcquireReply::Refused { ttl, version: None };
     assert_eq!(reply(ints(&[0, 0])), refused(Ttl::Millis(0)));
     assert_eq!(reply(ints(&[0, -1])), refused(Ttl::Unbounded));
     let queued = AcquireReply::Queued {
@@ -234,10 +234,10 @@ fn a_server_that_is_still_the_one_that_is_trusted_says_nothing_of_itself() {
         "60000",
     ];
     assert!(said.ends_with(&check.map(str::to_owned)), "{said:?}");
-    let ripe = ShownMarker::Own(Nonce::new(7), Ripeness::Ripe);
+    let confirmed = ShownMarker::Own(Nonce::new(7), MarkerState::Confirmed);
     assert_eq!(
         decode(&trusted, &Value::Int(9)),
-        Ok(Reply::Checked(granted, shown(0xabc, ripe)))
+        Ok(Reply::Checked(granted, shown(0xabc, confirmed)))
     );
 
     let long = [Value::Int(9), Value::Int(5), Value::Int(1), Value::Int(0)];

@@ -34,12 +34,12 @@ impl Drop for ListenerHandle {
 /// Who listens to what.
 #[derive(Default)]
 pub(crate) struct Registry {
-    book: Mutex<Book>,
+    book: Mutex<Channels>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Book {
+struct Channels {
     channels: BTreeMap<Channel, Entry>,
     /// Channels on which what is wanted and what the server knows may differ.
     unsettled: BTreeSet<Channel>,
@@ -51,7 +51,7 @@ struct Book {
     is_closed: bool,
 }
 
-impl Book {
+impl Channels {
     fn draw(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
@@ -60,7 +60,7 @@ impl Book {
     /// The connection is gone: the server knows of nothing.
     fn forget(&mut self) {
         self.channels.retain(|_, entry| {
-            entry.stage = Stage::Unknown;
+            entry.stage = ChannelStage::Unknown;
             !entry.listeners.is_empty()
         });
         self.unsettled = self.channels.keys().cloned().collect();
@@ -78,12 +78,12 @@ struct Added {
 
 struct Entry {
     listeners: BTreeMap<u64, Arc<dyn Listener>>,
-    stage: Stage,
+    stage: ChannelStage,
 }
 
 /// What the server knows of a channel.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ChannelStage {
     Unknown,
     Asked,
     Live,
@@ -134,11 +134,11 @@ impl Registry {
             .entry(Arc::clone(channel))
             .or_insert_with(|| Entry {
                 listeners: BTreeMap::new(),
-                stage: Stage::Unknown,
+                stage: ChannelStage::Unknown,
             });
         entry.listeners.insert(number, Arc::clone(listener));
         let stage = entry.stage;
-        if stage == Stage::Unknown {
+        if stage == ChannelStage::Unknown {
             book.unsettled.insert(Arc::clone(channel));
             self.changed.notify_one();
         }
@@ -152,7 +152,7 @@ impl Registry {
         };
         Added {
             number,
-            is_live: stage == Stage::Live,
+            is_live: stage == ChannelStage::Live,
             new_session,
         }
     }
@@ -163,13 +163,13 @@ impl Registry {
         let listener = entry.listeners.remove(&number);
         if entry.listeners.is_empty() {
             match entry.stage {
-                Stage::Unknown => {
+                ChannelStage::Unknown => {
                     book.channels.remove(channel);
                     book.unsettled.remove(channel);
                 }
                 // The confirmation finds that no listener is left.
-                Stage::Asked => {}
-                Stage::Live => {
+                ChannelStage::Asked => {}
+                ChannelStage::Live => {
                     book.unsettled.insert(Arc::clone(channel));
                     self.changed.notify_one();
                 }
@@ -203,15 +203,15 @@ impl Registry {
                 continue;
             };
             match (entry.stage, entry.listeners.is_empty()) {
-                (Stage::Unknown, false) => {
-                    entry.stage = Stage::Asked;
+                (ChannelStage::Unknown, false) => {
+                    entry.stage = ChannelStage::Asked;
                     joining.push(channel);
                 }
                 // Listeners are served first; this waits for the next order.
-                (Stage::Live, true) if !joining.is_empty() => {
+                (ChannelStage::Live, true) if !joining.is_empty() => {
                     later.insert(channel);
                 }
-                (Stage::Live, true) => leaving.push(channel),
+                (ChannelStage::Live, true) => leaving.push(channel),
                 _ => {}
             }
         }
@@ -235,7 +235,7 @@ impl Registry {
             let Some(entry) = book.channels.get_mut(channel) else {
                 continue;
             };
-            entry.stage = Stage::Live;
+            entry.stage = ChannelStage::Live;
             listeners.extend(entry.listeners.values().cloned());
             if entry.listeners.is_empty() {
                 book.unsettled.insert(Arc::clone(channel));
@@ -254,7 +254,7 @@ impl Registry {
             let Some(entry) = book.channels.get_mut(channel) else {
                 continue;
             };
-            entry.stage = Stage::Unknown;
+            entry.stage = ChannelStage::Unknown;
             if entry.listeners.is_empty() {
                 book.channels.remove(channel);
             } else {
@@ -292,7 +292,7 @@ impl Registry {
         let mut book = self.lock();
         let entry = book.channels.get(channel);
         // What was asked to end is not there any more, or there anew and not asked for yet.
-        let is_wanted = entry.is_some_and(|entry| entry.stage != Stage::Unknown);
+        let is_wanted = entry.is_some_and(|entry| entry.stage != ChannelStage::Unknown);
         book.is_parted |= is_wanted;
         drop(book);
         if is_wanted {
@@ -310,7 +310,7 @@ impl Registry {
     pub(crate) fn is_live(&self, channel: &[u8]) -> bool {
         let book = self.lock();
         let entry = book.channels.get(channel);
-        entry.is_some_and(|entry| entry.stage == Stage::Live)
+        entry.is_some_and(|entry| entry.stage == ChannelStage::Live)
     }
 
     /// Whether no listener is left.
@@ -335,7 +335,7 @@ impl Registry {
     }
 
     /// Held for a few instructions, never across an await or while a listener is called.
-    fn lock(&self) -> MutexGuard<'_, Book> {
+    fn lock(&self) -> MutexGuard<'_, Channels> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

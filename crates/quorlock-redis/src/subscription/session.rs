@@ -13,7 +13,7 @@ use quorlock_core::transport::{Cause, TransportError};
 use redis::{Cmd, ServerErrorKind, Value};
 
 use crate::error;
-use crate::link::{Link, Usage};
+use crate::link::{Connection, Usage};
 use crate::source::{Ways, Wrong};
 use crate::subscription::registry::{Channel, Order, Registry, SessionGuard};
 use crate::target::Target;
@@ -46,11 +46,11 @@ pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
 }
 
 /// Why it failed is told by the next call, which goes to the same server.
-async fn open(target: &Arc<Target>, registry: &Arc<Registry>) -> Option<Link> {
+async fn open(target: &Arc<Target>, registry: &Arc<Registry>) -> Option<Connection> {
     let deadline = timer::now() + target.config().connect_timeout;
     let open = |lead| {
         let usage = Usage::WakeUps(Arc::clone(registry));
-        Link::open(target, lead, usage, deadline)
+        Connection::open(target, lead, usage, deadline)
     };
     timer::by(deadline, target.open(deadline, open)).await?.ok()
 }
@@ -59,17 +59,17 @@ async fn open(target: &Arc<Target>, registry: &Arc<Registry>) -> Option<Link> {
 struct Session<'a> {
     target: &'a Target,
     registry: &'a Registry,
-    link: Link,
+    link: Connection,
     /// Channels that the server refused; asked for again at the next ping.
     refused: Vec<Channel>,
     idle_since: Option<Instant>,
     was_confirmed: bool,
 }
 
-type Reply = Result<Value, TransportError>;
+type SessionReply = Result<Value, TransportError>;
 
 /// Requests under way, and their replies in the same order.
-type Pending = Pin<Box<dyn Future<Output = Vec<Reply>> + Send>>;
+type Pending = Pin<Box<dyn Future<Output = Vec<SessionReply>> + Send>>;
 
 /// What requests were for.
 enum Purpose {
@@ -80,14 +80,14 @@ enum Purpose {
 
 /// What happens next.
 enum Event {
-    Answered(Vec<Reply>),
+    Answered(Vec<SessionReply>),
     /// A listener came or went, or the connection was closed.
     Changed,
     PingIsDue,
 }
 
 impl<'a> Session<'a> {
-    fn new(target: &'a Target, registry: &'a Registry, link: Link) -> Self {
+    fn new(target: &'a Target, registry: &'a Registry, link: Connection) -> Self {
         Session {
             target,
             registry,
@@ -206,7 +206,7 @@ impl<'a> Session<'a> {
     }
 
     /// Whether the connection is still of use after these replies: a refusal is an answer too.
-    fn settle(&mut self, purpose: Purpose, replies: Vec<Reply>) -> bool {
+    fn settle(&mut self, purpose: Purpose, replies: Vec<SessionReply>) -> bool {
         let Ok(replies) = replies.into_iter().collect::<Result<Vec<_>, _>>() else {
             return false;
         };

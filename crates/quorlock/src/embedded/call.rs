@@ -10,15 +10,15 @@ use quorlock_core::message::Request;
 use quorlock_core::time::Time;
 use quorlock_core::transport::{Cause, TransportError};
 
-use super::{Outcome, Shared};
+use super::{NodeShared, Outcome};
 use crate::mutex::Mutex;
 use crate::runtime::Timer;
 
 /// Where the outcome of a request is put.
 #[derive(Default)]
-pub(super) struct Slot(Mutex<(Option<Outcome>, Option<Waker>)>);
+pub(super) struct OutcomeSlot(Mutex<(Option<Outcome>, Option<Waker>)>);
 
-impl Slot {
+impl OutcomeSlot {
     pub(super) fn fill(&self, outcome: Outcome) {
         let waker = {
             let mut slot = self.0.lock();
@@ -43,17 +43,17 @@ impl Slot {
 }
 
 /// A call: sent at its first poll, answered or timed out later.
-pub(super) struct Waiting {
-    shared: Arc<Shared>,
+pub(super) struct EmbeddedCall {
+    shared: Arc<NodeShared>,
     request: Option<Request>,
-    slot: Arc<Slot>,
+    slot: Arc<OutcomeSlot>,
     deadline: Time,
     timer: Option<Box<dyn Timer>>,
 }
 
-impl Waiting {
-    pub(super) fn new(shared: Arc<Shared>, request: Request) -> Self {
-        Waiting {
+impl EmbeddedCall {
+    pub(super) fn new(shared: Arc<NodeShared>, request: Request) -> Self {
+        EmbeddedCall {
             shared,
             request: Some(request),
             slot: Arc::default(),
@@ -72,7 +72,7 @@ impl Waiting {
         self.shared.runtime.spawn(Box::pin(async move {
             let one_way = shared.latency / 2;
             pause(&shared, one_way).await;
-            let answered = Arc::new(Slot::default());
+            let answered = Arc::new(OutcomeSlot::default());
             let outcome = match shared.take(&request, &answered) {
                 Some(outcome) => outcome,
                 None => poll_fn(|cx| answered.poll(cx)).await,
@@ -84,13 +84,13 @@ impl Waiting {
     }
 }
 
-async fn pause(shared: &Shared, span: Duration) {
+async fn pause(shared: &NodeShared, span: Duration) {
     let at = shared.runtime.now() + span;
     let mut timer = shared.runtime.timer();
     poll_fn(|cx| timer.poll_until(cx, at)).await;
 }
 
-impl Future for Waiting {
+impl Future for EmbeddedCall {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
@@ -124,7 +124,7 @@ mod threads {
     fn an_outcome_reaches_the_caller_whenever_it_looks() {
         let name = "an_outcome_reaches_the_caller_whenever_it_looks";
         quorlock_explore::explore_all(name, 10_000, async || {
-            let slot = Arc::<Slot>::default();
+            let slot = Arc::<OutcomeSlot>::default();
             let filled = slot.clone();
             drop(shuttle::future::spawn(async move {
                 filled.fill(Err(TransportError::definite(Cause::Closed, "a test")));

@@ -17,8 +17,8 @@ use quorlock_core::time::Time;
 use crate::locks::source::LockSource;
 use crate::operate::ask;
 use crate::runtime::Timer;
-use crate::shared::ears::Ears;
 use crate::shared::layout::Layout;
+use crate::shared::wake_ups::WakeUps;
 
 /// Who leads, as the nodes showed it at some moment of the last look.
 ///
@@ -135,7 +135,7 @@ pub struct LeaderObserver {
     source: LockSource,
     layout: Arc<Layout>,
     every: Duration,
-    ears: Ears,
+    ears: WakeUps,
     /// As whom it listens.
     owner: OwnerId,
     /// How long it waits for the next look, if nothing wakes it.
@@ -163,7 +163,7 @@ impl LeaderObserver {
     pub(crate) fn new(source: LockSource, layout: Arc<Layout>) -> Self {
         let every = Duration::from_secs(1);
         LeaderObserver {
-            ears: Ears::new(&layout),
+            ears: WakeUps::new(&layout),
             owner: source.client().next_owner(),
             glance: Glance::Looking(look(&source, &layout)),
             timer: source.client().runtime.timer(),

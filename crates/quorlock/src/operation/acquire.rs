@@ -10,8 +10,8 @@ use quorlock_core::message::Mode;
 use quorlock_core::time::Time;
 
 use crate::error::AcquireError;
-use crate::operation::attempt::{Attempt, Waits, Wanted};
-use crate::operation::queue::{Company, Key, Queue, Queues, Sharing, Turn, Waiter};
+use crate::operation::attempt::{Attempt, LockRequest, Waits};
+use crate::operation::queue::{Company, Key, Queue, QueueStep, Queues, Sharing, Waiter};
 use crate::runtime::Timer;
 use crate::shared::client::Client;
 use crate::shared::hold::Hold;
@@ -22,23 +22,23 @@ use crate::telemetry;
 pub(crate) struct Acquiring {
     client: Arc<Client>,
     queues: Arc<Queues>,
-    wanted: Wanted,
+    wanted: LockRequest,
     waits: Waits,
     began: telemetry::Began,
     span: telemetry::Span,
-    state: State,
+    state: AcquiringState,
 }
 
-enum State {
+enum AcquiringState {
     New,
     /// A try stands in no queue: it does not wait.
     Trying(Box<Attempt>),
-    Queued(Place),
+    Queued(QueueTicket),
     Done,
 }
 
 /// A place in a queue.
-struct Place {
+struct QueueTicket {
     way: Way,
     queue: Arc<Queue>,
     waiter: Arc<Waiter>,
@@ -60,7 +60,7 @@ impl Acquiring {
     pub(crate) fn new(
         client: Arc<Client>,
         queues: Arc<Queues>,
-        wanted: Wanted,
+        wanted: LockRequest,
         waits: Waits,
     ) -> Self {
         Acquiring {
@@ -70,13 +70,13 @@ impl Acquiring {
             queues,
             wanted,
             waits,
-            state: State::New,
+            state: AcquiringState::New,
         }
     }
 
     fn begin(&mut self) {
         self.state = if self.wanted.patience == Patience::Try {
-            State::Trying(attempt(&self.client, &self.wanted))
+            AcquiringState::Trying(attempt(&self.client, &self.wanted))
         } else if self.wanted.is_shared() && !self.queues.has_asked(self.key(Sharing::All)) {
             self.enter()
         } else {
@@ -85,7 +85,7 @@ impl Acquiring {
     }
 
     /// Tries once, also past waiters.
-    fn enter(&self) -> State {
+    fn enter(&self) -> AcquiringState {
         let number = self.client.next_owner().number;
         self.queue(Way::Entering, Sharing::Entering(number))
     }
@@ -99,7 +99,7 @@ impl Acquiring {
         )
     }
 
-    fn join(&self) -> State {
+    fn join(&self) -> AcquiringState {
         // A place in a node's queue is one waiter's, and only its writer reads under a write lock.
         let is_alone = self.wanted.layout.has(Mode::Fair) || self.wanted.under.is_some();
         let sharing = match is_alone {
@@ -109,10 +109,10 @@ impl Acquiring {
         self.queue(Way::Waiting, sharing)
     }
 
-    fn queue(&self, way: Way, sharing: Sharing) -> State {
+    fn queue(&self, way: Way, sharing: Sharing) -> AcquiringState {
         let key = self.key(sharing);
         let (queue, waiter) = self.queues.join(key, &self.client.keeper);
-        State::Queued(Place {
+        AcquiringState::Queued(QueueTicket {
             way,
             queue,
             waiter,
@@ -123,7 +123,9 @@ impl Acquiring {
 
     /// Leaves the queue; the attempt stays for the next waiter, or ends.
     fn leave(&mut self) {
-        if let State::Queued(place) = std::mem::replace(&mut self.state, State::Done) {
+        if let AcquiringState::Queued(place) =
+            std::mem::replace(&mut self.state, AcquiringState::Done)
+        {
             drop(
                 self.queues
                     .leave(&place.queue, &place.waiter, place.attempt),
@@ -133,30 +135,30 @@ impl Acquiring {
 
     fn step(&mut self, cx: &mut Context<'_>) -> Step {
         match &mut self.state {
-            State::New => {
+            AcquiringState::New => {
                 self.begin();
                 Step::Again
             }
-            State::Trying(attempt) => match attempt.poll(cx, self.waits) {
+            AcquiringState::Trying(attempt) => match attempt.poll(cx, self.waits) {
                 Poll::Pending => Step::Wait,
                 Poll::Ready(result) => Step::End(result),
             },
-            State::Queued(place) => match place.queue.turn(&place.waiter, cx) {
-                Turn::Lead(attempt, company) => self.lead(cx, attempt, company),
-                Turn::Follow(failing_since) => self.follow(cx, failing_since),
-                Turn::Rejoin => {
+            AcquiringState::Queued(place) => match place.queue.turn(&place.waiter, cx) {
+                QueueStep::Lead(attempt, company) => self.lead(cx, attempt, company),
+                QueueStep::Follow(failing_since) => self.follow(cx, failing_since),
+                QueueStep::Rejoin => {
                     self.leave();
                     self.begin();
                     Step::Again
                 }
-                Turn::Enter => {
+                QueueStep::Enter => {
                     self.leave();
                     self.state = self.enter();
                     Step::Again
                 }
-                Turn::Fail(error) => Step::End(Err(error)),
+                QueueStep::Fail(error) => Step::End(Err(error)),
             },
-            State::Done => Step::Wait,
+            AcquiringState::Done => Step::Wait,
         }
     }
 
@@ -167,14 +169,14 @@ impl Acquiring {
         attempt: Option<Box<Attempt>>,
         company: Company,
     ) -> Step {
-        let State::Queued(place) = &mut self.state else {
+        let AcquiringState::Queued(place) = &mut self.state else {
             return Step::Again;
         };
         let way = place.way;
         let attempt = attempt.unwrap_or_else(|| match way {
             Way::Waiting => self::attempt(&self.client, &self.wanted),
             Way::Entering => {
-                let wanted = Wanted {
+                let wanted = LockRequest {
                     patience: Patience::Try,
                     ..self.wanted.clone()
                 };
@@ -226,7 +228,7 @@ impl Acquiring {
     }
 
     fn follow(&mut self, cx: &mut Context<'_>, failing_since: Option<Time>) -> Step {
-        let State::Queued(place) = &mut self.state else {
+        let AcquiringState::Queued(place) = &mut self.state else {
             return Step::Again;
         };
         if self.client.is_closed() || self.wanted.layout.is_closed() {
@@ -258,7 +260,7 @@ impl Acquiring {
     }
 }
 
-fn attempt(client: &Arc<Client>, wanted: &Wanted) -> Box<Attempt> {
+fn attempt(client: &Arc<Client>, wanted: &LockRequest) -> Box<Attempt> {
     Box::new(Attempt::new(client.clone(), wanted.clone()))
 }
 

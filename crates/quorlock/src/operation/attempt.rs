@@ -13,9 +13,9 @@ use quorlock_core::time::Time;
 use crate::error::{AcquireError, Holder};
 use crate::runtime::Timer;
 use crate::shared::client::Client;
-use crate::shared::ears::Ears;
 use crate::shared::hold::Hold;
-use crate::shared::keeper::Orphaned;
+use crate::shared::keeper::CleanUp;
+use crate::shared::wake_ups::WakeUps;
 use crate::telemetry;
 
 mod losses;
@@ -24,20 +24,20 @@ mod request;
 mod round;
 
 use losses::Losses;
-pub(crate) use request::{Waits, Wanted};
-use round::Running;
+pub(crate) use request::{LockRequest, Waits};
+use round::RunningRound;
 
 /// An acquisition under way. It can be handed from one caller to another at any time; dropping it gives back what it
 /// may have got.
 pub(crate) struct Attempt {
     client: Arc<Client>,
-    wanted: Wanted,
+    wanted: LockRequest,
     machine: Acquisition,
     /// The owner that keeps its place in a queue. Without a place each round asks as a new owner.
     owner: Option<OwnerId>,
     has_place: bool,
-    running: Option<Running>,
-    ears: Option<Ears>,
+    running: Option<RunningRound>,
+    ears: Option<WakeUps>,
     timer: Box<dyn Timer>,
     losses: Losses,
     /// When the first round began.
@@ -50,7 +50,7 @@ pub(crate) struct Attempt {
 const MOST_LOOKED_THROUGH: usize = 1_000;
 
 impl Attempt {
-    pub(crate) fn new(client: Arc<Client>, wanted: Wanted) -> Self {
+    pub(crate) fn new(client: Arc<Client>, wanted: LockRequest) -> Self {
         wanted
             .layout
             .parties()
@@ -168,12 +168,12 @@ impl Attempt {
                     Poll::Pending => self
                         .running
                         .as_ref()
-                        .map_or(Time::NEVER, Running::poll_timeout),
+                        .map_or(Time::NEVER, RunningRound::poll_timeout),
                 },
                 Step::Listen(at) => {
                     let owner = self.owner();
                     let layout = &self.wanted.layout;
-                    let ears = self.ears.get_or_insert_with(|| Ears::new(layout));
+                    let ears = self.ears.get_or_insert_with(|| WakeUps::new(layout));
                     if ears.subscribe(layout, owner) {
                         continue;
                     }
@@ -206,7 +206,7 @@ impl Attempt {
         let owner = self.owner();
         self.began.get_or_insert_with(|| self.client.now());
         let running = self.running.get_or_insert_with(|| {
-            Running::begin(
+            RunningRound::begin(
                 self.client.now(),
                 owner,
                 &self.wanted,
@@ -253,7 +253,7 @@ impl Attempt {
         let now = self.client.now();
         let is_first_refusal = self.losses.add(&loss, &running, now, &self.wanted.layout);
         if matches!(loss, Loss::Refused { .. } | Loss::Postponed) {
-            let Wanted { layout, .. } = &self.wanted;
+            let LockRequest { layout, .. } = &self.wanted;
             self.client.waiters.in_the_way(&layout.key);
             if let Some(rival) = layout.rival_key() {
                 self.client.waiters.in_the_way(&rival);
@@ -292,7 +292,7 @@ impl Attempt {
             // is over.
             let layout = &self.wanted.layout;
             self.ears
-                .get_or_insert_with(|| Ears::new(layout))
+                .get_or_insert_with(|| WakeUps::new(layout))
                 .attend(layout);
         }
     }
@@ -312,7 +312,7 @@ impl Attempt {
             let orphans = self.wanted.layout.all();
             let orphans = orphans.filter(|(_, place)| place.mode == Mode::Fair);
             let lease = self.wanted.lease;
-            let orphans = orphans.map(|(_, place)| Orphaned::new(place, owner, now, lease, None));
+            let orphans = orphans.map(|(_, place)| CleanUp::new(place, owner, now, lease, None));
             self.client.keeper.leave(now, orphans.collect());
         }
         self.has_place = false;
@@ -338,7 +338,7 @@ impl Attempt {
     }
 
     /// Releases every member that did not definitely refuse: silence is not refusal.
-    fn give_back(&mut self, running: &mut Running, now: Time, send: Send) {
+    fn give_back(&mut self, running: &mut RunningRound, now: Time, send: Send) {
         let lease = self.wanted.lease;
         let had_place = std::mem::take(&mut self.has_place);
         let orphans = self.wanted.layout.all().filter(|(m, place)| {
@@ -346,7 +346,7 @@ impl Attempt {
         });
         let orphans = orphans.map(|(member, place)| {
             let call = running.calls.take(|(asked, _)| *asked == member);
-            let mut orphan = Orphaned::new(place, running.owner, now, lease, call);
+            let mut orphan = CleanUp::new(place, running.owner, now, lease, call);
             if send == Send::Now {
                 orphan.send_release(now, &*self.client.runtime);
             }

@@ -10,7 +10,7 @@ use quorlock_core::lease::Lease;
 use quorlock_core::time::Time;
 
 pub(crate) use self::line::Waiter;
-use self::line::{Line, Standing};
+use self::line::{Line, WaiterStatus};
 use crate::error::AcquireError;
 use crate::mutex::Mutex;
 use crate::operation::attempt::Attempt;
@@ -81,7 +81,7 @@ enum Shelf {
 }
 
 /// What a waiter is to do.
-pub(crate) enum Turn {
+pub(crate) enum QueueStep {
     /// Poll the attempt, or begin one, and put it back.
     Lead(Option<Box<Attempt>>, Company),
     /// Wait. Rounds fail since this time, if they do.
@@ -104,16 +104,16 @@ pub(crate) enum Company {
 
 impl Queue {
     /// What the waiter is to do now. Its task is woken when that may have changed.
-    pub(crate) fn turn(&self, waiter: &Arc<Waiter>, cx: &Context<'_>) -> Turn {
+    pub(crate) fn turn(&self, waiter: &Arc<Waiter>, cx: &Context<'_>) -> QueueStep {
         match waiter.register(cx) {
-            Standing::InLine => {}
-            Standing::LetIn => return Turn::Enter,
-            Standing::PassedOver => return Turn::Rejoin,
-            Standing::Failed(error) => return Turn::Fail(error),
+            WaiterStatus::InLine => {}
+            WaiterStatus::LetIn => return QueueStep::Enter,
+            WaiterStatus::PassedOver => return QueueStep::Rejoin,
+            WaiterStatus::Failed(error) => return QueueStep::Fail(error),
         }
         let mut state = self.state.lock();
         if !state.line.is_first(waiter) {
-            return Turn::Follow(state.failing_since);
+            return QueueStep::Follow(state.failing_since);
         }
         let company = match state.has_others() {
             true => Company::Followed,
@@ -122,12 +122,12 @@ impl Queue {
         state.turns += 1;
         state.is_leader_due = false;
         match std::mem::replace(&mut state.attempt, Shelf::Taken) {
-            Shelf::Here(attempt) => Turn::Lead(Some(attempt), company),
-            Shelf::Empty => Turn::Lead(None, company),
+            Shelf::Here(attempt) => QueueStep::Lead(Some(attempt), company),
+            Shelf::Empty => QueueStep::Lead(None, company),
             Shelf::Taken => {
                 drop(state);
                 // A follower whose time is over looks at it: the leader has its turn when that is done.
-                Turn::Follow(None)
+                QueueStep::Follow(None)
             }
         }
     }
@@ -206,7 +206,7 @@ impl Led for Queue {
         }
         let absent = state.line.first.take();
         if let Some(absent) = &absent {
-            absent.set_aside(Standing::PassedOver);
+            absent.set_aside(WaiterStatus::PassedOver);
         }
         state.line.first = state.line.rest.pop_front();
         let next = state.line.first.clone();
@@ -295,16 +295,21 @@ impl Queues {
 
     /// The leader has failed in a way that its followers would repeat: they fail with it.
     pub(crate) fn fail(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>, error: &AcquireError) {
-        self.dismiss(queue, leader, || Standing::Failed(error.clone()));
+        self.dismiss(queue, leader, || WaiterStatus::Failed(error.clone()));
     }
 
     /// The leader of those who share a lock has it: they ask by themselves, all at once.
     pub(crate) fn open(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>) {
-        self.dismiss(queue, leader, || Standing::LetIn);
+        self.dismiss(queue, leader, || WaiterStatus::LetIn);
     }
 
     /// Sends everybody away who stands behind the leader.
-    fn dismiss(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>, standing: impl Fn() -> Standing) {
+    fn dismiss(
+        &self,
+        queue: &Arc<Queue>,
+        leader: &Arc<Waiter>,
+        standing: impl Fn() -> WaiterStatus,
+    ) {
         let line = {
             let mut queues = self.0.lock();
             let mut state = queue.state.lock();

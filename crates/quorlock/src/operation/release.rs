@@ -13,9 +13,9 @@ use quorlock_core::time::Time;
 use crate::error::ReleaseError;
 use crate::operation::inquiry::Inquiry;
 use crate::shared::client::Client;
-use crate::shared::ears::HeardBefore;
 use crate::shared::hold::{Hold, requests};
-use crate::shared::keeper::{Orphaned, late};
+use crate::shared::keeper::{CleanUp, late};
+use crate::shared::wake_ups::HeardBefore;
 use crate::telemetry;
 
 /// A release under way. Dropped early, it goes on in the keeper.
@@ -161,7 +161,7 @@ impl Releasing {
         let now = self.client.now();
         let orphan = |member| {
             self.hold.gone_from(member);
-            Orphaned::of(&self.hold, member, now, None)
+            CleanUp::of(&self.hold, member, now, None)
         };
         let failed = failed.into_iter().map(orphan);
         let clock = &*self.client.runtime;
@@ -175,7 +175,7 @@ impl Releasing {
 
 /// Takes in what the members say that had not answered when the round was won. Those that still have not are sent a
 /// release behind the acquire, and are for the keeper to wait for.
-fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<Orphaned> {
+fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<CleanUp> {
     let clock = &*client.runtime;
     let mut orphans = Vec::new();
     for mut late in hold.take_late() {
@@ -186,7 +186,7 @@ fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<Orphaned> {
         }
         let now = clock.now();
         let member = late.member;
-        let mut orphan = Orphaned::of(hold, member, now, Some(late.call));
+        let mut orphan = CleanUp::of(hold, member, now, Some(late.call));
         // Where another acquire has left a claim, it is released with the others.
         if !hold.may_stand_on(member) {
             orphan.send_release(now, clock);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quorlock_core::message::Mode;
 use quorlock_core::time::Time;
 
-use super::slots::{Slot, Slots};
+use super::slots::{HoldSlot, Slots};
 use super::turns::{NoTurn, Turns};
 use crate::error::{AcquireError, Holder};
 use crate::guard::Guard;
@@ -94,7 +94,7 @@ impl Identity {
         result.unwrap_or_else(|| Err(contended(client, layout, Waits::UNBOUNDED)))
     }
 
-    fn slot(&self, layout: &Layout) -> Arc<Slot> {
+    fn slot(&self, layout: &Layout) -> Arc<HoldSlot> {
         self.slots.lock().slot(layout)
     }
 

@@ -18,11 +18,11 @@ use crate::shared::layout::Layout;
 
 /// What one owner has of one lock.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct HoldSlot {
     hold: Mutex<Weak<Hold>>,
 }
 
-impl Slot {
+impl HoldSlot {
     /// The hold, as long as it has guards.
     pub(super) fn live(&self) -> Option<Arc<Hold>> {
         let hold = self.hold.lock().upgrade()?;
@@ -114,7 +114,7 @@ pub(super) struct Slots {
 
 #[derive(Debug)]
 struct Filed {
-    slot: Arc<Slot>,
+    slot: Arc<HoldSlot>,
     names: Box<[Name]>,
 }
 
@@ -152,12 +152,12 @@ impl Slots {
     }
 
     /// The slot of this lock, which is made if there is none.
-    pub(super) fn slot(&mut self, layout: &Layout) -> Arc<Slot> {
+    pub(super) fn slot(&mut self, layout: &Layout) -> Arc<HoldSlot> {
         if let Some(filed) = self.slots.get(&layout.key) {
             return filed.slot.clone();
         }
         self.sweep();
-        let slot = Arc::<Slot>::default();
+        let slot = Arc::<HoldSlot>::default();
         let names: Box<[Name]> = layout.names().cloned().collect();
         for name in &names {
             let keys = self.by_name.entry(name.clone()).or_default();

@@ -10,9 +10,9 @@ use crate::mutex::Mutex;
 /// The time at which the nodes of a client are looked at next, and the task that sleeps until then.
 ///
 /// It stands below both: a node that is quarantined knows when its watch ends, and no keeper.
-pub(crate) struct Alarm(Mutex<State>);
+pub(crate) struct Alarm(Mutex<AlarmState>);
 
-struct State {
+struct AlarmState {
     due: Time,
     /// Until when the task sleeps if it is not woken.
     sleeps_until: Time,
@@ -21,7 +21,7 @@ struct State {
 
 impl Default for Alarm {
     fn default() -> Self {
-        Alarm(Mutex::new(State {
+        Alarm(Mutex::new(AlarmState {
             due: Time::NEVER,
             sleeps_until: Time::NEVER,
             waker: None,

@@ -21,17 +21,17 @@ use std::time::Duration;
 use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
 
-pub(crate) use self::clean_up::Orphaned;
+pub(crate) use self::clean_up::CleanUp;
 use self::inner::Inner;
 use self::phase::{CurrentPhase, GiveBack, Phase};
 use crate::mutex::Mutex;
 use crate::runtime::Runtime;
 use crate::shared::alarm::Alarm;
-use crate::shared::ears::Ears;
 use crate::shared::hold::Hold;
 use crate::shared::layout::{Layout, Node};
 use crate::shared::rests::Rests;
 use crate::shared::waiters::{Led, Waiters};
+use crate::shared::wake_ups::WakeUps;
 
 /// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
 /// machine was suspended, the clock does.
@@ -54,7 +54,7 @@ pub(crate) struct Keeper {
 /// What others leave to the keeper.
 pub(crate) enum Message {
     /// Claims that may stand for an owner that has given up.
-    Orphans(Vec<Orphaned>),
+    Orphans(Vec<CleanUp>),
     /// A guard was dropped, and this is the count that it left.
     Dropped(Arc<Hold>, u32),
 }
@@ -98,7 +98,7 @@ impl Keeper {
     }
 
     /// Subscriptions of an acquisition that has ended rest for the next one of the same lock.
-    pub(crate) fn rest(&self, now: Time, key: &Arc<str>, ears: Ears) {
+    pub(crate) fn rest(&self, now: Time, key: &Arc<str>, ears: WakeUps) {
         if self.phase.get() != Phase::Running {
             return;
         }
@@ -199,12 +199,12 @@ impl Keeper {
     }
 
     /// Leaves claims to the keeper, which releases them, unless they have been already.
-    pub(crate) fn leave(&self, now: Time, mut orphans: Vec<Orphaned>) {
+    pub(crate) fn leave(&self, now: Time, mut orphans: Vec<CleanUp>) {
         orphans.retain(|orphan| !orphan.report_if_done(now));
         if orphans.is_empty() {
             return;
         }
-        let due = match orphans.iter().all(Orphaned::is_releasing) {
+        let due = match orphans.iter().all(CleanUp::is_releasing) {
             true => now + LATER,
             false => now,
         };

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_core::beat::Keep;
+use quorlock_core::claim_version::ClockMargin;
 use quorlock_core::lease::Lease;
 use quorlock_core::message::Mode;
 use quorlock_core::name::Name;
@@ -16,19 +16,19 @@ use quorlock_core::transport::TransportError;
 
 use crate::error::{ConfigError, LeaseSource, NodeReport, Quarantine};
 use crate::shared::party::Party;
-use crate::shared::trust::{Peer, Question};
+use crate::shared::trust::{NodeHandle, Question};
 
 /// No lock has more names than this.
 pub(crate) const MOST_NAMES: usize = 10_000;
 
 /// One node.
-pub(crate) type Node = Arc<Peer>;
+pub(crate) type Node = Arc<NodeHandle>;
 
 /// A lock's members, in canonical order: by the addresses of their nodes, then by name.
 pub(crate) struct Layout {
     pub(crate) members: Arc<Members>,
-    places: Box<[Place]>,
-    pub(crate) parts: Box<[Part]>,
+    places: Box<[Member]>,
+    pub(crate) parts: Box<[Group]>,
     /// The clients of members beside that of the first member. Mostly there are none.
     others: Box<[Arc<Party>]>,
     /// Equal for equal locks of one client.
@@ -36,17 +36,17 @@ pub(crate) struct Layout {
 }
 
 /// One member: a name on a node.
-pub(crate) struct Place {
+pub(crate) struct Member {
     pub(crate) node: Node,
     pub(crate) name: Name,
     pub(crate) mode: Mode,
     pub(crate) group: usize,
 }
 
-impl Place {
+impl Member {
     /// How a node keeps a claim beyond its lease by the `number`-th request of its owner. A fair lock is not: its
     /// queue goes by the clock of the node.
-    pub(crate) fn keep(&self, number: u64) -> Option<Keep> {
+    pub(crate) fn keep(&self, number: u64) -> Option<ClockMargin> {
         match self.mode {
             Mode::Fair => None,
             Mode::Plain | Mode::Read | Mode::Write => self.node.keep(number),
@@ -62,7 +62,7 @@ impl Place {
 
 /// One name over the nodes that keep it: one group of members.
 #[derive(Clone)]
-pub(crate) struct Part {
+pub(crate) struct Group {
     /// The key on the nodes.
     pub(crate) name: Name,
     /// The same without the key prefix.
@@ -72,23 +72,23 @@ pub(crate) struct Part {
     pub(crate) threshold: Threshold,
 }
 
-impl Part {
+impl Group {
     fn addresses(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().map(|node| node.address())
     }
 
-    fn order(&self, other: &Part) -> std::cmp::Ordering {
+    fn order(&self, other: &Group) -> std::cmp::Ordering {
         self.order_of_place(other)
             .then_with(|| self.mode.cmp(&other.mode))
     }
 
-    fn order_of_place(&self, other: &Part) -> std::cmp::Ordering {
+    fn order_of_place(&self, other: &Group) -> std::cmp::Ordering {
         let nodes = self.addresses().cmp(other.addresses());
         nodes.then_with(|| self.name.cmp(&other.name))
     }
 
     /// Whether it is the same name on the same nodes, in whatever mode.
-    pub(crate) fn is_same_place(&self, other: &Part) -> bool {
+    pub(crate) fn is_same_place(&self, other: &Group) -> bool {
         self.order_of_place(other).is_eq()
     }
 }
@@ -102,7 +102,7 @@ impl Layout {
     /// # Errors
     /// For no parts, too many of them, and one name in two modes.
     pub(crate) fn of(
-        parts: Vec<Part>,
+        parts: Vec<Group>,
         parties: Vec<Arc<Party>>,
     ) -> Result<Arc<Layout>, ConfigError> {
         if parts.is_empty() {
@@ -129,15 +129,15 @@ impl Layout {
         Ok(Arc::new(layout))
     }
 
-    fn new(mut parts: Vec<Part>, parties: Vec<Arc<Party>>) -> Self {
+    fn new(mut parts: Vec<Group>, parties: Vec<Arc<Party>>) -> Self {
         if 1 < parts.len() {
-            parts.sort_by(Part::order);
+            parts.sort_by(Group::order);
             parts.dedup_by(|a, b| a.order(b).is_eq());
         }
         // A lock is often made just to be acquired once: everything has its size from the start.
         let mut places = Vec::with_capacity(parts.iter().map(|part| part.nodes.len()).sum());
         for (group, part) in parts.iter().enumerate() {
-            places.extend(part.nodes.iter().map(|node| Place {
+            places.extend(part.nodes.iter().map(|node| Member {
                 node: node.clone(),
                 name: part.name.clone(),
                 mode: part.mode,
@@ -207,7 +207,7 @@ impl Layout {
             Mode::Read => Mode::Write,
             Mode::Write => Mode::Read,
         };
-        let rival = Part {
+        let rival = Group {
             mode,
             ..only.clone()
         };
@@ -225,13 +225,13 @@ impl Layout {
         self.parties().filter_map(|party| party.max_hold).min()
     }
 
-    pub(crate) fn place(&self, member: MemberId) -> &Place {
+    pub(crate) fn place(&self, member: MemberId) -> &Member {
         member
             .get(&self.places)
             .expect("BUG: a member of another layout")
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = (MemberId, &Place)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (MemberId, &Member)> {
         self.members.all().zip(self.places.iter())
     }
 
@@ -290,7 +290,7 @@ impl Layout {
 }
 
 /// What tells locks of one client from each other.
-fn key_of(parts: &[Part], parties: &[&Arc<Party>]) -> String {
+fn key_of(parts: &[Group], parties: &[&Arc<Party>]) -> String {
     match (parts, parties) {
         ([only], [_]) if only.mode == Mode::Plain => text_of(&only.name).into_owned(),
         (_, [_]) => joined(parts, &[]),
@@ -303,7 +303,7 @@ fn key_of(parts: &[Part], parties: &[&Arc<Party>]) -> String {
 ///
 /// So have equal lists of different clients: who waits behind another waiter for its lock may get a hold of that one's
 /// layout, which obeys its clients' settings and ends when they are closed.
-fn joined(parts: &[Part], parties: &[&Arc<Party>]) -> String {
+fn joined(parts: &[Group], parties: &[&Arc<Party>]) -> String {
     let mut key = String::new();
     for part in parts {
         key.push_str(&text_of(&part.name));

@@ -9,7 +9,7 @@ use quorlock_core::quorum::MemberId;
 use quorlock_core::time::Time;
 
 use crate::mutex::Mutex;
-use crate::shared::ears::{Ears, HeardBefore};
+use crate::shared::wake_ups::{HeardBefore, WakeUps};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// How long a subscription rests after the acquisition that made it. One that asks again within this time saves five
@@ -36,7 +36,7 @@ pub(crate) struct Rests {
 
 #[derive(Debug)]
 struct Rest {
-    ears: Option<Ears>,
+    ears: Option<WakeUps>,
     courtesy: Courtesy,
     /// Members that have released, and how many messages had come from each before they were asked to.
     released: Vec<(MemberId, u64)>,
@@ -49,7 +49,7 @@ struct Rest {
 /// What an acquisition begins with.
 pub(crate) struct Remembered {
     /// Subscriptions that are live.
-    ears: Option<Ears>,
+    ears: Option<WakeUps>,
     /// Members that have released, and how many messages had come from each before they were asked to.
     released: Vec<(MemberId, u64)>,
     /// How many other clients listened when the lock was released last.
@@ -60,7 +60,7 @@ pub(crate) struct Remembered {
 
 impl Remembered {
     /// Tells an acquisition that begins now; returns the subscriptions, which are live.
-    pub(crate) fn begin(self, machine: &mut Acquisition, now: Time) -> Option<Ears> {
+    pub(crate) fn begin(self, machine: &mut Acquisition, now: Time) -> Option<WakeUps> {
         let ears = self.ears.map(|mut ears| {
             // Messages that came while no acquisition waited are none to this one, which asks first. Its own release is none
             // either: A lets B pass, and would take its own message, which comes late, for B's.
@@ -80,7 +80,7 @@ impl Remembered {
 
 impl Rests {
     /// These subscriptions rest from now on; the keeper looks at them at the time that is returned.
-    pub(crate) fn put(&self, now: Time, key: &Arc<str>, mut ears: Ears) -> Time {
+    pub(crate) fn put(&self, now: Time, key: &Arc<str>, mut ears: WakeUps) -> Time {
         ears.rest();
         let until = now + SPAN;
         let before = self.change(now, key, |rest| {

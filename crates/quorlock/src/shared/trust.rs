@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_core::beat::{Beat, Keep, Observations};
+use quorlock_core::claim_version::{ClaimVersion, ClockMargin, Observations};
 use quorlock_core::lease::{Lease, drift};
 use quorlock_core::marker::{Act, Check, Nonce, Restarts, Shown};
 use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request};
@@ -46,7 +46,7 @@ pub enum NodeTrust {
     /// A node that shows that the second is false is quarantined all the same: one that has replicas, was one itself
     /// (its `master_replid2` is not zeros), or is restarted with another nonce in its marker than the client trusted
     /// last at this address. So is one without its marker. A client that has just begun knows no nonce, and trusts a
-    /// restarted server with whatever ripe marker it has.
+    /// restarted server with whatever confirmed marker it has.
     AssertedDurable,
     /// Every node's: one that comes back without its data may give a lock to a second holder.
     Unwatched,
@@ -54,7 +54,7 @@ pub enum NodeTrust {
 
 /// What a member is asked for by an acquire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asking {
+pub(crate) enum Purpose {
     /// A new hold. That a claim is there already means that the request was delivered twice, and counts no more than
     /// the first delivery.
     NewHold,
@@ -64,8 +64,8 @@ pub(crate) enum Asking {
 
 /// What an acquire says of the node that it goes to.
 pub(crate) struct Question {
-    /// The beat whose claim it may replace.
-    pub(crate) replaces: Option<Beat>,
+    /// The claim version whose claim it may replace.
+    pub(crate) replaces: Option<ClaimVersion>,
     /// What the node is to show of itself.
     pub(crate) check: Option<Check>,
     /// When it was asked for, which is before it leaves.
@@ -84,7 +84,7 @@ pub(crate) struct Voted {
 ///
 /// It reads the clock itself, and each time anew. What a reply shows is dated after the reply was handed over, what is
 /// sent before it leaves, whatever reading the caller has.
-pub(crate) struct Peer {
+pub(crate) struct NodeHandle {
     transport: Arc<dyn Transport>,
     /// That of the client that keeps the node.
     runtime: Arc<dyn Runtime>,
@@ -132,12 +132,12 @@ pub(crate) fn peers(
     alarm: &Arc<Alarm>,
     runtime: &Arc<dyn Runtime>,
     party: &Arc<Party>,
-) -> Arc<[Arc<Peer>]> {
+) -> Arc<[Arc<NodeHandle>]> {
     let watches = watching.map(|watching| watching.begin(transports.len(), alarm));
     let mut watches = watches.into_iter().flatten();
     let longest = watching.map_or(Duration::ZERO, |watching| watching.longest.length());
     let peer = |transport| {
-        Arc::new(Peer {
+        Arc::new(NodeHandle {
             transport,
             runtime: runtime.clone(),
             party: party.clone(),
@@ -152,7 +152,7 @@ pub(crate) fn peers(
     transports.into_iter().map(peer).collect()
 }
 
-impl Peer {
+impl NodeHandle {
     pub(crate) fn call(&self, request: Request) -> Call {
         self.transport.call(request)
     }
@@ -182,7 +182,7 @@ impl Peer {
         let mut known = self.known.lock();
         let now = self.now();
         let sent = Sent(now);
-        let name = name.filter(|_| self.has_beats());
+        let name = name.filter(|_| self.has_versions());
         let replaces = name.and_then(|name| known.observed.replaceable(now, name));
         let Some(watch) = &self.watch else {
             return Question {
@@ -225,16 +225,16 @@ impl Peer {
     }
 
     /// How a node keeps a claim beyond its lease by the `number`-th request of its owner.
-    pub(crate) fn keep(&self, number: u64) -> Option<Keep> {
+    pub(crate) fn keep(&self, number: u64) -> Option<ClockMargin> {
         let margin_millis = millis_of(self.margin);
-        (0 < margin_millis).then_some(Keep {
+        (0 < margin_millis).then_some(ClockMargin {
             margin_millis,
             number,
         })
     }
 
-    /// Whether claims have beats.
-    pub(crate) fn has_beats(&self) -> bool {
+    /// Whether claims have claim versions.
+    pub(crate) fn has_versions(&self) -> bool {
         !self.margin.is_zero()
     }
 
@@ -249,7 +249,7 @@ impl Peer {
         &self,
         sent: Sent,
         name: &Name,
-        asking: Asking,
+        asking: Purpose,
         result: &Result<Reply, TransportError>,
     ) -> Voted {
         let mut known = self.known.lock();
@@ -257,7 +257,7 @@ impl Peer {
         // reading from before the stop, B would seem to be silent for as long.
         let now = self.now();
         let (mut answer, change) = self.counted(&mut known, now, sent, asking, result);
-        if self.has_beats() {
+        if self.has_versions() {
             let is_quarantined = self.watch.is_some() && known.trust.quarantine().is_some();
             let observed = &mut known.observed;
             answer = observe(observed, now, name, answer, result, is_quarantined);
@@ -274,7 +274,7 @@ impl Peer {
         known: &mut Known,
         now: Time,
         sent: Sent,
-        asking: Asking,
+        asking: Purpose,
         result: &Result<Reply, TransportError>,
     ) -> (Answer, Option<TrustChange>) {
         let answer = answer(result);
@@ -293,7 +293,7 @@ impl Peer {
         let answer = match reply {
             AcquireReply::Granted { freshness, .. }
                 if counts == Counts::No
-                    && (asking, *freshness) != (Asking::Missing, Freshness::AlreadyYours) =>
+                    && (asking, *freshness) != (Purpose::Missing, Freshness::AlreadyYours) =>
             {
                 let quarantine = known.trust.quarantine();
                 // Not the time: that is one of this clock, and the round may be one of another client.
@@ -346,17 +346,17 @@ impl Peer {
     }
 
     /// The request that ends the watch of the node, if it is due.
-    pub(crate) fn next_ripening(&self) -> Option<(Request, Sent)> {
+    pub(crate) fn next_confirmation(&self) -> Option<(Request, Sent)> {
         let watch = self.watch.as_ref()?;
         let now = self.now();
-        let nonce = self.known.lock().trust.next_ripening(now)?;
-        let request = Request::Probe(watch.request(Act::Ripen(nonce)));
+        let nonce = self.known.lock().trust.next_confirmation(now)?;
+        let request = Request::Probe(watch.request(Act::Confirm(nonce)));
         Some((request, Sent(now)))
     }
 
     /// That request has come to its end, and this has changed by it.
     #[must_use = "operators are told of a change"]
-    pub(crate) fn ripened(
+    pub(crate) fn confirmed(
         &self,
         sent: Sent,
         result: &Result<Reply, TransportError>,
@@ -365,13 +365,13 @@ impl Peer {
         self.seen(sent, result)
     }
 
-    /// When to call [`Peer::next_ripening`].
+    /// When to call [`NodeHandle::next_confirmation`].
     pub(crate) fn poll_timeout(&self) -> Time {
         self.known.lock().trust.poll_timeout()
     }
 }
 
-impl fmt::Debug for Peer {
+impl fmt::Debug for NodeHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.transport.fmt(f)
     }

@@ -173,7 +173,7 @@ fn slice_by_score(call: &mut Call<'_>) -> Answer {
 
 /// What `ZADD` is told before the scores.
 #[derive(Default)]
-struct Options {
+struct ZaddOptions {
     only_new: bool,
     only_there: bool,
     only_greater: bool,
@@ -182,10 +182,10 @@ struct Options {
     adds_up: bool,
 }
 
-impl Options {
+impl ZaddOptions {
     /// With the place of the first score.
     fn of(call: &Call<'_>) -> Result<(Self, usize), Refusal> {
-        let mut options = Options::default();
+        let mut options = ZaddOptions::default();
         let mut at = 2;
         loop {
             let option = match call.word(at).to_ascii_lowercase().as_slice() {
@@ -245,7 +245,7 @@ impl Options {
 }
 
 fn add(call: &mut Call<'_>) -> Answer {
-    let (options, at) = Options::of(call)?;
+    let (options, at) = ZaddOptions::of(call)?;
     let key = call.word(1);
     let mut pairs = Vec::new();
     for pair in call.words_from(at).chunks_exact(2) {

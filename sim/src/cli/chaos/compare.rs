@@ -7,9 +7,9 @@ use std::process::Command;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::super::{Trouble, complain, say, write_file};
+use super::super::{CliError, complain, say, write_file};
 use super::storms::{Asked, Storms, classes, locks};
-use crate::study::predicted::{Compared, Matrix, Results, Simulated};
+use crate::study::predicted::{Compared, PrintedMatrix, Results, Simulated};
 
 /// Hold what the simulator predicts against real servers, class by class.
 ///
@@ -41,9 +41,9 @@ pub(super) struct Compare {
 }
 
 impl Compare {
-    pub(super) fn run(self) -> Result<u8, Trouble> {
+    pub(super) fn run(self) -> Result<u8, CliError> {
         let matrix = read_matrix(&self.matrix)?;
-        let mut results = Results::read(&self.results).map_err(Trouble::Other)?;
+        let mut results = Results::read(&self.results).map_err(CliError::Other)?;
         let named = |class: &str| self.class.is_empty() || self.class.iter().any(|id| id == class);
         let mut code = 0;
         for class in classes().filter(|class| named(class.id)) {
@@ -99,7 +99,7 @@ impl Compare {
         cell.is_some_and(|cell| cell.seed == self.seed && seconds <= cell.observed.seconds)
     }
 
-    fn keep(&self, results: &mut Results, matrix: &Matrix) -> Result<(), Trouble> {
+    fn keep(&self, results: &mut Results, matrix: &PrintedMatrix) -> Result<(), CliError> {
         let ids: Vec<&str> = classes().map(|class| class.id).collect();
         results.print(matrix, &ids);
         results.command = format!(
@@ -109,7 +109,7 @@ impl Compare {
         env!("CARGO_PKG_VERSION").clone_into(&mut results.version);
         results.commit = commit();
         let text = serde_json::to_string_pretty(&results);
-        let text = text.map_err(|error| Trouble::Other(error.to_string()))?;
+        let text = text.map_err(|error| CliError::Other(error.to_string()))?;
         write_file(&self.results, &(text + "\n"))
     }
 }
@@ -118,17 +118,17 @@ impl Compare {
 const SCALE: u32 = 10;
 
 /// The tables stand in the results as they were printed.
-fn read_matrix(path: &Path) -> Result<Matrix, Trouble> {
+fn read_matrix(path: &Path) -> Result<PrintedMatrix, CliError> {
     #[derive(serde::Deserialize)]
     struct Printed {
         figures: BTreeMap<String, String>,
     }
     let wrong =
-        |error: &dyn std::fmt::Display| Trouble::Other(format!("{}: {error}", path.display()));
+        |error: &dyn std::fmt::Display| CliError::Other(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
     let printed: Printed = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
     let tables = printed.figures.get("tables").map(String::as_str);
-    Ok(Matrix::read(tables.unwrap_or_default()))
+    Ok(PrintedMatrix::read(tables.unwrap_or_default()))
 }
 
 /// The commit that is checked out here, if any is.

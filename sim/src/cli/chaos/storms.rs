@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::Trouble;
+use super::super::CliError;
 use crate::chaos::cell::{self, Observed};
 use crate::chaos::control::control_of;
 use crate::chaos::had;
 use crate::plan::Plan;
 use crate::plan::fault::Kind;
-use crate::plan::time::Span;
-use crate::study::matrix::{ALL_AT_ONCE, CLASSES, CONTENDERS, Class, Contender, Storm};
+use crate::plan::time::SimTime;
+use crate::study::matrix::{ALL_AT_ONCE, CLASSES, CONTENDERS, Candidate, Class, Storm};
 use crate::study::predicted::Expected;
 use crate::study::progress::{self, Counting};
 
@@ -39,7 +39,7 @@ pub(super) fn classes() -> impl Iterator<Item = &'static Class> {
 }
 
 /// Those that there are on real servers.
-pub(super) fn locks() -> impl Iterator<Item = &'static Contender> {
+pub(super) fn locks() -> impl Iterator<Item = &'static Candidate> {
     CONTENDERS.iter().filter(|lock| lock.is_had())
 }
 
@@ -61,16 +61,16 @@ fn has(kind: Kind) -> bool {
 
 impl Storms {
     /// Class after class, each with its locks. Where no locks are named it is these and the control.
-    pub(super) fn asked(&self, usual: &[&str]) -> Result<Vec<Asked>, Trouble> {
+    pub(super) fn asked(&self, usual: &[&str]) -> Result<Vec<Asked>, CliError> {
         let named = classes().filter(|class| self.class.iter().any(|id| id == class.id));
         let mut asked = Vec::new();
         for class in named {
             if !class.is_had(has) {
                 let why = class.kinds().first().and_then(|kind| had::lacks(*kind));
                 let why = format!("{}: {}", class.id, why.unwrap_or_default());
-                return Err(Trouble::Other(why));
+                return Err(CliError::Other(why));
             }
-            let is_asked = |lock: &&Contender| match self.lock.is_empty() {
+            let is_asked = |lock: &&Candidate| match self.lock.is_empty() {
                 true => usual.contains(&lock.id) || Some(lock.id) == control_of(class.id),
                 false => self.lock.iter().any(|id| id == lock.id),
             };
@@ -80,7 +80,7 @@ impl Storms {
         Ok(asked)
     }
 
-    fn of(&self, lock: &Contender, class: &Class) -> Asked {
+    fn of(&self, lock: &Candidate, class: &Class) -> Asked {
         Asked {
             lock: lock.id.to_owned(),
             class: class.id.to_owned(),
@@ -99,7 +99,7 @@ impl Storms {
         let seconds = self.minutes * 60.0 / f64::from(self.scale);
         Storm {
             seed,
-            lasts: Span::from(Duration::from_secs_f64(seconds)),
+            lasts: SimTime::from(Duration::from_secs_f64(seconds)),
             has,
         }
     }
@@ -117,13 +117,13 @@ impl Storms {
     }
 
     /// Runs them all at once.
-    pub(super) fn side_by_side(&self, cells: &[Asked]) -> Result<Vec<Observed>, Trouble> {
+    pub(super) fn side_by_side(&self, cells: &[Asked]) -> Result<Vec<Observed>, CliError> {
         side_by_side(cells, self.scale)
     }
 }
 
 /// Runs plans on real servers, all at once, with a bar on the terminal.
-pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>, Trouble> {
+pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>, CliError> {
     let seconds = |asked: &Asked| (asked.plan.duration.as_duration() * scale).as_secs();
     let bar = Arc::new(progress::bar(
         cells.iter().map(seconds).max().unwrap_or(0),
@@ -145,5 +145,5 @@ pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>,
         ended.collect::<Result<Vec<Observed>, String>>()
     });
     bar.finish_and_clear();
-    observed.map_err(Trouble::Other)
+    observed.map_err(CliError::Other)
 }

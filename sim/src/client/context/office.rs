@@ -6,13 +6,13 @@ use super::Context;
 use super::record::Begun;
 use crate::engine::{clients, stop};
 use crate::history::{Action, HoldId, NameId, Outcome, Reign};
-use crate::world::id::Who;
+use crate::world::id::ProcessId;
 use crate::world::with;
 
 /// A candidate that waits to be elected, in the history an acquisition.
 #[derive(Debug)]
 #[must_use = "what becomes of a candidate is recorded through it"]
-pub struct Standing<'a> {
+pub struct Candidacy<'a> {
     ctx: &'a Context,
     name: NameId,
     begun: Begun,
@@ -20,23 +20,23 @@ pub struct Standing<'a> {
 
 /// A leader at work. It stops when this is dropped.
 ///
-/// It is taken to believe that it leads from its election until it last said so ([`Office::look`], [`Office::believe`]), if it ever did. Two leaders of
+/// It is taken to believe that it leads from its election until it last said so ([`LeadershipRecord::look`], [`LeadershipRecord::believe`]), if it ever did. Two leaders of
 /// one name that believe at the same true time break the property `leadership`.
 #[derive(Debug)]
 #[must_use = "dropping it ends the work of the leader"]
-pub struct Office {
-    who: Who,
+pub struct LeadershipRecord {
+    who: ProcessId,
     reign: usize,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> Candidacy<'a> {
     pub(super) fn new(ctx: &'a Context, name: NameId) -> Self {
         let begun = ctx.begin(Action::Acquire, 1 << (name.0 % 64), HoldId::NONE, 0);
-        Standing { ctx, name, begun }
+        Candidacy { ctx, name, begun }
     }
 
     /// It was elected, under this identity, for this term.
-    pub fn elected(self, owner: OwnerId, term: u64) -> Office {
+    pub fn elected(self, owner: OwnerId, term: u64) -> LeadershipRecord {
         let who = self.ctx.who();
         let hold = with(|world| clients::hold_of(world, who, owner).id());
         self.ctx.end_with(self.begun, hold, term);
@@ -56,7 +56,7 @@ impl<'a> Standing<'a> {
             world.fill_roles();
             reign
         });
-        Office { who, reign }
+        LeadershipRecord { who, reign }
     }
 
     /// It was not elected, and says why.
@@ -65,7 +65,7 @@ impl<'a> Standing<'a> {
     }
 }
 
-impl Office {
+impl LeadershipRecord {
     /// Asks whether the leader leads, and notes it.
     pub fn look(&self, leads: impl FnOnce() -> bool) -> bool {
         let (leads, asked) = stop::ask(self.who, leads);
@@ -95,7 +95,7 @@ impl Office {
     }
 }
 
-impl Drop for Office {
+impl Drop for LeadershipRecord {
     fn drop(&mut self) {
         self.note(|reign, now| reign.ended = now);
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use quorlock::{AcquireError, ConfirmError, OwnerId, ReleaseError};
 
 use super::Context;
-use crate::client::subject::{Guard, Hold, Subject};
+use crate::client::subject::{Hold, Subject, SubjectGuard};
 use crate::engine::clients;
 use crate::history::{Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome};
 use crate::seam::store::Writing;
-use crate::world::store::Asked;
+use crate::world::store::StoreRequest;
 use crate::world::with;
 
 /// A fault of the plan dropped the future.
@@ -19,18 +19,18 @@ pub struct Cancelled;
 
 /// A guard, and the hold that it is of as the history knows it.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldLock {
     /// The guard.
-    pub guard: Guard,
+    pub guard: SubjectGuard,
     pub(crate) hold: HoldId,
     pub(crate) access: Access,
     /// The hold of the same owner who writes, of one who reads beside that.
     pub(crate) under: HoldId,
 }
 
-impl Held {
-    fn of(guard: Guard, hold: HoldId, access: Access) -> Self {
-        Held {
+impl HeldLock {
+    fn of(guard: SubjectGuard, hold: HoldId, access: Access) -> Self {
+        HeldLock {
             guard,
             hold,
             access,
@@ -40,7 +40,7 @@ impl Held {
 
     /// The same for one who reads beside this hold, in which it writes.
     #[must_use]
-    pub fn under(mut self, writing: &Held) -> Self {
+    pub fn under(mut self, writing: &HeldLock) -> Self {
         self.under = writing.hold;
         self
     }
@@ -91,7 +91,7 @@ impl Context {
     }
 
     /// Notes that an acquisition was won: a new hold, or an old one entered again.
-    fn won(&self, begun: Begun, guard: &Guard, access: Access) -> HoldId {
+    fn won(&self, begun: Begun, guard: &SubjectGuard, access: Access) -> HoldId {
         let process = self.who.process();
         let (id, token) = (guard.id(), guard.token());
         with(|world| {
@@ -127,7 +127,7 @@ impl Context {
     }
 
     /// The names of a guard, bit by bit.
-    fn mask(guard: &Guard) -> u64 {
+    fn mask(guard: &SubjectGuard) -> u64 {
         with(|world| {
             let mut mask = 0;
             guard.each_name(&mut |name| mask |= bit(world.history.name(name)));
@@ -149,12 +149,12 @@ impl Context {
         &self,
         lock: &Subject,
         names: &[NameId],
-    ) -> Result<Held, Option<AcquireError>> {
+    ) -> Result<HeldLock, Option<AcquireError>> {
         let begun = self.begin(Action::Acquire, mask(names), HoldId::NONE, 0);
         match self.cancellable(lock.acquire()).await {
             Ok(Ok(guard)) => {
                 let hold = self.won(begun, &guard, lock.access());
-                Ok(Held::of(guard, hold, lock.access()))
+                Ok(HeldLock::of(guard, hold, lock.access()))
             }
             Ok(Err(error)) => {
                 self.end(begun, Outcome::Fail);
@@ -175,12 +175,12 @@ impl Context {
         &self,
         lock: &Subject,
         names: &[NameId],
-    ) -> Result<Option<Held>, Option<AcquireError>> {
+    ) -> Result<Option<HeldLock>, Option<AcquireError>> {
         let begun = self.begin(Action::Try, mask(names), HoldId::NONE, 0);
         match self.cancellable(lock.try_acquire()).await {
             Ok(Ok(Some(guard))) => {
                 let hold = self.won(begun, &guard, lock.access());
-                Ok(Some(Held::of(guard, hold, lock.access())))
+                Ok(Some(HeldLock::of(guard, hold, lock.access())))
             }
             Ok(Ok(None)) => {
                 self.end(begun, Outcome::Fail);
@@ -201,13 +201,13 @@ impl Context {
     ///
     /// # Errors
     /// As [`quorlock::Guard::reenter`]; `None` when a fault of the plan cancelled it.
-    pub async fn reenter(&self, held: &Held) -> Result<Held, Option<ConfirmError>> {
+    pub async fn reenter(&self, held: &HeldLock) -> Result<HeldLock, Option<ConfirmError>> {
         let names = Self::mask(&held.guard);
         let begun = self.begin(Action::Reenter, names, held.hold, held.guard.token());
         match self.cancellable(held.guard.reenter()).await {
             Ok(Ok(guard)) => {
                 self.end(begun, Outcome::Ok);
-                Ok(Held { guard, ..*held })
+                Ok(HeldLock { guard, ..*held })
             }
             Ok(Err(error)) => {
                 self.end(begun, confirmed(&error));
@@ -224,7 +224,11 @@ impl Context {
     ///
     /// # Errors
     /// As [`quorlock::Guard::extend`]; `None` when a fault of the plan cancelled it.
-    pub async fn extend(&self, held: &Held, lease: Duration) -> Result<(), Option<ConfirmError>> {
+    pub async fn extend(
+        &self,
+        held: &HeldLock,
+        lease: Duration,
+    ) -> Result<(), Option<ConfirmError>> {
         let names = Self::mask(&held.guard);
         let begun = self.begin(Action::Extend, names, held.hold, held.guard.token());
         let asked = with(|world| clients::shown(world, self.who));
@@ -249,10 +253,10 @@ impl Context {
     ///
     /// # Errors
     /// As [`quorlock::Guard::release`]; `None` when a fault of the plan cancelled it.
-    pub async fn release(&self, held: Held) -> Result<(), Option<ReleaseError>> {
+    pub async fn release(&self, held: HeldLock) -> Result<(), Option<ReleaseError>> {
         let names = Self::mask(&held.guard);
         let begun = self.begin(Action::Release, names, held.hold, held.guard.token());
-        let left = Left::behind(&held);
+        let left = LastGuard::behind(&held);
         match self.cancellable(held.guard.release()).await {
             Ok(Ok(())) => {
                 self.end(begun, Outcome::Ok);
@@ -278,13 +282,13 @@ impl Context {
 
     /// Writes to the store under a hold, with its token or without, and records it. It is on its way when this
     /// returns its future.
-    pub async fn write(&self, held: &Held, name: NameId, fencing: Fencing) -> Option<Accepted> {
-        self.put(held, name, Asked::Write, fencing).await
+    pub async fn write(&self, held: &HeldLock, name: NameId, fencing: Fencing) -> Option<Accepted> {
+        self.put(held, name, StoreRequest::Write, fencing).await
     }
 
     /// Writes to the store what came of a read at this time, with the hold's token, and records it.
-    pub async fn update(&self, held: &Held, name: NameId, read_at: u64) -> Option<Accepted> {
-        let asked = Asked::Update { read_at };
+    pub async fn update(&self, held: &HeldLock, name: NameId, read_at: u64) -> Option<Accepted> {
+        let asked = StoreRequest::Update { read_at };
         self.put(held, name, asked, Fencing::On).await
     }
 
@@ -293,25 +297,25 @@ impl Context {
     /// With its token the read is refused as a write would be, and raises the largest token that the store has seen.
     pub async fn read_store(
         &self,
-        held: &Held,
+        held: &HeldLock,
         name: NameId,
         fencing: Fencing,
     ) -> Option<(Accepted, u64)> {
         let token = (fencing == Fencing::On).then(|| self.token_of(held, name));
-        let reading = Writing::begin(self.who, held.hold, name, Asked::Read, token);
+        let reading = Writing::begin(self.who, held.hold, name, StoreRequest::Read, token);
         self.cancellable(reading).await.ok()
     }
 
-    fn token_of(&self, held: &Held, name: NameId) -> u64 {
+    fn token_of(&self, held: &HeldLock, name: NameId) -> u64 {
         let text = with(|world| world.history.text(name).to_owned());
         held.guard.token_of(&text).map_or(0, |token| token.0)
     }
 
     async fn put(
         &self,
-        held: &Held,
+        held: &HeldLock,
         name: NameId,
-        asked: Asked,
+        asked: StoreRequest,
         fencing: Fencing,
     ) -> Option<Accepted> {
         let token = self.token_of(held, name);
@@ -335,7 +339,7 @@ impl Context {
     }
 
     /// Notes what a guard says about its hold, beside the number of guards that are out.
-    pub fn count(&self, held: &Held, expected: u32) {
+    pub fn count(&self, held: &HeldLock, expected: u32) {
         let counted = held.guard.hold_count();
         let process = self.who.process();
         with(|world| {
@@ -376,22 +380,23 @@ fn mask(names: &[NameId]) -> u64 {
 }
 
 /// What the last guard of a hold leaves behind.
-pub(super) struct Left {
+pub(super) struct LastGuard {
     pub(super) hold: HoldId,
     pub(super) owner: OwnerId,
     pub(super) names: Vec<String>,
 }
 
-impl Left {
+impl LastGuard {
     /// `None` for a guard that is not the last one, for a lock of the simulator's own, and where an owner may write beside
     /// its reading.
-    pub(super) fn behind(held: &Held) -> Option<Self> {
-        let is_plain = matches!(held.guard, Guard::Product(_)) && held.access == Access::Alone;
+    pub(super) fn behind(held: &HeldLock) -> Option<Self> {
+        let is_plain =
+            matches!(held.guard, SubjectGuard::Product(_)) && held.access == Access::Alone;
         let is_last = is_plain && held.guard.hold_count() == 1;
         let mut names = Vec::new();
         held.guard
             .each_name(&mut |name| names.push(name.to_owned()));
-        is_last.then(|| Left {
+        is_last.then(|| LastGuard {
             hold: held.hold,
             owner: held.guard.id(),
             names,

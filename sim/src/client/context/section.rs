@@ -8,12 +8,12 @@ use quorlock_core::lease::Lease;
 
 use crate::client::subject::Hold;
 use crate::engine::{clients, stop};
-use crate::history::{self, Access, Broken, HoldId, Said};
+use crate::history::{self, Access, BeliefStatement, BrokenStatement, HoldId};
 use crate::plan::fault::{Fault, Kind};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Lane, LockKind, Plan};
 use crate::world::World;
-use crate::world::id::{Id, Who};
+use crate::world::id::{Id, ProcessId};
 use crate::world::with;
 
 /// A stay inside a critical section. It ends when this is dropped.
@@ -23,23 +23,23 @@ use crate::world::with;
 /// it held. A look of a process that is stopped while it looks is one of the moment before the stop. Two clients that believe in the same name at the same true time break exclusion.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the section"]
-pub struct Section {
-    who: Who,
+pub struct SectionHandle {
+    who: ProcessId,
     first: usize,
     names: usize,
     /// Until when the hold was valid at the last look, by the clock of the client.
     until: Cell<Option<u64>>,
 }
 
-impl Section {
+impl SectionHandle {
     /// Goes in.
     pub(super) fn enter(
-        who: Who,
+        who: ProcessId,
         guard: &impl Hold,
         hold: HoldId,
         access: Access,
         under: HoldId,
-    ) -> Section {
+    ) -> SectionHandle {
         // Asked before the world is borrowed: it reads the clock.
         let (is_held, asked) = stop::ask(who, || guard.is_held());
         with(|world| {
@@ -59,12 +59,12 @@ impl Section {
                 let won = grant.map_or(entered, |grant| grant.won);
                 let given = grant.filter(|grant| grant.won == entered && is_at_once);
                 if given.is_some() && !is_held {
-                    world.history.broken.push(Broken {
+                    world.history.broken.push(BrokenStatement {
                         at: entered,
                         process: who.process(),
                         hold,
                         name,
-                        said: Said::Acquired,
+                        said: BeliefStatement::Acquired,
                     });
                 }
                 world.history.sections.push(history::Section {
@@ -80,7 +80,7 @@ impl Section {
                 });
             });
             world.fill_roles();
-            Section {
+            SectionHandle {
                 who,
                 first,
                 names: world.history.sections.len() - first,
@@ -106,10 +106,16 @@ impl Section {
     }
 
     /// What was said of a hold, and is seen to be wrong.
-    fn weigh(&self, world: &mut World, validity: Option<Duration>, asked: u64) -> Option<Said> {
+    fn weigh(
+        &self,
+        world: &mut World,
+        validity: Option<Duration>,
+        asked: u64,
+    ) -> Option<BeliefStatement> {
         let Some(validity) = validity else {
             let believed = world.history.sections.get(self.first)?.believed;
-            return (world.plan.holds_last && believed.is_some()).then_some(Said::Renewed);
+            return (world.plan.holds_last && believed.is_some())
+                .then_some(BeliefStatement::Renewed);
         };
         // Any time may have passed in a process that stood still while it looked.
         let is_at_once = world.moment(self.who) == asked && world.now() == asked;
@@ -119,10 +125,10 @@ impl Section {
         }
         if let Some(most) = world.plan.workload.max_hold {
             // By the clock of the client, which may be slow.
-            let most = most.plus(Span::nanos(most.as_nanos() / 50)).as_nanos();
+            let most = most.plus(SimTime::nanos(most.as_nanos() / 50)).as_nanos();
             let won = world.history.sections.get(self.first)?.won;
             if won.saturating_add(most) < asked {
-                return Some(Said::AtMost);
+                return Some(BeliefStatement::AtMost);
             }
         }
         let longest = longest_validity(
@@ -133,25 +139,25 @@ impl Section {
                 .max(world.plan.lease_of(self.who.client.get())),
         );
         if longest.is_some_and(|most| most < validity) {
-            return Some(Said::Lease);
+            return Some(BeliefStatement::Lease);
         }
         let now = clients::shown(world, self.who);
         let until = now.saturating_add(u64::try_from(validity.as_nanos()).unwrap_or(u64::MAX));
         let before = self.until.replace(Some(until));
         // Where several nodes decide, one that leaves takes its part with it.
         let is_shorter = before.is_some_and(|before| until < before);
-        (is_shorter && world.plan.lock == LockKind::Single).then_some(Said::ValidUntil)
+        (is_shorter && world.plan.lock == LockKind::Single).then_some(BeliefStatement::ValidUntil)
     }
 
     /// Notes that what was said of the hold is wrong.
-    pub(super) fn complain(&self, said: Said) {
+    pub(super) fn complain(&self, said: BeliefStatement) {
         with(|world| {
             let Some(section) = world.history.sections.get(self.first) else {
                 return;
             };
             let (process, hold, name) = (section.process, section.hold, section.name);
             let at = world.moment(self.who);
-            world.history.broken.push(Broken {
+            world.history.broken.push(BrokenStatement {
                 at,
                 process,
                 hold,
@@ -194,7 +200,7 @@ impl Section {
 
 /// For how long a hold can be valid by requests that state this lease: a lease, less the drift allowance, from when the last
 /// of them was sent, and its answer has taken a round trip. `None` where that is not known.
-pub(super) fn longest_validity(plan: &Plan, lease: Span) -> Option<Duration> {
+pub(super) fn longest_validity(plan: &Plan, lease: SimTime) -> Option<Duration> {
     let stands_still = |fault: &Fault| fault.kind() == Kind::SuspendClient;
     let is_known = plan.lane == Lane::Fast
         && plan.variant.has_product_clients()
@@ -207,7 +213,7 @@ pub(super) fn longest_validity(plan: &Plan, lease: Span) -> Option<Duration> {
     is_known.then(|| term.saturating_sub(round_trip))
 }
 
-impl Drop for Section {
+impl Drop for SectionHandle {
     fn drop(&mut self) {
         self.each(|section, now| section.left = now);
     }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::record::Left;
+use super::record::LastGuard;
 use super::section::longest_validity;
-use super::{Context, Held};
+use super::{Context, HeldLock};
 use crate::client::subject::Hold;
 use crate::engine::clients;
 use crate::engine::nodes::execution::claims_of;
-use crate::history::{Broken, NameId, Said};
+use crate::history::{BeliefStatement, BrokenStatement, NameId};
 use crate::plan::fault::{Fault, Kind};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Lane, LockKind, WorkloadKind};
 use crate::world::with;
 
@@ -21,7 +21,7 @@ fn nanos(span: Duration) -> u64 {
 impl Context {
     /// Notes an extension that is not as long as it was asked for: by a lease from then, less the drift allowance. Nor is it
     /// longer than that, from when it can have been sent.
-    pub(super) fn weigh_extension(&self, held: &Held, lease: Duration, asked: u64) {
+    pub(super) fn weigh_extension(&self, held: &HeldLock, lease: Duration, asked: u64) {
         let is_stop = |fault: &Fault| matches!(fault.kind(), Kind::StopInside | Kind::PauseInside);
         // In a process that stands still any time may have passed since the product looked at its clock; and no extension
         // reaches beyond the longest hold.
@@ -33,12 +33,12 @@ impl Context {
         let now = with(|world| clients::shown(world, self.who));
         let passed = Duration::from_nanos(now.saturating_sub(asked));
         let least = lease.saturating_sub(lease / 100 + Duration::from_millis(3) + passed);
-        let most = longest_validity(&self.plan, Span::nanos(nanos(lease)));
+        let most = longest_validity(&self.plan, SimTime::nanos(nanos(lease)));
         // Other tasks extend a hold of several clients at the same time, by more.
         let is_alone = self.plan.workload.kind == WorkloadKind::Extending;
         let said = match () {
-            () if validity < least => Said::Extended,
-            () if is_alone && most.is_some_and(|most| most < validity) => Said::Lease,
+            () if validity < least => BeliefStatement::Extended,
+            () if is_alone && most.is_some_and(|most| most < validity) => BeliefStatement::Lease,
             () => return,
         };
         let process = self.who.process();
@@ -47,7 +47,7 @@ impl Context {
             held.guard
                 .each_name(&mut |text| name = world.history.name(text));
             let at = world.moment(self.who);
-            world.history.broken.push(Broken {
+            world.history.broken.push(BrokenStatement {
                 at,
                 process,
                 hold: held.hold,
@@ -58,7 +58,7 @@ impl Context {
     }
 
     /// Notes a release that was confirmed, and still keeps others out.
-    pub(super) fn weigh_release(&self, left: &Left) {
+    pub(super) fn weigh_release(&self, left: &LastGuard) {
         let plan = &self.plan;
         let comes_again = |fault: &Fault| matches!(fault.kind(), Kind::Duplicate | Kind::Reorder);
         // A request that comes once more may claim the name anew, and so may another task for the same owner.
@@ -89,12 +89,12 @@ impl Context {
                     continue;
                 }
                 let (at, name) = (world.moment(self.who), world.history.name(text));
-                world.history.broken.push(Broken {
+                world.history.broken.push(BrokenStatement {
                     at,
                     process,
                     hold: left.hold,
                     name,
-                    said: Said::Released,
+                    said: BeliefStatement::Released,
                 });
             }
         });

@@ -1,7 +1,7 @@
 //! Acquire, stay a while, release.
 
 use super::{Target, any, hold_span, think};
-use crate::client::context::{Context, Held, Section};
+use crate::client::context::{Context, HeldLock, SectionHandle};
 
 pub(super) async fn client(ctx: Context) {
     let targets = Target::each(&ctx);
@@ -18,7 +18,7 @@ pub(super) async fn client(ctx: Context) {
 }
 
 /// Stays in the section, looking now and then; goes out as soon as the lock is not held any more.
-pub(super) async fn stay(ctx: &Context, held: &Held) {
+pub(super) async fn stay(ctx: &Context, held: &HeldLock) {
     let section = ctx.section(held);
     let looks = u32::from(ctx.plan().workload.looks).max(1);
     let step = hold_span(ctx) / looks;
@@ -30,7 +30,7 @@ pub(super) async fn stay(ctx: &Context, held: &Held) {
 }
 
 /// Stays for a part of the time, then looks.
-pub(super) async fn linger(ctx: &Context, section: &Section, held: Option<&Held>) {
+pub(super) async fn linger(ctx: &Context, section: &SectionHandle, held: Option<&HeldLock>) {
     let _ = ctx.cancellable(ctx.sleep(hold_span(ctx) / 4)).await;
     if let Some(held) = held {
         let _ = section.look(&held.guard);

@@ -2,7 +2,7 @@
 
 use super::exclusion::linger;
 use super::{Target, any, think, two};
-use crate::client::context::{Context, Held, Section};
+use crate::client::context::{Context, HeldLock, SectionHandle};
 
 /// A hold is extended so often, by as much each time, up to twice its lease.
 const STEPS: u32 = 4;
@@ -24,7 +24,7 @@ pub(super) async fn client(ctx: Context) {
     }
 }
 
-async fn extend(ctx: &Context, section: &Section, held: &Held) {
+async fn extend(ctx: &Context, section: &SectionHandle, held: &HeldLock) {
     let lease = ctx.plan().workload.lease.as_duration();
     for step in 1..=STEPS {
         linger(ctx, section, Some(held)).await;
@@ -34,7 +34,7 @@ async fn extend(ctx: &Context, section: &Section, held: &Held) {
     }
 }
 
-async fn enter(ctx: &Context, section: &Section, held: &Held) {
+async fn enter(ctx: &Context, section: &SectionHandle, held: &HeldLock) {
     for _ in 0..STEPS {
         linger(ctx, section, Some(held)).await;
         if let Ok(again) = ctx.reenter(held).await {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use quorlock::{Candidacy, LeaderEvent, Leadership};
 
 use super::{any, hold_span, think};
-use crate::client::context::{Context, Office};
+use crate::client::context::{Context, LeadershipRecord};
 use crate::client::subject::{Hold as _, Subject};
 use crate::history::NameId;
 use crate::plan::variant::Flaw;
@@ -94,7 +94,7 @@ impl Stand<'_> {
         &self,
         candidacy: &mut Candidacy,
         leadership: &Leadership,
-        office: Office,
+        office: LeadershipRecord,
     ) -> Result<(), ()> {
         let is_asked = !self.ctx.plan().variant.has(Flaw::LeaderWaitsForWord);
         let leads = || !is_asked || leadership.is_leading();
@@ -204,7 +204,7 @@ impl Stand<'_> {
 }
 
 /// It is polled only while the term lasts: each poll says so, before it does anything else.
-async fn believing(office: Office, work: impl Future<Output = ()>) {
+async fn believing(office: LeadershipRecord, work: impl Future<Output = ()>) {
     let mut work = pin!(work);
     poll_fn(|cx| {
         office.believe();

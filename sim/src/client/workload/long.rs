@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use super::{Target, hold_span, think};
-use crate::client::context::{Context, Held, Section};
+use crate::client::context::{Context, HeldLock, SectionHandle};
 
 pub(super) async fn client(ctx: Context) {
     let names: Vec<Target> = (0..ctx.plan().workload.names.max(1))
@@ -33,7 +33,7 @@ pub(super) async fn client(ctx: Context) {
     }
 }
 
-async fn work(ctx: &Context, held: Held, span: Duration) {
+async fn work(ctx: &Context, held: HeldLock, span: Duration) {
     let section = ctx.section(&held);
     let steps = u32::from(ctx.plan().workload.looks).max(4);
     let ended = Cell::new(None);
@@ -56,7 +56,7 @@ async fn work(ctx: &Context, held: Held, span: Duration) {
 }
 
 /// It is polled only while the lock is held: each poll says so, before it does anything else.
-async fn believing(section: &Section, work: impl Future<Output = ()>) {
+async fn believing(section: &SectionHandle, work: impl Future<Output = ()>) {
     let mut work = pin!(work);
     poll_fn(|cx| {
         section.believe();

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use quorlock::{AcquireError, Owner};
 
 use super::{exclusion, hold_span, leased, names_of, think, two};
-use crate::client::context::{Context, Fencing, Held, Section};
+use crate::client::context::{Context, Fencing, HeldLock, SectionHandle};
 use crate::client::subject::Subject;
 use crate::history::{Access, HoldId, NameId};
 use crate::plan::variant::Flaw;
@@ -82,7 +82,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    async fn acquire(&self, lock: &Subject) -> Option<Held> {
+    async fn acquire(&self, lock: &Subject) -> Option<HeldLock> {
         self.ctx.acquire(lock, &self.names).await.ok()
     }
 
@@ -103,7 +103,7 @@ impl<'a> Share<'a> {
     }
 
     /// Stays for a while and writes.
-    async fn written(&self, held: &Held) -> Section {
+    async fn written(&self, held: &HeldLock) -> SectionHandle {
         let section = self.ctx.section(held);
         let stay = self.ctx.sleep(hold_span(self.ctx));
         if self.ctx.cancellable(stay).await.is_ok() && section.look(&held.guard) {

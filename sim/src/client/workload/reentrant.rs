@@ -1,7 +1,7 @@
 //! Enter a hold again, through the guard and through its owner, and leave it step by step.
 
 use super::{Target, any, leased, name, think};
-use crate::client::context::{Context, Held};
+use crate::client::context::{Context, HeldLock};
 
 /// No hold is entered more often.
 const DEEPEST: u64 = 4;
@@ -25,7 +25,7 @@ pub(super) async fn client(ctx: Context) {
 }
 
 /// Goes deeper at random, then comes out guard by guard.
-async fn nest(ctx: &Context, target: &Target, outermost: Held) {
+async fn nest(ctx: &Context, target: &Target, outermost: HeldLock) {
     let section = ctx.section(&outermost);
     let hold = outermost.hold;
     let mut guards = vec![outermost];

@@ -1,7 +1,7 @@
 //! Try without waiting, many at once.
 
 use super::{Target, any, exclusion};
-use crate::client::context::{Context, Held};
+use crate::client::context::{Context, HeldLock};
 
 /// How many tries go out at once.
 const AT_ONCE: u64 = 4;
@@ -10,7 +10,7 @@ pub(super) async fn client(ctx: Context) {
     let targets = Target::each(&ctx);
     loop {
         super::think(&ctx).await;
-        let mut won: Option<Held> = None;
+        let mut won: Option<HeldLock> = None;
         for _ in 0..ctx.random(1, AT_ONCE) {
             let Some(target) = any(&ctx, &targets) else {
                 return;

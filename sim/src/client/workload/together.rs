@@ -5,7 +5,7 @@ use quorlock::Lock;
 
 use super::exclusion::linger;
 use super::{Target, hold_span, leased, name, patiently, think, two};
-use crate::client::context::{Context, Held, Section};
+use crate::client::context::{Context, HeldLock, SectionHandle};
 use crate::client::subject::Subject;
 
 /// A hold is extended so often by each of two tasks, and entered again so often by a third.
@@ -71,7 +71,7 @@ fn part(ctx: &Context, index: u16) -> Lock {
 }
 
 /// By up to four leases: more than the clients of some nodes take, which is an error.
-async fn extend(ctx: &Context, section: &Section, held: &Held) {
+async fn extend(ctx: &Context, section: &SectionHandle, held: &HeldLock) {
     let lease = ctx.plan().workload.lease.as_duration();
     for _ in 0..STEPS {
         linger(ctx, section, Some(held)).await;
@@ -82,7 +82,7 @@ async fn extend(ctx: &Context, section: &Section, held: &Held) {
     }
 }
 
-async fn stay_on(ctx: &Context, section: &Section, held: &Held) {
+async fn stay_on(ctx: &Context, section: &SectionHandle, held: &HeldLock) {
     let looks = u32::from(ctx.plan().workload.looks).max(1);
     let step = hold_span(ctx) / looks;
     for _ in 0..looks {
@@ -92,7 +92,7 @@ async fn stay_on(ctx: &Context, section: &Section, held: &Held) {
     }
 }
 
-async fn enter(ctx: &Context, section: &Section, held: &Held) {
+async fn enter(ctx: &Context, section: &SectionHandle, held: &HeldLock) {
     for _ in 0..STEPS {
         linger(ctx, section, Some(held)).await;
         if let Ok(again) = ctx.reenter(held).await {

@@ -4,16 +4,16 @@ use std::panic::resume_unwind;
 
 use crate::history::Endless;
 use crate::world::World;
-use crate::world::id::Who;
+use crate::world::id::ProcessId;
 use crate::world::with;
 
 /// Unwinds a step of the product that would not end.
 pub(crate) struct GivenUp;
 
 /// The run is put an end to: nothing goes on any more, and the checkers say so.
-pub(crate) fn give_up(world: &mut World, who: Option<Who>) {
+pub(crate) fn give_up(world: &mut World, who: Option<ProcessId>) {
     let at = world.now();
-    let process = who.map(Who::process);
+    let process = who.map(ProcessId::process);
     world.history.endless.get_or_insert(Endless { at, process });
 }
 

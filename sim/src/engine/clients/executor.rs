@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Poll;
 
 use crate::engine::clients::endless::{self, GivenUp};
-use crate::world::id::Who;
+use crate::world::id::ProcessId;
 use crate::world::slab::Key;
-use crate::world::task::{Part, Polled, Task, Work, make_ready, next_ready};
+use crate::world::task::{Polled, Task, TaskKind, Work, make_ready, next_ready};
 use crate::world::{World, with};
 
 /// Polls every task that was woken, until none is.
@@ -31,7 +31,7 @@ pub(crate) fn run_ready() {
     }
 }
 
-pub(crate) fn spawn(world: &mut World, who: Who, part: Part, work: Work) {
+pub(crate) fn spawn(world: &mut World, who: ProcessId, part: TaskKind, work: Work) {
     let key = world.tasks.insert(Task::new(who.client, part));
     if let Some(task) = world.tasks.get_mut(key) {
         task.put_work(Box::new(Polled::new(key, work)));

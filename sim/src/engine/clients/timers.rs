@@ -4,15 +4,15 @@ use std::task::{Context, Poll};
 
 use crate::engine::clients;
 use crate::world::World;
-use crate::world::event::What;
-use crate::world::id::{ClientId, Who};
+use crate::world::event::Event;
+use crate::world::id::{ClientId, ProcessId};
 use crate::world::slab::Key;
 use crate::world::timer::Alarm;
 
 /// Whether the clock of a process shows this; if not, the task is woken when it does.
 pub(crate) fn poll(
     world: &mut World,
-    who: Who,
+    who: ProcessId,
     key: &mut Key<Alarm>,
     cx: &Context<'_>,
     deadline: u64,
@@ -40,7 +40,7 @@ pub(crate) fn poll(
         let due = client.monotonic().when(at, deadline);
         if alarm.needs_entry(due) {
             let entry = alarm.begin_entry(due);
-            world.events.push(due, What::Alarm(*key, entry));
+            world.events.push(due, Event::Alarm(*key, entry));
         }
     }
     Poll::Pending
@@ -64,7 +64,7 @@ pub(crate) fn ring(world: &mut World, key: Key<Alarm>, entry: u32) {
     }
     let due = client.monotonic().when(now, alarm.deadline());
     alarm.repeat_entry(due);
-    world.events.push(due, What::Alarm(key, entry));
+    world.events.push(due, Event::Alarm(key, entry));
 }
 
 /// The clock of a client has changed: sets its timers anew, `later` by this.
@@ -79,7 +79,7 @@ pub(crate) fn set_anew(world: &mut World, client: ClientId, later: u64) {
         {
             let due = state.monotonic().when(now, alarm.deadline()) + later;
             let entry = alarm.begin_entry(due);
-            world.events.push(due, What::Alarm(key, entry));
+            world.events.push(due, Event::Alarm(key, entry));
         }
     }
 }

@@ -3,10 +3,10 @@
 use crate::engine::clients;
 use crate::history::{HoldId, NameId};
 use crate::world::World;
-use crate::world::event::What;
-use crate::world::id::Who;
+use crate::world::event::Event;
+use crate::world::id::ProcessId;
 use crate::world::slab::Key;
-use crate::world::store::{Asked, Write};
+use crate::world::store::{StoreRequest, Write};
 
 fn latency(world: &mut World) -> u64 {
     let network = &world.plan.network;
@@ -17,10 +17,10 @@ fn latency(world: &mut World) -> u64 {
 /// A read or a write leaves its process.
 pub(crate) fn start(
     world: &mut World,
-    who: Who,
+    who: ProcessId,
     hold: HoldId,
     name: NameId,
-    asked: Asked,
+    asked: StoreRequest,
     token: Option<u64>,
 ) -> Key<Write> {
     let Some(departs) = clients::seam(world, who) else {
@@ -29,7 +29,7 @@ pub(crate) fn start(
     let at = departs + latency(world);
     let write = Write::new(who, hold, name, asked, token, departs);
     let key = world.writes.insert(write);
-    world.push(at, What::Write(key));
+    world.push(at, Event::Write(key));
     key
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn arrive(world: &mut World, key: Key<Write>) {
     let accepted = world.store.take(write, now);
     world.history.writes.extend(write.written(now, accepted));
     let at = now + latency(world);
-    world.push(at, What::Written(key));
+    world.push(at, Event::Written(key));
 }
 
 /// The answer of the store comes.

@@ -1,10 +1,10 @@
-//! What faults do to groups: primaries that are cut off, and sentinels.
+//! Event faults do to groups: primaries that are cut off, and sentinels.
 
 use super::links;
 use crate::engine::nodes::{self, elections};
 use crate::plan::fault::NodeFault;
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::{FaultId, Seat};
 
 /// A fault of a group begins. It is to blame from when it does something.
@@ -13,11 +13,11 @@ pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultI
         NodeFault::IsolatePrimary { clients, sentinels } => {
             elections::isolate(world, seat, id, clients, sentinels);
             set_links(world, seat);
-            world.push(until, What::Ends(id));
+            world.push(until, Event::Ends(id));
         }
         NodeFault::StaleSentinel { sentinel } => {
             elections::make_stale(world, seat, id, *sentinel);
-            world.push(until, What::Ends(id));
+            world.push(until, Event::Ends(id));
         }
         NodeFault::CrashSentinel { sentinel } => {
             let Some(node) = elections::sentinel(world, seat, *sentinel) else {
@@ -26,7 +26,7 @@ pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultI
             if !nodes::crash(world, node) {
                 return;
             }
-            world.push(until, What::RestartNode(node));
+            world.push(until, Event::RestartNode(node));
         }
         NodeFault::PauseSentinel { sentinel } => {
             if let Some(node) = elections::sentinel(world, seat, *sentinel) {

@@ -3,9 +3,9 @@
 use crate::engine::network::{connections, subscriptions};
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault};
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
-use crate::world::link::Trouble;
+use crate::world::link::Impairment;
 
 pub(super) fn begin(world: &mut World, fault: &Fault, id: FaultId, until: u64) {
     if let FaultKind::Link {
@@ -41,7 +41,7 @@ pub(super) fn begin(world: &mut World, fault: &Fault, id: FaultId, until: u64) {
         return;
     }
     world.faults.begin(id, until);
-    world.push(until, What::Ends(id));
+    world.push(until, Event::Ends(id));
     set_troubles(world, fault);
 }
 
@@ -91,7 +91,7 @@ fn troubles(
     client: ClientId,
     seat: Seat,
     node: NodeId,
-) -> (Option<Trouble>, Option<Trouble>) {
+) -> (Option<Impairment>, Option<Impairment>) {
     let mut to_node = None;
     let mut to_client = None;
     for (id, ends) in world.faults.active() {
@@ -112,19 +112,19 @@ fn troubles(
         }
         if *direction != Direction::ToClient {
             to_node
-                .get_or_insert_with(Trouble::default)
+                .get_or_insert_with(Impairment::default)
                 .add(*what, ends, id);
         }
         if *direction != Direction::ToNode {
             to_client
-                .get_or_insert_with(Trouble::default)
+                .get_or_insert_with(Impairment::default)
                 .add(*what, ends, id);
         }
     }
     let group = world.groups.get(seat);
     for id in group.into_iter().flat_map(|group| group.cuts(client, node)) {
         for trouble in [&mut to_node, &mut to_client] {
-            let trouble = trouble.get_or_insert_with(Trouble::default);
+            let trouble = trouble.get_or_insert_with(Impairment::default);
             trouble.add(LinkFault::Cut, 0, id);
         }
     }

@@ -3,7 +3,7 @@
 use crate::engine::nodes::{self, elections, replicas};
 use crate::plan::fault::NodeFault;
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::{FaultId, NodeId, Seat};
 
 /// A fault of a replica begins. If it is the primary by now, that is what is struck.
@@ -38,8 +38,8 @@ pub(super) fn begin(
                 let primary = world.failovers.primary(seat);
                 elections::cut_streams(world, primary, |other| other == replica);
             }
-            world.push(until, What::RestartNode(replica));
-            world.push(until, What::Ends(id));
+            world.push(until, Event::RestartNode(replica));
+            world.push(until, Event::Ends(id));
         }
         NodeFault::Rate { rate_ppm } => {
             world.node(replica).clock_mut().run_at(now, *rate_ppm);

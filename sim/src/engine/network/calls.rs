@@ -10,7 +10,7 @@ use crate::history::Process;
 use crate::plan::fault::{MessageKind, Towards};
 use crate::world::World;
 use crate::world::call::{Answer, Call, Replied, failure};
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::{ClientId, Id, NodeId};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
@@ -30,17 +30,17 @@ pub(crate) fn send(world: &mut World, key: Key<Call>, departs: u64) {
             // The client replaces the connection when it has waited for long enough.
             let (client, node, epoch) = (call.client(), call.node(), link.epoch());
             let at = departs + world.plan.network.call_timeout.as_nanos();
-            world.events.push(at, What::Closed(client, node, epoch));
+            world.events.push(at, Event::Closed(client, node, epoch));
         }
         Passage::Never => {}
         Passage::Once(at) => {
             call.copies_leave(1);
-            world.events.push(at, What::Request(key));
+            world.events.push(at, Event::Request(key));
         }
         Passage::Twice(first, second) => {
             call.copies_leave(2);
-            world.events.push(first, What::Request(key));
-            world.events.push(second, What::Request(key));
+            world.events.push(first, Event::Request(key));
+            world.events.push(second, Event::Request(key));
         }
     }
     if world.recording.is_some() {
@@ -81,7 +81,7 @@ pub(crate) fn reply(world: &mut World, key: Key<Call>, answer: Answer) {
     }
     if let Some(at) = passage.first() {
         let reply = world.replies.insert(Replied::new(key, answer));
-        world.push(at, What::Reply(reply));
+        world.push(at, Event::Reply(reply));
     }
 }
 

@@ -4,9 +4,9 @@ use crate::engine::network::calls::{self, Sent};
 use crate::engine::network::subscriptions;
 use crate::plan::fault::InFlight;
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::{ClientId, NodeId};
-use crate::world::link::Line;
+use crate::world::link::ConnectionStatus;
 
 /// A client begins to connect.
 pub(crate) fn connect(world: &mut World, client: ClientId, node: NodeId, departs: u64) {
@@ -17,9 +17,9 @@ pub(crate) fn connect(world: &mut World, client: ClientId, node: NodeId, departs
         subscriptions::lose(world, client, node);
     }
     if let Some(at) = world.send_to_node(client, node, departs).first() {
-        world.push(at, What::Connect(client, node, epoch));
+        world.push(at, Event::Connect(client, node, epoch));
     }
-    world.push(again, What::Reconnect(client, node, epoch));
+    world.push(again, Event::Reconnect(client, node, epoch));
 }
 
 /// A node is asked to connect. A paused one answers when it goes on: the scripts are loaded with the connection.
@@ -28,14 +28,14 @@ pub(crate) fn connect_arrives(world: &mut World, client: ClientId, node: NodeId,
     let state = world.node(node);
     let (is_up, paused_until) = (state.is_up(), state.paused_until());
     if is_up && now < paused_until {
-        world.push(paused_until, What::Connect(client, node, epoch));
+        world.push(paused_until, Event::Connect(client, node, epoch));
         return;
     }
     let answer = if is_up {
         world.link(client, node).accept(epoch);
-        What::Connected(client, node, epoch)
+        Event::Connected(client, node, epoch)
     } else {
-        What::Refused(client, node, epoch)
+        Event::Refused(client, node, epoch)
     };
     if let Some(at) = world.send_to_client(client, node).first() {
         world.push(at, answer);
@@ -47,7 +47,7 @@ pub(crate) fn connected(world: &mut World, client: ClientId, node: NodeId, epoch
     let now = world.now();
     let paused_until = world.client(client).paused_until();
     if now < paused_until {
-        world.push(paused_until, What::Connected(client, node, epoch));
+        world.push(paused_until, Event::Connected(client, node, epoch));
         return;
     }
     for key in world.link(client, node).connect(epoch).unwrap_or_default() {
@@ -67,7 +67,7 @@ pub(crate) fn not_connected(world: &mut World, client: ClientId, node: NodeId, e
 /// Tells a client, by way of the network, that its connection is gone.
 pub(crate) fn tell_closed(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
     if let Some(at) = world.send_to_client(client, node).first() {
-        world.push(at, What::Closed(client, node, epoch));
+        world.push(at, Event::Closed(client, node, epoch));
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn reset(
     let seats = world.links.seats_of(client, node);
     let is_under_way = world.servers.reset(client, node, &seats, in_flight);
     let link = world.link(client, node);
-    if link.line() != Line::Up {
+    if link.line() != ConnectionStatus::Up {
         return is_under_way;
     }
     let epoch = link.epoch();

@@ -5,7 +5,7 @@ use quorlock::transport::{Cause, Execution};
 use crate::engine::network::calls;
 use crate::world::World;
 use crate::world::call::Call;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::ClientId;
 use crate::world::slab::Key;
 
@@ -14,7 +14,7 @@ pub(crate) fn watch(world: &mut World, client: ClientId, departs: u64, key: Key<
     let timeout = world.plan.network.call_timeout.as_nanos();
     let due = world.client(client).watch_deadline(departs, timeout, key);
     if let Some(due) = due {
-        world.push(due, What::Deadlines(client));
+        world.push(due, Event::Deadlines(client));
     }
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn set_anew(world: &mut World, client: ClientId) {
     let state = world.client(client);
     if let Some((deadline, _)) = state.next_deadline() {
         let due = state.monotonic().when(now, deadline);
-        world.push(due, What::Deadlines(client));
+        world.push(due, Event::Deadlines(client));
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn expire(world: &mut World, client: ClientId) {
         let is_sent = call.map(Call::is_sent);
         if is_sent.is_some() && state.monotonic().read(now) < deadline {
             let due = state.monotonic().when(now, deadline);
-            world.push(due, What::Deadlines(client));
+            world.push(due, Event::Deadlines(client));
             return;
         }
         state.forget_deadline();

@@ -9,12 +9,17 @@ use crate::engine::network::{calls, connections, deadlines};
 use crate::plan::fault::{MessageKind, Towards};
 use crate::world::World;
 use crate::world::call::Call;
-use crate::world::id::{Seat, Who};
-use crate::world::link::Line;
+use crate::world::id::{ProcessId, Seat};
+use crate::world::link::ConnectionStatus;
 use crate::world::slab::Key;
 
 /// Takes a request and sends it, or begins to connect.
-pub(crate) fn start(world: &mut World, who: Who, seat: Seat, request: Rc<Request>) -> Key<Call> {
+pub(crate) fn start(
+    world: &mut World,
+    who: ProcessId,
+    seat: Seat,
+    request: Rc<Request>,
+) -> Key<Call> {
     let Some(departs) = clients::seam(world, who) else {
         return Key::NONE;
     };
@@ -25,9 +30,9 @@ pub(crate) fn start(world: &mut World, who: Who, seat: Seat, request: Rc<Request
     deadlines::watch(world, client, departs, key);
     let link = world.link(client, node);
     match link.line() {
-        Line::Up => calls::send(world, key, departs),
-        Line::Connecting => link.wait(key),
-        Line::Down => {
+        ConnectionStatus::Up => calls::send(world, key, departs),
+        ConnectionStatus::Connecting => link.wait(key),
+        ConnectionStatus::Down => {
             link.wait(key);
             connections::connect(world, client, node, departs);
         }

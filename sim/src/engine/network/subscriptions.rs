@@ -8,8 +8,8 @@ use crate::engine::clients;
 use crate::engine::record::message;
 use crate::world::World;
 use crate::world::client::Mail;
-use crate::world::event::What;
-use crate::world::id::{ClientId, NodeId, Seat, Who};
+use crate::world::event::Event;
+use crate::world::id::{ClientId, NodeId, ProcessId, Seat};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
 use crate::world::subscription::{Subscribed, Tell};
@@ -20,7 +20,7 @@ const AGAIN: u64 = 100_000_000;
 /// A process subscribes.
 pub(crate) fn start(
     world: &mut World,
-    who: Who,
+    who: ProcessId,
     seat: Seat,
     channel: &Channel,
     listener: Arc<dyn Listener>,
@@ -43,7 +43,7 @@ fn send(world: &mut World, key: Key<Subscribed>, departs: u64) {
     let epoch = subscribed.epoch();
     let (client, node) = (subscribed.client(), subscribed.node());
     match world.send_to_node(client, node, departs).first() {
-        Some(at) => world.push(at, What::Subscribe(key, epoch)),
+        Some(at) => world.push(at, Event::Subscribe(key, epoch)),
         None => start_again(world, key, departs),
     }
 }
@@ -53,7 +53,7 @@ fn start_again(world: &mut World, key: Key<Subscribed>, from: u64) {
         let epoch = subscribed.begin_again();
         let node = subscribed.node();
         world.node(node).unsubscribe(key);
-        world.push(from + AGAIN, What::Resubscribe(key, epoch));
+        world.push(from + AGAIN, Event::Resubscribe(key, epoch));
     }
 }
 
@@ -84,12 +84,12 @@ pub(crate) fn arrive(world: &mut World, key: Key<Subscribed>, epoch: u32) {
     }
     let paused_until = state.paused_until();
     if now < paused_until {
-        world.push(paused_until, What::Subscribe(key, epoch));
+        world.push(paused_until, Event::Subscribe(key, epoch));
         return;
     }
     state.subscribe(key);
     match world.send_to_client(client, node).first() {
-        Some(at) => world.push(at, What::Live(key, epoch)),
+        Some(at) => world.push(at, Event::Live(key, epoch)),
         None => start_again(world, key, now),
     }
 }
@@ -133,7 +133,7 @@ pub(crate) fn publish(world: &mut World, node: NodeId, channel: &Channel, wake: 
         }
         match passage {
             Passage::Once(at) | Passage::Twice(at, _) => {
-                world.events.push(at, What::Wake(*key, wake));
+                world.events.push(at, Event::Wake(*key, wake));
             }
             Passage::Never => lost.push(*key),
         }

@@ -4,7 +4,7 @@ use crate::engine::network::{calls, connections};
 use crate::engine::nodes::{self, execution};
 use crate::world::World;
 use crate::world::call::Call;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::slab::Key;
 
 /// A copy of a request comes to its node.
@@ -33,7 +33,7 @@ pub(crate) fn arrive(world: &mut World, key: Key<Call>) {
         call.copy_is_held_up();
         world.blame(fault);
         let again = now + 2 * world.plan.network.most.as_nanos();
-        world.push(again, What::Request(key));
+        world.push(again, Event::Request(key));
         return;
     }
     if now < state.paused_until() {

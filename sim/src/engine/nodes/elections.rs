@@ -1,10 +1,10 @@
-//! What the sentinels of a group do to its servers.
+//! Event the sentinels of a group do to its servers.
 
 use crate::engine::nodes::sight::Seen;
 use crate::engine::nodes::{clusters, failover, replicas};
 use crate::plan::Connections;
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::fault::Failover;
 use crate::world::group::{Apart, Deed, Group};
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
@@ -33,13 +33,13 @@ fn with_group<R>(
 /// The sentinels of every group begin to watch.
 pub(crate) fn begin(world: &mut World) {
     for seat in world.groups.ids() {
-        world.push(LOOKS, What::Watch(seat));
+        world.push(LOOKS, Event::Watch(seat));
     }
 }
 
 /// The sentinels of a group look around, and act on what they see.
 pub(crate) fn watch(world: &mut World, seat: Seat) {
-    world.push(world.now() + LOOKS, What::Watch(seat));
+    world.push(world.now() + LOOKS, Event::Watch(seat));
     let deeds = with_group(world, seat, |group, now, seen| group.look(now, seen));
     for deed in deeds.into_iter().flatten() {
         match deed {
@@ -169,7 +169,7 @@ pub(crate) fn primary_ended(world: &mut World, seat: Seat, primary: NodeId) {
     }
 }
 
-/// What a server writes goes to these replicas no more.
+/// Event a server writes goes to these replicas no more.
 pub(crate) fn cut_streams(world: &mut World, primary: NodeId, is_cut: impl Fn(NodeId) -> bool) {
     let now = world.now();
     let node = world.node(primary);

@@ -8,7 +8,7 @@ use quorlock::transport::Request;
 
 use crate::history::{Overdue, Process};
 use crate::plan::fault::{Fault, FaultKind, NodeFault, Trigger};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::world::World;
 use crate::world::estate::Estate;
 use crate::world::id::{Id, NodeId, Seat, first};
@@ -77,7 +77,7 @@ fn leave_on(world: &mut World, process: Process, died: u64, seat: Seat) {
 fn set_back(world: &World, seat: Seat) -> u64 {
     let by = |fault: &Fault| match &fault.what {
         // All clocks of a node that is set at the beginning show the same.
-        FaultKind::Node { replica: None, .. } if fault.when == Trigger::At(Span::ZERO) => None,
+        FaultKind::Node { replica: None, .. } if fault.when == Trigger::At(SimTime::ZERO) => None,
         FaultKind::Node {
             node,
             fault: NodeFault::Step { by },

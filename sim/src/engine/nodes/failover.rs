@@ -3,7 +3,7 @@
 use crate::engine::network::{connections, subscriptions};
 use crate::engine::nodes::replicas;
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::fault::Failover;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
 use crate::world::node::Role;
@@ -45,7 +45,7 @@ pub(crate) fn promote(world: &mut World, promotion: Promotion<'_>) {
         } else {
             now
         };
-        world.push(at, What::Reroute(client, seat));
+        world.push(at, Event::Reroute(client, seat));
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::engine::nodes::{clusters, replicas};
 use crate::plan::fault::{FaultKind, NodeFault};
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::{FaultId, Id, NodeId, Seat};
 use crate::world::server::Hand;
 use crate::world::shards::{MoveStage, SlotMove};
@@ -40,7 +40,7 @@ pub(crate) fn begin(
         until,
         stage: MoveStage::Keys,
     });
-    world.push(now + (until - now) / FIRST, What::Migrate(by));
+    world.push(now + (until - now) / FIRST, Event::Migrate(by));
     world.blame(by);
     clusters::refresh(world);
 }
@@ -57,14 +57,14 @@ pub(crate) fn go_on(world: &mut World, by: FaultId) {
         world.failovers.primary(slot_move.to),
     );
     if !is_awake(world, from) || !is_awake(world, to) {
-        world.push(now + LATER, What::Migrate(by));
+        world.push(now + LATER, Event::Migrate(by));
         return;
     }
     match slot_move.stage {
         MoveStage::Keys if now < slot_move.until => {
             move_key(world, slot_move.slot, from, to);
             let part = (slot_move.until - now) / 2;
-            world.push(now + part.max(1_000_000), What::Migrate(by));
+            world.push(now + part.max(1_000_000), Event::Migrate(by));
         }
         MoveStage::Keys => {
             while move_key(world, slot_move.slot, from, to) {}
@@ -72,7 +72,7 @@ pub(crate) fn go_on(world: &mut World, by: FaultId) {
             if let Some(shards) = &mut world.shards {
                 shards.give(slot_move, now, knows);
             }
-            world.push(knows, What::Migrate(by));
+            world.push(knows, Event::Migrate(by));
         }
         MoveStage::Gap => {
             if let Some(shards) = &mut world.shards {

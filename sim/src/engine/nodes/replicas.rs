@@ -2,7 +2,7 @@
 
 use crate::plan::Persistence;
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::NodeId;
 use crate::world::node::EVERY_SECOND;
 
@@ -13,7 +13,7 @@ pub(super) fn persist(world: &mut World, id: NodeId) {
     }
     let at = world.now() + EVERY_SECOND;
     if world.node(id).begin_save() {
-        world.push(at, What::Save(id));
+        world.push(at, Event::Save(id));
     }
 }
 

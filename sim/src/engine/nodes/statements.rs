@@ -3,7 +3,7 @@
 use quorlock::transport::Request;
 use quorlock::{Name, OwnerId};
 
-use crate::history::{Process, Shrunk};
+use crate::history::{Process, ShortenedLease};
 use crate::world::World;
 
 /// A node executes a request.
@@ -37,7 +37,7 @@ fn note_one(world: &mut World, by: Process, name: &Name, owner: OwnerId, number:
     if let Some([before, after]) = world.statements.note(owner, number, lease) {
         let name = world.history.name(&name.text());
         let at = world.now();
-        world.history.shrunk.push(Shrunk {
+        world.history.shrunk.push(ShortenedLease {
             at,
             name,
             by,

@@ -1,11 +1,13 @@
 //! What nodes answer about fair locks and read-write locks, as the checkers of these want to know it.
 
 use quorlock::transport::{
-    Access, Acquire, AcquireReply, Cause, Freshness, Mode, Place, RenewReply, Reply, Request,
+    Access, Acquire, AcquireReply, Cause, Freshness, Mode, QueuePlace, RenewReply, Reply, Request,
 };
 use quorlock::{Name, WallMillis};
 
-use crate::history::{self, Answered, Broken, HoldId, Process, Said, Turn};
+use crate::history::{
+    self, Answered, BeliefStatement, BrokenStatement, HoldId, LockAnswer, Process,
+};
 use crate::world::World;
 use crate::world::id::{Id, NodeId};
 use crate::world::specification::server::Specification;
@@ -23,7 +25,7 @@ pub(crate) fn note(
     let mut note = |name: &Name, owner, answer| {
         let name = world.history.name(&name.text());
         let life = world.node(node).lives();
-        world.history.turns.push(Turn {
+        world.history.turns.push(LockAnswer {
             at: world.now(),
             node: node.get(),
             life,
@@ -77,12 +79,12 @@ fn weigh_place(world: &mut World, node: NodeId, process: Process, wall: WallMill
         return;
     }
     let name = world.history.name(&ask.name.text());
-    world.history.broken.push(Broken {
+    world.history.broken.push(BrokenStatement {
         at: world.now(),
         process,
         hold: HoldId::NONE,
         name,
-        said: Said::Served,
+        said: BeliefStatement::Served,
     });
 }
 
@@ -100,7 +102,7 @@ fn acquired(wall: WallMillis, ask: &Acquire, reply: &AcquireReply) -> Option<Ans
                 },
                 _,
             ) => Some(Answered::Served),
-            (AcquireReply::Queued { .. }, Place::Kept { millis }) => Some(Answered::Queued {
+            (AcquireReply::Queued { .. }, QueuePlace::Kept { millis }) => Some(Answered::Queued {
                 until: wall.plus(millis).0,
             }),
             _ => None,

@@ -10,9 +10,9 @@ use crate::engine::network::calls;
 use crate::engine::nodes::replicas;
 use crate::world::World;
 use crate::world::call::{Answer, Call, failure};
-use crate::world::event::What;
+use crate::world::event::Event;
 use crate::world::id::NodeId;
-use crate::world::replication::{Waiter, Waiting};
+use crate::world::replication::{AwaitedReplication, Waiter};
 use crate::world::slab::Key;
 
 /// Answers, at once or when enough replicas have confirmed.
@@ -46,7 +46,7 @@ fn begin(world: &mut World, waiter: Waiter, node: NodeId, needed: usize, within:
     let lag = world.plan.nodes.replication_lag.as_nanos();
     let replicas = world.node(node).replicas().iter();
     let confirmed = replicas.map(|(id, comes)| (*id, comes + lag)).collect();
-    let waiting = Waiting::new(waiter, node, confirmed);
+    let waiting = AwaitedReplication::new(waiter, node, confirmed);
     let now = world.now();
     let ends = within.map(|within| now.saturating_add(within));
     let enough = waiting.confirmed_by(needed).map(|at| at.max(now));
@@ -57,11 +57,11 @@ fn begin(world: &mut World, waiter: Waiter, node: NodeId, needed: usize, within:
         (None, None) => return,
     };
     let waiting = world.waiting.insert(waiting);
-    world.push(due, What::Replicated(waiting));
+    world.push(due, Event::Replicated(waiting));
 }
 
 /// The time has come at which enough replicas have confirmed, or are not waited for any more.
-pub(crate) fn end(world: &mut World, key: Key<Waiting>) {
+pub(crate) fn end(world: &mut World, key: Key<AwaitedReplication>) {
     let Some(waiting) = world.waiting.remove(key) else {
         return;
     };
@@ -73,7 +73,7 @@ pub(crate) fn end(world: &mut World, key: Key<Waiting>) {
     if waiting.is_of_connection() && world.now() < paused_until {
         // A server that stands still answers nothing, and executes nothing of what comes behind.
         let waiting = world.waiting.insert(waiting);
-        world.push(paused_until, What::Replicated(waiting));
+        world.push(paused_until, Event::Replicated(waiting));
         return;
     }
     let has_it = |replica: &NodeId| {

@@ -1,12 +1,12 @@
 //! What messages say.
 
 use quorlock::transport::{
-    AcquireReply, Act, Freshness, ReleaseReply, RenewReply, Reply, Request, Ripeness, Shown,
+    AcquireReply, Act, Freshness, MarkerState, ReleaseReply, RenewReply, Reply, Request, Shown,
     ShownMarker, Ttl, Wake,
 };
 
 use crate::history::Process;
-use crate::history::recording::{Message, Recording, Sort};
+use crate::history::recording::{Message, MessageSort, Recording};
 use crate::world::World;
 use crate::world::call::Answer;
 use crate::world::id::{ClientId, Id, NodeId};
@@ -31,7 +31,7 @@ pub(crate) fn request(
     passes(
         recording,
         ends,
-        Sort::Request,
+        MessageSort::Request,
         sent,
         passage,
         &asked(request),
@@ -65,13 +65,13 @@ pub(crate) fn wake(
         Wake::ReadersMayEnter => "readers may enter",
         _ => "it has changed",
     };
-    passes(recording, ends, Sort::Wake, sent, passage, text);
+    passes(recording, ends, MessageSort::Wake, sent, passage, text);
 }
 
 fn passes(
     recording: &mut Recording,
     (client, node): (ClientId, NodeId),
-    sort: Sort,
+    sort: MessageSort,
     sent: u64,
     passage: Passage,
     text: &str,
@@ -120,7 +120,7 @@ fn asked(request: &Request) -> String {
         Request::Inspect(inspect) => format!("inspect {}", inspect.name),
         Request::ForceRelease(force) => format!("free {} by force", force.name),
         Request::Probe(check) => match check.act {
-            Act::Ripen(_) => "you were watched for long enough".to_owned(),
+            Act::Confirm(_) => "you were watched for long enough".to_owned(),
             _ => "which process are you?".to_owned(),
         },
     }
@@ -129,52 +129,52 @@ fn asked(request: &Request) -> String {
 /// What stories tell of a node whose votes do not count.
 fn marker(shown: &Shown) -> &'static str {
     match shown.marker {
-        ShownMarker::Own(_, Ripeness::Ripe) => "",
-        ShownMarker::Own(_, Ripeness::Unripe) => "; it is being watched",
+        ShownMarker::Own(_, MarkerState::Confirmed) => "",
+        ShownMarker::Own(_, MarkerState::Observing) => "; it is being watched",
         ShownMarker::Anothers => "; it was restarted",
         ShownMarker::Missing => "; it has no marker",
     }
 }
 
-fn acquired(reply: &AcquireReply) -> (Sort, String) {
+fn acquired(reply: &AcquireReply) -> (MessageSort, String) {
     match reply {
         AcquireReply::Granted { freshness, token } => {
             let how = match freshness {
                 Freshness::Anew => "granted",
                 Freshness::AlreadyYours => "already yours",
             };
-            (Sort::Yes, format!("{how}, token {}", token.0))
+            (MessageSort::Yes, format!("{how}, token {}", token.0))
         }
         AcquireReply::Refused { ttl, .. } => {
             let left = match ttl {
                 Ttl::Millis(millis) => format!("{millis} ms left"),
                 Ttl::Unbounded => "for ever".to_owned(),
             };
-            (Sort::No, format!("refused: held by another, {left}"))
+            (MessageSort::No, format!("refused: held by another, {left}"))
         }
-        other => (Sort::Yes, format!("{other:?}")),
+        other => (MessageSort::Yes, format!("{other:?}")),
     }
 }
 
-fn answered(answer: &Answer) -> (Sort, String) {
+fn answered(answer: &Answer) -> (MessageSort, String) {
     match answer {
         Ok(Reply::Acquire(reply)) => acquired(reply),
         Ok(Reply::Checked(reply, shown)) => {
             let (sort, text) = acquired(reply);
             (sort, format!("{text}{}", marker(shown)))
         }
-        Ok(Reply::Probe(shown)) => (Sort::Yes, format!("answered{}", marker(shown))),
+        Ok(Reply::Probe(shown)) => (MessageSort::Yes, format!("answered{}", marker(shown))),
         Ok(Reply::Renew(replies)) => {
             let is_good = |r: &RenewReply| matches!(r, RenewReply::AlreadyYours { .. });
             if replies.iter().all(is_good) {
-                (Sort::Yes, "renewed".to_owned())
+                (MessageSort::Yes, "renewed".to_owned())
             } else {
-                (Sort::No, "not yours".to_owned())
+                (MessageSort::No, "not yours".to_owned())
             }
         }
-        Ok(Reply::Release(ReleaseReply::NotYours)) => (Sort::No, "not yours".to_owned()),
-        Ok(Reply::Release(_)) => (Sort::Yes, "released".to_owned()),
-        Ok(other) => (Sort::Yes, format!("{other:?}")),
-        Err(error) => (Sort::No, format!("{:?}", error.cause)),
+        Ok(Reply::Release(ReleaseReply::NotYours)) => (MessageSort::No, "not yours".to_owned()),
+        Ok(Reply::Release(_)) => (MessageSort::Yes, "released".to_owned()),
+        Ok(other) => (MessageSort::Yes, format!("{other:?}")),
+        Err(error) => (MessageSort::No, format!("{:?}", error.cause)),
     }
 }

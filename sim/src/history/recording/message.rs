@@ -8,7 +8,7 @@ pub struct Message {
     /// To which node, or from it.
     pub node: u16,
     /// What kind of message.
-    pub sort: Sort,
+    pub sort: MessageSort,
     /// When it left.
     pub sent: u64,
     /// When it arrived; `None` if it was lost.
@@ -19,7 +19,7 @@ pub struct Message {
 
 /// What kind of message it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sort {
+pub enum MessageSort {
     /// From a client.
     Request,
     /// An answer that gives what was asked.

@@ -1,7 +1,7 @@
 //! What goes wrong with a node.
 
 use super::{Handover, ServerError};
-use crate::plan::time::{Span, Step};
+use crate::plan::time::{ClockStep, SimTime};
 
 /// What goes wrong with a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub enum NodeFault {
     /// short is left out (`aof-load-truncated`).
     PowerLoss {
         /// For how long before it nothing that was written is kept.
-        loses: Span,
+        loses: SimTime,
     },
     /// `FLUSHALL`.
     Flush,
@@ -40,12 +40,12 @@ pub enum NodeFault {
     /// The wall clock of a node is set.
     Step {
         /// By how much.
-        by: Step,
+        by: ClockStep,
     },
     /// What the node sends to its replicas takes longer.
     SlowReplication {
         /// By how much.
-        by: Span,
+        by: SimTime,
         /// To which of its replicas, from 0; without, to all.
         replica: Option<u16>,
     },
@@ -107,7 +107,7 @@ pub enum NodeFault {
         to: u16,
         /// For how long at the end, when all keys are there, the old owner names the new one, and the new one still the old one: each
         /// sends clients to the other.
-        gap: Span,
+        gap: SimTime,
     },
     /// A replica of a shard is told to take the place of its primary (`CLUSTER FAILOVER`).
     ClusterFailover {

@@ -10,7 +10,7 @@ use super::{
     ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, Kind, LinkFault,
     NodeFault, Repeats, ServerError, Suspended, Trigger, trigger::MessageText,
 };
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 macro_rules! fields {
     ($($name:ident: $type:ty,)*) => {
@@ -37,11 +37,11 @@ macro_rules! fields {
 }
 
 fields! {
-    at: Span,
-    every: Span,
+    at: SimTime,
+    every: SimTime,
     times: u32,
-    until: Span,
-    lasts: Span,
+    until: SimTime,
+    lasts: SimTime,
     client: ClientTarget,
     clients: Vec<u16>,
     node: u16,
@@ -49,8 +49,8 @@ fields! {
     nodes: Vec<u16>,
     direction: Direction,
     of_million: u32,
-    least: Span,
-    most: Span,
+    least: SimTime,
+    most: SimTime,
     in_flight: InFlight,
     nth: u32,
     clock: Suspended,
@@ -63,10 +63,10 @@ fields! {
     left_behind: Vec<u16>,
     sentinel: u16,
     sentinels: Vec<u16>,
-    restart_after: Span,
-    loses: Span,
-    rejoin_after: Span,
-    gap: Span,
+    restart_after: SimTime,
+    loses: SimTime,
+    rejoin_after: SimTime,
+    gap: SimTime,
     how: Handover,
     // A table comes behind all values.
     after: MessageText,
@@ -123,7 +123,7 @@ impl TryFrom<FaultText> for Fault {
     fn try_from(mut text: FaultText) -> Result<Self, String> {
         let when = text.when()?;
         let lasts = match Length::of(text.kind) {
-            Length::None => Span::ZERO,
+            Length::None => SimTime::ZERO,
             Length::Lasts => need!(text.lasts),
             Length::RestartAfter => need!(text.restart_after),
             Length::RejoinAfter => need!(text.rejoin_after),

@@ -7,19 +7,19 @@ use quorlock::transport::Request;
 use serde::{Deserialize, Serialize};
 
 use super::target::ClientTarget;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 /// When a fault begins, in true time since the beginning of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trigger {
     /// Once, at this time.
-    At(Span),
+    At(SimTime),
     /// Again and again. A run is one of as many faults.
     Every {
         /// When it begins for the first time.
-        first: Span,
+        first: SimTime,
         /// From one beginning to the next.
-        every: Span,
+        every: SimTime,
         /// When that ends.
         repeats: Repeats,
     },
@@ -33,14 +33,14 @@ pub enum Repeats {
     /// So many times.
     Times(u32),
     /// It does not begin at this time or later.
-    Until(Span),
+    Until(SimTime),
 }
 
 /// The n-th message of a kind from one side to the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AfterMessage {
     /// From when on messages are counted.
-    pub since: Span,
+    pub since: SimTime,
     /// What it asks, or what it answers.
     pub message: MessageKind,
     /// Which way it goes.
@@ -52,7 +52,7 @@ pub struct AfterMessage {
     /// Which of them, from 1.
     pub nth: u32,
     /// How much later the fault begins.
-    pub delay: Span,
+    pub delay: SimTime,
 }
 
 /// Which way a message goes.
@@ -115,7 +115,7 @@ pub(crate) const MOST_TIMES: u32 = 10_000;
 impl Trigger {
     /// The earliest time at which it may begin.
     #[must_use]
-    pub const fn begins(&self) -> Span {
+    pub const fn begins(&self) -> SimTime {
         match self {
             Trigger::At(at) => *at,
             Trigger::Every { first, .. } => *first,
@@ -124,22 +124,22 @@ impl Trigger {
     }
 
     /// The times at which it begins, if they are known before the run.
-    pub fn times(&self) -> impl Iterator<Item = Span> + use<> {
+    pub fn times(&self) -> impl Iterator<Item = SimTime> + use<> {
         let (first, every, times) = match *self {
-            Trigger::At(at) => (at, Span::ZERO, 1),
+            Trigger::At(at) => (at, SimTime::ZERO, 1),
             Trigger::Every {
                 first,
                 every,
                 repeats,
             } => (first, every, repeats.times(first, every)),
-            Trigger::After(_) => (Span::ZERO, Span::ZERO, 0),
+            Trigger::After(_) => (SimTime::ZERO, SimTime::ZERO, 0),
         };
-        (0..u64::from(times)).map(move |n| first.plus(Span::nanos(every.as_nanos() * n)))
+        (0..u64::from(times)).map(move |n| first.plus(SimTime::nanos(every.as_nanos() * n)))
     }
 
     /// The same, this much sooner.
     #[must_use]
-    pub fn sooner(self, by: Span) -> Self {
+    pub fn sooner(self, by: SimTime) -> Self {
         match self {
             Trigger::At(at) => Trigger::At(at.minus(by)),
             Trigger::Every {
@@ -163,7 +163,7 @@ impl Trigger {
 }
 
 impl Repeats {
-    fn times(self, first: Span, every: Span) -> u32 {
+    fn times(self, first: SimTime, every: SimTime) -> u32 {
         let times = match self {
             Repeats::Times(times) => u64::from(times),
             Repeats::Until(until) => {
@@ -175,8 +175,8 @@ impl Repeats {
     }
 }
 
-impl From<Span> for Trigger {
-    fn from(at: Span) -> Self {
+impl From<SimTime> for Trigger {
+    fn from(at: SimTime) -> Self {
         Trigger::At(at)
     }
 }
@@ -197,7 +197,7 @@ impl fmt::Display for Trigger {
                 }
             }
             Trigger::After(after) => {
-                if after.delay != Span::ZERO {
+                if after.delay != SimTime::ZERO {
                     write!(f, "{} ", after.delay)?;
                 }
                 let (nth, kind) = (after.nth, after.message.name());
@@ -208,7 +208,7 @@ impl fmt::Display for Trigger {
                     after.to()
                 )?;
                 match after.since {
-                    Span::ZERO => Ok(()),
+                    SimTime::ZERO => Ok(()),
                     since => write!(f, " since {since}"),
                 }
             }
@@ -287,7 +287,7 @@ pub(super) struct MessageText {
     #[serde(default = "first")]
     nth: u32,
     #[serde(default)]
-    delay: Span,
+    delay: SimTime,
 }
 
 fn first() -> u32 {
@@ -308,7 +308,7 @@ impl From<AfterMessage> for MessageText {
 
 impl MessageText {
     /// Messages are counted from this time on.
-    pub(super) fn since(self, since: Span) -> Result<AfterMessage, String> {
+    pub(super) fn since(self, since: SimTime) -> Result<AfterMessage, String> {
         let role = |field: &str, text: Option<&str>| {
             let role = text.map(str::parse::<MessageEnd>).transpose();
             role.map_err(|why| format!("after.{field}: {why}"))
@@ -353,8 +353,8 @@ mod tests {
 
     fn every(repeats: Repeats) -> Vec<u64> {
         let trigger = Trigger::Every {
-            first: Span::millis(10),
-            every: Span::millis(190),
+            first: SimTime::millis(10),
+            every: SimTime::millis(190),
             repeats,
         };
         trigger
@@ -366,9 +366,9 @@ mod tests {
     #[test]
     fn repetitions_begin_as_often_as_they_are_told_or_until_a_time() {
         assert_eq!(every(Repeats::Times(3)), [10, 200, 390]);
-        assert_eq!(every(Repeats::Until(Span::millis(390))), [10, 200]);
-        assert_eq!(every(Repeats::Until(Span::millis(391))), [10, 200, 390]);
-        assert_eq!(every(Repeats::Until(Span::millis(5))), [] as [u64; 0]);
+        assert_eq!(every(Repeats::Until(SimTime::millis(390))), [10, 200]);
+        assert_eq!(every(Repeats::Until(SimTime::millis(391))), [10, 200, 390]);
+        assert_eq!(every(Repeats::Until(SimTime::millis(5))), [] as [u64; 0]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{
     ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, LinkFault,
     NodeFault, ServerError, Suspended,
 };
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 impl fmt::Display for Fault {
     /// What happens, as a sentence without its time.
@@ -27,13 +27,13 @@ impl fmt::Display for Fault {
                 replica,
                 fault,
             } => fault.words(f, &ServerWords(*node, *replica), self.lasts),
-            FaultKind::Backup { nodes } => write!(f, "backup of {}", List("node", nodes)),
+            FaultKind::Backup { nodes } => write!(f, "backup of {}", NumberList("node", nodes)),
         }
     }
 }
 
 impl LinkFault {
-    fn words(self, f: &mut fmt::Formatter<'_>, lasts: Span) -> fmt::Result {
+    fn words(self, f: &mut fmt::Formatter<'_>, lasts: SimTime) -> fmt::Result {
         let percent = |of_million: u32| f64::from(of_million) / 10_000.0;
         match self {
             LinkFault::Cut => write!(f, "no message gets through for {lasts}"),
@@ -71,7 +71,7 @@ impl LinkFault {
 }
 
 impl ClientFault {
-    fn words(self, f: &mut fmt::Formatter<'_>, client: ClientWords, lasts: Span) -> fmt::Result {
+    fn words(self, f: &mut fmt::Formatter<'_>, client: ClientWords, lasts: SimTime) -> fmt::Result {
         match self {
             ClientFault::Pause => write!(f, "{client} pauses for {lasts}"),
             ClientFault::PauseInside { nth } => write!(
@@ -101,7 +101,7 @@ impl ClientFault {
                 )
             }
             ClientFault::Rate { rate_ppm } => {
-                write!(f, "the clocks of {client} run {}", Rate(rate_ppm))
+                write!(f, "the clocks of {client} run {}", RatePercent(rate_ppm))
             }
             ClientFault::Step { by } => {
                 write!(f, "the wall clock of {client} is set by {by}")
@@ -111,7 +111,7 @@ impl ClientFault {
 }
 
 impl NodeFault {
-    fn words(&self, f: &mut fmt::Formatter<'_>, node: &ServerWords, lasts: Span) -> fmt::Result {
+    fn words(&self, f: &mut fmt::Formatter<'_>, node: &ServerWords, lasts: SimTime) -> fmt::Result {
         match self {
             NodeFault::Pause => write!(f, "{node} pauses for {lasts}"),
             NodeFault::Crash => {
@@ -134,7 +134,7 @@ impl NodeFault {
             }
             NodeFault::ForgetScripts => write!(f, "{node} forgets its scripts"),
             NodeFault::Rate { rate_ppm } => {
-                write!(f, "the clock of {node} runs {}", Rate(*rate_ppm))
+                write!(f, "the clock of {node} runs {}", RatePercent(*rate_ppm))
             }
             NodeFault::Step { by } => write!(f, "the clock of {node} is set by {by}"),
             NodeFault::SlowReplication { by, .. } => {
@@ -146,7 +146,7 @@ impl NodeFault {
             } => {
                 write!(f, "replica {replica} of {node} is promoted")?;
                 if !left_behind.is_empty() {
-                    let who = List("client", left_behind);
+                    let who = NumberList("client", left_behind);
                     write!(f, "; {who} stays with the old primary for {lasts}")?;
                 }
                 Ok(())
@@ -155,11 +155,13 @@ impl NodeFault {
                 write!(f, "the primary of {node} is cut off")?;
                 match (clients.as_slice(), sentinels.as_slice()) {
                     ([], []) => {}
-                    (clients, []) => write!(f, ", with {},", List("client", clients))?,
-                    ([], sentinels) => write!(f, ", with {},", List("sentinel", sentinels))?,
+                    (clients, []) => write!(f, ", with {},", NumberList("client", clients))?,
+                    ([], sentinels) => write!(f, ", with {},", NumberList("sentinel", sentinels))?,
                     (clients, sentinels) => {
-                        let (clients, sentinels) =
-                            (List("client", clients), List("sentinel", sentinels));
+                        let (clients, sentinels) = (
+                            NumberList("client", clients),
+                            NumberList("sentinel", sentinels),
+                        );
                         write!(f, ", with {clients} and {sentinels},")?;
                     }
                 }
@@ -188,7 +190,7 @@ impl NodeFault {
                 "node {node} frees its replication backlog and goes by another identity"
             ),
             NodeFault::Misroute { clients, to } => {
-                let who = List("client", clients);
+                let who = NumberList("client", clients);
                 write!(
                     f,
                     "the address of node {node} leads {who} to node {to} for {lasts}"
@@ -199,7 +201,7 @@ impl NodeFault {
                     f,
                     "the slot of lock {name} is moved from {node} to node {to} in {lasts}"
                 )?;
-                if Span::ZERO < *gap {
+                if SimTime::ZERO < *gap {
                     write!(
                         f,
                         ", at the end of which each names the other as its owner for {gap}"
@@ -248,7 +250,7 @@ struct Between<'a>(&'a [u16], &'a [u16], Direction);
 
 impl fmt::Display for Between<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (clients, nodes) = (List("client", self.0), List("node", self.1));
+        let (clients, nodes) = (NumberList("client", self.0), NumberList("node", self.1));
         match self.2 {
             Direction::Both => write!(f, "between {clients} and {nodes}"),
             Direction::ToNode => write!(f, "from {clients} to {nodes}"),
@@ -257,9 +259,9 @@ impl fmt::Display for Between<'_> {
     }
 }
 
-struct List<'a>(&'a str, &'a [u16]);
+struct NumberList<'a>(&'a str, &'a [u16]);
 
-impl fmt::Display for List<'_> {
+impl fmt::Display for NumberList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<String> = self.1.iter().map(u16::to_string).collect();
         let plural = if numbers.len() == 1 { "" } else { "s" };
@@ -271,9 +273,9 @@ impl fmt::Display for List<'_> {
     }
 }
 
-struct Rate(i32);
+struct RatePercent(i32);
 
-impl fmt::Display for Rate {
+impl fmt::Display for RatePercent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = f64::from(self.0.unsigned_abs()) / 10_000.0;
         let how = if self.0 < 0 { "slow" } else { "fast" };
@@ -286,13 +288,13 @@ mod tests {
     use crate::plan::fault::{
         ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault,
     };
-    use crate::plan::time::{Span, Step};
+    use crate::plan::time::{ClockStep, SimTime};
 
     #[test]
     fn faults_read_as_sentences() {
         let cut = Fault {
-            when: Span::ZERO.into(),
-            lasts: Span::millis(200),
+            when: SimTime::ZERO.into(),
+            lasts: SimTime::millis(200),
             what: FaultKind::Link {
                 clients: vec![0, 2],
                 nodes: vec![1],
@@ -303,18 +305,18 @@ mod tests {
         let told = "no message gets through for 200ms from clients 0, 2 to node 1";
         assert_eq!(cut.to_string(), told);
         let step = Fault::of_node(
-            Span::ZERO,
+            SimTime::ZERO,
             3,
             NodeFault::Step {
-                by: Step::millis(-1_500),
+                by: ClockStep::millis(-1_500),
             },
         );
         assert_eq!(step.to_string(), "the clock of node 3 is set by -1.5s");
-        let rate = Fault::of_client(Span::ZERO, 0, ClientFault::Rate { rate_ppm: -25_000 });
+        let rate = Fault::of_client(SimTime::ZERO, 0, ClientFault::Rate { rate_ppm: -25_000 });
         let told = "the clocks of client 0 run 2.5 % slow";
         assert_eq!(rate.to_string(), told);
         let holder = ClientTarget::Holder { name: Some(1) };
-        let pause = Fault::of_client(Span::ZERO, holder, ClientFault::Pause);
+        let pause = Fault::of_client(SimTime::ZERO, holder, ClientFault::Pause);
         let told = "the holder of lock 1 pauses for 0s";
         assert_eq!(pause.to_string(), told);
     }

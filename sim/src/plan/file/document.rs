@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 /// A table, with the places of all that it says.
-pub(crate) type Part<'a> = DeTable<'a>;
+pub(crate) type DocumentPart<'a> = DeTable<'a>;
 
 /// Where something stands in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,14 +97,17 @@ pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
 }
 
 /// The tables of a text.
-pub(crate) fn parse(text: &str) -> Result<Part<'_>, Misreading> {
+pub(crate) fn parse(text: &str) -> Result<DocumentPart<'_>, Misreading> {
     let parsed = DeTable::parse(text);
     let parsed = parsed.map_err(|error| Misreading::of(text, &error))?;
     Ok(parsed.into_inner())
 }
 
 /// What a table of a text says.
-pub(crate) fn read<T: DeserializeOwned>(text: &str, table: Part<'_>) -> Result<T, Misreading> {
+pub(crate) fn read<T: DeserializeOwned>(
+    text: &str,
+    table: DocumentPart<'_>,
+) -> Result<T, Misreading> {
     // What is missing is missing where the table begins.
     let begins = table.iter().map(|(key, _)| key.span().start).min();
     let begins = begins.unwrap_or_default();
@@ -120,7 +123,7 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str, table: Part<'_>) -> Result<T
 }
 
 /// The field whose value, which is neither a table nor a list, begins at this byte: `faults[3].client`.
-fn field_at(table: &Part<'_>, byte: usize) -> Option<String> {
+fn field_at(table: &DocumentPart<'_>, byte: usize) -> Option<String> {
     table.iter().find_map(|(key, value)| {
         let rest = below(value, byte)?;
         Some(format!("{}{rest}", key.get_ref()))
@@ -139,7 +142,7 @@ fn below(value: &Spanned<DeValue<'_>>, byte: usize) -> Option<String> {
 }
 
 /// Where a table says something: `faults[3].client`, or the last part of that which is there.
-pub(crate) fn locate(text: &str, table: &Part<'_>, place: &str) -> Option<Position> {
+pub(crate) fn locate(text: &str, table: &DocumentPart<'_>, place: &str) -> Option<Position> {
     let mut table = table;
     let mut found = None;
     for step in place.split('.') {
@@ -167,7 +170,10 @@ pub(crate) fn locate(text: &str, table: &Part<'_>, place: &str) -> Option<Positi
 
 /// Puts what a table says in the place of what another one says, table by table. A table in the place of a list changes
 /// the list.
-pub(crate) fn merge<'a>(into: &mut Part<'a>, changes: Part<'a>) -> Result<(), Misfit> {
+pub(crate) fn merge<'a>(
+    into: &mut DocumentPart<'a>,
+    changes: DocumentPart<'a>,
+) -> Result<(), Misfit> {
     for (key, change) in changes {
         let span = change.span();
         let known = into.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut);
@@ -197,7 +203,7 @@ pub(crate) fn merge<'a>(into: &mut Part<'a>, changes: Part<'a>) -> Result<(), Mi
 
 const CHANGES: [&str; 3] = ["change", "remove", "add"];
 
-fn is_change_of_list(table: &Part<'_>) -> bool {
+fn is_change_of_list(table: &DocumentPart<'_>) -> bool {
     !table.is_empty()
         && table
             .keys()
@@ -207,7 +213,7 @@ fn is_change_of_list(table: &Part<'_>) -> bool {
 type Items<'a> = Vec<Spanned<DeValue<'a>>>;
 
 /// Changes some elements of a list, then removes some, then adds some. Elements are called as they were before.
-fn change_list<'a>(items: &mut Items<'a>, mut changes: Part<'a>) -> Result<(), Misfit> {
+fn change_list<'a>(items: &mut Items<'a>, mut changes: DocumentPart<'a>) -> Result<(), Misfit> {
     let changed = changes.remove("change");
     let removed = changes.remove("remove");
     let added = changes.remove("add");

@@ -5,7 +5,7 @@ use crate::plan::fault::{
     AfterMessage, ClientFault, ClientTarget, Fault, FaultKind, Kind, LinkFault, MOST_TIMES,
     NodeFault, RATES_PPM, Repeats, Trigger,
 };
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 type Wrong = (&'static str, String);
 
@@ -76,7 +76,7 @@ fn check_trigger(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
             every,
             repeats,
         } => {
-            if every < Span::millis(1) {
+            if every < SimTime::millis(1) {
                 let why = format!("{every} is too short: say at least 1ms");
                 return Err(("every", why));
             }
@@ -233,7 +233,7 @@ fn check_rate(rate_ppm: i32) -> Result<(), Wrong> {
     Err(("rate_ppm", why))
 }
 
-fn check_node(plan: &Plan, fault: &NodeFault, lasts: Span) -> Result<(), Wrong> {
+fn check_node(plan: &Plan, fault: &NodeFault, lasts: SimTime) -> Result<(), Wrong> {
     let (names, replicas) = (plan.workload.names, plan.nodes.replicas);
     match fault {
         NodeFault::Evict { name } if names <= *name => {

@@ -3,11 +3,11 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::document::{Misfit, Part, nearest, word_of};
+use super::document::{DocumentPart, Misfit, nearest, word_of};
 use crate::plan::fault::Kind;
 
 /// Spells out the plan of a file: faults get the defaults of their kind, and lose their names.
-pub(crate) fn spell_out(plan: &mut Part<'_>) -> Result<(), Misfit> {
+pub(crate) fn spell_out(plan: &mut DocumentPart<'_>) -> Result<(), Misfit> {
     let defaults = take_defaults(plan)?;
     let faults = plan.get_mut("faults").map(Spanned::get_mut);
     let Some(DeValue::Array(faults)) = faults else {
@@ -41,7 +41,7 @@ pub(crate) fn spell_out(plan: &mut Part<'_>) -> Result<(), Misfit> {
 }
 
 /// What faults say unless they say something else, kind by kind.
-fn take_defaults<'a>(plan: &mut Part<'a>) -> Result<Option<Part<'a>>, Misfit> {
+fn take_defaults<'a>(plan: &mut DocumentPart<'a>) -> Result<Option<DocumentPart<'a>>, Misfit> {
     let Some((key, defaults)) = plan.remove_entry("defaults") else {
         return Ok(None);
     };

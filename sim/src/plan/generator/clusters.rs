@@ -1,24 +1,24 @@
 //! Clusters, drawn. They have dice of their own, as groups have.
 
-use super::Faults;
+use super::FaultChoice;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{FaultKind, Handover, Kind, NodeFault};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Cluster, Coverage, MinReplicas, Persistence, Plan, Wait};
 
 /// Makes the nodes of a plan the shards of one cluster.
-pub(super) fn add(plan: &mut Plan, faults: &Faults) {
+pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
     let mut draw = Draw::new(plan.seed, Purpose::Clusters, 0);
     let draw = &mut draw;
     let is_one = plan.is_one_cluster();
     let nodes = &mut plan.nodes;
     nodes.replicas = if is_one { draw.between(1, 2) as u16 } else { 1 };
-    nodes.replication_lag = Span::micros(draw.between(100, 3_000));
+    nodes.replication_lag = SimTime::micros(draw.between(100, 3_000));
     let waits = draw.chance(300_000);
-    let within = Span::millis(draw.between(10, 60));
+    let within = SimTime::millis(draw.between(10, 60));
     let demands = draw.chance(200_000);
-    let max_lag = Span::millis(draw.between(0, 100));
-    let is_inside = *faults == Faults::Inside;
+    let max_lag = SimTime::millis(draw.between(0, 100));
+    let is_inside = *faults == FaultChoice::Inside;
     // What a claim rests on that no election loses: every replica has it, or a majority of shards has elected no other primary.
     nodes.wait = ((is_inside && is_one) || waits).then_some(Wait {
         replicas: nodes.replicas,
@@ -26,16 +26,16 @@ pub(super) fn add(plan: &mut Plan, faults: &Faults) {
     });
     nodes.min_replicas = demands.then_some(MinReplicas { count: 1, max_lag });
     nodes.cluster = Some(Cluster {
-        node_timeout: Span::millis(draw.between(20, 150)),
-        election: Span::millis(draw.between(2, 40)),
-        gossip: Span::millis(draw.between(1, 40)),
+        node_timeout: SimTime::millis(draw.between(20, 150)),
+        election: SimTime::millis(draw.between(2, 40)),
+        gossip: SimTime::millis(draw.between(1, 40)),
         coverage: match draw.chance(500_000) {
             true => Coverage::Full,
             false => Coverage::Partial,
         },
     });
     // Nodes are asked one after another within this, the last also if those before swallow the question.
-    plan.network.connect_timeout = Span::millis(draw.between(400, 900));
+    plan.network.connect_timeout = SimTime::millis(draw.between(400, 900));
     if is_inside {
         nodes.persistence = Persistence::EveryWrite;
         // Nodes of a cluster take each other's keys over: their clocks agree.
@@ -56,7 +56,7 @@ pub(super) fn is_inside(kind: Kind, plan: &Plan) -> bool {
 }
 
 /// A fault of a cluster.
-pub(super) fn fault(kind: Kind, plan: &Plan, lasts: Span, draw: &mut Draw) -> NodeFault {
+pub(super) fn fault(kind: Kind, plan: &Plan, lasts: SimTime, draw: &mut Draw) -> NodeFault {
     if kind == Kind::ClusterFailover {
         return NodeFault::ClusterFailover {
             how: match draw.chance(500_000) {
@@ -69,8 +69,8 @@ pub(super) fn fault(kind: Kind, plan: &Plan, lasts: Span, draw: &mut Draw) -> No
         name: draw.index(usize::from(plan.workload.names)) as u16,
         to: draw.index(usize::from(plan.nodes.count)) as u16,
         gap: match draw.chance(300_000) {
-            true => Span::micros(draw.between(0, lasts.as_nanos() / 2_000)),
-            false => Span::ZERO,
+            true => SimTime::micros(draw.between(0, lasts.as_nanos() / 2_000)),
+            false => SimTime::ZERO,
         },
     }
 }

@@ -6,34 +6,34 @@ use crate::plan::fault::{
     ClientFault, Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, ServerError,
     Suspended, Trigger,
 };
-use crate::plan::time::{Span, Step};
+use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::{Persistence, Plan};
 
 /// Draws one fault.
-pub(crate) struct Dice<'a> {
+pub(crate) struct FaultGenerator<'a> {
     pub(crate) draw: &'a mut Draw,
     pub(crate) plan: &'a Plan,
     /// Whether the lock's stated assumptions bound it.
     pub(crate) inside: bool,
 }
 
-impl Dice<'_> {
+impl FaultGenerator<'_> {
     /// Somewhere in the first 60 % of the run.
-    fn at(&mut self) -> Span {
+    fn at(&mut self) -> SimTime {
         let last = self.plan.duration.as_nanos() / 10 * 6;
-        Span::micros(self.draw.between(0, last / 1_000))
+        SimTime::micros(self.draw.between(0, last / 1_000))
     }
 
     /// Mostly short, sometimes longer than a lease.
-    fn lasts(&mut self) -> Span {
+    fn lasts(&mut self) -> SimTime {
         let lease = self.plan.workload.lease.as_nanos() / 1_000;
         let lasts = match self.draw.between(0, 2) {
-            0 => Span::micros(self.draw.between(100, 20_000)),
-            1 => Span::micros(self.draw.between(1_000, lease)),
-            _ => Span::micros(self.draw.between(lease / 2, 2 * lease)),
+            0 => SimTime::micros(self.draw.between(100, 20_000)),
+            1 => SimTime::micros(self.draw.between(1_000, lease)),
+            _ => SimTime::micros(self.draw.between(lease / 2, 2 * lease)),
         };
         // It ends within the run.
-        lasts.min(Span::nanos(self.plan.duration.as_nanos() / 10 * 4))
+        lasts.min(SimTime::nanos(self.plan.duration.as_nanos() / 10 * 4))
     }
 
     fn client(&mut self) -> u16 {
@@ -114,7 +114,7 @@ impl Dice<'_> {
             | Kind::ClientStep => self.client_fault(kind, at, lasts),
             Kind::Backup => Fault {
                 when: Trigger::At(at),
-                lasts: Span::ZERO,
+                lasts: SimTime::ZERO,
                 what: FaultKind::Backup {
                     nodes: self.nodes(),
                 },
@@ -123,7 +123,7 @@ impl Dice<'_> {
         }
     }
 
-    fn link_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
+    fn link_fault(&mut self, kind: Kind, at: SimTime, lasts: SimTime) -> Fault {
         let (clients, nodes) = (self.clients(), self.nodes());
         let drawn = self.direction();
         let fault = match kind {
@@ -131,17 +131,17 @@ impl Dice<'_> {
                 of_million: self.draw.between(10_000, 500_000) as u32,
             },
             Kind::Delay => {
-                let least = Span::micros(self.draw.between(0, 20_000));
-                let most = least.plus(Span::micros(self.draw.between(0, 200_000)));
+                let least = SimTime::micros(self.draw.between(0, 20_000));
+                let most = least.plus(SimTime::micros(self.draw.between(0, 200_000)));
                 LinkFault::Delay { least, most }
             }
             Kind::HoldBack => LinkFault::HoldBack,
             Kind::Duplicate => LinkFault::Duplicate {
                 of_million: self.draw.between(10_000, 1_000_000) as u32,
-                most: Span::micros(self.draw.between(10, 500_000)),
+                most: SimTime::micros(self.draw.between(10, 500_000)),
             },
             Kind::Reorder => LinkFault::Reorder {
-                most: Span::micros(self.draw.between(100, 100_000)),
+                most: SimTime::micros(self.draw.between(100, 100_000)),
             },
             Kind::Reset => LinkFault::Reset {
                 in_flight: match self.draw.between(0, 1) {
@@ -153,7 +153,7 @@ impl Dice<'_> {
             _ => LinkFault::Cut,
         };
         let (direction, lasts) = match fault {
-            LinkFault::Reset { .. } | LinkFault::Swallow => (Direction::Both, Span::ZERO),
+            LinkFault::Reset { .. } | LinkFault::Swallow => (Direction::Both, SimTime::ZERO),
             LinkFault::Duplicate { .. } => (Direction::ToNode, lasts),
             _ => (drawn, lasts),
         };
@@ -170,7 +170,7 @@ impl Dice<'_> {
         }
     }
 
-    fn client_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
+    fn client_fault(&mut self, kind: Kind, at: SimTime, lasts: SimTime) -> Fault {
         let client = self.client();
         match kind {
             Kind::PauseInside => {
@@ -196,7 +196,7 @@ impl Dice<'_> {
                 Fault::of_client(at, client, ClientFault::Rate { rate_ppm })
             }
             Kind::ClientStep => {
-                let by = Step::millis(self.draw.signed(-3_600_000, 3_600_000));
+                let by = ClockStep::millis(self.draw.signed(-3_600_000, 3_600_000));
                 Fault::of_client(at, client, ClientFault::Step { by })
             }
             _ => Fault::of_client(at, client, ClientFault::Pause).lasting(lasts),
@@ -205,7 +205,7 @@ impl Dice<'_> {
 
     /// A stop in the middle of a step. What has changed meanwhile is seen in the rest of that step only if it was asked for
     /// before: by a request that was late. So most stops go on until the end of a fault that delays requests, if there is one.
-    fn stop(&mut self, client: u16, at: Span, lasts: Span) -> Fault {
+    fn stop(&mut self, client: u16, at: SimTime, lasts: SimTime) -> Fault {
         let nth = self.draw.between(1, 30) as u32;
         let delays = |fault: &&Fault| match fault.what {
             FaultKind::Link {
@@ -236,14 +236,16 @@ impl Dice<'_> {
                 .unwrap_or(client),
         };
         let half = late.lasts.as_nanos() / 2_000;
-        let at = late.begins().plus(Span::micros(self.draw.between(0, half)));
-        let more = Span::micros(self.draw.between(0, 20_000));
+        let at = late
+            .begins()
+            .plus(SimTime::micros(self.draw.between(0, half)));
+        let more = SimTime::micros(self.draw.between(0, 20_000));
         let ends = late.ends().unwrap_or(self.plan.duration);
         let ends = ends.plus(more).min(self.plan.duration);
         Fault::of_client(at, client, stop).lasting(ends.minus(at))
     }
 
-    fn node_fault(&mut self, kind: Kind, at: Span, lasts: Span) -> Fault {
+    fn node_fault(&mut self, kind: Kind, at: SimTime, lasts: SimTime) -> Fault {
         let node = match self.node() {
             node if self.plan.nodes.cluster.is_some() => {
                 clusters::struck(node, self.plan, self.inside, self.draw)
@@ -255,7 +257,7 @@ impl Dice<'_> {
                 Fault::of_node(at, self.may_crash(node), NodeFault::Crash).lasting(lasts)
             }
             Kind::PowerLoss => {
-                let loses = Span::micros(self.draw.between(100, 500_000));
+                let loses = SimTime::micros(self.draw.between(100, 500_000));
                 Fault::of_node(at, self.may_forget(node), NodeFault::PowerLoss { loses })
                     .lasting(lasts)
             }
@@ -299,7 +301,7 @@ impl Dice<'_> {
                     true => i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1),
                     false => 1_000,
                 };
-                let by = Step::millis(self.draw.signed(-1_000, most));
+                let by = ClockStep::millis(self.draw.signed(-1_000, most));
                 Fault::of_node(at, node, NodeFault::Step { by })
             }
             Kind::SlowReplication => {
@@ -328,13 +330,13 @@ impl Dice<'_> {
             kind if Kind::OF_CLUSTERS.contains(&kind) => {
                 let fault = clusters::fault(kind, self.plan, lasts, self.draw);
                 Fault::of_node(at, node, fault).lasting(match kind {
-                    Kind::ClusterFailover => Span::ZERO,
+                    Kind::ClusterFailover => SimTime::ZERO,
                     _ => lasts,
                 })
             }
             kind if Kind::OF_GROUPS.contains(&kind) => {
                 Fault::of_node(at, node, self.group_fault(kind)).lasting(match kind {
-                    Kind::SentinelFailover => Span::ZERO,
+                    Kind::SentinelFailover => SimTime::ZERO,
                     _ => lasts,
                 })
             }

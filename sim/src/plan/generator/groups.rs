@@ -1,22 +1,22 @@
 //! Sentinel groups, drawn. They have dice of their own: plans without groups are drawn as if there were none.
 
-use super::Faults;
+use super::FaultChoice;
 use crate::plan::draw::{Draw, Purpose};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Connections, MinReplicas, Persistence, Plan, Sentinels, Wait};
 
 /// Makes each node of a plan a group.
-pub(super) fn add(plan: &mut Plan, faults: &Faults) {
+pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
     let mut draw = Draw::new(plan.seed, Purpose::Groups, 0);
     let draw = &mut draw;
     let nodes = &mut plan.nodes;
     nodes.replicas = draw.between(1, 2) as u16;
-    nodes.replication_lag = Span::micros(draw.between(100, 3_000));
+    nodes.replication_lag = SimTime::micros(draw.between(100, 3_000));
     let waits = draw.chance(500_000);
-    let within = Span::millis(draw.between(10, 60));
+    let within = SimTime::millis(draw.between(10, 60));
     let demands = draw.chance(300_000);
-    let max_lag = Span::millis(draw.between(0, 100));
-    let is_inside = *faults == Faults::Inside;
+    let max_lag = SimTime::millis(draw.between(0, 100));
+    let is_inside = *faults == FaultChoice::Inside;
     // What a claim rests on that no election loses: every replica has it.
     nodes.wait = (is_inside || waits).then_some(Wait {
         replicas: nodes.replicas,
@@ -29,15 +29,15 @@ pub(super) fn add(plan: &mut Plan, faults: &Faults) {
     nodes.sentinels = Some(Sentinels {
         count: if draw.chance(800_000) { 3 } else { 5 },
         quorum: draw.chance(300_000).then_some(2),
-        down_after: Span::millis(draw.between(20, 150)),
-        election: Span::millis(draw.between(2, 40)),
-        gossip: Span::millis(draw.between(1, 40)),
-        demotion: Span::millis(draw.between(0, 200)),
+        down_after: SimTime::millis(draw.between(20, 150)),
+        election: SimTime::millis(draw.between(2, 40)),
+        gossip: SimTime::millis(draw.between(1, 40)),
+        demotion: SimTime::millis(draw.between(0, 200)),
         connections: match draw.chance(500_000) {
             true => Connections::Ended,
             false => Connections::Kept,
         },
     });
     // Sentinels are asked one after another within this, the last also if those before swallow the question.
-    plan.network.connect_timeout = Span::millis(draw.between(400, 900));
+    plan.network.connect_timeout = SimTime::millis(draw.between(400, 900));
 }

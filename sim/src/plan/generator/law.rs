@@ -22,7 +22,7 @@ use super::{stopped, together};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, NodeFault};
 use crate::plan::property::Property;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
 /// By what a plan is drawn.
@@ -220,8 +220,8 @@ fn other_work(lock: LockKind, draw: &mut Draw) -> WorkloadKind {
 fn margin(plan: &mut Plan, draw: &mut Draw) {
     if plan.lock == LockKind::Redlock {
         plan.remedies.margin = match draw.between(0, 3) {
-            0 => Some(Span::ZERO),
-            1 => Some(Span::nanos(plan.workload.lease.as_nanos() / 4)),
+            0 => Some(SimTime::ZERO),
+            1 => Some(SimTime::nanos(plan.workload.lease.as_nanos() / 4)),
             _ => None,
         };
     }
@@ -238,17 +238,17 @@ fn whole_leases(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     let lease = workload.lease.as_nanos();
     workload.names = 1;
     workload.watchdog = Watchdog::Off;
-    workload.hold_least = Span::nanos(lease / 2);
-    workload.hold_most = Span::nanos(lease / 5 * 6);
-    workload.think_least = Span::ZERO;
-    workload.think_most = Span::millis(draw.between(1, 20));
+    workload.hold_least = SimTime::nanos(lease / 2);
+    workload.hold_most = SimTime::nanos(lease / 5 * 6);
+    workload.think_least = SimTime::ZERO;
+    workload.think_most = SimTime::millis(draw.between(1, 20));
     workload.looks = draw.between(4, 12) as u16;
     margin(plan, draw);
 }
 
 /// Two clients of a majority of three nodes, which want one lock from `begins` on, and no faults of others: the law says what meets what.
 /// Returns whether what is fixed leaves room for that.
-fn two_clients(plan: &mut Plan, fixed: Fixed, lease: Span, begins: Span) -> bool {
+fn two_clients(plan: &mut Plan, fixed: Fixed, lease: SimTime, begins: SimTime) -> bool {
     let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
     let is_plain = fixed
         .work
@@ -266,28 +266,31 @@ fn two_clients(plan: &mut Plan, fixed: Fixed, lease: Span, begins: Span) -> bool
     workload.lease = lease;
     workload.think_least = begins;
     workload.think_most = begins;
-    plan.remedies.margin = Some(Span::ZERO);
-    plan.duration = plan.duration.max(Span::secs(7));
+    plan.remedies.margin = Some(SimTime::ZERO);
+    plan.duration = plan.duration.max(SimTime::secs(7));
     plan.healed_at = Some(plan.duration);
-    plan.progress_within = Some(Span::ZERO);
+    plan.progress_within = Some(SimTime::ZERO);
     plan.not_demanded.push(Property::Progress);
     true
 }
 
 fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
-    plan.workload.lease = Span::millis(draw.between(800, 4_000));
+    plan.workload.lease = SimTime::millis(draw.between(800, 4_000));
     whole_leases(plan, fixed, draw);
-    plan.workload.hold_least = Span::nanos(plan.workload.lease.as_nanos() / 10 * 9);
-    plan.workload.think_most = Span::millis(1);
+    plan.workload.hold_least = SimTime::nanos(plan.workload.lease.as_nanos() / 10 * 9);
+    plan.workload.think_most = SimTime::millis(1);
     // A look each few milliseconds around the deadline.
     plan.workload.looks = 400;
-    plan.workload.poll_cap = Span::millis(draw.between(1, 4));
-    plan.workload.backoff_cap = Span::millis(draw.between(1, 4));
+    plan.workload.poll_cap = SimTime::millis(draw.between(1, 4));
+    plan.workload.backoff_cap = SimTime::millis(draw.between(1, 4));
     plan.duration = plan
         .duration
-        .max(Span::nanos(plan.workload.lease.as_nanos() * 3));
-    plan.network.least = Span::micros(draw.between(20, 100));
-    plan.network.most = plan.network.least.plus(Span::micros(draw.between(0, 100)));
+        .max(SimTime::nanos(plan.workload.lease.as_nanos() * 3));
+    plan.network.least = SimTime::micros(draw.between(20, 100));
+    plan.network.most = plan
+        .network
+        .least
+        .plus(SimTime::micros(draw.between(0, 100)));
     // Within the drift allowance two clocks may differ by 1 %, so each may be off by half of that.
     let (clients, nodes) = match draw.between(0, 3) {
         0 => (4_900, -4_900),
@@ -297,14 +300,14 @@ fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     for client in 0..plan.clients {
         let rate_ppm = if client == slow { clients } else { -clients };
         plan.faults.push(Fault::of_client(
-            Span::ZERO,
+            SimTime::ZERO,
             client,
             ClientFault::Rate { rate_ppm },
         ));
     }
     for node in 0..plan.nodes.count {
         let rate = NodeFault::Rate { rate_ppm: nodes };
-        plan.faults.push(Fault::of_node(Span::ZERO, node, rate));
+        plan.faults.push(Fault::of_node(SimTime::ZERO, node, rate));
     }
 }
 
@@ -313,7 +316,7 @@ mod tests {
     use std::str::FromStr;
 
     use super::*;
-    use crate::plan::generator::{Faults, Swarm};
+    use crate::plan::generator::{FaultChoice, PlanGenerator};
 
     #[test]
     fn one_seed_of_four_has_a_law_of_meetings() {
@@ -326,11 +329,11 @@ mod tests {
     fn every_plan_that_is_drawn_can_be_run() {
         for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
             for faults in ["inside", "all"] {
-                let faults = Faults::from_str(faults).unwrap();
-                let swarm = Swarm {
+                let faults = FaultChoice::from_str(faults).unwrap();
+                let swarm = PlanGenerator {
                     faults,
                     lock,
-                    ..Swarm::default()
+                    ..PlanGenerator::default()
                 };
                 for seed in 0..500 {
                     let plan = swarm.plan(seed);

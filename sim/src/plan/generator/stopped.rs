@@ -6,7 +6,7 @@
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, Trigger};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
 /// Stops behind later uses of the seam wait too long to meet their replies.
@@ -17,27 +17,27 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         plan.workload.kind = WorkloadKind::MutualExclusion;
     }
     let workload = &mut plan.workload;
-    workload.lease = Span::millis(draw.between(60, 120));
+    workload.lease = SimTime::millis(draw.between(60, 120));
     let lease = workload.lease.as_nanos();
     workload.names = 1;
     workload.watchdog = Watchdog::Off;
-    workload.hold_least = Span::nanos(lease / 2);
-    workload.hold_most = Span::nanos(lease / 10 * 11);
-    workload.think_least = Span::ZERO;
-    workload.think_most = Span::nanos(draw.between(lease / 10, lease));
-    workload.poll_cap = Span::nanos(lease / 2 * 3);
-    workload.backoff_cap = Span::nanos(lease / 3);
+    workload.hold_least = SimTime::nanos(lease / 2);
+    workload.hold_most = SimTime::nanos(lease / 10 * 11);
+    workload.think_least = SimTime::ZERO;
+    workload.think_most = SimTime::nanos(draw.between(lease / 10, lease));
+    workload.poll_cap = SimTime::nanos(lease / 2 * 3);
+    workload.backoff_cap = SimTime::nanos(lease / 3);
     workload.looks = 20;
     // Without a margin claims expire by themselves, and what was observed decides nothing.
     if plan.lock != LockKind::Redlock {
         plan.remedies.margin = Some(plan.longest_lease());
     }
     let stopped = draw.index(usize::from(plan.clients)) as u16;
-    let mut at = Span::nanos(draw.between(lease, 2 * lease));
-    let last = Span::nanos(plan.duration.as_nanos() / 10 * 6);
+    let mut at = SimTime::nanos(draw.between(lease, 2 * lease));
+    let last = SimTime::nanos(plan.duration.as_nanos() / 10 * 6);
     while at <= last {
-        let late = Span::nanos(draw.between(lease / 10 * 6, lease));
-        let more = Span::nanos(draw.between(lease / 10, lease / 5));
+        let late = SimTime::nanos(draw.between(lease / 10 * 6, lease));
+        let more = SimTime::nanos(draw.between(lease / 10, lease / 5));
         plan.faults.push(Fault {
             when: Trigger::At(at),
             lasts: late,
@@ -52,7 +52,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         let stop = ClientFault::StopInside { nth };
         plan.faults
             .push(Fault::of_client(at, stopped, stop).lasting(late.plus(more)));
-        at = at.plus(Span::nanos(draw.between(2 * lease, 3 * lease)));
+        at = at.plus(SimTime::nanos(draw.between(2 * lease, 3 * lease)));
     }
 }
 
@@ -62,15 +62,15 @@ mod tests {
 
     use crate::plan::LockKind;
     use crate::plan::fault::Kind;
-    use crate::plan::generator::{Faults, Swarm};
+    use crate::plan::generator::{FaultChoice, PlanGenerator};
 
     /// Stops that come with late requests of the same client.
     fn meetings(lock: LockKind, seed: u64, faults: &str) -> usize {
-        let faults = Faults::from_str(faults).unwrap();
-        let swarm = Swarm {
+        let faults = FaultChoice::from_str(faults).unwrap();
+        let swarm = PlanGenerator {
             faults,
             lock,
-            ..Swarm::default()
+            ..PlanGenerator::default()
         };
         let plan = swarm.plan(seed);
         crate::plan::file::check(&plan).unwrap();

@@ -3,7 +3,7 @@
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Fault, NodeFault};
 use crate::plan::property::Property;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Persistence, Plan, WorkloadKind};
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -17,10 +17,10 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
     let workload = &mut plan.workload;
     workload.names = draw.between(2, 4) as u16;
-    workload.lease = Span::millis(draw.between(60, 160));
+    workload.lease = SimTime::millis(draw.between(60, 160));
     let lease = workload.lease.as_nanos();
-    workload.hold_least = Span::nanos(lease / 2);
-    workload.hold_most = Span::nanos(3 * lease);
+    workload.hold_least = SimTime::nanos(lease / 2);
+    workload.hold_most = SimTime::nanos(3 * lease);
     workload.looks = 8;
     if draw.chance(500_000) {
         forget(plan, draw);
@@ -35,8 +35,8 @@ fn forget(plan: &mut Plan, draw: &mut Draw) {
     let last = plan.duration.as_nanos() / 10 * 6;
     for node in 0..plan.nodes.count {
         for _ in 0..draw.between(1, 3) {
-            let at = Span::nanos(draw.between(0, last));
-            let away = Span::micros(draw.between(100, 20_000));
+            let at = SimTime::nanos(draw.between(0, last));
+            let away = SimTime::micros(draw.between(100, 20_000));
             let crash = Fault::of_node(at, node, NodeFault::Crash);
             plan.faults.push(crash.lasting(away));
         }
@@ -45,7 +45,7 @@ fn forget(plan: &mut Plan, draw: &mut Draw) {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::generator::Swarm;
+    use crate::plan::generator::PlanGenerator;
     use crate::plan::{LockKind, WorkloadKind};
 
     #[test]
@@ -56,9 +56,9 @@ mod tests {
             (LockKind::Redlock, WorkloadKind::Sides),
         ];
         for (lock, kind) in kinds {
-            let swarm = Swarm {
+            let swarm = PlanGenerator {
                 lock,
-                ..Swarm::default()
+                ..PlanGenerator::default()
             };
             let plans = (0..1_000).map(|seed| swarm.plan(seed));
             let drawn = plans.filter(|plan| plan.workload.kind == kind);

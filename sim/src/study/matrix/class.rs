@@ -2,8 +2,8 @@
 
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Suspended};
-use crate::plan::generator::Dice;
-use crate::plan::time::Step;
+use crate::plan::generator::FaultGenerator;
+use crate::plan::time::ClockStep;
 use crate::plan::{LockKind, Persistence, Plan};
 
 /// Faults of one sort.
@@ -14,14 +14,14 @@ pub struct Class {
     /// What goes wrong, and within which bounds.
     pub title: &'static str,
     pub(super) kinds: &'static [Kind],
-    pub(super) bounds: Bounds,
+    pub(super) bounds: ClassBounds,
     pub(super) persistence: Persistence,
     pub(super) assumes: Assumes,
 }
 
 /// How far faults go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Bounds {
+pub(super) enum ClassBounds {
     /// As far as the stated assumptions of our lock on a majority allow.
     Inside,
     /// Further.
@@ -49,7 +49,7 @@ const QUIET: Class = Class {
     id: "quiet",
     title: "nothing goes wrong",
     kinds: &[],
-    bounds: Bounds::Inside,
+    bounds: ClassBounds::Inside,
     persistence: Persistence::EveryWrite,
     assumes: Assumes::Nothing,
 };
@@ -113,7 +113,7 @@ const EVERYTHING: Class = Class {
         Kind::MigrateSlot,
         Kind::ClusterFailover,
     ]),
-    bounds: Bounds::Beyond,
+    bounds: ClassBounds::Beyond,
     persistence: Persistence::EveryWrite,
     assumes: Assumes::Counters,
 };
@@ -167,7 +167,7 @@ pub const CLASSES: &[Class] = &[
         id: "suspend, clock stops",
         title: "machines of clients are suspended; their monotonic clocks stand still",
         kinds: &[Kind::SuspendClient],
-        bounds: Bounds::Beyond,
+        bounds: ClassBounds::Beyond,
         assumes: Assumes::Counters,
         ..QUIET
     },
@@ -181,7 +181,7 @@ pub const CLASSES: &[Class] = &[
         id: "drift beyond 1 %",
         title: "clocks of clients and nodes run up to 20 % fast or slow",
         kinds: &[Kind::ClientRate, Kind::NodeRate],
-        bounds: Bounds::Beyond,
+        bounds: ClassBounds::Beyond,
         assumes: Assumes::Counters,
         ..QUIET
     },
@@ -228,7 +228,7 @@ pub const CLASSES: &[Class] = &[
         id: "steps beyond the margin",
         title: "wall clocks of nodes are set by up to four leases, back or forward",
         kinds: &[Kind::NodeStep],
-        bounds: Bounds::Beyond,
+        bounds: ClassBounds::Beyond,
         assumes: Assumes::Counters,
         ..QUIET
     },
@@ -236,7 +236,7 @@ pub const CLASSES: &[Class] = &[
         id: "eviction",
         title: "nodes evict claims",
         kinds: &[Kind::Evict],
-        bounds: Bounds::Beyond,
+        bounds: ClassBounds::Beyond,
         assumes: Assumes::Counters,
         ..QUIET
     },
@@ -244,7 +244,7 @@ pub const CLASSES: &[Class] = &[
         id: "flush",
         title: "nodes are flushed, any of them",
         kinds: &[Kind::Flush],
-        bounds: Bounds::Beyond,
+        bounds: ClassBounds::Beyond,
         assumes: Assumes::TooMuch,
         ..QUIET
     },
@@ -252,7 +252,7 @@ pub const CLASSES: &[Class] = &[
         id: "failover",
         title: "a replica takes the place of its node, asynchronously; clients may be left behind",
         kinds: &[Kind::Failover, Kind::SlowReplication],
-        bounds: Bounds::Beyond,
+        bounds: ClassBounds::Beyond,
         assumes: Assumes::TooMuch,
         ..QUIET
     },
@@ -307,8 +307,8 @@ impl Class {
 
     pub(super) fn fault(&self, kind: Kind, plan: &Plan, draw: &mut Draw) -> Fault {
         // Nodes that forget are always of a minority.
-        let inside = self.bounds == Bounds::Inside || kind == Kind::CrashNode;
-        let mut fault = Dice { draw, plan, inside }.fault(kind);
+        let inside = self.bounds == ClassBounds::Inside || kind == Kind::CrashNode;
+        let mut fault = FaultGenerator { draw, plan, inside }.fault(kind);
         if plan.nodes.are_groups() && plan.lock == LockKind::Redlock {
             // Those that hold elections are always of a minority.
             let minority = plan.nodes.count.saturating_sub(1) / 2;
@@ -320,7 +320,7 @@ impl Class {
             FaultKind::Client {
                 fault: ClientFault::Suspend { clock },
                 ..
-            } if self.bounds == Bounds::Beyond => {
+            } if self.bounds == ClassBounds::Beyond => {
                 *clock = Suspended::Stops;
             }
             // The same for every lock, whatever margin it has.
@@ -332,11 +332,11 @@ impl Class {
                 let lease = i64::try_from(plan.workload.lease.as_nanos() / 1_000_000).unwrap_or(0);
                 let (back, forward) = match self.bounds {
                     // A node steps forward once, so that the sum is less than a lease.
-                    Bounds::Inside if has_stepped(plan, *node) => (-lease, 0),
-                    Bounds::Inside => (-lease, lease - 1),
-                    Bounds::Beyond => (-4 * lease, 4 * lease),
+                    ClassBounds::Inside if has_stepped(plan, *node) => (-lease, 0),
+                    ClassBounds::Inside => (-lease, lease - 1),
+                    ClassBounds::Beyond => (-4 * lease, 4 * lease),
                 };
-                *by = Step::millis(draw.signed(back, forward));
+                *by = ClockStep::millis(draw.signed(back, forward));
             }
             _ => {}
         }

@@ -1,14 +1,14 @@
 //! The locks that are compared.
 
 use super::class::{Assumes, Class};
-use crate::plan::generator::{Deployment, Faults, Swarm};
-use crate::plan::time::Span;
+use crate::plan::generator::{Deployment, FaultChoice, PlanGenerator};
+use crate::plan::time::SimTime;
 use crate::plan::variant::Variant;
 use crate::plan::{Cluster, Lane, LockKind, Plan, Remedies, Sentinels, Wait, WorkloadKind};
 
 /// One lock.
 #[derive(Clone, Copy, Debug)]
-pub struct Contender {
+pub struct Candidate {
     /// Its name in tables.
     pub id: &'static str,
     /// What it is.
@@ -17,7 +17,7 @@ pub struct Contender {
     variant: Variant,
     trust: Trust,
     margin: Margin,
-    replicas: Replicas,
+    replicas: ReplicaWait,
     deployment: Deployment,
 }
 
@@ -37,25 +37,25 @@ enum Margin {
 
 /// Whether a grant counts before a replica has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Replicas {
+enum ReplicaWait {
     NotAwaited,
     Awaited,
 }
 
 /// Ours, on one node: plain Redisson, without remedies.
-const OURS_SINGLE: Contender = Contender {
+const OURS_SINGLE: Candidate = Candidate {
     id: "ours, one node",
     title: "the lock of this crate on one node",
     lock: LockKind::Single,
     variant: Variant::Product,
     trust: Trust::Off,
     margin: Margin::Off,
-    replicas: Replicas::NotAwaited,
+    replicas: ReplicaWait::NotAwaited,
     deployment: Deployment::Servers,
 };
 
 /// Ours on a majority.
-pub(super) const OURS: Contender = Contender {
+pub(super) const OURS: Candidate = Candidate {
     id: "ours",
     title: "RedLock of this crate on three or five nodes, with its defaults",
     lock: LockKind::Redlock,
@@ -65,89 +65,89 @@ pub(super) const OURS: Contender = Contender {
 };
 
 /// Every lock.
-pub const CONTENDERS: &[Contender] = &[
-    Contender {
+pub const CONTENDERS: &[Candidate] = &[
+    Candidate {
         id: "SET NX, DEL",
         title: "one node: `SET NX PX`, released by a plain `DEL`",
         variant: Variant::SetNxDel,
         ..OURS_SINGLE
     },
-    Contender {
+    Candidate {
         id: "SET NX, GET, DEL",
         title: "one node: `SET NX PX`, released by `GET`, a comparison and `DEL`",
         variant: Variant::GetThenDel,
         ..OURS_SINGLE
     },
-    Contender {
+    Candidate {
         id: "SET NX, compare",
         title: "one node: `SET NX PX`, released by compare-and-delete",
         variant: Variant::SetNx,
         ..OURS_SINGLE
     },
     OURS_SINGLE,
-    Contender {
+    Candidate {
         id: "ours, WAIT 1",
         title: "the same with one replica, which must have a claim before it counts",
-        replicas: Replicas::Awaited,
+        replicas: ReplicaWait::Awaited,
         ..OURS_SINGLE
     },
-    Contender {
+    Candidate {
         id: "ours, a Sentinel group",
         title: "the same on a Sentinel group (a primary, two replicas, three sentinels) without `WAIT`, through the real client: elections follow the faults; a tenth of the runs",
         deployment: Deployment::Groups,
         ..OURS_SINGLE
     },
-    Contender {
+    Candidate {
         id: "ours, a cluster",
         title: "the same on a Redis Cluster (three primaries, three replicas) without `WAIT`, through the real client: elections follow the faults; a tenth of the runs",
         deployment: Deployment::Clusters,
         ..OURS_SINGLE
     },
-    Contender {
+    Candidate {
         id: "ours, MultiLock",
         title: "several names, each on one of two nodes",
         lock: LockKind::Multi,
         ..OURS_SINGLE
     },
-    Contender {
+    Candidate {
         id: "published",
         title: "Redlock as published on three or five nodes, by a holder that looks at its deadline; our tokens",
         variant: Variant::Published,
         ..OURS
     },
-    Contender {
+    Candidate {
         id: "published, counters",
         title: "the same, with the largest of the nodes' counters as token",
         variant: Variant::CounterTokens,
         ..OURS
     },
-    Contender {
+    Candidate {
         id: "ours, neither",
         title: "RedLock of this crate without trust and margin",
         trust: Trust::Off,
         margin: Margin::Off,
         ..OURS
     },
-    Contender {
+    Candidate {
         id: "ours, no trust",
         title: "RedLock of this crate without trust in nodes",
         trust: Trust::Off,
         ..OURS
     },
-    Contender {
+    Candidate {
         id: "ours, no margin",
         title: "RedLock of this crate without the clock margin",
         margin: Margin::Off,
         ..OURS
     },
     OURS,
-    Contender {
+    Candidate {
         id: "ours, a majority of Sentinel groups",
         title: "the same on three Sentinel groups (a primary, a replica, three sentinels each), through the real client: faults of nodes strike one of them; a tenth of the runs",
         deployment: Deployment::Groups,
         ..OURS
     },
-    Contender {
+    Candidate {
         id: "ours, a majority of shards",
         title: "the same on the three shards of one Redis Cluster (a primary and a replica each), through the real client: faults of nodes strike one of them; a tenth of the runs",
         deployment: Deployment::Clusters,
@@ -155,7 +155,7 @@ pub const CONTENDERS: &[Contender] = &[
     },
 ];
 
-impl Contender {
+impl Candidate {
     /// The run that a seed stands for. All locks have the same clients, work and, as far as they have the same nodes,
     /// the same faults.
     #[must_use]
@@ -167,14 +167,14 @@ impl Contender {
             WorkloadKind::LongWork,
         ];
         let workload = workloads.get((seed / 2 % 3) as usize);
-        let mut plan = Swarm {
+        let mut plan = PlanGenerator {
             lane: match self.deployment {
                 Deployment::Servers => Lane::Fast,
                 // Only there the client finds the primary by itself.
                 Deployment::Groups | Deployment::Clusters => Lane::Turmoil,
             },
             deployment: Deployment::Servers,
-            faults: Faults::None,
+            faults: FaultChoice::None,
             lock: self.lock,
             variant: self.variant,
             nodes: Some(self.nodes(majority)),
@@ -188,7 +188,7 @@ impl Contender {
         self.dress(&mut plan, class, majority);
         if self.deployment != Deployment::Servers {
             // The sentinels, or the nodes, have their turns within it.
-            plan.network.connect_timeout = Span::millis(600);
+            plan.network.connect_timeout = SimTime::millis(600);
         }
         class.add_to(&mut plan);
         plan
@@ -201,15 +201,15 @@ impl Contender {
         plan.nodes.count = self.nodes(majority);
         plan.remedies = Remedies {
             trust: self.trust == Trust::On,
-            margin: (self.margin == Margin::Off).then_some(Span::ZERO),
+            margin: (self.margin == Margin::Off).then_some(SimTime::ZERO),
             ..Remedies::default()
         };
         plan.nodes.persistence = class.persistence;
-        let is_awaited = self.replicas == Replicas::Awaited;
+        let is_awaited = self.replicas == ReplicaWait::Awaited;
         plan.nodes.replicas = u16::from(is_awaited || class.needs_replicas());
         plan.nodes.wait = is_awaited.then(|| Wait {
             replicas: 1,
-            within: Span::millis(20),
+            within: SimTime::millis(20),
         });
         let is_majority = self.lock == LockKind::Redlock;
         match self.deployment {

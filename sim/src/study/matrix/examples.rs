@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use super::contender::OURS;
-use super::{Cell, Class, Matrix, Table};
+use super::{Cell, Class, Matrix, MatrixTable};
 use crate::checker::Property;
 use crate::plan::Plan;
 use crate::plan::file::{self, PlanError};
@@ -29,7 +29,7 @@ impl Matrix {
     /// One example for each class of fault under which RedLock with its defaults broke, unless it would show what another
     /// shows already. Each failure that is tried is shrunk with so many runs at most.
     #[must_use]
-    pub fn examples(&self, table: &Table, runs: u32) -> Vec<Example> {
+    pub fn examples(&self, table: &MatrixTable, runs: u32) -> Vec<Example> {
         let mut examples: Vec<Example> = Vec::new();
         for class in &self.classes {
             let broken = table.cell(OURS.id, class.id).and_then(first_seed);

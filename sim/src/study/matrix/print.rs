@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Broken, CLASSES, CONTENDERS, Cell, Table};
+use super::{BreakRate, CLASSES, CONTENDERS, Cell, MatrixTable};
 
-impl Table {
+impl MatrixTable {
     /// For people: exclusion, fencing, and what the names stand for.
     #[must_use]
     pub fn markdown(&self) -> String {
@@ -27,7 +27,7 @@ impl Table {
         text
     }
 
-    fn section(&self, text: &mut String, title: &str, of: impl Fn(&Cell) -> &Broken) {
+    fn section(&self, text: &mut String, title: &str, of: impl Fn(&Cell) -> &BreakRate) {
         let runs = self.runs;
         let _ = writeln!(
             text,
@@ -85,7 +85,7 @@ impl Table {
 
 /// What is claimed to hold, and does, is **0**; what is not claimed and did not break is 0. In brackets the bounds with
 /// 95 % confidence.
-fn share(broken: &Broken) -> String {
+fn share(broken: &BreakRate) -> String {
     let percent = |share: f64| format!("{:.2}", 100.0 * share);
     let (least, most) = broken.interval;
     match (broken.violations, broken.is_claimed_to_hold) {

@@ -3,15 +3,15 @@
 //! A run of the matrix has a few faults at random times, which in thousands of runs meet every moment of a hold. On real servers
 //! minutes have to do: faults come in bursts, and long holds, which any of them may meet, among short ones.
 
-use super::class::{Bounds, Class};
-use super::contender::Contender;
+use super::class::{Class, ClassBounds};
+use super::contender::Candidate;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{Fault, FaultKind, Kind, NodeFault, ServerError, Trigger};
-use crate::plan::time::{Span, Step};
+use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::{Network, Plan, Watchdog, Workload, WorkloadKind};
 
 /// How long a lease is, in the time of the plan.
-const LEASE: Span = Span::millis(150);
+const LEASE: SimTime = SimTime::millis(150);
 
 /// How many clients work, and on how many servers where a majority decides.
 const CLIENTS: u16 = 8;
@@ -22,7 +22,7 @@ const MAJORITY: u16 = 3;
 pub(crate) struct Storm {
     pub(crate) seed: u64,
     /// How long it lasts, in the time of the plan.
-    pub(crate) lasts: Span,
+    pub(crate) lasts: SimTime,
     /// Which kinds of fault there are.
     pub(crate) has: fn(Kind) -> bool,
 }
@@ -39,7 +39,7 @@ impl Class {
     }
 }
 
-impl Contender {
+impl Candidate {
     /// The plan of a storm. All locks have the same clients, work and, as far as they have the same servers, the same faults.
     pub(crate) fn storm(&self, class: &Class, storm: Storm) -> Plan {
         let mut plan = Plan {
@@ -47,22 +47,22 @@ impl Contender {
             duration: storm.lasts,
             clients: CLIENTS,
             network: Network {
-                least: Span::micros(10),
-                most: Span::micros(100),
-                call_timeout: Span::millis(30),
-                connect_timeout: Span::millis(30),
+                least: SimTime::micros(10),
+                most: SimTime::micros(100),
+                call_timeout: SimTime::millis(30),
+                connect_timeout: SimTime::millis(30),
             },
             workload: Workload {
                 kind: WorkloadKind::RaisedUpdates,
                 names: 2,
                 lease: LEASE,
                 watchdog: Watchdog::On,
-                hold_least: Span::ZERO,
-                hold_most: Span::millis(240),
-                think_least: Span::ZERO,
-                think_most: Span::millis(5),
-                poll_cap: Span::millis(100),
-                backoff_cap: Span::millis(20),
+                hold_least: SimTime::ZERO,
+                hold_most: SimTime::millis(240),
+                think_least: SimTime::ZERO,
+                think_most: SimTime::millis(5),
+                poll_cap: SimTime::millis(100),
+                backoff_cap: SimTime::millis(20),
                 ..Workload::default()
             },
             ..Plan::default()
@@ -80,7 +80,7 @@ struct Bursts<'a> {
     kinds: Vec<Kind>,
     draw: Draw,
     /// How far the clock of each node was set ahead, and when that was last.
-    ahead: Vec<(i64, Option<Span>)>,
+    ahead: Vec<(i64, Option<SimTime>)>,
 }
 
 impl<'a> Bursts<'a> {
@@ -105,7 +105,7 @@ impl<'a> Bursts<'a> {
         if self.kinds.is_empty() {
             return faults;
         }
-        let between = |draw: &mut Draw, least, most| Span::millis(draw.between(least, most));
+        let between = |draw: &mut Draw, least, most| SimTime::millis(draw.between(least, most));
         // All is over when the clients end.
         let last = self.plan.duration.minus(self.plan.duration.min(LEASE));
         let mut at = between(&mut self.draw, 20, 100);
@@ -122,7 +122,7 @@ impl<'a> Bursts<'a> {
         faults
     }
 
-    fn one(&mut self, at: Span) -> Option<Fault> {
+    fn one(&mut self, at: SimTime) -> Option<Fault> {
         let kind = self.kinds.get(self.draw.index(self.kinds.len())).copied()?;
         let mut fault = self.class.fault(kind, self.plan, &mut self.draw);
         fault.when = Trigger::At(at);
@@ -135,13 +135,13 @@ impl<'a> Bursts<'a> {
                 // Over all servers, one after the other: the clients need not know which forget.
                 NodeFault::Crash | NodeFault::PowerLoss { .. } => {
                     *node = any.unwrap_or(0);
-                    fault.lasts = Span::millis(self.draw.between(0, 30));
+                    fault.lasts = SimTime::millis(self.draw.between(0, 30));
                 }
                 // A server has too little to be loading it for long.
                 NodeFault::Error { error } if *error == ServerError::Loading => {
                     *error = ServerError::OutOfMemory;
                 }
-                NodeFault::Step { by } if self.class.bounds == Bounds::Inside => {
+                NodeFault::Step { by } if self.class.bounds == ClassBounds::Inside => {
                     *by = self.step(*node, at)?;
                 }
                 _ => {}
@@ -151,7 +151,7 @@ impl<'a> Bursts<'a> {
     }
 
     /// By how much a clock is set: ahead by less than the margin while a claim stands, and back again.
-    fn step(&mut self, node: u16, at: Span) -> Option<Step> {
+    fn step(&mut self, node: u16, at: SimTime) -> Option<ClockStep> {
         let lease = i64::try_from(LEASE.as_nanos() / 1_000_000).unwrap_or(0);
         let (ahead, last) = self.ahead.get_mut(usize::from(node))?;
         let by = match *ahead {
@@ -167,6 +167,6 @@ impl<'a> Bursts<'a> {
             ahead => -ahead,
         };
         *ahead += by;
-        Some(Step::millis(by))
+        Some(ClockStep::millis(by))
     }
 }

@@ -7,11 +7,11 @@ use super::{Agreement, Compared, Expected, Results};
 
 /// The shares of the matrix, as its tables have them: by class and lock.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Matrix(BTreeMap<(String, String), String>);
+pub(crate) struct PrintedMatrix(BTreeMap<(String, String), String>);
 
-impl Matrix {
+impl PrintedMatrix {
     /// Reads the table of exclusion from what `quorlock-sim matrix` printed.
-    pub(crate) fn read(markdown: &str) -> Matrix {
+    pub(crate) fn read(markdown: &str) -> PrintedMatrix {
         let mut cells = BTreeMap::new();
         let mut locks: Vec<String> = Vec::new();
         let table = markdown
@@ -37,7 +37,7 @@ impl Matrix {
                 ),
             }
         }
-        Matrix(cells)
+        PrintedMatrix(cells)
     }
 
     /// The share of runs in which exclusion broke, in percent, with its bounds.
@@ -49,7 +49,7 @@ impl Matrix {
 
 impl Results {
     /// What pages show: the table, what disagrees, and how long it took.
-    pub(crate) fn print(&mut self, matrix: &Matrix, classes: &[&str]) {
+    pub(crate) fn print(&mut self, matrix: &PrintedMatrix, classes: &[&str]) {
         let place = |class: &str| classes.iter().position(|id| *id == class);
         self.cells.sort_by_key(|cell| {
             (
@@ -79,7 +79,7 @@ impl Results {
         self.figures = figures.map(|(key, text)| (key.to_owned(), text)).into();
     }
 
-    fn table(&self, matrix: &Matrix) -> String {
+    fn table(&self, matrix: &PrintedMatrix) -> String {
         let mut text = String::from(
             "| class | lock | matrix, % | storms, simulated | observed | min | holds | hand-overs | faults, during a hold | |\n|---|---|---:|---:|---|---:|---:|---:|---:|---|",
         );
@@ -123,7 +123,7 @@ impl Results {
         text
     }
 
-    fn disagreements(&self, matrix: &Matrix) -> String {
+    fn disagreements(&self, matrix: &PrintedMatrix) -> String {
         let mut text = String::new();
         for cell in &self.cells {
             let share = matrix.share(&cell.class, &cell.lock);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn shares_are_read_from_the_tables_of_the_matrix() {
         let printed = "### Exclusion: share of 10 runs\n\n| | SET NX, DEL | ours |\n|---|---:|---:|\n| quiet | 2.30 (1.54 to 3.43) | **0** (< 0.38) |\n\n### Fencing: share\n\n| | ours |\n|---|---:|\n| quiet | 9 |\n";
-        let matrix = Matrix::read(printed);
+        let matrix = PrintedMatrix::read(printed);
         assert_eq!(matrix.share("quiet", "ours"), Some("**0** (< 0.38)"));
         assert_eq!(
             matrix.share("quiet", "SET NX, DEL"),

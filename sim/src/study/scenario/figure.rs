@@ -117,18 +117,18 @@ impl Measure {
     }
 }
 
-enum Step {
+enum SectionStep {
     Read(HoldId),
     Write(HoldId),
 }
 
 fn lost_updates(history: &History) -> (u64, u64) {
     let reads = history.sections.iter();
-    let reads = reads.map(|s| (s.entered, s.name, Step::Read(s.hold)));
+    let reads = reads.map(|s| (s.entered, s.name, SectionStep::Read(s.hold)));
     let taken = history.writes.iter();
     let taken = taken.filter(|write| write.accepted == Accepted::Yes);
-    let writes = taken.map(|w| (w.at, w.name, Step::Write(w.hold)));
-    let mut steps: Vec<(u64, NameId, Step)> = reads.chain(writes).collect();
+    let writes = taken.map(|w| (w.at, w.name, SectionStep::Write(w.hold)));
+    let mut steps: Vec<(u64, NameId, SectionStep)> = reads.chain(writes).collect();
     steps.sort_by_key(|(at, name, _)| (*name, *at));
     let (mut lost, mut acknowledged) = (0, 0);
     let mut rest = steps.as_slice();
@@ -142,8 +142,8 @@ fn lost_updates(history: &History) -> (u64, u64) {
         let mut written: BTreeSet<HoldId> = BTreeSet::new();
         for (_, _, step) in one {
             match step {
-                Step::Read(hold) => read.push((*hold, set.clone())),
-                Step::Write(hold) => {
+                SectionStep::Read(hold) => read.push((*hold, set.clone())),
+                SectionStep::Write(hold) => {
                     let place = read.iter().position(|(reader, _)| reader == hold);
                     if let Some(place) = place {
                         set = read.swap_remove(place).1;

@@ -9,7 +9,7 @@ use toml::{Spanned, Table};
 
 use super::{Case, Expect, Figure, Least, Scenario};
 use crate::checker::Property;
-use crate::plan::file::document::{self, Misfit, Part, word_of};
+use crate::plan::file::document::{self, DocumentPart, Misfit, word_of};
 use crate::plan::file::{self, Misreading, PlanError, Position};
 
 /// The keys that a scenario has and a plan has not.
@@ -60,7 +60,7 @@ pub enum ScenarioError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Header {
+struct ScenarioHeader {
     id: String,
     title: String,
     #[serde(default)]
@@ -128,11 +128,12 @@ pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
     let reading = Reading { path, text };
     let mut plan = document::parse(text).map_err(|error| reading.wrong("", error))?;
     let cases = plan.remove("case");
-    let mut header = Part::new();
+    let mut header = DocumentPart::new();
     for key in HEADER {
         header.extend(plan.remove_entry(key));
     }
-    let header: Header = document::read(text, header).map_err(|error| reading.wrong("", error))?;
+    let header: ScenarioHeader =
+        document::read(text, header).map_err(|error| reading.wrong("", error))?;
     let mut read: Vec<Case> = Vec::new();
     for part in cases.into_iter().flat_map(items) {
         let span = part.span();
@@ -190,9 +191,9 @@ impl<'a> Reading<'a> {
     /// One case of a scenario, from its part of the text and the scenario's plan.
     fn case(
         self,
-        header: &Header,
+        header: &ScenarioHeader,
         part: Spanned<DeValue<'a>>,
-        mut plan: Part<'a>,
+        mut plan: DocumentPart<'a>,
     ) -> Result<Case, ScenarioError> {
         let span = part.span();
         let DeValue::Table(mut part) = part.into_inner() else {
@@ -201,7 +202,7 @@ impl<'a> Reading<'a> {
         let changes = part.remove("plan").map(Spanned::into_inner);
         let name = part.get("name").and_then(|name| word_of(name.get_ref()));
         let name = name.map(str::to_owned);
-        let told = |plan: &Part<'_>| {
+        let told = |plan: &DocumentPart<'_>| {
             let variant = plan
                 .get("variant")
                 .and_then(|variant| word_of(variant.get_ref()));

@@ -16,7 +16,7 @@ use crate::turmoil::Lacks;
 /// Whether a case came out as expected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum CaseVerdict {
     /// It did.
     AsExpected,
     /// A property was broken that was to hold.
@@ -42,7 +42,7 @@ pub enum Verdict {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Judged {
     /// Whether it is what was expected.
-    pub verdict: Verdict,
+    pub verdict: CaseVerdict,
     /// How many runs there were.
     pub runs: u64,
     /// In how many which property was broken.
@@ -89,8 +89,8 @@ impl Case {
         };
         let mut judged = shortened.judge(depth);
         judged.verdict = match judged.verdict {
-            Verdict::NotFound(_) | Verdict::Vacuous(_) | Verdict::OtherFigure(_) => {
-                Verdict::TooFewSeeds {
+            CaseVerdict::NotFound(_) | CaseVerdict::Vacuous(_) | CaseVerdict::OtherFigure(_) => {
+                CaseVerdict::TooFewSeeds {
                     needs: self.seeds,
                     given: most,
                 }
@@ -104,7 +104,7 @@ impl Case {
     #[must_use]
     pub fn judge(&self, depth: Depth) -> Judged {
         let mut judged = Judged {
-            verdict: Verdict::AsExpected,
+            verdict: CaseVerdict::AsExpected,
             runs: 0,
             broken: BTreeMap::new(),
             first: None,
@@ -117,7 +117,7 @@ impl Case {
             .map(|lacks| lacks.to_string());
         let fast_only = self.fast_only.clone();
         if let Some(why) = lacks.or(fast_only.filter(|_| self.plan.lane != Lane::Fast)) {
-            judged.verdict = Verdict::NotInLane(why);
+            judged.verdict = CaseVerdict::NotInLane(why);
             return judged;
         }
         let faults = Rc::new(self.plan.clone()).spelled_out().faults.clone();
@@ -169,22 +169,22 @@ impl Case {
         judged: &Judged,
         unexpected: Option<Property>,
         effects: &[(Fault, u64)],
-    ) -> Verdict {
+    ) -> CaseVerdict {
         if let Some(property) = unexpected {
-            return Verdict::Broken(property);
+            return CaseVerdict::Broken(property);
         }
         // What no client did cannot break, and what breaks has been done.
         let is_found = judged.first.is_some();
         if !is_found && let Some(why) = self.vacuity(judged, effects) {
-            return Verdict::Vacuous(why);
+            return CaseVerdict::Vacuous(why);
         }
         if let Some(property) = self.expect.property().filter(|_| !is_found) {
-            return Verdict::NotFound(property);
+            return CaseVerdict::NotFound(property);
         }
         let figures = self.figure.as_ref().zip(judged.measured.as_ref());
         match figures.and_then(|(figure, measured)| figure.wrong(measured)) {
-            Some(why) => Verdict::OtherFigure(why),
-            None => Verdict::AsExpected,
+            Some(why) => CaseVerdict::OtherFigure(why),
+            None => CaseVerdict::AsExpected,
         }
     }
 
@@ -225,7 +225,7 @@ impl Expect {
 mod tests {
     use super::*;
     use crate::plan::fault::NodeFault;
-    use crate::plan::time::Span;
+    use crate::plan::time::SimTime;
     use crate::plan::{LockKind, Plan, WorkloadKind};
     use crate::study::scenario::Least;
 
@@ -240,14 +240,14 @@ mod tests {
             figure: None,
             plan: Plan {
                 lock: LockKind::Single,
-                duration: Span::millis(500),
+                duration: SimTime::millis(500),
                 ..Plan::default()
             },
         }
     }
 
     fn flushed() -> Vec<Fault> {
-        let at = |n: u64| Span::millis(100 + 7 * n);
+        let at = |n: u64| SimTime::millis(100 + 7 * n);
         let faults = (0..40).map(|n| Fault::of_node(at(n), 0, NodeFault::Flush));
         faults.collect()
     }
@@ -255,11 +255,11 @@ mod tests {
     #[test]
     fn what_holds_holds_and_a_break_that_is_not_found_is_told() {
         let holds = case(Expect::Holds).judge(Depth::UntilFound);
-        assert_eq!(holds.verdict, Verdict::AsExpected);
+        assert_eq!(holds.verdict, CaseVerdict::AsExpected);
         assert_eq!(holds.runs, 5);
         let breaks = Expect::Breaks(Property::Exclusion, vec![]);
         let missed = case(breaks).judge(Depth::UntilFound);
-        assert_eq!(missed.verdict, Verdict::NotFound(Property::Exclusion));
+        assert_eq!(missed.verdict, CaseVerdict::NotFound(Property::Exclusion));
     }
 
     #[test]
@@ -267,11 +267,11 @@ mod tests {
         let mut breaks = case(Expect::Breaks(Property::Exclusion, vec![]));
         breaks.plan.faults = flushed();
         let judged = breaks.judge(Depth::UntilFound);
-        assert_eq!(judged.verdict, Verdict::AsExpected, "{judged:?}");
+        assert_eq!(judged.verdict, CaseVerdict::AsExpected, "{judged:?}");
         assert!(judged.first.is_some());
         breaks.expect = Expect::Holds;
         let judged = breaks.judge(Depth::UntilFound);
-        assert_eq!(judged.verdict, Verdict::Broken(Property::Exclusion));
+        assert_eq!(judged.verdict, CaseVerdict::Broken(Property::Exclusion));
     }
 
     #[test]
@@ -279,18 +279,28 @@ mod tests {
         let mut lonely = case(Expect::Holds);
         lonely.plan.clients = 1;
         let judged = lonely.judge(Depth::UntilFound);
-        assert!(matches!(judged.verdict, Verdict::Vacuous(_)), "{judged:?}");
+        assert!(
+            matches!(judged.verdict, CaseVerdict::Vacuous(_)),
+            "{judged:?}"
+        );
         let mut idle = case(Expect::Holds);
         idle.plan.workload.kind = WorkloadKind::MutualExclusion;
-        idle.plan.faults = vec![Fault::of_node(Span::ZERO, 0, NodeFault::Evict { name: 0 })];
+        idle.plan.faults = vec![Fault::of_node(
+            SimTime::ZERO,
+            0,
+            NodeFault::Evict { name: 0 },
+        )];
         let judged = idle.judge(Depth::UntilFound);
-        assert!(matches!(judged.verdict, Verdict::Vacuous(_)), "{judged:?}");
+        assert!(
+            matches!(judged.verdict, CaseVerdict::Vacuous(_)),
+            "{judged:?}"
+        );
         // With one node only the first is asked.
         let mut unused = case(Expect::Holds);
-        let crash = Fault::of_node(Span::millis(100), 1, NodeFault::Crash);
-        unused.plan.faults = vec![crash.lasting(Span::millis(50))];
+        let crash = Fault::of_node(SimTime::millis(100), 1, NodeFault::Crash);
+        unused.plan.faults = vec![crash.lasting(SimTime::millis(50))];
         let judged = unused.judge(Depth::UntilFound);
         let told = "never had an effect: node 1 crashes and is started again after 50ms, 100ms";
-        assert_eq!(judged.verdict, Verdict::Vacuous(told.to_owned()));
+        assert_eq!(judged.verdict, CaseVerdict::Vacuous(told.to_owned()));
     }
 }

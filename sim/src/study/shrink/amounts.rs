@@ -7,7 +7,7 @@
 use crate::plan::fault::{
     AfterMessage, ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger,
 };
-use crate::plan::time::{Span, Step};
+use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::{
     Cluster, MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload,
 };
@@ -15,8 +15,8 @@ use crate::plan::{
 /// One amount, where it stands in its plan.
 #[derive(Debug)]
 pub(super) enum Amount<'a> {
-    Span(&'a mut Span),
-    Step(&'a mut Step),
+    Span(&'a mut SimTime),
+    Step(&'a mut ClockStep),
     Small(&'a mut u16),
     Large(&'a mut u32),
     Rate(&'a mut i32),
@@ -37,8 +37,8 @@ impl Amount<'_> {
     /// Replaces it. A number that cannot stand there leaves it as it is.
     pub(super) fn set(self, number: i64) {
         match self {
-            Amount::Span(span) => replace(span, u64::try_from(number).map(Span::nanos)),
-            Amount::Step(step) => *step = Step::nanos(number),
+            Amount::Span(span) => replace(span, u64::try_from(number).map(SimTime::nanos)),
+            Amount::Step(step) => *step = ClockStep::nanos(number),
             Amount::Small(small) => replace(small, number.try_into()),
             Amount::Large(large) => replace(large, number.try_into()),
             Amount::Rate(rate) => replace(rate, number.try_into()),
@@ -52,9 +52,9 @@ fn replace<T, E>(place: &mut T, with: Result<T, E>) {
     }
 }
 
-/// Bounds of a plan's progress.
+/// ProgressBounds of a plan's progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Bounds {
+pub(super) enum ProgressBounds {
     /// They are amounts like others.
     Shrink,
     /// They stay: of a failure to make progress they are what makes it one.
@@ -63,7 +63,7 @@ pub(super) enum Bounds {
 
 /// Every amount of a plan. Which failure a search ends at depends on their order: alphabetical, as the fields are
 /// called in files.
-pub(super) fn amounts(plan: &mut Plan, bounds: Bounds) -> Vec<Amount<'_>> {
+pub(super) fn amounts(plan: &mut Plan, bounds: ProgressBounds) -> Vec<Amount<'_>> {
     let Plan {
         duration,
         faults,
@@ -86,12 +86,12 @@ pub(super) fn amounts(plan: &mut Plan, bounds: Bounds) -> Vec<Amount<'_>> {
     } = plan;
     let mut all = vec![Amount::Span(duration)];
     all.extend(faults.iter_mut().flat_map(of_fault));
-    if bounds == Bounds::Shrink {
+    if bounds == ProgressBounds::Shrink {
         all.extend(healed_at.as_mut().map(Amount::Span));
     }
     all.extend(of_network(network));
     all.extend(of_nodes(nodes));
-    if bounds == Bounds::Shrink {
+    if bounds == ProgressBounds::Shrink {
         all.extend(progress_within.as_mut().map(Amount::Span));
     }
     let Remedies {

@@ -1,13 +1,13 @@
 //! Plans that are like another, with one number that is smaller or rounder.
 
-use super::amounts::{Amount, Bounds, amounts};
+use super::amounts::{Amount, ProgressBounds, amounts};
 use crate::plan::Plan;
 
 /// Nothing is made shorter than a millisecond, unless it vanishes: that makes no story easier to read.
 const SHORTEST: u64 = 1_000_000;
 
 /// Plans in which the `place`-th amount is rounder, the roundest first; `None` when there are no more amounts.
-pub(super) fn rounder(plan: &Plan, place: usize, bounds: Bounds) -> Option<Vec<Plan>> {
+pub(super) fn rounder(plan: &Plan, place: usize, bounds: ProgressBounds) -> Option<Vec<Plan>> {
     let simpler = nth(&mut plan.clone(), place, bounds).map(|amount| simpler(&amount))?;
     let plans = simpler.into_iter().filter_map(|number| {
         let mut changed = plan.clone();
@@ -18,7 +18,7 @@ pub(super) fn rounder(plan: &Plan, place: usize, bounds: Bounds) -> Option<Vec<P
 }
 
 /// Of the amounts that can be simpler, the one at this place.
-fn nth(plan: &mut Plan, place: usize, bounds: Bounds) -> Option<Amount<'_>> {
+fn nth(plan: &mut Plan, place: usize, bounds: ProgressBounds) -> Option<Amount<'_>> {
     let all = amounts(plan, bounds).into_iter();
     all.filter(|amount| !simpler(amount).is_empty()).nth(place)
 }
@@ -91,7 +91,7 @@ mod tests {
         let plan = Plan::default();
         let mut place = 0;
         let mut changed = Vec::new();
-        while let Some(plans) = rounder(&plan, place, Bounds::Shrink) {
+        while let Some(plans) = rounder(&plan, place, ProgressBounds::Shrink) {
             assert!(!plans.is_empty());
             changed.extend(plans);
             place += 1;

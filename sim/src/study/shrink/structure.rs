@@ -1,11 +1,11 @@
 //! Plans that are like another, with something left out.
 
 use crate::plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault, Trigger};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Persistence, Plan, Watchdog, WorkloadKind};
 
 /// Ends a plan: later faults are left out, and those that go on end with it.
-pub(super) fn end_at(plan: &mut Plan, end: Span) {
+pub(super) fn end_at(plan: &mut Plan, end: SimTime) {
     plan.duration = plan.duration.min(end);
     let end = plan.duration;
     plan.faults.retain(|fault| fault.begins() < end);
@@ -20,7 +20,7 @@ pub(super) fn end_at(plan: &mut Plan, end: Span) {
 }
 
 /// Moves every fault towards the beginning; those at the very beginning stay.
-pub(super) fn move_faults(plan: &mut Plan, by: Span) {
+pub(super) fn move_faults(plan: &mut Plan, by: SimTime) {
     for fault in &mut plan.faults {
         fault.when = fault.when.sooner(by);
     }
@@ -33,7 +33,7 @@ pub(super) fn move_faults(plan: &mut Plan, by: Span) {
 /// A plan in which one length is shorter by a part of it: that of its leases, or what is at this place among the lengths and
 /// the beginnings of its faults and outages. `None` beyond the last place.
 pub(super) fn shorter(plan: &Plan, place: usize, divisor: u64) -> Option<Plan> {
-    let part = |span: Span| Span::nanos(span.as_nanos() / divisor);
+    let part = |span: SimTime| SimTime::nanos(span.as_nanos() / divisor);
     let mut plan = plan.clone();
     let Some(place) = place.checked_sub(1) else {
         let lease = plan.workload.lease;
@@ -93,10 +93,10 @@ pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
     }
     for index in 0..plan.faults.len() {
         let lists = [
-            List::Clients,
-            List::Nodes,
-            List::LeftBehind,
-            List::Sentinels,
+            FaultList::Clients,
+            FaultList::Nodes,
+            FaultList::LeftBehind,
+            FaultList::Sentinels,
         ];
         for list in lists {
             for place in 0..usize::from(plan.clients.max(plan.nodes.count)) {
@@ -109,7 +109,7 @@ pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
 
 /// A list in a fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum List {
+enum FaultList {
     Clients,
     Nodes,
     LeftBehind,
@@ -117,11 +117,13 @@ enum List {
 }
 
 /// Takes one entry out of a list of a fault; the last one of a link stays.
-fn shorten(plan: &mut Plan, index: usize, list: List, place: usize) {
+fn shorten(plan: &mut Plan, index: usize, list: FaultList, place: usize) {
     let what = plan.faults.get_mut(index).map(|fault| &mut fault.what);
     let numbers = match (what, list) {
-        (Some(FaultKind::Link { clients, .. }), List::Clients) => clients,
-        (Some(FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes }), List::Nodes) => nodes,
+        (Some(FaultKind::Link { clients, .. }), FaultList::Clients) => clients,
+        (Some(FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes }), FaultList::Nodes) => {
+            nodes
+        }
         (
             Some(FaultKind::Node {
                 fault:
@@ -133,42 +135,42 @@ fn shorten(plan: &mut Plan, index: usize, list: List, place: usize) {
                     | NodeFault::Misroute { clients, .. },
                 ..
             }),
-            List::LeftBehind,
+            FaultList::LeftBehind,
         ) => clients,
         (
             Some(FaultKind::Node {
                 fault: NodeFault::IsolatePrimary { sentinels, .. },
                 ..
             }),
-            List::Sentinels,
+            FaultList::Sentinels,
         ) => sentinels,
         _ => return,
     };
-    let may_be_empty = matches!(list, List::LeftBehind | List::Sentinels);
+    let may_be_empty = matches!(list, FaultList::LeftBehind | FaultList::Sentinels);
     if (1 < numbers.len() || may_be_empty) && place < numbers.len() {
         numbers.remove(place);
     }
 }
 
 /// Leaves out one client or node: its faults go, as do those after its messages, and each one after it has a smaller number.
-fn leave_out(plan: &mut Plan, gone: u16, from: fn(&mut Fault, u16) -> Left) {
+fn leave_out(plan: &mut Plan, gone: u16, from: fn(&mut Fault, u16) -> Remainder) {
     plan.faults
-        .retain_mut(|fault| from(fault, gone) == Left::Something);
+        .retain_mut(|fault| from(fault, gone) == Remainder::Something);
 }
 
 /// Whether a fault is still about something.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Left {
+enum Remainder {
     Something,
     Nothing,
 }
 
-fn leave_out_client(fault: &mut Fault, gone: u16) -> Left {
+fn leave_out_client(fault: &mut Fault, gone: u16) -> Remainder {
     if let Trigger::After(after) = &mut fault.when
         && let Some(client) = after.client.as_mut().and_then(ClientTarget::number_mut)
-        && leave_out_one(client, gone) == Left::Nothing
+        && leave_out_one(client, gone) == Remainder::Nothing
     {
-        return Left::Nothing;
+        return Remainder::Nothing;
     }
     match &mut fault.what {
         FaultKind::Link { clients, .. }
@@ -178,7 +180,7 @@ fn leave_out_client(fault: &mut Fault, gone: u16) -> Left {
         } => leave_out_of(clients, gone),
         FaultKind::Client { client, .. } => match client.number_mut() {
             Some(client) => leave_out_one(client, gone),
-            None => Left::Something,
+            None => Remainder::Something,
         },
         FaultKind::Node {
             fault:
@@ -191,18 +193,18 @@ fn leave_out_client(fault: &mut Fault, gone: u16) -> Left {
         } => {
             // A failover that every client notices is still one.
             leave_out_of(clients, gone);
-            Left::Something
+            Remainder::Something
         }
-        FaultKind::Node { .. } | FaultKind::Backup { .. } => Left::Something,
+        FaultKind::Node { .. } | FaultKind::Backup { .. } => Remainder::Something,
     }
 }
 
-fn leave_out_node(fault: &mut Fault, gone: u16) -> Left {
+fn leave_out_node(fault: &mut Fault, gone: u16) -> Remainder {
     if let Trigger::After(after) = &mut fault.when
         && let Some(node) = &mut after.node
-        && leave_out_one(node, gone) == Left::Nothing
+        && leave_out_one(node, gone) == Remainder::Nothing
     {
-        return Left::Nothing;
+        return Remainder::Nothing;
     }
     match &mut fault.what {
         FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => leave_out_of(nodes, gone),
@@ -211,34 +213,34 @@ fn leave_out_node(fault: &mut Fault, gone: u16) -> Left {
             fault: NodeFault::Misroute { to, .. } | NodeFault::MigrateSlot { to, .. },
             ..
         } => match (leave_out_one(node, gone), leave_out_one(to, gone)) {
-            (Left::Something, Left::Something) if node != to => Left::Something,
-            _ => Left::Nothing,
+            (Remainder::Something, Remainder::Something) if node != to => Remainder::Something,
+            _ => Remainder::Nothing,
         },
         FaultKind::Node { node, .. } => leave_out_one(node, gone),
-        FaultKind::Client { .. } => Left::Something,
+        FaultKind::Client { .. } => Remainder::Something,
     }
 }
 
 /// A list that was empty from the beginning is no reason to leave a fault out.
-fn leave_out_of(numbers: &mut Vec<u16>, gone: u16) -> Left {
+fn leave_out_of(numbers: &mut Vec<u16>, gone: u16) -> Remainder {
     let had_any = !numbers.is_empty();
     numbers.retain(|number| *number != gone);
     for number in &mut *numbers {
         *number -= u16::from(gone < *number);
     }
     if had_any && numbers.is_empty() {
-        Left::Nothing
+        Remainder::Nothing
     } else {
-        Left::Something
+        Remainder::Something
     }
 }
 
-fn leave_out_one(number: &mut u16, gone: u16) -> Left {
+fn leave_out_one(number: &mut u16, gone: u16) -> Remainder {
     if *number == gone {
-        return Left::Nothing;
+        return Remainder::Nothing;
     }
     *number -= u16::from(gone < *number);
-    Left::Something
+    Remainder::Something
 }
 
 type Change = Box<dyn Fn(&mut Plan)>;
@@ -282,8 +284,8 @@ mod tests {
         Plan {
             faults: vec![
                 Fault {
-                    when: Trigger::At(Span::millis(10)),
-                    lasts: Span::millis(100),
+                    when: Trigger::At(SimTime::millis(10)),
+                    lasts: SimTime::millis(100),
                     what: FaultKind::Link {
                         clients: vec![0, 2],
                         nodes: vec![1],
@@ -291,7 +293,8 @@ mod tests {
                         fault: LinkFault::Cut,
                     },
                 },
-                Fault::of_client(Span::millis(60), 1, ClientFault::Pause).lasting(Span::millis(5)),
+                Fault::of_client(SimTime::millis(60), 1, ClientFault::Pause)
+                    .lasting(SimTime::millis(5)),
             ],
             ..Plan::default()
         }
@@ -310,9 +313,9 @@ mod tests {
     #[test]
     fn a_plan_that_ends_sooner_has_no_fault_beyond_its_end() {
         let mut plan = plan();
-        end_at(&mut plan, Span::millis(50));
+        end_at(&mut plan, SimTime::millis(50));
         assert_eq!(plan.faults.len(), 1);
-        assert_eq!(plan.heals_at(), Span::millis(50));
+        assert_eq!(plan.heals_at(), SimTime::millis(50));
         crate::plan::file::check(&plan).expect("it can be run");
     }
 

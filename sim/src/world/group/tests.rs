@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::world::id::Id;
 
 const MILLI: u64 = 1_000_000;
@@ -37,10 +37,10 @@ impl Sight for Scene {
 impl Scene {
     fn new() -> Self {
         let rules = Sentinels {
-            down_after: Span::millis(50),
-            election: Span::millis(10),
-            gossip: Span::millis(10),
-            demotion: Span::millis(40),
+            down_after: SimTime::millis(50),
+            election: SimTime::millis(10),
+            gossip: SimTime::millis(10),
+            demotion: SimTime::millis(40),
             ..Sentinels::default()
         };
         let servers = [0, 1, 2].map(id).to_vec();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use quorlock::transport::{
-    Access, Acquire, AcquireReply, Applied, Channel, Held, Mode, Node, Place, ReadWrite, Release,
-    ReleaseReply, Renew, Reply, Request, Ttl,
+    Access, Acquire, AcquireReply, Applied, Channel, Held, Mode, Node, QueuePlace, ReadWrite,
+    Release, ReleaseReply, Renew, Reply, Request, Ttl,
 };
 use quorlock::{Name, OwnerId, WallMillis};
 use quorlock_core::fencing::Fence;
@@ -62,7 +62,7 @@ fn fair_acquire(
     keys: &mut Node,
     now: WallMillis,
     ask: &Acquire,
-    place: Place,
+    place: QueuePlace,
     variant: Variant,
 ) -> Applied {
     let mut ask = ask.clone();
@@ -75,14 +75,14 @@ fn fair_acquire(
             }
             leave(keys, now, &ask.name, Mode::Fair, owner);
         }
-        if let Place::Kept { millis } = place {
+        if let QueuePlace::Kept { millis } = place {
             let until = floor.0.saturating_add(millis);
             let millis = until.saturating_sub(now.0);
-            ask.access = Access::Fair(Place::Kept { millis });
+            ask.access = Access::Fair(QueuePlace::Kept { millis });
         }
     }
-    if variant.has(Flaw::PlaceOutlivesWaiter) && place != Place::None {
-        ask.access = Access::Fair(Place::Kept { millis: MINUTES });
+    if variant.has(Flaw::PlaceOutlivesWaiter) && place != QueuePlace::None {
+        ask.access = Access::Fair(QueuePlace::Kept { millis: MINUTES });
     }
     if variant.has(Flaw::NewestIsNext) && keys.held(now, &ask.name).is_none() {
         return serve_newest(keys, now, &ask);
@@ -112,7 +112,7 @@ fn serve_newest(keys: &mut Node, now: WallMillis, ask: &Acquire) -> Applied {
     for (owner, millis) in others {
         let again = Acquire {
             owner: *owner,
-            access: Access::Fair(Place::Kept { millis: *millis }),
+            access: Access::Fair(QueuePlace::Kept { millis: *millis }),
             ..ask.clone()
         };
         let _ = keys.apply(now, &Request::Acquire(again));

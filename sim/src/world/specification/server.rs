@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::world::session::WallMicros;
 use quorlock::transport::{
-    Applied, Cause, Held, Lineage, Marker, Node as Keys, Process, Request, Ripeness, Ttl,
+    Applied, Cause, Held, Lineage, Marker, MarkerState, Node as Keys, Process, Request, Ttl,
 };
 use quorlock::{Name, OwnerId, WallMillis};
 use quorlock_core::marker::Nonce;
@@ -36,14 +36,14 @@ pub(crate) struct SpecifiedServer {
     /// How many processes it has been, and how often a primary.
     starts: u32,
     refuses: Option<ServerError>,
-    written: Vec<Written>,
+    written: Vec<SpecificationWrite>,
     /// Writes on their way to it. They are taken over when a run looks at it: most replicas are never asked anything.
-    replicated: Vec<Replicated>,
+    replicated: Vec<SpecificationChange>,
 }
 
 /// A write, with the clock of the primary at its execution: what is replicated is absolute.
 #[derive(Clone, Debug)]
-struct Written {
+struct SpecificationWrite {
     wall: WallMillis,
     /// The process of the primary: its marker goes to its replicas as it is.
     process: Process,
@@ -53,10 +53,10 @@ struct Written {
 
 /// A write on its way to a replica.
 #[derive(Debug)]
-struct Replicated {
+struct SpecificationChange {
     from: NodeId,
     arrives: u64,
-    written: Written,
+    written: SpecificationWrite,
 }
 
 fn millis(now: WallMicros) -> WallMillis {
@@ -110,7 +110,7 @@ impl Servers for Specification {
     fn replicate(&mut self, node: NodeId, arrivals: &[(NodeId, u64)]) {
         for written in std::mem::take(&mut self.at(node).written) {
             for (to, arrives) in arrivals.iter().copied() {
-                self.at(to).replicated.push(Replicated {
+                self.at(to).replicated.push(SpecificationChange {
                     from: node,
                     arrives,
                     written: written.clone(),
@@ -177,7 +177,7 @@ impl SpecifiedServer {
 
     /// A request that it has executed is one for its replicas.
     pub(crate) fn write(&mut self, wall: WallMillis, request: &Rc<Request>) {
-        self.written.push(Written {
+        self.written.push(SpecificationWrite {
             wall,
             process: self.keys.process(),
             request: Rc::clone(request),
@@ -252,7 +252,7 @@ impl Server for SpecifiedServer {
             process: self.keys.process(),
             nonce,
             longest_millis,
-            ripeness: Ripeness::Ripe,
+            state: MarkerState::Confirmed,
             expires: millis(now).plus(MARKED_MILLIS),
         }));
     }
@@ -273,7 +273,7 @@ impl Server for SpecifiedServer {
             if now < write.arrives {
                 self.replicated.push(write);
             } else if primary == Some(write.from) {
-                let Written {
+                let SpecificationWrite {
                     wall,
                     process,
                     request,
@@ -301,7 +301,7 @@ mod tests {
 
     use super::*;
 
-    fn write(from: u16, arrives: u64, name: &str) -> Replicated {
+    fn write(from: u16, arrives: u64, name: &str) -> SpecificationChange {
         let request = Request::Acquire(Acquire {
             name: Name::new(name).unwrap(),
             access: Access::Plain,
@@ -317,10 +317,10 @@ mod tests {
             replaces: None,
             check: None,
         });
-        Replicated {
+        SpecificationChange {
             from: NodeId::new(from),
             arrives,
-            written: Written {
+            written: SpecificationWrite {
                 wall: WallMillis(1),
                 process: Process::default(),
                 request: Rc::new(request),

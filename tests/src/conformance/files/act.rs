@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorlock_core::beat::{Beat, Keep};
+use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
 use quorlock_core::marker::{Act as MarkerAct, Nonce, Process, Restarts};
 use quorlock_core::message::{
-    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, Place, Release, Renew, Request,
-    Retention,
+    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, QueuePlace, Release, Renew,
+    Request, Retention,
 };
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
@@ -229,8 +229,8 @@ impl Ask {
         let access = match mode(&self.mode) {
             Mode::Plain => Access::Plain,
             Mode::Fair => Access::Fair(match self.place {
-                None => Place::None,
-                Some(millis) => Place::Kept { millis },
+                None => QueuePlace::None,
+                Some(millis) => QueuePlace::Kept { millis },
             }),
             Mode::Read => Access::Read {
                 under: self.under.as_deref().map(owner),
@@ -258,7 +258,7 @@ impl Ask {
             fence,
             retention: kept(self.retention),
             keep: keep(self.margin, self.number),
-            replaces: self.replaces.as_deref().map(beat),
+            replaces: self.replaces.as_deref().map(version),
             check: self.check.as_ref().map(|looked| looked.check(setting)),
         }
     }
@@ -299,7 +299,7 @@ impl Looked {
                 "look" => MarkerAct::Look,
                 "mark" => MarkerAct::Mark(nonce),
                 "mark fresh" => MarkerAct::MarkFresh(nonce),
-                "ripen" => MarkerAct::Ripen(nonce),
+                "ripen" => MarkerAct::Confirm(nonce),
                 other => panic!("{other:?} is nothing to do with a marker"),
             },
             trusted: self
@@ -344,21 +344,21 @@ fn kept(millis: u64) -> Retention {
     }
 }
 
-fn keep(margin: Option<u64>, number: Option<u64>) -> Option<Keep> {
+fn keep(margin: Option<u64>, number: Option<u64>) -> Option<ClockMargin> {
     assert_eq!(margin.is_some(), number.is_some(), "both or none");
-    Some(Keep {
+    Some(ClockMargin {
         margin_millis: margin?,
         number: number?,
     })
 }
 
 /// `owner number lease`.
-fn beat(text: &str) -> Beat {
+fn version(text: &str) -> ClaimVersion {
     let words: Vec<_> = text.split(' ').collect();
     let [owner, number, lease] = words.as_slice() else {
-        panic!("{text:?} is no beat");
+        panic!("{text:?} is no claim version");
     };
-    Beat {
+    ClaimVersion {
         owner: self::owner(owner),
         number: number.parse().expect("a number"),
         lease_millis: lease.parse().expect("milliseconds"),

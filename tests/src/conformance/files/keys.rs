@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use quorlock_core::marker::Ripeness;
+use quorlock_core::marker::MarkerState;
 use quorlock_core::message::Ttl;
 use quorlock_core::node::Held;
 use serde_json::{Map, Value, json};
 
-use super::reply::{beat_text, millis};
+use super::reply::{millis, version_text};
 use crate::conformance::Looks;
 use crate::wire;
 
@@ -20,8 +20,8 @@ pub(super) fn of_looks(looks: &Looks) -> BTreeMap<String, Value> {
             Held::Plain { owner, count } => {
                 let mut fields = Map::new();
                 fields.insert(owner.to_string(), json!(count.to_string()));
-                if let Some(beat) = looks.beats.get(name) {
-                    fields.insert("beat".to_owned(), json!(beat_text(*beat)));
+                if let Some(version) = looks.versions.get(name) {
+                    fields.insert("beat".to_owned(), json!(version_text(*version)));
                 }
                 json!({"hash": fields})
             }
@@ -59,12 +59,12 @@ pub(super) fn of_looks(looks: &Looks) -> BTreeMap<String, Value> {
     }
     if let Some((marker, ttl)) = &looks.marker {
         let process = if marker.is_own { "$PROCESS" } else { "$OTHER" };
-        let ripeness = match marker.ripeness {
-            Ripeness::Ripe => "ripe",
-            Ripeness::Unripe => "unripe",
+        let state = match marker.state {
+            MarkerState::Confirmed => "ripe",
+            MarkerState::Observing => "unripe",
         };
         let (nonce, longest) = (marker.nonce.get(), marker.longest_millis);
-        let text = format!("{process}:{nonce}:{longest}:{ripeness}");
+        let text = format!("{process}:{nonce}:{longest}:{state}");
         let value = json!({"string": text});
         keys.insert("quorlock_marker".to_owned(), with(value, *ttl));
     }

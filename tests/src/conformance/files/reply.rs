@@ -1,7 +1,7 @@
 //! Replies in the words of the files.
 
-use quorlock_core::beat::Beat;
-use quorlock_core::marker::{Ripeness, Shown, ShownMarker};
+use quorlock_core::claim_version::ClaimVersion;
+use quorlock_core::marker::{MarkerState, Shown, ShownMarker};
 use quorlock_core::message::{
     AcquireReply, ForceReleaseReply, Found, Freshness, InspectReply, Mode, ReleaseReply,
     RenewReply, Reply, Ttl,
@@ -49,12 +49,12 @@ fn acquire(reply: AcquireReply) -> Value {
             },
             "token": token.0,
         }),
-        AcquireReply::Refused { ttl, beat: None } => json!({"refused": millis(ttl)}),
+        AcquireReply::Refused { ttl, version: None } => json!({"refused": millis(ttl)}),
         AcquireReply::Refused {
             ttl,
-            beat: Some(beat),
+            version: Some(version),
         } => {
-            json!({"refused": millis(ttl), "beat": beat_text(beat)})
+            json!({"refused": millis(ttl), "beat": version_text(version)})
         }
         AcquireReply::Queued { ttl } => json!({"queued": millis(ttl)}),
         AcquireReply::OtherMode(mode) => json!({"other mode": match mode {
@@ -107,13 +107,16 @@ fn marker(shown: Shown) -> Value {
     match shown.marker {
         ShownMarker::Missing => json!("missing"),
         ShownMarker::Anothers => json!("another's"),
-        ShownMarker::Own(nonce, Ripeness::Ripe) => json!({"ripe": nonce.get()}),
-        ShownMarker::Own(nonce, Ripeness::Unripe) => json!({"unripe": nonce.get()}),
+        ShownMarker::Own(nonce, MarkerState::Confirmed) => json!({"ripe": nonce.get()}),
+        ShownMarker::Own(nonce, MarkerState::Observing) => json!({"unripe": nonce.get()}),
     }
 }
 
-pub(super) fn beat_text(beat: Beat) -> String {
-    format!("{} {} {}", beat.owner, beat.number, beat.lease_millis)
+pub(super) fn version_text(version: ClaimVersion) -> String {
+    format!(
+        "{} {} {}",
+        version.owner, version.number, version.lease_millis
+    )
 }
 
 pub(super) fn millis(ttl: Ttl) -> i64 {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use quorlock_core::beat::{Beat, Keep};
+use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
 use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
-    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, Place, Release, Renew, Request,
-    Retention,
+    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, QueuePlace, Release, Renew,
+    Request, Retention,
 };
 use quorlock_core::name::Name;
 use quorlock_tests::requests::{LEASE, RETENTION, acquire, name, owner, wall_clock};
@@ -49,7 +49,7 @@ fn plain(number: u64) -> Acquire {
 fn beating(number: u64) -> Acquire {
     let margin_millis = 30_000;
     Acquire {
-        keep: Some(Keep {
+        keep: Some(ClockMargin {
             margin_millis,
             number: 1,
         }),
@@ -71,7 +71,7 @@ fn asks(access: Access, number: u64) -> Request {
 }
 
 fn fair(number: u64) -> Request {
-    let place = Place::Kept { millis: 30_000 };
+    let place = QueuePlace::Kept { millis: 30_000 };
     asks(Access::Fair(place), number)
 }
 
@@ -137,14 +137,14 @@ fn of_plain_locks() -> Vec<Path> {
     };
     let twice = vec![ask(again.clone())];
     let replacing = Acquire {
-        replaces: Some(Beat {
+        replaces: Some(ClaimVersion {
             owner: owner(1),
             number: 1,
             lease_millis: 30_000,
         }),
         ..beating(2)
     };
-    let beats = || vec![ask(beating(1))];
+    let versions = || vec![ask(beating(1))];
     let far = wall_clock().0 + 10_000;
     vec![
         path("acquire", "The name is free", vec![], ask(plain(1))),
@@ -153,13 +153,13 @@ fn of_plain_locks() -> Vec<Path> {
         path(
             "acquire",
             "The same with a clock margin",
-            beats(),
+            versions(),
             ask(beating(2)),
         ),
         path(
             "acquire",
             "A claim is taken over that has been unchanged for a lease",
-            beats(),
+            versions(),
             ask(replacing),
         ),
         path(
@@ -204,7 +204,7 @@ fn of_plain_locks() -> Vec<Path> {
 fn of_checks(process: u64) -> Vec<Path> {
     let nonce = Nonce::new(7);
     let fresh = Request::Probe(check(Act::MarkFresh(nonce), None));
-    let unripe = Request::Probe(check(Act::Mark(nonce), None));
+    let observing = Request::Probe(check(Act::Mark(nonce), None));
     let trusting = Acquire {
         check: Some(check(Act::Look, Some((Process(process), nonce)))),
         ..beating(1)
@@ -213,7 +213,7 @@ fn of_checks(process: u64) -> Vec<Path> {
         check: Some(check(Act::Mark(nonce), None)),
         ..beating(1)
     };
-    let ripening = Request::Probe(check(Act::Ripen(nonce), None));
+    let confirmation = Request::Probe(check(Act::Confirm(nonce), None));
     let looking = Request::Probe(check(Act::Look, None));
     vec![
         path(
@@ -230,9 +230,9 @@ fn of_checks(process: u64) -> Vec<Path> {
         ),
         path(
             "check",
-            "A watch ends: the marker is ripe from now on",
-            vec![unripe],
-            ripening,
+            "A watch ends: the marker is confirmed from now on",
+            vec![observing],
+            confirmation,
         ),
         path("check", "A marker is looked at", vec![fresh], looking),
     ]

@@ -56,7 +56,7 @@ const ACQUIRE: &[(&str, &str)] = &[
     ),
     (
         "HMGET claim",
-        "Whose it is, whether it is a lock of another mode, and its beat. To take it over, whether the beat names its owner.",
+        "Whose it is, whether it is a lock of another mode, and its claim version. To take it over, whether the beat names its owner.",
     ),
     ("GET counter", "The new token is larger."),
     (
@@ -73,7 +73,7 @@ const ACQUIRE: &[(&str, &str)] = &[
     ),
     (
         "HSET claim",
-        "The claim as Redisson keeps it, and its beat.",
+        "The claim as Redisson keeps it, and its claim version.",
     ),
     (
         "PEXPIRE claim",
@@ -103,7 +103,7 @@ const CHECK: &[(&str, &str)] = &[
 const RENEW: &[(&str, &str)] = &[
     (
         "HMGET claim",
-        "Whether it is still the owner's; its count and its beat.",
+        "Whether it is still the owner's; its count and its claim version.",
     ),
     (
         "GET counter",
@@ -349,14 +349,20 @@ const INSPECT: &[(&str, &str)] = &[
         "HLEN claim",
         "Whether it is a hash of a lock's size: a larger one is not read.",
     ),
-    ("HMGET claim", "Its mode, and whether it has a beat."),
+    (
+        "HMGET claim",
+        "Its mode, and whether it has a claim version.",
+    ),
     ("HGETALL claim", "The owners and their counts."),
     ("EXISTS lease", "A reader whose lease has expired is none."),
 ];
 
 const FORCE_RELEASE: &[(&str, &str)] = &[
     ("HLEN claim", "Whether there is a claim of a lock's size."),
-    ("HMGET claim", "Its mode, and whether it has a beat."),
+    (
+        "HMGET claim",
+        "Its mode, and whether it has a claim version.",
+    ),
     (
         "HGETALL claim",
         "Whether each field is one of a lock: nothing else is deleted. The leases of readers.",

@@ -1,8 +1,8 @@
 use super::*;
 
-const KEPT: Place = Place::Kept { millis: 30_000 };
+const KEPT: QueuePlace = QueuePlace::Kept { millis: 30_000 };
 
-fn ask(number: u64, place: Place) -> Request {
+fn ask(number: u64, place: QueuePlace) -> Request {
     let Request::Acquire(ask) = acquire(number, 1) else {
         unreachable!()
     };
@@ -64,7 +64,9 @@ fn it_is_granted_in_the_order_in_which_it_was_asked_for() {
         assert_eq!(released.published, woken(number + 1));
         for other in [4, 5] {
             if other != number + 1 {
-                assert!(!is_granted(&node.apply(at(10), &ask(other, Place::None))));
+                assert!(!is_granted(
+                    &node.apply(at(10), &ask(other, QueuePlace::None))
+                ));
             }
         }
         assert!(is_granted(&node.apply(at(10), &ask(number + 1, KEPT))));
@@ -85,7 +87,7 @@ fn asking_again_keeps_the_place() {
 #[test]
 fn who_asks_without_a_place_gets_none() {
     let mut node = contended();
-    node.apply(at(5), &ask(5, Place::None));
+    node.apply(at(5), &ask(5, QueuePlace::None));
     assert_eq!(waiting(&node, 5), [2, 3, 4]);
 }
 

@@ -2,7 +2,7 @@
 //! `sim/product-faults.toml` that is excused.
 
 use super::*;
-use crate::marker::{Nonce, Process, Ripeness, Shown, ShownMarker};
+use crate::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
 use crate::quorum::{Members, Threshold};
 use crate::renewal::{Renewal, Status, Watchdog};
 use crate::time::Time;
@@ -77,8 +77,8 @@ fn shown(process: u64, marker: ShownMarker) -> Shown {
     Shown { process, marker }
 }
 
-fn own(process: u64, nonce: u64, ripeness: Ripeness) -> Shown {
-    shown(process, ShownMarker::Own(Nonce::new(nonce), ripeness))
+fn own(process: u64, nonce: u64, state: MarkerState) -> Shown {
+    shown(process, ShownMarker::Own(Nonce::new(nonce), state))
 }
 
 fn trust() -> Trust {
@@ -92,15 +92,15 @@ fn trust() -> Trust {
 fn a_late_grant_of_a_process_is_over_before_the_next_one_is_trusted() {
     let sent = 100;
     let mut b = trust();
-    b.handle_shown(ms(sent), ms(sent), own(2, 9, Ripeness::Unripe));
-    assert_eq!(b.next_ripening(lease().term(ms(sent))), None);
+    b.handle_shown(ms(sent), ms(sent), own(2, 9, MarkerState::Observing));
+    assert_eq!(b.next_confirmation(lease().term(ms(sent))), None);
 
     // What A is, should the late reply count: it trusts the first process.
     let mut a = trust();
-    let counts = a.handle_shown(ms(sent), ms(sent), own(1, 1, Ripeness::Ripe));
+    let counts = a.handle_shown(ms(sent), ms(sent), own(1, 1, MarkerState::Confirmed));
     assert_eq!(counts, Counts::Yes);
     for next in [
-        own(2, 9, Ripeness::Unripe),
+        own(2, 9, MarkerState::Observing),
         shown(2, ShownMarker::Missing),
         shown(2, ShownMarker::Anothers),
     ] {
@@ -110,17 +110,17 @@ fn a_late_grant_of_a_process_is_over_before_the_next_one_is_trusted() {
     }
 }
 
-/// A node is watched, and restarted with all that it had. Should it inherit its unripe marker: A's watch goes on, and lasts for
+/// A node is watched, and restarted with all that it had. Should it inherit its observing marker: A's watch goes on, and lasts for
 /// the longest lease from when A saw its nonce first, which was behind the last moment at which claims were forgotten.
 #[test]
 fn a_watch_that_goes_on_in_the_next_process_is_no_shorter() {
     let mut a = trust();
-    let unripe = |process| own(process, 7, Ripeness::Unripe);
-    a.handle_shown(ms(5), ms(1), unripe(1));
+    let observing = |process| own(process, 7, MarkerState::Observing);
+    a.handle_shown(ms(5), ms(1), observing(1));
     for at in [4_000, 8_000] {
-        let counts = a.handle_shown(ms(at), ms(at - 1), unripe(2));
+        let counts = a.handle_shown(ms(at), ms(at - 1), observing(2));
         assert_eq!(counts, Counts::No);
     }
-    assert_eq!(a.next_ripening(lease().term(ms(5))), None);
-    assert_eq!(a.next_ripening(ms(5 + LONGEST)), None);
+    assert_eq!(a.next_confirmation(lease().term(ms(5))), None);
+    assert_eq!(a.next_confirmation(ms(5 + LONGEST)), None);
 }

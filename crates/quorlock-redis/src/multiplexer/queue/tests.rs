@@ -16,7 +16,7 @@ use crate::script::batch;
 use crate::timer::{self, Instant};
 
 /// A release whose owner has this number, of a name that has it, too.
-pub(in crate::multiplexer) fn member(number: u64) -> Member {
+pub(in crate::multiplexer) fn member(number: u64) -> BatchMember {
     let request = Request::Release(Release {
         name: Name::new(format!("orders/{number}")).unwrap(),
         mode: Mode::Plain,
@@ -26,7 +26,7 @@ pub(in crate::multiplexer) fn member(number: u64) -> Member {
         },
         count: 0,
     });
-    Member::of(&Arc::new(request)).expect("it can go together with others")
+    BatchMember::of(&Arc::new(request)).expect("it can go together with others")
 }
 
 /// The other end of a connection.

@@ -7,8 +7,8 @@ use quorlock_core::message::Mode;
 use quorlock_core::round::Loss;
 use quorlock_core::time::Time;
 
-use super::request::Wanted;
-use super::round::Running;
+use super::request::LockRequest;
+use super::round::RunningRound;
 use crate::error::{AcquireError, ConfigError, Holder, NodeReport};
 use crate::shared::layout::Layout;
 use crate::telemetry;
@@ -39,7 +39,7 @@ impl Losses {
     pub(super) fn add(
         &mut self,
         loss: &Loss,
-        running: &Running,
+        running: &RunningRound,
         now: Time,
         layout: &Layout,
     ) -> bool {
@@ -64,7 +64,7 @@ impl Losses {
     pub(super) fn error(
         &self,
         why: GiveUp,
-        wanted: &Wanted,
+        wanted: &LockRequest,
         tried: Duration,
         holder: impl FnOnce() -> Holder,
     ) -> AcquireError {

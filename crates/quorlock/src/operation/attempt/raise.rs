@@ -10,7 +10,7 @@ use quorlock_core::release::{Confirmation, Confirming};
 use quorlock_core::round::{Loss, Outcome, Round};
 use quorlock_core::time::Time;
 
-use super::request::Wanted;
+use super::request::LockRequest;
 use crate::shared::calls::Calls;
 use crate::shared::client::Client;
 
@@ -33,7 +33,7 @@ pub(super) struct Raise {
 }
 
 impl Raise {
-    pub(super) fn new(now: Time, tokens: Tokens, wanted: &Wanted) -> Self {
+    pub(super) fn new(now: Time, tokens: Tokens, wanted: &LockRequest) -> Self {
         Raise {
             proposed: tokens.clone(),
             tokens,
@@ -48,7 +48,7 @@ impl Raise {
         &mut self,
         cx: &mut Context<'_>,
         client: &Client,
-        wanted: &Wanted,
+        wanted: &LockRequest,
         owner: OwnerId,
         round: &Round,
     ) -> Outcome {
@@ -99,7 +99,7 @@ impl Raise {
     fn propose(
         &mut self,
         client: &Client,
-        wanted: &Wanted,
+        wanted: &LockRequest,
         owner: OwnerId,
         round: &Round,
     ) -> Confirming {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorlock_core::acquisition::{Limit, Patience};
 use quorlock_core::lease::Lease;
-use quorlock_core::message::{Access, Mode, Place};
+use quorlock_core::message::{Access, Mode, QueuePlace};
 use quorlock_core::time::{Time, millis_of};
 
 use crate::shared::client::Client;
@@ -14,7 +14,7 @@ use crate::shared::under::Under;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct LockRequest {
     pub(crate) layout: Arc<Layout>,
     pub(crate) lease: Lease,
     pub(crate) member_timeout: Duration,
@@ -24,7 +24,7 @@ pub(crate) struct Wanted {
     pub(crate) under: Option<Under>,
 }
 
-impl Wanted {
+impl LockRequest {
     /// Whether any number of owners can have it at once. (Only its writer reads under a write lock.)
     pub(crate) fn is_shared(&self) -> bool {
         let mut parts = self.layout.parts.iter();
@@ -36,8 +36,8 @@ impl Wanted {
         match mode {
             Mode::Plain => Access::Plain,
             Mode::Fair => Access::Fair(match self.patience {
-                Patience::Try => Place::None,
-                Patience::Wait => Place::Kept {
+                Patience::Try => QueuePlace::None,
+                Patience::Wait => QueuePlace::Kept {
                     millis: millis_of(client.config.place()),
                 },
             }),

@@ -12,18 +12,18 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::{Cause, TransportError};
 
 use super::raise::{FIRST, Raise};
-use super::request::Wanted;
+use super::request::LockRequest;
 use crate::error::{ConfigError, NodeReport};
 use crate::runtime::Runtime;
 use crate::shared::calls::{Calls, Received};
 use crate::shared::client::Client;
 use crate::shared::hold::{ClaimState, Claims, PendingAcquire, Won};
 use crate::shared::layout::Layout;
-use crate::shared::trust::{Asking, Sent};
+use crate::shared::trust::{Purpose, Sent};
 use crate::telemetry;
 
 /// A round under way.
-pub(super) struct Running {
+pub(super) struct RunningRound {
     pub(super) began: Time,
     pub(super) owner: OwnerId,
     pub(super) round: Round,
@@ -34,11 +34,11 @@ pub(super) struct Running {
     raise: Option<Raise>,
 }
 
-impl Running {
+impl RunningRound {
     pub(super) fn begin(
         began: Time,
         owner: OwnerId,
-        wanted: &Wanted,
+        wanted: &LockRequest,
         order: Order,
         mute: &[MemberId],
     ) -> Self {
@@ -50,7 +50,7 @@ impl Running {
             wanted.member_timeout,
             order,
         );
-        Running {
+        RunningRound {
             began,
             owner,
             calls: Calls::of(members.len()),
@@ -66,7 +66,7 @@ impl Running {
         &mut self,
         cx: &mut Context<'_>,
         client: &Client,
-        wanted: &Wanted,
+        wanted: &LockRequest,
     ) -> Outcome {
         loop {
             if let Some(raise) = &mut self.raise {
@@ -100,7 +100,7 @@ impl Running {
     }
 
     /// Asks the members whose turn it is.
-    fn send(&mut self, client: &Client, wanted: &Wanted) {
+    fn send(&mut self, client: &Client, wanted: &LockRequest) {
         if !self.round.has_more_to_ask() {
             return;
         }
@@ -127,8 +127,8 @@ impl Running {
     }
 
     /// Takes in what has come.
-    pub(super) fn hear(&mut self, cx: &mut Context<'_>, clock: &dyn Runtime, wanted: &Wanted) {
-        let Running {
+    pub(super) fn hear(&mut self, cx: &mut Context<'_>, clock: &dyn Runtime, wanted: &LockRequest) {
+        let RunningRound {
             calls,
             round,
             errors,
@@ -136,16 +136,18 @@ impl Running {
         } = self;
         calls.poll(cx, clock, |(member, sent), Received { result, at }| {
             let place = wanted.layout.place(member);
-            let voted = place.node.vote(sent, &place.name, Asking::NewHold, &result);
+            let voted = place
+                .node
+                .vote(sent, &place.name, Purpose::NewHold, &result);
             telemetry::trust_changed(place.node.address(), voted.change);
             let answer = voted.answer;
             if let Ok(
-                Reply::Acquire(AcquireReply::Refused { beat, .. })
-                | Reply::Checked(AcquireReply::Refused { beat, .. }, _),
+                Reply::Acquire(AcquireReply::Refused { version, .. })
+                | Reply::Checked(AcquireReply::Refused { version, .. }, _),
             ) = &result
-                && let Some(beat) = beat
+                && let Some(version) = version
             {
-                round.handle_owner(member, beat.owner);
+                round.handle_owner(member, version.owner);
             }
             match result {
                 Err(error) if !error.cause.may_pass() => {
@@ -176,8 +178,8 @@ impl Running {
     }
 
     /// What a round that was won leaves to the hold. The claims were counted up to now.
-    pub(super) fn into_won(mut self, now: Time, wanted: &Wanted) -> Won {
-        let Wanted { layout, lease, .. } = wanted;
+    pub(super) fn into_won(mut self, now: Time, wanted: &LockRequest) -> Won {
+        let LockRequest { layout, lease, .. } = wanted;
         let lease = *lease;
         let until = layout
             .max_hold()

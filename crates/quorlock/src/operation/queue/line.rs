@@ -16,17 +16,17 @@ pub(super) struct Line {
 
 /// One place in a queue.
 #[derive(Debug, Default)]
-pub(crate) struct Waiter(Mutex<Waiting>);
+pub(crate) struct Waiter(Mutex<QueuedWaiter>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueuedWaiter {
     waker: Option<Waker>,
-    standing: Standing,
+    standing: WaiterStatus,
 }
 
 /// Where a waiter stands.
 #[derive(Debug, Default)]
-pub(super) enum Standing {
+pub(super) enum WaiterStatus {
     #[default]
     InLine,
     /// It shares the lock with the leader, which has it.
@@ -65,7 +65,7 @@ impl Line {
 impl Waiter {
     /// The task is woken when the waiter may have become the leader, or the client was closed. If it does not stand in
     /// line any more: why.
-    pub(super) fn register(&self, cx: &Context<'_>) -> Standing {
+    pub(super) fn register(&self, cx: &Context<'_>) -> WaiterStatus {
         let mut waiting = self.0.lock();
         match &mut waiting.waker {
             Some(waker) => waker.clone_from(cx.waker()),
@@ -74,13 +74,13 @@ impl Waiter {
         std::mem::take(&mut waiting.standing)
     }
 
-    pub(super) fn dismiss(&self, standing: Standing) {
+    pub(super) fn dismiss(&self, standing: WaiterStatus) {
         self.set_aside(standing);
         self.wake();
     }
 
     /// The waiter has left the line, for this reason. Its task is not woken yet.
-    pub(super) fn set_aside(&self, standing: Standing) {
+    pub(super) fn set_aside(&self, standing: WaiterStatus) {
         self.0.lock().standing = standing;
     }
 

@@ -13,13 +13,13 @@ use quorlock_core::transport::Call;
 use super::Hold;
 use crate::runtime::Runtime;
 use crate::shared::calls::{Received, poll_once};
-use crate::shared::trust::{Asking, Sent};
+use crate::shared::trust::{Purpose, Sent};
 
 /// What a member of a hold was asked for.
 pub(crate) struct Asked {
     pub(crate) hold: Arc<Hold>,
     pub(crate) member: MemberId,
-    pub(crate) asking: Asking,
+    pub(crate) asking: Purpose,
     /// What the request stated; the hold may state more by now.
     pub(crate) lease: Lease,
     pub(crate) sent: Time,
@@ -64,7 +64,7 @@ impl PendingAcquire {
         let asked = Asked {
             hold: hold.clone(),
             member: self.member,
-            asking: Asking::NewHold,
+            asking: Purpose::NewHold,
             lease: self.lease,
             sent: self.sent,
         };

@@ -1,7 +1,7 @@
 //! What the members of a hold are sent.
 
 use quorlock_core::fencing::Fence;
-use quorlock_core::message::{Access, Acquire, Claim, Mode, Place, Release, Request};
+use quorlock_core::message::{Access, Acquire, Claim, Mode, QueuePlace, Release, Request};
 use quorlock_core::quorum::MemberId;
 
 use super::{Hold, Statement};
@@ -39,7 +39,7 @@ pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Re
         name: place.name.clone(),
         access: match place.mode {
             Mode::Plain => Access::Plain,
-            Mode::Fair => Access::Fair(Place::None),
+            Mode::Fair => Access::Fair(QueuePlace::None),
             Mode::Read => Access::Read { under: hold.under },
             Mode::Write => Access::Write,
         },

@@ -7,7 +7,7 @@ use quorlock_core::lease::Lease;
 /// All of it is drawn together, under the hold's mutex: **a statement with a larger number has no shorter lease**, whichever
 /// of two requests leaves or arrives first. Drawn one after the other, A, which renews, could read the lease of 1 s; B,
 /// which extends, raise it to 5 s and take number 17; and A then take 18. The node would keep "18, 1 s" as the claim's
-/// beat while B relies on 5 s, and a contender that saw this beat for 1 s would replace the claim.
+/// claim version while B relies on 5 s, and a contender that saw this claim version for 1 s would replace the claim.
 ///
 /// The count needs no order: nodes free a claim when they are told "0", and never by counting. One that is told an older
 /// count shows it until the next renewal.

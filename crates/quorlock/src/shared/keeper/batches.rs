@@ -10,7 +10,7 @@ use quorlock_core::transport::Call;
 
 use crate::shared::calls::Received;
 use crate::shared::hold::{Asked, Hold};
-use crate::shared::layout::{Node, Place};
+use crate::shared::layout::{Member, Node};
 use crate::telemetry;
 
 /// How many claims go into one renewal: few enough not to hold up a server, which runs one script at a time.
@@ -28,7 +28,7 @@ struct Batch {
 }
 
 impl Batches {
-    pub(super) fn add(&mut self, place: &Place, claim: Claim, asked: Asked) {
+    pub(super) fn add(&mut self, place: &Member, claim: Claim, asked: Asked) {
         let mode = match place.mode {
             Mode::Fair => Mode::Plain,
             mode => mode,
@@ -105,7 +105,7 @@ pub(super) fn handle_renewed(
         match replies.next() {
             Some(reply) => {
                 if *reply == RenewReply::NotYours && hold.status(now) == Status::Held {
-                    let Place { node, name, .. } = hold.layout.place(member);
+                    let Member { node, name, .. } = hold.layout.place(member);
                     telemetry::claim_gone(name, hold.owner, node.address());
                 }
                 hold.renewed(now, member, sent, lease, *reply);

@@ -16,13 +16,13 @@ use super::phase::Phase;
 use crate::runtime::Runtime;
 use crate::shared::calls::{Received, poll_once};
 use crate::shared::hold::Hold;
-use crate::shared::layout::{Node, Place};
+use crate::shared::layout::{Member, Node};
 use crate::shared::trust::answer;
 use crate::shared::under::Readers;
 use crate::telemetry;
 
 /// A claim that may stand on a node for an owner that has given up.
-pub(crate) struct Orphaned {
+pub(crate) struct CleanUp {
     machine: Orphan,
     node: Node,
     name: Name,
@@ -35,10 +35,10 @@ pub(crate) struct Orphaned {
     release: Option<Call>,
 }
 
-impl Orphaned {
+impl CleanUp {
     /// The claim of `owner` on a member for `lease`, perhaps with its acquire under way.
     pub(crate) fn new(
-        place: &Place,
+        place: &Member,
         owner: OwnerId,
         now: Time,
         lease: Lease,
@@ -49,7 +49,7 @@ impl Orphaned {
             Some(_) => Orphan::unanswered(now, gone),
             None => Orphan::new(now, gone),
         };
-        Orphaned {
+        CleanUp {
             machine,
             node: place.node.clone(),
             name: place.name.clone(),
@@ -65,7 +65,7 @@ impl Orphaned {
     /// The claim of a hold that has ended on a member.
     pub(crate) fn of(hold: &Hold, member: MemberId, now: Time, acquire: Option<Call>) -> Self {
         let place = hold.layout.place(member);
-        let mut orphan = Orphaned::new(place, hold.owner, now, hold.lease(), acquire);
+        let mut orphan = CleanUp::new(place, hold.owner, now, hold.lease(), acquire);
         if place.mode == Mode::Write {
             orphan.readers = Some(hold.readers().clone());
         }
@@ -149,7 +149,7 @@ impl Orphaned {
 /// The claims that the keeper cleans up, by number.
 #[derive(Default)]
 pub(super) struct CleanUps {
-    orphans: BTreeMap<u64, Orphaned>,
+    orphans: BTreeMap<u64, CleanUp>,
     due: BTreeSet<(Time, u64)>,
     next: u64,
 }
@@ -164,7 +164,7 @@ pub(super) struct Added {
 
 impl CleanUps {
     /// Adds a claim. What is under way for it is the caller's to poll.
-    pub(super) fn add(&mut self, mut orphan: Orphaned) -> Added {
+    pub(super) fn add(&mut self, mut orphan: CleanUp) -> Added {
         let id = self.next;
         self.next += 1;
         let added = Added {

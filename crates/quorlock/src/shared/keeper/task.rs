@@ -13,7 +13,7 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::Call;
 
 use super::batches::{Batches, handle_renewed};
-use super::clean_up::{Added, CleanUps, Orphaned};
+use super::clean_up::{Added, CleanUp, CleanUps};
 use super::lanes::{Lanes, Next};
 use super::late;
 use super::phase::Phase;
@@ -24,7 +24,7 @@ use crate::runtime::{Runtime, Timer};
 use crate::shared::calls::Received;
 use crate::shared::hold::{Asked, Hold, requests};
 use crate::shared::layout::Node;
-use crate::shared::trust::{Asking, Sent};
+use crate::shared::trust::{Purpose, Sent};
 use crate::telemetry;
 
 pub(super) struct KeeperTask {
@@ -113,7 +113,7 @@ impl KeeperTask {
         }
         let call = node.call(requests::release(&hold, member, count));
         let asked = Asked {
-            asking: Asking::Missing,
+            asking: Purpose::Missing,
             lease: hold.lease(),
             sent: now,
             member,
@@ -145,10 +145,10 @@ impl KeeperTask {
 
     fn orphan(&mut self, hold: &Hold, member: MemberId, now: Time) {
         hold.gone_from(member);
-        self.adopt(Orphaned::of(hold, member, now, None), now);
+        self.adopt(CleanUp::of(hold, member, now, None), now);
     }
 
-    fn adopt(&mut self, mut orphan: Orphaned, now: Time) {
+    fn adopt(&mut self, mut orphan: CleanUp, now: Time) {
         orphan.hear(&*self.runtime);
         if orphan.report_if_done(now) {
             return;
@@ -266,7 +266,7 @@ impl KeeperTask {
         let asked = Asked {
             hold: hold.clone(),
             member,
-            asking: Asking::Missing,
+            asking: Purpose::Missing,
             lease: stated.lease,
             sent: now,
         };
@@ -323,8 +323,8 @@ impl KeeperTask {
                 }
                 self.ended(&asked.hold.layout.place(asked.member).node, 1, now);
             }
-            Of::Ripening(node, sent) => {
-                let change = node.ripened(sent, result);
+            Of::Confirmation(node, sent) => {
+                let change = node.confirmed(sent, result);
                 telemetry::trust_changed(node.address(), change);
                 self.keeper.alarm.set(node.poll_timeout());
             }
@@ -332,11 +332,11 @@ impl KeeperTask {
     }
 
     /// Ends the watches that are due.
-    fn ripen_due(&mut self) {
+    fn confirm_due(&mut self) {
         self.keeper.alarm.clear();
         for node in self.nodes.clone().iter() {
-            if let Some((request, sent)) = node.next_ripening() {
-                self.call(Of::Ripening(node.clone(), sent), node.call(request));
+            if let Some((request, sent)) = node.next_confirmation() {
+                self.call(Of::Confirmation(node.clone(), sent), node.call(request));
             }
         }
         let due = self.nodes.iter().map(|node| node.poll_timeout()).min();
@@ -410,7 +410,7 @@ impl Future for KeeperTask {
             task.relieve_due(now);
             task.keeper.rests.end_due(now);
             if task.keep_due(now) {
-                task.ripen_due();
+                task.confirm_due();
             }
             while !task.calls.is_empty()
                 && let Poll::Ready(Some((of, result))) = Pin::new(&mut task.calls).poll_next(cx)

@@ -49,5 +49,5 @@ pub(super) enum Of {
     /// A release that leaves some of the count.
     Lowering(Asked),
     /// The end of a node's watch.
-    Ripening(Node, Sent),
+    Confirmation(Node, Sent),
 }

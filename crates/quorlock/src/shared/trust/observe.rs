@@ -1,6 +1,6 @@
 //! What refusals of one node show of the claims in the way.
 
-use quorlock_core::beat::Observations;
+use quorlock_core::claim_version::Observations;
 use quorlock_core::message::{AcquireReply, Reply, Ttl};
 use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
@@ -41,7 +41,7 @@ pub(super) fn observe(
 ) -> Answer {
     let refusal = match result {
         Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => match reply {
-            AcquireReply::Refused { beat, .. } => Some(*beat),
+            AcquireReply::Refused { version, .. } => Some(*version),
             _ => None,
         },
         Ok(_) => None,
@@ -56,7 +56,7 @@ pub(super) fn observe(
             return answer;
         }
     };
-    let Some(beat) = refusal else {
+    let Some(version) = refusal else {
         observed.forget(name);
         return answer;
     };
@@ -64,7 +64,7 @@ pub(super) fn observe(
         observed.clear();
         return answer;
     }
-    match (observed.handle_refused(now, name, beat), answer) {
+    match (observed.handle_refused(now, name, version), answer) {
         (Some(ends), Answer::Refused(ttl)) => {
             let left = Ttl::Millis(millis_of(ends.since(now)));
             Answer::Refused(ttl.min(left))

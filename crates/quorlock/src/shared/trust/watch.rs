@@ -19,7 +19,7 @@ pub(crate) struct Sent(pub(super) Time);
 /// One node under watch.
 pub(super) struct Watch {
     index: usize,
-    shared: Arc<Shared>,
+    shared: Arc<WatchSettings>,
 }
 
 /// What has changed for a node that has shown something. The caller tells operators: it stands above what is stored.
@@ -32,7 +32,7 @@ pub(crate) enum TrustChange {
 }
 
 /// What the nodes of one client under watch have in common.
-struct Shared {
+struct WatchSettings {
     /// Set to when the watch of one of them ends.
     alarm: Arc<Alarm>,
     longest: Lease,
@@ -53,7 +53,7 @@ pub(crate) struct Watching {
 impl Watching {
     /// A watch for each of so many nodes of one client.
     pub(super) fn begin(self, nodes: usize, alarm: &Arc<Alarm>) -> impl Iterator<Item = Watch> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WatchSettings {
             alarm: alarm.clone(),
             longest: self.longest,
             trusts_fresh: self.trusts_fresh,

@@ -2,7 +2,7 @@
 
 use super::{FaultText, Length};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 
 impl From<Fault> for FaultText {
     fn from(fault: Fault) -> Self {
@@ -131,7 +131,7 @@ impl FaultText {
             }
             NodeFault::MigrateSlot { name, to, gap } => {
                 (self.name, self.to) = (Some(name), Some(to));
-                self.gap = (Span::ZERO < gap).then_some(gap);
+                self.gap = (SimTime::ZERO < gap).then_some(gap);
             }
             NodeFault::ClusterFailover { how } => self.how = Some(how),
         }

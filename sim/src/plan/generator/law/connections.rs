@@ -5,7 +5,7 @@
 use super::margin;
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
 /// A member is given 25 ms to answer where leases are short: later replies are not heard.
@@ -36,36 +36,36 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         _ => 1,
     };
     let lease = draw.between(60, 200);
-    workload.lease = Span::millis(lease);
+    workload.lease = SimTime::millis(lease);
     workload.watchdog = match draw.chance(800_000) {
         true => Watchdog::On,
         false => Watchdog::Off,
     };
     if draw.chance(300_000) {
         // At least twice a lease: what extends a hold may ask for that.
-        workload.max_hold = Some(Span::millis(lease * 5 / 2));
+        workload.max_hold = Some(SimTime::millis(lease * 5 / 2));
     }
-    workload.hold_least = Span::millis(lease / 2);
-    workload.hold_most = Span::millis(lease * draw.between(1, 5));
+    workload.hold_least = SimTime::millis(lease / 2);
+    workload.hold_most = SimTime::millis(lease * draw.between(1, 5));
     if workload.kind == WorkloadKind::Extending && draw.chance(500_000) {
         // Nothing but an extension makes it longer, and that comes when the lease is just over.
         workload.watchdog = Watchdog::Off;
         workload.max_hold = None;
-        workload.hold_least = Span::millis(lease * 36 / 10);
-        workload.hold_most = Span::millis(lease * 42 / 10);
+        workload.hold_least = SimTime::millis(lease * 36 / 10);
+        workload.hold_most = SimTime::millis(lease * 42 / 10);
     }
-    workload.think_least = Span::ZERO;
-    workload.think_most = Span::millis(draw.between(1, 30));
+    workload.think_least = SimTime::ZERO;
+    workload.think_most = SimTime::millis(draw.between(1, 30));
     workload.looks = draw.between(20, 200) as u16;
-    workload.poll_cap = Span::millis(draw.between(3, 30));
-    workload.backoff_cap = Span::millis(draw.between(2, 15));
-    plan.network.least = Span::micros(draw.between(50, 500));
+    workload.poll_cap = SimTime::millis(draw.between(3, 30));
+    workload.backoff_cap = SimTime::millis(draw.between(2, 15));
+    plan.network.least = SimTime::micros(draw.between(50, 500));
     plan.network.most = plan
         .network
         .least
-        .plus(Span::micros(draw.between(0, 1_500)));
-    plan.network.call_timeout = Span::millis(draw.between(lease / 4, lease * 2));
-    plan.network.connect_timeout = Span::millis(draw.between(lease / 4, lease));
+        .plus(SimTime::micros(draw.between(0, 1_500)));
+    plan.network.call_timeout = SimTime::millis(draw.between(lease / 4, lease * 2));
+    plan.network.connect_timeout = SimTime::millis(draw.between(lease / 4, lease));
     margin(plan, draw);
     if draw.chance(250_000) {
         overtaken(plan, draw);
@@ -78,8 +78,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         }
         if draw.chance(600_000) {
             let fault = LinkFault::Delay {
-                least: Span::millis(2),
-                most: Span::millis(draw.between(5, LATE)),
+                least: SimTime::millis(2),
+                most: SimTime::millis(draw.between(5, LATE)),
             };
             let late = link(client, vec![worst], Direction::ToClient, fault);
             plan.faults.push(late.lasting(plan.duration));
@@ -89,8 +89,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
             plan.faults.push(fault);
         }
         if draw.chance(300_000) {
-            let at = Span::micros(draw.between(0, plan.duration.as_nanos() / 1_000));
-            let lasts = Span::millis(draw.between(lease / 3, lease * 3 / 2));
+            let at = SimTime::micros(draw.between(0, plan.duration.as_nanos() / 1_000));
+            let lasts = SimTime::millis(draw.between(lease / 3, lease * 3 / 2));
             let stop = match draw.between(0, 1) {
                 0 => ClientFault::Pause,
                 _ => ClientFault::StopInside {
@@ -106,12 +106,12 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
 /// Requests come once more, or in another order, a good part of a lease later; and waiters do not look in between.
 fn overtaken(plan: &mut Plan, draw: &mut Draw) {
     let lease = plan.workload.lease.as_nanos();
-    plan.workload.poll_cap = Span::nanos(draw.between(lease / 2, 2 * lease));
+    plan.workload.poll_cap = SimTime::nanos(draw.between(lease / 2, 2 * lease));
     plan.remedies.margin = match plan.lock {
         LockKind::Redlock => None,
-        LockKind::Single | LockKind::Multi => Some(Span::nanos(lease)),
+        LockKind::Single | LockKind::Multi => Some(SimTime::nanos(lease)),
     };
-    let most = Span::nanos(draw.between(lease / 3, lease * 3 / 2));
+    let most = SimTime::nanos(draw.between(lease / 3, lease * 3 / 2));
     let fault = match draw.between(0, 2) {
         0 => LinkFault::Reorder { most },
         _ => LinkFault::Duplicate {
@@ -125,7 +125,7 @@ fn overtaken(plan: &mut Plan, draw: &mut Draw) {
         direction: Direction::ToNode,
         fault,
     };
-    let (at, lasts) = (Span::ZERO, plan.duration);
+    let (at, lasts) = (SimTime::ZERO, plan.duration);
     plan.faults.push(Fault {
         when: at.into(),
         lasts,
@@ -139,7 +139,7 @@ fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {
     let lease = plan.workload.lease.as_nanos();
     if draw.chance(700_000) {
         // What a claim is kept for beyond its lease hides a term that is too long.
-        plan.remedies.margin = Some(Span::ZERO);
+        plan.remedies.margin = Some(SimTime::ZERO);
     }
     let stays = lease + plan.clock_margin().as_nanos();
     let others: Vec<u16> = (0..plan.nodes.count)
@@ -148,10 +148,10 @@ fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {
     let spare = usize::from(plan.nodes.count) / 2;
     let (gone, kept) = others.split_at(spare);
     let late = LinkFault::Delay {
-        least: Span::millis(8),
-        most: Span::millis(draw.between(12, LATE)),
+        least: SimTime::millis(8),
+        most: SimTime::millis(draw.between(12, LATE)),
     };
-    plan.network.call_timeout = Span::nanos(lease);
+    plan.network.call_timeout = SimTime::nanos(lease);
     let expires = draw.between(lease, 3 * lease);
     let again = expires + stays / 10 * 11;
     let last = again + draw.between(lease / 4, lease);
@@ -165,8 +165,8 @@ fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {
     ];
     for (from, to, nodes) in cuts {
         plan.faults.push(Fault {
-            when: Span::nanos(from).into(),
-            lasts: Span::nanos(to - from),
+            when: SimTime::nanos(from).into(),
+            lasts: SimTime::nanos(to - from),
             ..link(client, nodes, Direction::Both, LinkFault::Cut)
         });
     }
@@ -193,23 +193,23 @@ fn cut(plan: &Plan, draw: &mut Draw, client: u16, worst: u16) -> Fault {
     let fault = match draw.between(0, 4) {
         0 => LinkFault::HoldBack,
         1 => LinkFault::Reorder {
-            most: Span::nanos(plan.workload.lease.as_nanos() / 2),
+            most: SimTime::nanos(plan.workload.lease.as_nanos() / 2),
         },
         _ => LinkFault::Cut,
     };
     let last = plan.duration.as_nanos() / 10 * 8;
     let lease = plan.workload.lease.as_nanos();
     Fault {
-        when: Span::nanos(draw.between(0, last)).into(),
-        lasts: Span::nanos(draw.between(lease / 3, lease * 5 / 2)),
+        when: SimTime::nanos(draw.between(0, last)).into(),
+        lasts: SimTime::nanos(draw.between(lease / 3, lease * 5 / 2)),
         ..link(client, nodes, direction, fault)
     }
 }
 
 fn link(client: u16, nodes: Vec<u16>, direction: Direction, fault: LinkFault) -> Fault {
     Fault {
-        when: Span::ZERO.into(),
-        lasts: Span::ZERO,
+        when: SimTime::ZERO.into(),
+        lasts: SimTime::ZERO,
         what: FaultKind::Link {
             clients: vec![client],
             nodes,

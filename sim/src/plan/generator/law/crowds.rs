@@ -6,11 +6,11 @@
 use super::Fixed;
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
 /// A round that asks the first node before the rest, a release and a few pauses of competitors.
-const FREE: Span = Span::millis(600);
+const FREE: SimTime = SimTime::millis(600);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let kinds = [WorkloadKind::MutualExclusion, WorkloadKind::Greedy];
@@ -27,14 +27,14 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.kind = kind;
     workload.names = 1;
     workload.watchdog = Watchdog::On;
-    workload.lease = Span::secs(10);
-    workload.hold_least = Span::millis(draw.between(1, 10));
+    workload.lease = SimTime::secs(10);
+    workload.hold_least = SimTime::millis(draw.between(1, 10));
     workload.hold_most = workload.hold_least;
-    workload.think_least = Span::ZERO;
-    workload.think_most = Span::millis(draw.between(1, 20));
-    workload.poll_cap = Span::secs(5);
-    workload.backoff_cap = Span::secs(1);
-    plan.network.least = Span::micros(draw.between(500, 2_000));
+    workload.think_least = SimTime::ZERO;
+    workload.think_most = SimTime::millis(draw.between(1, 20));
+    workload.poll_cap = SimTime::secs(5);
+    workload.backoff_cap = SimTime::secs(1);
+    plan.network.least = SimTime::micros(draw.between(500, 2_000));
     plan.network.most = plan.network.least;
     plan.free_within = Some(FREE);
     match draw.between(0, 2) {
@@ -43,7 +43,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
             plan.network.most = plan
                 .network
                 .least
-                .plus(Span::micros(draw.between(0, 4_000)))
+                .plus(SimTime::micros(draw.between(0, 4_000)))
         }
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
 /// Each client is as far from the nodes as every other, and nearest to another of them: where two begin at once, each comes
 /// first to a node of its own.
 fn each_near_another_node(plan: &mut Plan, draw: &mut Draw) {
-    let further = Span::micros(draw.between(500, 3_000));
+    let further = SimTime::micros(draw.between(500, 3_000));
     // Of a majority of three, both that are left have to grant.
     let is_first_gone = plan.lock == LockKind::Redlock && plan.nodes.count == 3;
     let first = u16::from(is_first_gone && draw.chance(500_000));
@@ -79,7 +79,7 @@ fn each_near_another_node(plan: &mut Plan, draw: &mut Draw) {
 /// From the beginning to the end.
 fn lasting(plan: &Plan, clients: Vec<u16>, nodes: Vec<u16>, fault: LinkFault) -> Fault {
     Fault {
-        when: Span::ZERO.into(),
+        when: SimTime::ZERO.into(),
         lasts: plan.duration,
         what: FaultKind::Link {
             clients,

@@ -5,7 +5,7 @@
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault};
-use crate::plan::time::{Span, Step};
+use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::{Plan, Watchdog, WorkloadKind};
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -16,30 +16,30 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         };
     }
     let workload = &mut plan.workload;
-    workload.lease = Span::millis(draw.between(60, 120));
+    workload.lease = SimTime::millis(draw.between(60, 120));
     let lease = workload.lease.as_nanos();
     workload.names = 1;
     workload.watchdog = Watchdog::On;
-    workload.hold_least = Span::nanos(lease / 2);
-    workload.hold_most = Span::nanos(lease);
+    workload.hold_least = SimTime::nanos(lease / 2);
+    workload.hold_most = SimTime::nanos(lease);
     // What comes again finds the lock free.
-    workload.think_least = Span::nanos(lease);
-    workload.think_most = Span::nanos(4 * lease);
-    workload.poll_cap = Span::nanos(lease / 3);
-    workload.backoff_cap = Span::nanos(lease / 6);
-    plan.network.least = Span::micros(draw.between(50, 500));
+    workload.think_least = SimTime::nanos(lease);
+    workload.think_most = SimTime::nanos(4 * lease);
+    workload.poll_cap = SimTime::nanos(lease / 3);
+    workload.backoff_cap = SimTime::nanos(lease / 6);
+    plan.network.least = SimTime::micros(draw.between(50, 500));
     plan.network.most = plan
         .network
         .least
-        .plus(Span::micros(draw.between(0, 2_000)));
+        .plus(SimTime::micros(draw.between(0, 2_000)));
     // Of the clocks of the clients, the first is ahead of all.
     for client in 0..plan.clients {
         let by = match client {
-            0 => Step::millis(draw.signed(10_000, 50_000)),
-            _ => Step::millis(draw.signed(-100_000_000, -50_000_000)),
+            0 => ClockStep::millis(draw.signed(10_000, 50_000)),
+            _ => ClockStep::millis(draw.signed(-100_000_000, -50_000_000)),
         };
         plan.faults.push(Fault::of_client(
-            Span::ZERO,
+            SimTime::ZERO,
             client,
             ClientFault::Step { by },
         ));
@@ -50,12 +50,12 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         direction: Direction::ToNode,
         fault: LinkFault::Duplicate {
             of_million: draw.between(200_000, 800_000) as u32,
-            most: Span::nanos(3 * lease),
+            most: SimTime::nanos(3 * lease),
         },
     };
     plan.faults.push(Fault {
-        when: Span::ZERO.into(),
-        lasts: Span::nanos(plan.duration.as_nanos() / 10 * 7),
+        when: SimTime::ZERO.into(),
+        lasts: SimTime::nanos(plan.duration.as_nanos() / 10 * 7),
         what,
     });
 }

@@ -5,7 +5,7 @@
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, ClientTarget, Fault};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Plan, WorkloadKind};
 
 /// Few looks, so that many of the polls of the work are its last.
@@ -19,29 +19,29 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         plan.workload.kind = WorkloadKind::LongWork;
     }
     let workload = &mut plan.workload;
-    workload.lease = Span::millis(draw.between(60, 120));
+    workload.lease = SimTime::millis(draw.between(60, 120));
     let lease = workload.lease.as_nanos();
     workload.names = 1;
-    workload.hold_least = Span::nanos(lease / 10);
-    workload.hold_most = Span::nanos(lease / 2);
-    workload.think_least = Span::ZERO;
-    workload.think_most = Span::nanos(lease / 4);
-    workload.poll_cap = Span::nanos(lease / 10);
-    workload.backoff_cap = Span::nanos(lease / 10);
+    workload.hold_least = SimTime::nanos(lease / 10);
+    workload.hold_most = SimTime::nanos(lease / 2);
+    workload.think_least = SimTime::ZERO;
+    workload.think_most = SimTime::nanos(lease / 4);
+    workload.poll_cap = SimTime::nanos(lease / 10);
+    workload.backoff_cap = SimTime::nanos(lease / 10);
     workload.looks = LOOKS;
-    plan.remedies.margin = Some(Span::ZERO);
+    plan.remedies.margin = Some(SimTime::ZERO);
     plan.network.most = plan
         .network
         .least
-        .plus(Span::micros(draw.between(0, 2_000)));
-    let mut at = Span::nanos(draw.between(lease, 2 * lease));
-    let last = Span::nanos(plan.duration.as_nanos() / 10 * 6);
+        .plus(SimTime::micros(draw.between(0, 2_000)));
+    let mut at = SimTime::nanos(draw.between(lease, 2 * lease));
+    let last = SimTime::nanos(plan.duration.as_nanos() / 10 * 6);
     while at <= last {
-        let lasts = Span::nanos(draw.between(lease / 10 * 12, 2 * lease));
+        let lasts = SimTime::nanos(draw.between(lease / 10 * 12, 2 * lease));
         let nth = draw.between(1, LAST_USE) as u32;
         let holder = ClientTarget::Holder { name: None };
         let stop = Fault::of_client(at, holder, ClientFault::StopInside { nth });
         plan.faults.push(stop.lasting(lasts));
-        at = at.plus(Span::nanos(draw.between(3 * lease, 4 * lease)));
+        at = at.plus(SimTime::nanos(draw.between(3 * lease, 4 * lease)));
     }
 }

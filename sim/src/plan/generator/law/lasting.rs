@@ -6,7 +6,7 @@
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault, NodeFault};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -17,25 +17,25 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     let workload = &mut plan.workload;
     workload.kind = WorkloadKind::MutualExclusion;
     workload.names = 1;
-    workload.lease = Span::millis(lease);
+    workload.lease = SimTime::millis(lease);
     workload.watchdog = Watchdog::On;
-    workload.hold_least = Span::millis(lease * 3);
-    workload.hold_most = Span::millis(lease * 6);
-    workload.think_least = Span::millis(1);
-    workload.think_most = Span::millis(50);
+    workload.hold_least = SimTime::millis(lease * 3);
+    workload.hold_most = SimTime::millis(lease * 6);
+    workload.think_least = SimTime::millis(1);
+    workload.think_most = SimTime::millis(50);
     workload.looks = 40;
-    workload.poll_cap = Span::millis(draw.between(20, 200));
-    workload.backoff_cap = Span::millis(draw.between(10, 50));
-    plan.network.least = Span::micros(draw.between(50, 500));
+    workload.poll_cap = SimTime::millis(draw.between(20, 200));
+    workload.backoff_cap = SimTime::millis(draw.between(10, 50));
+    plan.network.least = SimTime::micros(draw.between(50, 500));
     plan.network.most = plan
         .network
         .least
-        .plus(Span::micros(draw.between(0, 1_000)));
+        .plus(SimTime::micros(draw.between(0, 1_000)));
     // A call that is not answered ends well before the next try.
-    plan.network.call_timeout = Span::millis(lease / 30);
-    plan.network.connect_timeout = Span::millis(lease / 30);
+    plan.network.call_timeout = SimTime::millis(lease / 30);
+    plan.network.connect_timeout = SimTime::millis(lease / 30);
     plan.nodes.persistence = Persistence::EveryWrite;
-    plan.duration = plan.duration.max(Span::millis(lease * 12));
+    plan.duration = plan.duration.max(SimTime::millis(lease * 12));
     plan.holds_last = true;
     // What was set at the beginning, and how fast clocks run, stays.
     let is_majority = plan.lock == LockKind::Redlock && plan.nodes.count == 3;
@@ -45,16 +45,21 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
             // A claim expires on the first node while its client is cut off from it; then it is asked for again, and after
             // that the second is gone. The first hold has to live to see all of it. In between are four tries, as a client that waits
             // may have the first node for a moment, while it asks the others.
-            plan.workload.hold_least = Span::millis(lease * 8);
-            plan.workload.hold_most = Span::millis(lease * 10);
+            plan.workload.hold_least = SimTime::millis(lease * 8);
+            plan.workload.hold_most = SimTime::millis(lease * 10);
             let kept = plan.clock_margin().as_nanos() / 1_000_000;
             let expires = lease * 5 / 2 + kept;
-            let first = cut(plan, vec![0], Span::millis(lease), Span::millis(expires));
+            let first = cut(
+                plan,
+                vec![0],
+                SimTime::millis(lease),
+                SimTime::millis(expires),
+            );
             let second = cut(
                 plan,
                 vec![1],
-                Span::millis(lease * 6),
-                Span::millis(lease * 6),
+                SimTime::millis(lease * 6),
+                SimTime::millis(lease * 6),
             );
             plan.faults.extend([first, second]);
         }
@@ -63,7 +68,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
             while at < lease * 10 {
                 let lasts = draw.between(lease / 3, lease * 45 / 100);
                 let all = (0..plan.nodes.count).collect();
-                let fault = cut(plan, all, Span::millis(at), Span::millis(lasts));
+                let fault = cut(plan, all, SimTime::millis(at), SimTime::millis(lasts));
                 plan.faults.push(fault);
                 at += draw.between(lease * 3 / 2, lease * 3);
             }
@@ -71,14 +76,14 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
     if draw.chance(200_000) {
         let node = draw.index(plan.nodes.count.into()) as u16;
-        let at = Span::millis(draw.between(1, lease));
+        let at = SimTime::millis(draw.between(1, lease));
         plan.faults
             .push(Fault::of_node(at, node, NodeFault::ForgetScripts));
     }
 }
 
 /// No client hears of these nodes.
-fn cut(plan: &Plan, nodes: Vec<u16>, at: Span, lasts: Span) -> Fault {
+fn cut(plan: &Plan, nodes: Vec<u16>, at: SimTime, lasts: SimTime) -> Fault {
     let what = FaultKind::Link {
         clients: (0..plan.clients).collect(),
         nodes,

@@ -5,18 +5,18 @@
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, WorkloadKind};
 
 /// Releases are tried again after 200, 600, 1,200 and 2,000 ms. Faults last for 500 ms at most, and there are three of
 /// them: one of the tries succeeds.
-const IDLE: Span = Span::millis(4_000);
+const IDLE: SimTime = SimTime::millis(4_000);
 
 /// The last of these faults has begun by 2,000 ms, and is over then.
-const QUIET: Span = Span::millis(2_500);
+const QUIET: SimTime = SimTime::millis(2_500);
 
 /// From then on a minority is gone.
-const GONE: Span = Span::millis(2_600);
+const GONE: SimTime = SimTime::millis(2_600);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     if fixed.is_none() {
@@ -36,34 +36,38 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
     let workload = &mut plan.workload;
     workload.names = 1;
-    workload.lease = Span::millis(draw.between(10_000, 20_000));
-    workload.hold_least = Span::millis(draw.between(5, 40));
-    workload.hold_most = workload.hold_least.plus(Span::millis(draw.between(0, 40)));
-    workload.think_least = Span::millis(draw.between(5, 50));
-    workload.think_most = workload.think_least.plus(Span::millis(draw.between(1, 50)));
-    workload.poll_cap = Span::millis(draw.between(100, 400));
-    workload.backoff_cap = Span::millis(draw.between(20, 100));
-    plan.remedies.margin = (plan.lock == LockKind::Redlock).then_some(Span::ZERO);
-    plan.network.least = Span::micros(draw.between(50, 500));
+    workload.lease = SimTime::millis(draw.between(10_000, 20_000));
+    workload.hold_least = SimTime::millis(draw.between(5, 40));
+    workload.hold_most = workload
+        .hold_least
+        .plus(SimTime::millis(draw.between(0, 40)));
+    workload.think_least = SimTime::millis(draw.between(5, 50));
+    workload.think_most = workload
+        .think_least
+        .plus(SimTime::millis(draw.between(1, 50)));
+    workload.poll_cap = SimTime::millis(draw.between(100, 400));
+    workload.backoff_cap = SimTime::millis(draw.between(20, 100));
+    plan.remedies.margin = (plan.lock == LockKind::Redlock).then_some(SimTime::ZERO);
+    plan.network.least = SimTime::micros(draw.between(50, 500));
     plan.network.most = plan
         .network
         .least
-        .plus(Span::micros(draw.between(0, 2_000)));
-    plan.network.call_timeout = Span::millis(draw.between(20, 150));
-    plan.network.connect_timeout = Span::millis(draw.between(20, 80));
+        .plus(SimTime::micros(draw.between(0, 2_000)));
+    plan.network.call_timeout = SimTime::millis(draw.between(20, 150));
+    plan.network.connect_timeout = SimTime::millis(draw.between(20, 80));
     let is_brief = !matches!(
         plan.workload.kind,
         WorkloadKind::Leading | WorkloadKind::LongWork | WorkloadKind::Extending
     );
     if is_brief {
-        plan.duration = plan.duration.max(Span::secs(7));
+        plan.duration = plan.duration.max(SimTime::secs(7));
         plan.idle_within = Some(IDLE);
         plan.progress_within = Some(IDLE);
     }
     for _ in 0..draw.between(1, 8) {
         let client = draw.index(usize::from(plan.clients)) as u16;
         let nth = draw.between(1, 20) as u32;
-        let at = Span::millis(draw.between(1, 2_000));
+        let at = SimTime::millis(draw.between(1, 2_000));
         plan.faults
             .push(Fault::of_client(at, client, ClientFault::Cancel { nth }));
     }
@@ -93,7 +97,7 @@ fn keep_in_order(plan: &mut Plan) {
     if !plan.faults.iter().any(overtakes) {
         return;
     }
-    let third = Span::nanos(plan.network.call_timeout.as_nanos() / 3);
+    let third = SimTime::nanos(plan.network.call_timeout.as_nanos() / 3);
     for Fault { lasts, what, .. } in &mut plan.faults {
         match what {
             FaultKind::Link {
@@ -124,17 +128,17 @@ fn lose_a_minority(plan: &mut Plan, draw: &mut Draw) {
     if draw.chance(600_000) {
         // One of those that stay is slow, and a release may come to it before the acquire that it is to undo.
         let late = (first + count - 1) % count;
-        let most = Span::nanos(plan.network.call_timeout.as_nanos() / 3);
+        let most = SimTime::nanos(plan.network.call_timeout.as_nanos() / 3);
         let what = FaultKind::Link {
             clients: (0..plan.clients).collect(),
             nodes: vec![late],
             direction: Direction::ToNode,
             fault: LinkFault::Reorder { most },
         };
-        let from = Span::millis(draw.between(1, 1_000));
+        let from = SimTime::millis(draw.between(1, 1_000));
         plan.faults.push(Fault {
             when: from.into(),
-            lasts: Span::millis(1_000),
+            lasts: SimTime::millis(1_000),
             what,
         });
     }
@@ -160,29 +164,37 @@ fn short(plan: &Plan, draw: &mut Draw) -> Fault {
         1 => Direction::ToNode,
         _ => Direction::ToClient,
     };
-    let late = Span::millis(draw.between(10, 150));
+    let late = SimTime::millis(draw.between(10, 150));
     let (direction, lasts, fault) = match draw.between(0, 5) {
         0 => (direction, late, LinkFault::Cut),
         1 => (direction, late, LinkFault::HoldBack),
         2 => {
             let fault = LinkFault::Delay {
-                least: Span::ZERO,
+                least: SimTime::ZERO,
                 most: late,
             };
-            (direction, Span::millis(500), fault)
+            (direction, SimTime::millis(500), fault)
         }
         3 => {
             // A call that has timed out is followed by a release on the same connection, which nothing overtakes there.
-            let most = Span::nanos(plan.network.call_timeout.as_nanos() / 3);
-            (direction, Span::millis(500), LinkFault::Reorder { most })
+            let most = SimTime::nanos(plan.network.call_timeout.as_nanos() / 3);
+            (direction, SimTime::millis(500), LinkFault::Reorder { most })
         }
         4 => {
             let in_flight = InFlight::Lost;
-            (Direction::Both, Span::ZERO, LinkFault::Reset { in_flight })
+            (
+                Direction::Both,
+                SimTime::ZERO,
+                LinkFault::Reset { in_flight },
+            )
         }
         _ => {
             let in_flight = InFlight::Executed;
-            (Direction::Both, Span::ZERO, LinkFault::Reset { in_flight })
+            (
+                Direction::Both,
+                SimTime::ZERO,
+                LinkFault::Reset { in_flight },
+            )
         }
     };
     let what = FaultKind::Link {
@@ -191,7 +203,7 @@ fn short(plan: &Plan, draw: &mut Draw) -> Fault {
         direction,
         fault,
     };
-    let at = Span::millis(draw.between(1, 2_000));
+    let at = SimTime::millis(draw.between(1, 2_000));
     Fault {
         when: at.into(),
         lasts,

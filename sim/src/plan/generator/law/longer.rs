@@ -7,7 +7,7 @@ use super::{Fixed, sides, whole_leases};
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault, NodeFault};
 use crate::plan::property::Property;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -19,19 +19,19 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         return sides::apply(plan, fixed, draw);
     }
     plan.nodes.count = 3;
-    plan.workload.lease = Span::millis(draw.between(80, 200));
+    plan.workload.lease = SimTime::millis(draw.between(80, 200));
     whole_leases(plan, Some(WorkloadKind::MutualExclusion), draw);
     let workload = &mut plan.workload;
     workload.watchdog = Watchdog::On;
     workload.longer = 1;
     let lease = workload.lease.as_nanos();
-    workload.hold_least = Span::nanos(lease);
-    workload.hold_most = Span::nanos(4 * lease);
+    workload.hold_least = SimTime::nanos(lease);
+    workload.hold_most = SimTime::nanos(4 * lease);
     workload.looks = 30;
-    workload.poll_cap = Span::millis(draw.between(2, 10));
-    workload.backoff_cap = Span::millis(draw.between(2, 10));
+    workload.poll_cap = SimTime::millis(draw.between(2, 10));
+    workload.backoff_cap = SimTime::millis(draw.between(2, 10));
     plan.healed_at = Some(plan.duration);
-    plan.progress_within = Some(Span::ZERO);
+    plan.progress_within = Some(SimTime::ZERO);
     // The figure of the first node is that of the client that comes first after a restart.
     plan.not_demanded.push(Property::Progress);
     plan.nodes.persistence = Persistence::Memory;
@@ -41,21 +41,21 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     for client in 0..plan.clients {
         let node = if client == last { 2 } else { 1 };
         plan.faults
-            .push(cut(client, node, Span::ZERO, plan.duration));
+            .push(cut(client, node, SimTime::ZERO, plan.duration));
     }
     let ends = plan.duration.as_nanos() / 10 * 8;
     let mut at = draw.between(lease, 4 * lease);
     while at < ends {
-        let crash = Fault::of_node(Span::nanos(at), 0, NodeFault::Crash);
+        let crash = Fault::of_node(SimTime::nanos(at), 0, NodeFault::Crash);
         plan.faults
-            .push(crash.lasting(Span::micros(draw.between(50, 5_000))));
-        let silent = Span::nanos(2 * lease);
-        plan.faults.push(cut(last, 0, Span::nanos(at), silent));
+            .push(crash.lasting(SimTime::micros(draw.between(50, 5_000))));
+        let silent = SimTime::nanos(2 * lease);
+        plan.faults.push(cut(last, 0, SimTime::nanos(at), silent));
         at += draw.between(4 * lease, 8 * lease);
     }
 }
 
-fn cut(client: u16, node: u16, at: Span, lasts: Span) -> Fault {
+fn cut(client: u16, node: u16, at: SimTime, lasts: SimTime) -> Fault {
     let what = FaultKind::Link {
         clients: vec![client],
         nodes: vec![node],

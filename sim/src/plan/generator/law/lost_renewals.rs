@@ -8,14 +8,14 @@ use super::Fixed;
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault};
 use crate::plan::property::Property;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{AssertedRestarts, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 
 /// Each client begins to ask at this time, but for those that are paused until later.
-const BEGINS: Span = Span::millis(1);
+const BEGINS: SimTime = SimTime::millis(1);
 
 /// The other clients begin then.
-const LATER: Span = Span::millis(30);
+const LATER: SimTime = SimTime::millis(30);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
@@ -38,25 +38,28 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let workload = &mut plan.workload;
     workload.kind = WorkloadKind::MutualExclusion;
     workload.names = 1;
-    workload.lease = Span::millis(lease);
+    workload.lease = SimTime::millis(lease);
     workload.watchdog = Watchdog::On;
-    workload.hold_least = Span::millis(lease * 3);
-    workload.hold_most = Span::millis(lease * 5);
+    workload.hold_least = SimTime::millis(lease * 3);
+    workload.hold_most = SimTime::millis(lease * 5);
     workload.think_least = BEGINS;
     workload.think_most = BEGINS;
     workload.looks = 100;
     // A contender asks while the node is down, and mostly not between the renewal and its loss.
-    workload.poll_cap = Span::millis(15);
-    workload.backoff_cap = Span::millis(5);
-    plan.remedies.margin = Some(Span::millis(3 * lease));
+    workload.poll_cap = SimTime::millis(15);
+    workload.backoff_cap = SimTime::millis(5);
+    plan.remedies.margin = Some(SimTime::millis(3 * lease));
     plan.nodes.persistence = Persistence::EveryWrite;
-    plan.network.least = Span::micros(draw.between(200, 500));
-    plan.network.most = plan.network.least.plus(Span::micros(draw.between(0, 300)));
+    plan.network.least = SimTime::micros(draw.between(200, 500));
+    plan.network.most = plan
+        .network
+        .least
+        .plus(SimTime::micros(draw.between(0, 300)));
     // A node that is down is noticed while it is.
-    plan.network.call_timeout = Span::millis(10);
-    plan.network.connect_timeout = Span::millis(10);
+    plan.network.call_timeout = SimTime::millis(10);
+    plan.network.connect_timeout = SimTime::millis(10);
     plan.healed_at = Some(plan.duration);
-    plan.progress_within = Some(Span::ZERO);
+    plan.progress_within = Some(SimTime::ZERO);
     plan.not_demanded.push(Property::Progress);
     let comes_back = match plan.lock {
         LockKind::Redlock => match draw.between(0, 2) {
@@ -66,7 +69,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         LockKind::Single | LockKind::Multi => ComesBack::Same,
     };
     if comes_back == ComesBack::Empty {
-        plan.workload.lease = Span::millis(lease.min(140));
+        plan.workload.lease = SimTime::millis(lease.min(140));
         if fixed.clients.is_none() {
             plan.clients = plan.clients.max(3);
         }
@@ -96,23 +99,23 @@ enum ComesBack {
 fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
     let lease = plan.workload.lease.as_nanos();
     for client in 1..plan.clients {
-        let pause = Fault::of_client(Span::ZERO, client, ClientFault::Pause);
+        let pause = Fault::of_client(SimTime::ZERO, client, ClientFault::Pause);
         plan.faults.push(pause.lasting(LATER));
     }
     // A hold is won a round trip, or two, after its client has begun, and renewed each third of a lease from then on.
     let trips = 6 * plan.network.most.as_nanos();
     let renewed = BEGINS.as_nanos() + lease / 3 * draw.between(1, 5) + trips;
-    let at = Span::nanos(renewed + draw.between(0, 1_500_000));
-    let loses = Span::nanos(trips + 2_000_000);
-    let brief = Span::micros(50);
+    let at = SimTime::nanos(renewed + draw.between(0, 1_500_000));
+    let loses = SimTime::nanos(trips + 2_000_000);
+    let brief = SimTime::micros(50);
     let (fault, away) = match comes_back {
-        ComesBack::Same => (NodeFault::PowerLoss { loses }, Span::millis(40)),
+        ComesBack::Same => (NodeFault::PowerLoss { loses }, SimTime::millis(40)),
         // The contenders hear that it was away, or only that it is another process.
         ComesBack::Inheriting => {
             plan.remedies.restarts = AssertedRestarts::KeepEverything;
             let away = match draw.chance(600_000) {
                 true => brief,
-                false => Span::millis(40),
+                false => SimTime::millis(40),
             };
             (NodeFault::PowerLoss { loses }, away)
         }
@@ -120,9 +123,9 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
         // when the request of another comes, which is late.
         ComesBack::Empty => {
             plan.nodes.persistence = Persistence::Memory;
-            plan.workload.poll_cap = Span::millis(2);
-            plan.workload.backoff_cap = Span::millis(2);
-            let by = Span::millis(draw.between(17, 21));
+            plan.workload.poll_cap = SimTime::millis(2);
+            plan.workload.backoff_cap = SimTime::millis(2);
+            let by = SimTime::millis(draw.between(17, 21));
             let late = LinkFault::Delay {
                 least: by,
                 most: by,
@@ -133,7 +136,7 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
             // What is under way on a connection is lost with the process at its end.
             match draw.chance(500_000) {
                 true => (NodeFault::Crash, brief),
-                false => (NodeFault::Flush, Span::ZERO),
+                false => (NodeFault::Flush, SimTime::ZERO),
             }
         }
     };
@@ -155,8 +158,8 @@ fn cut(clients: Vec<u16>, node: u16) -> Fault {
 
 fn link(clients: Vec<u16>, node: u16, direction: Direction, fault: LinkFault) -> Fault {
     Fault {
-        when: Span::ZERO.into(),
-        lasts: Span::ZERO,
+        when: SimTime::ZERO.into(),
+        lasts: SimTime::ZERO,
         what: FaultKind::Link {
             clients,
             nodes: vec![node],

@@ -9,15 +9,15 @@ use super::{Fixed, sides, two_clients};
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Fault, LinkFault, NodeFault};
 use crate::plan::property::Property;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Plan, Watchdog};
 
 /// A member of a round is given a twentieth of it, and the drift that is allowed for, twice, is 84 ms: B's request may be late by
 /// more than that.
-const LEASE: Span = Span::secs(4);
+const LEASE: SimTime = SimTime::secs(4);
 
 /// When B asks first.
-const BEGINS: Span = Span::millis(1);
+const BEGINS: SimTime = SimTime::millis(1);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     if !two_clients(plan, fixed, LEASE, BEGINS) {
@@ -28,23 +28,23 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.hold_least = LEASE;
     workload.hold_most = LEASE;
     workload.looks = 600;
-    workload.poll_cap = Span::millis(draw.between(2, 10));
-    workload.backoff_cap = Span::millis(5);
-    plan.network.least = Span::micros(draw.between(100, 300));
+    workload.poll_cap = SimTime::millis(draw.between(2, 10));
+    workload.backoff_cap = SimTime::millis(5);
+    plan.network.least = SimTime::micros(draw.between(100, 300));
     plan.network.most = plan.network.least;
-    plan.network.call_timeout = Span::millis(draw.between(220, 500));
+    plan.network.call_timeout = SimTime::millis(draw.between(220, 500));
     // The node that both have in common loses its counter.
     plan.not_demanded.push(Property::Fencing);
     let (a, b) = (0, 1);
     let end = plan.duration;
-    let asks = Span::millis(draw.between(90, 170));
-    let flushed = asks.plus(BEGINS).plus(Span::millis(draw.between(1, 6)));
-    let arrives = flushed.plus(Span::micros(draw.between(100, 5_000)));
+    let asks = SimTime::millis(draw.between(90, 170));
+    let flushed = asks.plus(BEGINS).plus(SimTime::millis(draw.between(1, 6)));
+    let arrives = flushed.plus(SimTime::micros(draw.between(100, 5_000)));
     plan.faults.extend([
-        link(a, 2, Span::ZERO, end, LinkFault::Cut),
-        link(b, 1, Span::ZERO, end, LinkFault::Cut),
-        Fault::of_client(Span::ZERO, a, ClientFault::Pause).lasting(asks),
-        link(b, 0, Span::ZERO, arrives, LinkFault::HoldBack),
+        link(a, 2, SimTime::ZERO, end, LinkFault::Cut),
+        link(b, 1, SimTime::ZERO, end, LinkFault::Cut),
+        Fault::of_client(SimTime::ZERO, a, ClientFault::Pause).lasting(asks),
+        link(b, 0, SimTime::ZERO, arrives, LinkFault::HoldBack),
         Fault::of_node(flushed, 0, NodeFault::Flush),
     ]);
 }

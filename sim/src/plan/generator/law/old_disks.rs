@@ -1,6 +1,6 @@
 //! A node comes back with what it had before it was flushed.
 //!
-//! Its disk keeps everything, the operator says, so a process that finds a ripe marker inherits it. But this marker is of a watch
+//! Its disk keeps everything, the operator says, so a process that finds a confirmed marker inherits it. But this marker is of a watch
 //! before the last one, as on a copy of a disk: the claims of all holds since are missing. All clients have seen the later
 //! watch by then, and none of them lets the node inherit.
 
@@ -8,7 +8,7 @@ use super::{Fixed, sides, whole_leases};
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault, NodeFault};
 use crate::plan::property::Property;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{AssertedRestarts, LockKind, Persistence, Plan, Watchdog};
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -17,28 +17,28 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         return sides::apply(plan, fixed, draw);
     }
     plan.nodes.count = 3;
-    plan.workload.lease = Span::millis(draw.between(80, 160));
+    plan.workload.lease = SimTime::millis(draw.between(80, 160));
     whole_leases(plan, fixed.work, draw);
     plan.workload.watchdog = Watchdog::Off;
     let lease = plan.workload.lease.as_nanos();
-    plan.workload.hold_least = Span::nanos(lease / 10 * 9);
-    plan.workload.poll_cap = Span::millis(draw.between(2, 10));
-    plan.workload.backoff_cap = Span::millis(2);
+    plan.workload.hold_least = SimTime::nanos(lease / 10 * 9);
+    plan.workload.poll_cap = SimTime::millis(draw.between(2, 10));
+    plan.workload.backoff_cap = SimTime::millis(2);
     plan.remedies.restarts = AssertedRestarts::KeepEverything;
     plan.nodes.persistence = Persistence::EveryWrite;
-    plan.network.least = Span::micros(draw.between(100, 500));
+    plan.network.least = SimTime::micros(draw.between(100, 500));
     plan.network.most = plan
         .network
         .least
-        .plus(Span::micros(draw.between(0, 1_000)));
+        .plus(SimTime::micros(draw.between(0, 1_000)));
     plan.healed_at = Some(plan.duration);
-    plan.progress_within = Some(Span::ZERO);
+    plan.progress_within = Some(SimTime::ZERO);
     // The counter of tokens goes back with the disk, and what the sides have in common is this node.
     plan.not_demanded
         .extend([Property::Progress, Property::Fencing]);
     for client in 0..plan.clients {
         plan.faults.push(Fault {
-            when: Span::ZERO.into(),
+            when: SimTime::ZERO.into(),
             lasts: plan.duration,
             what: FaultKind::Link {
                 clients: vec![client],
@@ -51,9 +51,9 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let flushed = draw.between(lease, 2 * lease);
     // The watch takes a lease. After that all clients that want the lock ask again, and see its end.
     let back = flushed + draw.between(4 * lease, 7 * lease);
-    let loses = Span::nanos(back - flushed / 2);
-    let flush = Fault::of_node(Span::nanos(flushed), 0, NodeFault::Flush);
-    let lost = Fault::of_node(Span::nanos(back), 0, NodeFault::PowerLoss { loses });
-    let away = Span::micros(draw.between(50, 5_000));
+    let loses = SimTime::nanos(back - flushed / 2);
+    let flush = Fault::of_node(SimTime::nanos(flushed), 0, NodeFault::Flush);
+    let lost = Fault::of_node(SimTime::nanos(back), 0, NodeFault::PowerLoss { loses });
+    let away = SimTime::micros(draw.between(50, 5_000));
     plan.faults.extend([flush, lost.lasting(away)]);
 }

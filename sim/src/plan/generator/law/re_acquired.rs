@@ -7,14 +7,14 @@
 use super::{Fixed, sides, two_clients};
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Persistence, Plan, Watchdog};
 
 /// A member of a round is given a twentieth of it: B's request may be late by nearly 200 ms.
-const LEASE: Span = Span::secs(4);
+const LEASE: SimTime = SimTime::secs(4);
 
 /// When A begins to ask.
-const BEGINS: Span = Span::millis(1);
+const BEGINS: SimTime = SimTime::millis(1);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     if !two_clients(plan, fixed, LEASE, BEGINS) {
@@ -23,40 +23,40 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.nodes.persistence = Persistence::Memory;
     let workload = &mut plan.workload;
     workload.watchdog = Watchdog::On;
-    workload.hold_least = Span::secs(6);
-    workload.hold_most = Span::secs(6);
+    workload.hold_least = SimTime::secs(6);
+    workload.hold_most = SimTime::secs(6);
     workload.looks = 300;
-    workload.poll_cap = Span::millis(5);
-    workload.backoff_cap = Span::millis(5);
-    plan.network.least = Span::micros(draw.between(100, 300));
+    workload.poll_cap = SimTime::millis(5);
+    workload.backoff_cap = SimTime::millis(5);
+    plan.network.least = SimTime::micros(draw.between(100, 300));
     plan.network.most = plan.network.least;
     // A call of A that brings no reply is followed by the next one a fifteenth of a lease later: one of them is under way when
     // the node is restarted, or none. A call of B lasts for a round.
-    let call = Span::millis(draw.between(220, 500));
+    let call = SimTime::millis(draw.between(220, 500));
     plan.network.call_timeout = call;
     plan.network.connect_timeout = call;
     let (a, b) = (0, 1);
     let end = plan.duration;
     // The claim of A on the third node is over a lease after it was made.
     let over = BEGINS.plus(LEASE).plus(plan.network.most);
-    let restarted = over.minus(Span::millis(draw.between(80, 120)));
-    let asks = restarted.minus(Span::millis(draw.between(10, 60)));
-    let silent = restarted.minus(call).plus(Span::millis(10));
-    let heard = restarted.plus(Span::millis(1));
-    let late = over.plus(Span::millis(3));
-    let soon = Span::millis(30);
+    let restarted = over.minus(SimTime::millis(draw.between(80, 120)));
+    let asks = restarted.minus(SimTime::millis(draw.between(10, 60)));
+    let silent = restarted.minus(call).plus(SimTime::millis(10));
+    let heard = restarted.plus(SimTime::millis(1));
+    let late = over.plus(SimTime::millis(3));
+    let soon = SimTime::millis(30);
     plan.faults.extend([
-        link(a, 0, Span::ZERO, silent, LinkFault::Cut),
+        link(a, 0, SimTime::ZERO, silent, LinkFault::Cut),
         link(a, 0, silent, heard, LinkFault::HoldBack),
         link(a, 2, soon, end, LinkFault::Cut),
-        Fault::of_client(Span::ZERO, b, ClientFault::Pause).lasting(asks),
+        Fault::of_client(SimTime::ZERO, b, ClientFault::Pause).lasting(asks),
         link(b, 2, asks.minus(soon), late, LinkFault::HoldBack),
-        Fault::of_node(restarted, 0, NodeFault::Crash).lasting(Span::micros(50)),
+        Fault::of_node(restarted, 0, NodeFault::Crash).lasting(SimTime::micros(50)),
     ]);
 }
 
 /// What is wrong between a client and a node from one time to another.
-pub(super) fn link(client: u16, node: u16, from: Span, to: Span, fault: LinkFault) -> Fault {
+pub(super) fn link(client: u16, node: u16, from: SimTime, to: SimTime, fault: LinkFault) -> Fault {
     let direction = match fault {
         LinkFault::HoldBack => Direction::ToNode,
         _ => Direction::Both,

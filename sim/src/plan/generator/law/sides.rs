@@ -7,7 +7,7 @@ use super::{Fixed, connections, whole_leases};
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault, NodeFault};
 use crate::plan::property::Property;
-use crate::plan::time::{Span, Step};
+use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::{LockKind, Persistence, Plan, Watchdog};
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -23,27 +23,27 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     if draw.chance(200_000) {
         plan.workload.watchdog = Watchdog::On;
     }
-    plan.workload.poll_cap = Span::millis(draw.between(3, 40));
-    plan.workload.backoff_cap = Span::millis(draw.between(2, 20));
-    plan.duration = plan.duration.max(Span::secs(3));
+    plan.workload.poll_cap = SimTime::millis(draw.between(3, 40));
+    plan.workload.backoff_cap = SimTime::millis(draw.between(2, 20));
+    plan.duration = plan.duration.max(SimTime::secs(3));
     plan.healed_at = Some(plan.duration);
     // Each side may be kept out for as long as the other is lucky, and both by a quarantine.
     plan.not_demanded.push(Property::Progress);
     let lease = plan.workload.lease.as_nanos();
-    plan.network.call_timeout = Span::nanos(lease).plus(Span::millis(draw.between(0, 400)));
+    plan.network.call_timeout = SimTime::nanos(lease).plus(SimTime::millis(draw.between(0, 400)));
     if draw.chance(400_000) {
         // What is under way may be older than the process that it comes to. A member is given 25 ms to answer.
         let least = plan.network.least;
-        plan.network.most = least.plus(Span::millis(draw.between(2, 9)));
+        plan.network.most = least.plus(SimTime::millis(draw.between(2, 9)));
         // Competitors that try again before a round has ended split the votes for ever.
-        plan.workload.backoff_cap = Span::nanos(plan.network.most.as_nanos() * 4);
+        plan.workload.backoff_cap = SimTime::nanos(plan.network.most.as_nanos() * 4);
         plan.workload.poll_cap = plan.workload.backoff_cap;
     }
     let shared = plan.nodes.count / 2;
     for client in 0..plan.clients {
         let own = shared + client % 2;
         plan.faults.push(Fault {
-            when: Span::ZERO.into(),
+            when: SimTime::ZERO.into(),
             lasts: plan.duration,
             what: FaultKind::Link {
                 clients: vec![client],
@@ -71,8 +71,8 @@ fn restart(plan: &mut Plan, draw: &mut Draw, shared: u16) {
     while at < last {
         // Where there are several, each of them has to forget before one side has a majority more.
         for node in 0..shared {
-            let lasts = Span::micros(draw.between(100, 20_000));
-            let crash = Fault::of_node(Span::nanos(at), node, NodeFault::Crash);
+            let lasts = SimTime::micros(draw.between(100, 20_000));
+            let crash = Fault::of_node(SimTime::nanos(at), node, NodeFault::Crash);
             plan.faults.push(crash.lasting(lasts));
         }
         at += draw.between(lease, 6 * lease);
@@ -91,8 +91,8 @@ fn set(plan: &mut Plan, draw: &mut Draw, shared: u16) {
     while at < last {
         for node in 0..shared {
             let most = i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1);
-            let by = Step::millis(draw.signed(most / 2, most));
-            let step = Fault::of_node(Span::nanos(at), node, NodeFault::Step { by });
+            let by = ClockStep::millis(draw.signed(most / 2, most));
+            let step = Fault::of_node(SimTime::nanos(at), node, NodeFault::Step { by });
             plan.faults.push(step);
         }
         at += draw.between(3 * lease, 6 * lease);

@@ -7,7 +7,7 @@ use super::{Fixed, sides, whole_leases};
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault, NodeFault};
 use crate::plan::property::Property;
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Persistence, Plan, Watchdog};
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -21,10 +21,10 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         plan.workload.watchdog = Watchdog::On;
     }
     plan.nodes.persistence = Persistence::EveryWrite;
-    plan.workload.poll_cap = Span::millis(draw.between(3, 40));
-    plan.workload.backoff_cap = Span::millis(draw.between(2, 20));
+    plan.workload.poll_cap = SimTime::millis(draw.between(3, 40));
+    plan.workload.backoff_cap = SimTime::millis(draw.between(2, 20));
     plan.healed_at = Some(plan.duration);
-    plan.progress_within = Some(Span::ZERO);
+    plan.progress_within = Some(SimTime::ZERO);
     // One side may be kept out by the other for as long as it is lucky, and has no majority where it is cut off.
     plan.not_demanded.push(Property::Progress);
     let (one, other) = match draw.chance(500_000) {
@@ -36,7 +36,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         clients: vec![misled],
         to: one,
     };
-    let misroute = Fault::of_node(Span::ZERO, other, misroute);
+    let misroute = Fault::of_node(SimTime::ZERO, other, misroute);
     plan.faults.push(misroute.lasting(plan.duration));
     let others = (0..plan.clients).filter(|client| *client != misled);
     plan.faults.push(cut(plan, others.collect(), one));
@@ -47,7 +47,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
 
 fn cut(plan: &Plan, clients: Vec<u16>, node: u16) -> Fault {
     Fault {
-        when: Span::ZERO.into(),
+        when: SimTime::ZERO.into(),
         lasts: plan.duration,
         what: FaultKind::Link {
             clients,

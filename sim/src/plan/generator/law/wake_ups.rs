@@ -8,12 +8,12 @@ use crate::plan::fault::{
     AfterMessage, ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault, MessageKind,
     Towards, Trigger,
 };
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, WorkloadKind};
 
 /// Where nothing goes wrong, a lock that is waited for is acquired at least as often as this. A hold takes up to 500 ms of
 /// it; pauses after split votes take most.
-const IDLE: Span = Span::secs(2);
+const IDLE: SimTime = SimTime::secs(2);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     if fixed.is_none() {
@@ -26,23 +26,25 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
     let workload = &mut plan.workload;
     workload.names = 1;
-    workload.lease = Span::millis(draw.between(4_000, 10_000));
+    workload.lease = SimTime::millis(draw.between(4_000, 10_000));
     // What is given back while a waiter subscribes is seen only where holds are as short as that takes.
     workload.hold_least = match draw.between(0, 1) {
-        0 => Span::millis(draw.between(1, 10)),
-        _ => Span::millis(draw.between(200, 400)),
+        0 => SimTime::millis(draw.between(1, 10)),
+        _ => SimTime::millis(draw.between(200, 400)),
     };
-    workload.hold_most = workload.hold_least.plus(Span::millis(draw.between(1, 100)));
-    workload.poll_cap = Span::secs(20);
-    workload.backoff_cap = Span::millis(draw.between(20, 200));
+    workload.hold_most = workload
+        .hold_least
+        .plus(SimTime::millis(draw.between(1, 100)));
+    workload.poll_cap = SimTime::secs(20);
+    workload.backoff_cap = SimTime::millis(draw.between(20, 200));
     match draw.between(0, 2) {
         0 => {
-            workload.think_least = Span::millis(1);
-            workload.think_most = Span::millis(60);
+            workload.think_least = SimTime::millis(1);
+            workload.think_most = SimTime::millis(60);
         }
         _ => {
-            workload.think_least = Span::millis(2_000);
-            workload.think_most = Span::millis(3_000);
+            workload.think_least = SimTime::millis(2_000);
+            workload.think_most = SimTime::millis(3_000);
         }
     }
     let is_brief = matches!(
@@ -55,7 +57,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     if !is_brief {
         return;
     }
-    plan.duration = plan.duration.max(Span::secs(10));
+    plan.duration = plan.duration.max(SimTime::secs(10));
     plan.idle_within = Some(IDLE);
     if plan.workload.kind != WorkloadKind::MutualExclusion {
         return;
@@ -80,17 +82,17 @@ fn lose_subscriptions(plan: &mut Plan, draw: &mut Draw) {
     };
     for _ in 0..draw.between(1, 4) {
         let released = AfterMessage {
-            since: Span::ZERO,
+            since: SimTime::ZERO,
             message: MessageKind::Release,
             towards: Towards::Node,
             client: Some(0.into()),
             node: Some(0),
             nth: draw.between(1, 6) as u32,
-            delay: Span::micros(draw.between(0, 500)),
+            delay: SimTime::micros(draw.between(0, 500)),
         };
         plan.faults.push(Fault {
             when: Trigger::After(released),
-            lasts: Span::ZERO,
+            lasts: SimTime::ZERO,
             what: what.clone(),
         });
     }
@@ -98,23 +100,23 @@ fn lose_subscriptions(plan: &mut Plan, draw: &mut Draw) {
 
 /// A client ends with its lock held, and no wake-up says when its claim expires.
 fn crash(plan: &mut Plan, draw: &mut Draw) {
-    let lease = Span::millis(draw.between(500, 1_000));
+    let lease = SimTime::millis(draw.between(500, 1_000));
     plan.workload.lease = lease;
-    plan.workload.hold_least = Span::millis(200);
-    plan.workload.hold_most = Span::millis(800);
+    plan.workload.hold_least = SimTime::millis(200);
+    plan.workload.hold_most = SimTime::millis(800);
     let mut stays = lease.plus(plan.clock_margin());
     if plan.has_remedies() && draw.chance(600_000) {
         // The claim is replaced when it was seen for a lease, long before it expires.
-        plan.remedies.margin = Some(Span::secs(20));
+        plan.remedies.margin = Some(SimTime::secs(20));
         stays = lease.plus(lease);
     }
     plan.idle_within = Some(IDLE.plus(stays));
     // A client thinks for 3 s, and may have to wait for a claim before it is granted anything.
-    plan.progress_within = Some(IDLE.plus(stays).plus(Span::secs(4)));
+    plan.progress_within = Some(IDLE.plus(stays).plus(SimTime::secs(4)));
     let client = draw.index(usize::from(plan.clients)) as u16;
     for _ in 0..draw.between(1, 4) {
-        let at = Span::millis(draw.between(1, 6_000));
+        let at = SimTime::millis(draw.between(1, 6_000));
         let fault = Fault::of_client(at, client, ClientFault::Crash);
-        plan.faults.push(fault.lasting(Span::millis(4_000)));
+        plan.faults.push(fault.lasting(SimTime::millis(4_000)));
     }
 }

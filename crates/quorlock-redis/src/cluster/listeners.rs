@@ -15,15 +15,15 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// The listeners of one client.
 #[derive(Default)]
-pub(super) struct Ears(Mutex<Book>);
+pub(super) struct ClusterRegistry(Mutex<ClusterListeners>);
 
 #[derive(Default)]
-struct Book {
-    ears: BTreeMap<u64, Ear>,
+struct ClusterListeners {
+    ears: BTreeMap<u64, ClusterListener>,
     last_number: u64,
 }
 
-struct Ear {
+struct ClusterListener {
     channel: Vec<u8>,
     slot: Slot,
     listener: Arc<dyn Listener>,
@@ -38,15 +38,15 @@ struct Hears {
     _handle: ListenerHandle,
 }
 
-impl Ear {
+impl ClusterListener {
     fn hears(&self, server: &Arc<Server>) -> bool {
         let hears = self.hears.as_ref();
         hears.is_some_and(|hears| hears.server.as_ptr() == Arc::as_ptr(server))
     }
 }
 
-impl Ears {
-    /// Takes in a listener until the handle is dropped. It hears nothing before [`Ears::settle`].
+impl ClusterRegistry {
+    /// Takes in a listener until the handle is dropped. It hears nothing before [`ClusterRegistry::settle`].
     pub(super) fn add(
         self: &Arc<Self>,
         channel: Vec<u8>,
@@ -56,7 +56,7 @@ impl Ears {
         let mut book = self.lock();
         book.last_number += 1;
         let number = book.last_number;
-        let ear = Ear {
+        let ear = ClusterListener {
             channel,
             slot,
             listener,
@@ -110,14 +110,14 @@ impl Ears {
     }
 
     /// Held for a few instructions, never across an await or while a listener is called.
-    fn lock(&self) -> MutexGuard<'_, Book> {
+    fn lock(&self) -> MutexGuard<'_, ClusterListeners> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A listener's place; dropping it ends the listening.
 pub(super) struct EarHandle {
-    ears: Arc<Ears>,
+    ears: Arc<ClusterRegistry>,
     number: u64,
 }
 

@@ -6,7 +6,7 @@ fn beating(number: u64, request: u64) -> Acquire {
         panic!("an acquire");
     };
     Acquire {
-        keep: Some(Keep {
+        keep: Some(ClockMargin {
             margin_millis: 60_000,
             number: request,
         }),
@@ -14,17 +14,17 @@ fn beating(number: u64, request: u64) -> Acquire {
     }
 }
 
-fn beat(number: u64, request: u64) -> Beat {
-    Beat {
+fn version(number: u64, request: u64) -> ClaimVersion {
+    ClaimVersion {
         owner: owner(number),
         number: request,
         lease_millis: 10_000,
     }
 }
 
-fn refused(left: u64, beat: Option<Beat>) -> Result<Reply, Cause> {
+fn refused(left: u64, version: Option<ClaimVersion>) -> Result<Reply, Cause> {
     let ttl = Ttl::Millis(left);
-    Ok(Reply::Acquire(AcquireReply::Refused { ttl, beat }))
+    Ok(Reply::Acquire(AcquireReply::Refused { ttl, version }))
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_claim_with_a_margin_outlives_its_lease_and_shows_its_largest_beat() {
         node.apply(at(0), &Request::Acquire(beating(1, request)));
     }
     let other = Request::Acquire(beating(2, 1));
-    let shown = Some(beat(1, 3));
+    let shown = Some(version(1, 3));
     assert_eq!(node.apply(at(0), &other).reply, refused(70_000, shown));
     assert_eq!(node.apply(at(69_999), &other).reply, refused(1, shown));
     let free = node.apply(at(70_001), &other).reply;
@@ -52,26 +52,26 @@ fn a_claim_is_replaced_only_by_who_names_its_very_beat() {
             ..beating(2, 1)
         })
     };
-    let longer = Beat {
+    let longer = ClaimVersion {
         lease_millis: 10_001,
-        ..beat(1, 2)
+        ..version(1, 2)
     };
     let mut node = Node::new();
     node.apply(at(0), &Request::Acquire(beating(1, 2)));
-    for other in [beat(1, 1), beat(1, 3), beat(3, 2), longer] {
+    for other in [version(1, 1), version(1, 3), version(3, 2), longer] {
         let reply = node.apply(at(0), &replacing(other)).reply;
-        assert_eq!(reply, refused(70_000, Some(beat(1, 2))));
+        assert_eq!(reply, refused(70_000, Some(version(1, 2))));
     }
-    let reply = node.apply(at(0), &replacing(beat(1, 2))).reply;
+    let reply = node.apply(at(0), &replacing(version(1, 2))).reply;
     let anew = AcquireReply::Granted {
         freshness: Freshness::Anew,
         token: Token(START + 1),
     };
     assert_eq!(reply, Ok(Reply::Acquire(anew)));
-    assert_eq!(node.beat(at(0), &name()), Some(beat(2, 1)));
+    assert_eq!(node.version(at(0), &name()), Some(version(2, 1)));
 }
 
-/// A client of other make took the name when it was free; the beat of before is still there.
+/// A client of other make took the name when it was free; the claim version of before is still there.
 #[test]
 fn a_claim_that_the_beat_does_not_name_is_not_replaced() {
     let mut node = Node::new();
@@ -82,7 +82,7 @@ fn a_claim_that_the_beat_does_not_name_is_not_replaced() {
     };
     node.put(&name(), held, Some(at(5_000)));
     let ask = Acquire {
-        replaces: Some(beat(1, 1)),
+        replaces: Some(version(1, 1)),
         ..beating(2, 1)
     };
     let reply = node.apply(at(0), &Request::Acquire(ask)).reply;
@@ -100,7 +100,10 @@ fn a_renewal_beats_and_a_release_ends_the_beat() {
         claim.keep = beating(1, 2).keep;
     }
     node.apply(at(0), &Request::Renew(ask));
-    assert_eq!(node.beat(at(0), &name()).map(|beat| beat.number), Some(2));
+    assert_eq!(
+        node.version(at(0), &name()).map(|version| version.number),
+        Some(2)
+    );
     node.apply(
         at(0),
         &Request::Release(Release {
@@ -118,7 +121,7 @@ fn a_renewal_beats_and_a_release_ends_the_beat() {
     });
 }
 
-/// Three requests of one hold that state more and more, in every order in which they can come: neither the beat nor the
+/// Three requests of one hold that state more and more, in every order in which they can come: neither the claim version nor the
 /// TTL ever goes back, and whatever count is stored, only "0" frees the name, at once and for good.
 #[test]
 fn requests_that_come_in_any_order_take_nothing_back() {
@@ -152,8 +155,8 @@ fn requests_that_come_in_any_order_take_nothing_back() {
             node.apply(at(0), &request(claim));
             largest = largest.max(claim.keep.unwrap().number);
             longest = longest.max(claim.lease.millis());
-            let beat = node.beat(at(0), &name()).unwrap();
-            assert_eq!((beat.number, beat.lease_millis), (largest, longest));
+            let version = node.version(at(0), &name()).unwrap();
+            assert_eq!((version.number, version.lease_millis), (largest, longest));
             let (_, left) = node.held(at(0), &name()).unwrap();
             assert_eq!(left, Ttl::Millis(longest + 60_000));
 

@@ -1,9 +1,9 @@
-//! Leases that do not trust a node's clock: margin, beat, and take-over by observation.
+//! Leases that do not trust a node's clock: margin, claim version, and take-over by observation.
 //!
 //! Redis expires keys by its wall clock, and a forward step of it would end a claim before its time. With a margin a
 //! node keeps a claim for that much longer than its lease. So that a dead holder does not block its name for as long,
-//! the claim has the holder's *beat*: the number of its last request, and the lease that it stated.
-//! A contender to which the same beat was shown for that lease, on its own clock, knows that the holder's lease is over
+//! the claim has the holder's *claim version*: the number of its last request, and the lease that it stated.
+//! A contender to which the same claim version was shown for that lease, on its own clock, knows that the holder's lease is over
 //! and may replace the claim.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use crate::time::Time;
 
 /// How a claim is kept beyond its lease.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Keep {
+pub struct ClockMargin {
     /// For how much longer.
     pub margin_millis: u64,
     /// The number of the request among those of its owner, never given to a second one. The node keeps the largest
@@ -24,11 +24,11 @@ pub struct Keep {
     pub number: u64,
 }
 
-impl Keep {
-    /// The beat that the request gives the claim.
+impl ClockMargin {
+    /// The claim version that the request gives the claim.
     #[must_use]
-    pub fn beat(self, owner: OwnerId, lease: Lease) -> Beat {
-        Beat {
+    pub fn version(self, owner: OwnerId, lease: Lease) -> ClaimVersion {
+        ClaimVersion {
             owner,
             number: self.number,
             lease_millis: lease.millis(),
@@ -36,9 +36,9 @@ impl Keep {
     }
 }
 
-/// The beat of a claim, as a refusal shows it.
+/// The claim version of a claim, as a refusal shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Beat {
+pub struct ClaimVersion {
     /// Whose claim it is.
     pub owner: OwnerId,
     /// The largest number of its requests that was executed.
@@ -60,19 +60,19 @@ pub struct Observations {
     bytes: usize,
 }
 
-/// A beat, and when it was first shown.
+/// A claim version, and when it was first shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Seen {
-    beat: Beat,
+    version: ClaimVersion,
     since: Time,
     /// From then on it goes to make room for another.
     useful_until: Time,
 }
 
 impl Seen {
-    fn new(now: Time, beat: Beat) -> Self {
+    fn new(now: Time, version: ClaimVersion) -> Self {
         let mut seen = Seen {
-            beat,
+            version,
             since: now,
             useful_until: now,
         };
@@ -80,9 +80,9 @@ impl Seen {
         seen
     }
 
-    /// When the holder has certainly stopped to rely on the claim, unless another beat is shown.
+    /// When the holder has certainly stopped to rely on the claim, unless another claim version is shown.
     fn ends(self) -> Time {
-        let lease = Duration::from_millis(self.beat.lease_millis);
+        let lease = Duration::from_millis(self.version.lease_millis);
         self.since + lease + drift(lease)
     }
 }
@@ -109,19 +109,24 @@ impl Observations {
         Self::default()
     }
 
-    /// A refusal that was received now shows the beat of the claim in the way, or that it has none. Returns when the
+    /// A refusal that was received now shows the claim version of the claim in the way, or that it has none. Returns when the
     /// claim may be replaced.
-    pub fn handle_refused(&mut self, now: Time, name: &Name, beat: Option<Beat>) -> Option<Time> {
-        let Some(beat) = beat else {
+    pub fn handle_refused(
+        &mut self,
+        now: Time,
+        name: &Name,
+        version: Option<ClaimVersion>,
+    ) -> Option<Time> {
+        let Some(version) = version else {
             self.forget(name);
             return None;
         };
         let seen = match self.remove(name) {
-            Some(seen) if seen.beat == beat => Seen {
+            Some(seen) if seen.version == version => Seen {
                 useful_until: seen.useful_until.max(now + KEPT),
                 ..seen
             },
-            _ => Seen::new(now, beat),
+            _ => Seen::new(now, version),
         };
         self.make_room(now, name, seen);
         self.insert(name, seen);
@@ -163,11 +168,11 @@ impl Observations {
         Some(seen)
     }
 
-    /// The beat whose claim a request that is sent now may replace.
+    /// The claim version whose claim a request that is sent now may replace.
     #[must_use]
-    pub fn replaceable(&self, now: Time, name: &Name) -> Option<Beat> {
+    pub fn replaceable(&self, now: Time, name: &Name) -> Option<ClaimVersion> {
         let seen = self.seen.get(name)?;
-        (seen.ends() <= now).then_some(seen.beat)
+        (seen.ends() <= now).then_some(seen.version)
     }
 
     /// The claim is no longer in the way.
@@ -194,9 +199,9 @@ mod tests {
         Name::new(text).unwrap()
     }
 
-    fn beat(number: u64) -> Beat {
+    fn version(number: u64) -> ClaimVersion {
         let client = ClientId::from_random(1);
-        Beat {
+        ClaimVersion {
             owner: OwnerId { client, number: 1 },
             number,
             lease_millis: 10_000,
@@ -207,11 +212,14 @@ mod tests {
     fn a_beat_that_stays_the_same_for_its_lease_and_drift_may_be_replaced() {
         let mut observed = Observations::new();
         for at in [5, 900, 10_000] {
-            let ends = observed.handle_refused(ms(at), &name("a"), Some(beat(1)));
+            let ends = observed.handle_refused(ms(at), &name("a"), Some(version(1)));
             assert_eq!(ends, Some(ms(10_107)));
         }
         assert_eq!(observed.replaceable(ms(10_106), &name("a")), None);
-        assert_eq!(observed.replaceable(ms(10_107), &name("a")), Some(beat(1)));
+        assert_eq!(
+            observed.replaceable(ms(10_107), &name("a")),
+            Some(version(1))
+        );
         assert_eq!(observed.replaceable(ms(99_999), &name("b")), None);
     }
 
@@ -232,17 +240,20 @@ mod tests {
 
     #[test]
     fn another_beat_begins_anew_and_none_or_a_gap_ends_it() {
-        let longer = Beat {
+        let longer = ClaimVersion {
             lease_millis: 20_000,
-            ..beat(1)
+            ..version(1)
         };
-        for between in [Some(beat(2)), Some(longer), None] {
+        for between in [Some(version(2)), Some(longer), None] {
             let mut observed = Observations::new();
-            observed.handle_refused(ms(0), &name("a"), Some(beat(1)));
+            observed.handle_refused(ms(0), &name("a"), Some(version(1)));
             observed.handle_refused(ms(9_000), &name("a"), between);
-            observed.handle_refused(ms(9_500), &name("a"), Some(beat(1)));
+            observed.handle_refused(ms(9_500), &name("a"), Some(version(1)));
             assert_eq!(observed.replaceable(ms(19_601), &name("a")), None);
-            assert_eq!(observed.replaceable(ms(19_602), &name("a")), Some(beat(1)));
+            assert_eq!(
+                observed.replaceable(ms(19_602), &name("a")),
+                Some(version(1))
+            );
             observed.clear();
             assert_eq!(observed.replaceable(ms(99_999), &name("a")), None);
         }
@@ -265,7 +276,7 @@ mod tests {
             for number in 0..names {
                 // A waiter for each name asks again and again.
                 let now = ms(100 * round + number / 1_000);
-                observed.handle_refused(now, &numbered(number), Some(beat(1)));
+                observed.handle_refused(now, &numbered(number), Some(version(1)));
             }
         }
         let now = ms(10_102 + names / 1_000);
@@ -278,28 +289,28 @@ mod tests {
     fn the_next_ones_come_in_when_those_are_replaced() {
         let mut observed = Observations::new();
         for number in 0..most() {
-            observed.handle_refused(ms(0), &numbered(number), Some(beat(1)));
+            observed.handle_refused(ms(0), &numbered(number), Some(version(1)));
         }
         let late = name("late!");
         assert_eq!(
-            observed.handle_refused(ms(1), &late, Some(beat(1))),
+            observed.handle_refused(ms(1), &late, Some(version(1))),
             Some(ms(10_103))
         );
         assert_eq!(observed.replaceable(ms(99_999), &late), None);
         observed.forget(&numbered(0));
-        observed.handle_refused(ms(10_200), &late, Some(beat(1)));
-        assert_eq!(observed.replaceable(ms(20_302), &late), Some(beat(1)));
+        observed.handle_refused(ms(10_200), &late, Some(version(1)));
+        assert_eq!(observed.replaceable(ms(20_302), &late), Some(version(1)));
     }
 
     #[test]
     fn what_ends_sooner_takes_the_place_of_what_ends_last() {
         let mut observed = Observations::new();
         for number in 0..most() {
-            observed.handle_refused(ms(number), &numbered(number), Some(beat(1)));
+            observed.handle_refused(ms(number), &numbered(number), Some(version(1)));
         }
-        let short = Beat {
+        let short = ClaimVersion {
             lease_millis: 1_000,
-            ..beat(1)
+            ..version(1)
         };
         let now = ms(most());
         observed.handle_refused(now, &name("short"), Some(short));
@@ -313,12 +324,12 @@ mod tests {
     fn what_is_not_looked_at_any_more_does_not_fill_the_list_for_ever() {
         let mut observed = Observations::new();
         for number in 0..most() {
-            observed.handle_refused(ms(0), &numbered(number), Some(beat(1)));
+            observed.handle_refused(ms(0), &numbered(number), Some(version(1)));
         }
         // A contender still looks at this one: other nodes do not answer it.
-        observed.handle_refused(ms(50_000), &numbered(3), Some(beat(1)));
+        observed.handle_refused(ms(50_000), &numbered(3), Some(version(1)));
         let over = ms(10_102) + KEPT;
-        observed.handle_refused(over, &name("a"), Some(beat(1)));
+        observed.handle_refused(over, &name("a"), Some(version(1)));
         assert_eq!(observed.seen.len(), 2);
         assert!(observed.replaceable(over, &numbered(3)).is_some());
         assert_eq!(observed.order.len(), 2);
@@ -330,7 +341,7 @@ mod tests {
         let most = Observations::MOST_BYTES / bytes_of(&name(&"x".repeat(512)));
         for number in 0..2 * most as u64 {
             let long = name(&format!("{number:0512}"));
-            observed.handle_refused(ms(number), &long, Some(beat(1)));
+            observed.handle_refused(ms(number), &long, Some(version(1)));
             assert!(observed.bytes <= Observations::MOST_BYTES);
         }
         let bytes: usize = observed.seen.keys().map(bytes_of).sum();

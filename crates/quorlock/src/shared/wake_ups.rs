@@ -15,8 +15,8 @@ use crate::shared::layout::Layout;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Subscriptions to every member, and what they brought.
-pub(crate) struct Ears {
-    heard: Arc<Heard>,
+pub(crate) struct WakeUps {
+    heard: Arc<ReceivedWakeUps>,
     /// While rounds fail: who says that a node can be reached again.
     attendances: Vec<Subscription>,
     /// The waker that was registered last.
@@ -28,21 +28,21 @@ pub(crate) struct Ears {
 /// What some subscriptions had heard at a moment.
 #[derive(Debug)]
 pub(crate) struct HeardBefore {
-    of: Weak<Heard>,
+    of: Weak<ReceivedWakeUps>,
     /// How many messages had come from each member.
     counts: Vec<u64>,
 }
 
-struct Heard {
+struct ReceivedWakeUps {
     members: Arc<Members>,
     /// Whether the state has changed since it was last looked at, which mostly it has not.
     has_changed: AtomicBool,
     /// Whether a node can be reached again.
     has_returned: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<ListenerState>,
 }
 
-struct State {
+struct ListenerState {
     live: Vec<bool>,
     /// Which subscription to each member is the present one.
     present: Vec<u64>,
@@ -56,14 +56,14 @@ struct State {
     waker: Waker,
 }
 
-struct Ear {
-    heard: Arc<Heard>,
+struct MemberListener {
+    heard: Arc<ReceivedWakeUps>,
     member: MemberId,
     /// Which subscription to the member this is: what an earlier one has yet to say is not heard.
     number: u64,
 }
 
-impl Ears {
+impl WakeUps {
     /// Whether as many subscriptions as are needed are live.
     pub(crate) fn is_live(&self) -> bool {
         self.is_live
@@ -107,12 +107,12 @@ impl Ears {
 
     /// Hears nothing yet.
     pub(crate) fn new(layout: &Layout) -> Self {
-        Ears::of(layout.members.clone())
+        WakeUps::of(layout.members.clone())
     }
 
     fn of(members: Arc<Members>) -> Self {
         let len = members.len();
-        let state = State {
+        let state = ListenerState {
             live: vec![false; len],
             present: vec![0; len],
             is_live: false,
@@ -121,13 +121,13 @@ impl Ears {
             own: Vec::new(),
             waker: Waker::noop().clone(),
         };
-        let heard = Heard {
+        let heard = ReceivedWakeUps {
             members,
             has_changed: AtomicBool::new(false),
             has_returned: AtomicBool::new(false),
             state: Mutex::new(state),
         };
-        Ears {
+        WakeUps {
             heard: Arc::new(heard),
             attendances: Vec::new(),
             waker: Waker::noop().clone(),
@@ -148,7 +148,7 @@ impl Ears {
                 let state = self.heard.state.lock();
                 member.get(&state.present).copied().unwrap_or_default()
             };
-            let ear = Ear {
+            let ear = MemberListener {
                 heard: self.heard.clone(),
                 member,
                 number,
@@ -226,8 +226,8 @@ impl Ears {
     }
 }
 
-impl Ear {
-    fn hear(&self, change: impl FnOnce(&mut State)) {
+impl MemberListener {
+    fn hear(&self, change: impl FnOnce(&mut ListenerState)) {
         let mut state = self.heard.state.lock();
         if self.member.get(&state.present) != Some(&self.number) {
             return;
@@ -239,14 +239,14 @@ impl Ear {
         waker.wake();
     }
 
-    fn woken(&self, state: &mut State) {
+    fn woken(&self, state: &mut ListenerState) {
         if !state.woken.contains(&self.member) {
             state.woken.push(self.member);
         }
     }
 }
 
-impl Listener for Ear {
+impl Listener for MemberListener {
     fn live(&self) {
         self.hear(|state| {
             if let Some(live) = self.member.get_mut(&mut state.live) {
@@ -276,7 +276,7 @@ impl Listener for Ear {
     }
 }
 
-impl Witness for Heard {
+impl Witness for ReceivedWakeUps {
     fn reachable(&self) {
         self.has_returned.store(true, Ordering::Release);
         let waker = self.state.lock().waker.clone();
@@ -284,7 +284,7 @@ impl Witness for Heard {
     }
 }
 
-impl fmt::Debug for Ears {
+impl fmt::Debug for WakeUps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Ears")
     }
@@ -304,9 +304,9 @@ mod threads {
         let name = "no_wake_up_is_missed_by_the_one_that_listens";
         quorlock_explore::explore_all(name, 20_000, async || {
             let members = Arc::new(Members::new([Threshold::majority(1)]));
-            let mut ears = Ears::of(members.clone());
+            let mut ears = WakeUps::of(members.clone());
             let member = members.at(0).unwrap();
-            let ear = Ear {
+            let ear = MemberListener {
                 heard: ears.heard.clone(),
                 member,
                 number: 0,

@@ -1,4 +1,4 @@
-//! The beats of claims.
+//! The claim versions of claims.
 
 use super::keys::Keys;
 use super::plain;
@@ -6,7 +6,7 @@ use crate::failure::Cause;
 use crate::message::{Acquire, AcquireReply};
 use crate::time::WallMillis;
 
-/// An acquire of a plain lock that perhaps replaces a claim, and gives its own a beat.
+/// An acquire of a plain lock that perhaps replaces a claim, and gives its own a claim version.
 pub(super) fn acquire(
     keys: &mut Keys,
     now: WallMillis,
@@ -15,16 +15,16 @@ pub(super) fn acquire(
     let Some(keep) = ask.keep else {
         return plain::acquire(keys, now, ask);
     };
-    // C saw A's claim unchanged for A's lease, so A has stopped relying on it. Only this very beat is replaced: if A has renewed
+    // C saw A's claim unchanged for A's lease, so A has stopped relying on it. Only this very claim version is replaced: if A has renewed
     // since, or B has replaced the claim before C, the number or the owner is another, and C is refused.
-    let replaces = ask.replaces.filter(|beat| beat.owner != ask.owner);
-    if replaces.is_some() && replaces == keys.beat(now) && !keys.has_queue(now) {
+    let replaces = ask.replaces.filter(|version| version.owner != ask.owner);
+    if replaces.is_some() && replaces == keys.version(now) && !keys.has_queue(now) {
         keys.forget_claim();
     }
     let mut reply = plain::acquire(keys, now, ask)?;
     match &mut reply {
-        AcquireReply::Granted { .. } => keys.set_beat(ask.owner, ask.lease, keep),
-        AcquireReply::Refused { beat, .. } => *beat = keys.beat(now),
+        AcquireReply::Granted { .. } => keys.set_version(ask.owner, ask.lease, keep),
+        AcquireReply::Refused { version, .. } => *version = keys.version(now),
         AcquireReply::Queued { .. } | AcquireReply::OtherMode(_) => {}
     }
     Ok(reply)
