@@ -2,7 +2,7 @@
 
 use crate::error::ReleaseError;
 
-/// Work that was done in time, and what became of the release after it. See [`Guard::while_held`].
+/// Work that was done in time, and what became of the release after it. See [`Guard::while_held`](crate::Guard::while_held).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use = "the output of the work, and perhaps a release that was not confirmed"]
 pub struct Finished<T> {
