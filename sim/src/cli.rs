@@ -5,6 +5,8 @@ mod bench;
 mod chaos;
 mod chosen;
 mod explore;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzed;
 mod matrix;
 mod replay;
 mod report;

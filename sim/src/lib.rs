@@ -32,6 +32,9 @@
 mod chaos;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(all(any(test, fuzzing), feature = "cli"))]
+#[doc(hidden)]
+pub mod fuzzed;
 pub mod property_test;
 pub mod report;
 #[cfg(feature = "serve")]

@@ -1,0 +1,5 @@
+//! Command lines of quorlock-sim.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quorlock_sim::fuzzed::command_lines(data));

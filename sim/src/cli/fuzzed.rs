@@ -1,0 +1,58 @@
+//! Command lines of any bytes.
+
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
+use clap::Parser as _;
+
+use super::{Cli, seeds, shard};
+use crate::plan::generator::Faults;
+use crate::plan::time::{Span, Step};
+use crate::plan::variant::Variant;
+use crate::serve::FaultWords;
+
+/// Takes the bytes for a command line, a word a line, and each line for a word that may be in one.
+///
+/// # Panics
+/// Where a word is not read as it is written, or where one that is refused is not told why.
+pub fn command_lines(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    match Cli::try_parse_from(std::iter::once("quorlock-sim").chain(text.lines())) {
+        Ok(cli) => assert!(!format!("{cli:?}").is_empty()),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    for word in text.lines() {
+        read_again::<Span>(word);
+        read_again::<Step>(word);
+        read_again::<Faults>(word);
+        read_again::<Variant>(word);
+        match seeds(word) {
+            Ok(seeds) => assert!(seeds.start < seeds.end),
+            Err(why) => assert!(why.contains("write for example"), "{why}"),
+        }
+        match shard(word) {
+            Ok(shard) => assert!(shard.index < shard.of),
+            Err(why) => assert!(why.contains("for example"), "{why}"),
+        }
+        match word.parse::<FaultWords>() {
+            Ok(words) => {
+                for nodes in [1, 15] {
+                    if let Ok(faults) = words.of(nodes) {
+                        assert!(!faults.is_empty() && faults.len() <= usize::from(nodes));
+                    }
+                }
+            }
+            Err(why) => assert!(why.contains("write for example"), "{why}"),
+        }
+    }
+}
+
+/// What is read from a word is what is read from the word that it is written as.
+fn read_again<T: FromStr + Display + Debug + PartialEq>(word: &str) {
+    if let Ok(read) = word.parse::<T>() {
+        let written = read.to_string();
+        assert_eq!(written.parse().ok(), Some(read), "{word} became {written}");
+    }
+}

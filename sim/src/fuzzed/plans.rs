@@ -1,0 +1,54 @@
+//! Plans in TOML.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use crate::plan::file::{parse, write};
+use crate::plan::time::Span;
+use crate::plan::{Lane, Plan};
+use crate::simulation::run;
+
+/// Takes the bytes for a plan, and runs it if it is a small one.
+///
+/// # Panics
+/// Where a plan is not read as it is written, where one that was accepted cannot be run, or does not repeat itself.
+pub fn plans(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let path = Path::new("x.toml");
+    let plan = match parse(path, text) {
+        Ok(plan) => plan,
+        Err(error) => {
+            let told = error.to_string();
+            assert!(told.starts_with("x.toml"), "it names no place: {told}");
+            return;
+        }
+    };
+    let written = write(&plan).unwrap_or_else(|error| panic!("{error}"));
+    match parse(path, &written) {
+        Ok(again) => assert_eq!(again, plan, "{written}"),
+        Err(error) => panic!("{error}\n{written}"),
+    }
+    if is_small(&plan) {
+        let plan = Rc::new(plan);
+        let (once, twice) = (run(&plan), run(&plan));
+        assert_eq!((once.trace, once.verdict), (twice.trace, twice.verdict));
+    }
+}
+
+/// Whether a run of it takes a moment: little time, few processes, and none that goes round without any.
+fn is_small(plan: &Plan) -> bool {
+    let network = &plan.network;
+    let workload = &plan.workload;
+    let pauses = [network.least, workload.poll_cap, workload.backoff_cap];
+    let most = |span: Span| span <= Span::secs(3);
+    plan.lane == Lane::Fast
+        && plan.clients <= 6
+        && plan.nodes.count <= 5
+        && plan.faults.len() <= 20
+        && pauses.into_iter().all(|pause| Span::micros(50) <= pause)
+        && [plan.duration, workload.lease, workload.hold_most]
+            .into_iter()
+            .all(most)
+}
