@@ -6,8 +6,8 @@ use std::str::FromStr;
 use clap::Parser as _;
 
 use super::{Cli, seeds, shard};
-use crate::plan::generator::Faults;
-use crate::plan::time::{Span, Step};
+use crate::plan::generator::FaultChoice;
+use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::variant::Variant;
 use crate::serve::FaultWords;
 
@@ -24,9 +24,9 @@ pub fn command_lines(data: &[u8]) {
         Err(error) => assert!(!error.to_string().is_empty()),
     }
     for word in text.lines() {
-        read_again::<Span>(word);
-        read_again::<Step>(word);
-        read_again::<Faults>(word);
+        read_again::<SimTime>(word);
+        read_again::<ClockStep>(word);
+        read_again::<FaultChoice>(word);
         read_again::<Variant>(word);
         match seeds(word) {
             Ok(seeds) => assert!(seeds.start < seeds.end),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use crate::plan::file::{parse, write};
-use crate::plan::time::Span;
+use crate::plan::time::SimTime;
 use crate::plan::{Lane, Plan};
 use crate::simulation::run;
 
@@ -42,12 +42,12 @@ fn is_small(plan: &Plan) -> bool {
     let network = &plan.network;
     let workload = &plan.workload;
     let pauses = [network.least, workload.poll_cap, workload.backoff_cap];
-    let most = |span: Span| span <= Span::secs(3);
+    let most = |span: SimTime| span <= SimTime::secs(3);
     plan.lane == Lane::Fast
         && plan.clients <= 6
         && plan.nodes.count <= 5
         && plan.faults.len() <= 20
-        && pauses.into_iter().all(|pause| Span::micros(50) <= pause)
+        && pauses.into_iter().all(|pause| SimTime::micros(50) <= pause)
         && [plan.duration, workload.lease, workload.hold_most]
             .into_iter()
             .all(most)
