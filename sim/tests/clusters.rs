@@ -1,10 +1,15 @@
 //! A Redis Cluster in the lane over sockets, under the production adapter.
 
+use std::ops::Range;
+use std::process::Command;
 use std::rc::Rc;
 
+use quorlock_sim::fault::{Fault, Kind};
 use quorlock_sim::plan::{Lane, LockKind, Plan};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Run, Verdict, run};
+use quorlock_sim::sockets::Lacks;
+use quorlock_sim::swarm::{Deployment, Faults, Swarm};
 
 fn plan(text: &str) -> Plan {
     let plan: Plan = toml::from_str(text).expect("a plan");
@@ -49,7 +54,7 @@ fn a_slot_is_moved_while_its_names_are_held_and_waited_for() {
         let moves = "{ kind = 'migrate-slot', at = '300ms', node = 0, name = 0, to = 1, lasts = '400ms' },
                      { kind = 'migrate-slot', at = '1s', node = 0, name = 0, to = 2, lasts = '400ms', gap = '100ms' }";
         let run = fine(cluster(lock, moves));
-        println!("{lock:?} {} {:?}", run.history.holds, run.effects);
+        assert_eq!(run.effects, [1, 1], "{lock:?}");
         assert!(40 < run.history.holds, "{lock:?}: {}", run.history.holds);
     }
 }
@@ -64,12 +69,145 @@ fn a_shard_is_handed_over_and_elects() {
             "{ kind = 'isolate-primary', at = '300ms', node = 0, clients = [0], sentinels = [], lasts = '800ms' }",
         ] {
             let run = fine(cluster(lock, fault));
-            println!(
-                "{lock:?} {fault} {} {:?} {:?}",
-                run.history.holds, run.effects, run.counters
-            );
             assert_eq!(run.counters.promotions, 1);
             assert!(20 < run.history.holds, "{lock:?}: {}", run.history.holds);
         }
     }
+}
+
+fn swarm(lock: LockKind, faults: Faults) -> Swarm {
+    Swarm {
+        lane: Lane::Turmoil,
+        deployment: Deployment::Clusters,
+        lock,
+        faults,
+        nodes: (lock == LockKind::Redlock).then_some(3),
+        ..Swarm::default()
+    }
+}
+
+/// How many replicas were promoted and how many slots moved in drawn plans, of which none may break.
+fn run_all(swarm: &Swarm, seeds: Range<u64>) -> (u64, u32) {
+    let (mut promotions, mut moves) = (0, 0);
+    for seed in seeds {
+        let plan = swarm.plan(seed);
+        plan_file::check(&plan).expect("a plan that can be run");
+        let is_move = |fault: &Fault| fault.kind() == Kind::MigrateSlot;
+        let kinds: Vec<bool> = plan.faults.iter().map(is_move).collect();
+        let ended = run(&Rc::new(plan));
+        let is_fine = !matches!(ended.verdict, Verdict::Violated(_));
+        assert!(is_fine, "seed {seed}: {:?}", ended.verdict);
+        promotions += ended.counters.promotions;
+        let effects = ended.effects.iter().zip(kinds);
+        moves += effects
+            .map(|(effects, is_move)| if is_move { *effects } else { 0 })
+            .sum::<u32>();
+    }
+    (promotions, moves)
+}
+
+#[test]
+fn no_drawn_election_or_move_breaks_a_lock_whose_claims_count_when_all_replicas_have_them() {
+    let (promotions, moves) = run_all(&swarm(LockKind::Single, Faults::Inside), 0..16);
+    assert!(4 < promotions && 2 < moves, "{promotions}, {moves}");
+}
+
+#[test]
+fn nor_a_majority_of_shards_of_which_one_elects() {
+    let (promotions, moves) = run_all(&swarm(LockKind::Redlock, Faults::Inside), 0..8);
+    assert!(0 < promotions && 0 < moves, "{promotions}, {moves}");
+}
+
+#[test]
+fn elections_lose_what_had_not_reached_the_replica_that_is_promoted() {
+    let swarm = swarm(LockKind::Single, Faults::All);
+    let breaks = |seed: u64| {
+        let ended = run(&Rc::new(swarm.plan(seed)));
+        matches!(ended.verdict, Verdict::Violated(_))
+    };
+    assert!((0..60).any(breaks));
+}
+
+#[test]
+fn another_process_tells_the_same_story_of_a_cluster() {
+    let plan = Rc::new(swarm(LockKind::Single, Faults::All).plan(2));
+    let here = run(&plan);
+    assert_eq!(here.trace, run(&plan).trace);
+    let arguments =
+        "run --json --lane turmoil --deployment cluster --lock single --faults all --seed 2";
+    let output = Command::new(env!("CARGO_BIN_EXE_quorlock-sim"))
+        .args(arguments.split(' '))
+        .output()
+        .expect("it starts");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["trace"], format!("{:016x}", here.trace));
+}
+
+#[test]
+fn what_no_cluster_can_be_is_refused_with_its_place() {
+    let cluster = "nodes = { count = 3, replicas = 1, cluster = {} }";
+    let fault = |fault: &str| {
+        format!("lock = 'single'\n{cluster}\nfaults = [{{ at = '1s', node = 0, {fault} }}]")
+    };
+    for (text, place) in [
+        (
+            "nodes = { count = 3, cluster = {} }".to_owned(),
+            "nodes.cluster: a cluster has no replica",
+        ),
+        (
+            "nodes = { count = 2, replicas = 1, cluster = {} }".to_owned(),
+            "nodes.count: 2 is not enough",
+        ),
+        (
+            format!("lock = 'multi'\n{cluster}"),
+            "lock: a cluster is one node",
+        ),
+        (
+            "nodes = { count = 3, replicas = 1, cluster = { node_timeout = '1ms' } }".to_owned(),
+            "nodes.cluster.node_timeout: 1ms is too short",
+        ),
+        (
+            "nodes = { count = 3, replicas = 1, cluster = {}, sentinels = {} }".to_owned(),
+            "nodes.cluster: a cluster elects its primaries by itself",
+        ),
+        (
+            fault("kind = 'migrate-slot', name = 0, to = 3, lasts = '1ms'"),
+            "faults[0].to: there is no node 3",
+        ),
+        (
+            fault("kind = 'migrate-slot', name = 9, to = 1, lasts = '1ms'"),
+            "faults[0].name: there is no name 9",
+        ),
+        (
+            fault("kind = 'migrate-slot', name = 0, to = 1, lasts = '1ms', gap = '2ms'"),
+            "faults[0].gap: 2ms is more than 1ms",
+        ),
+        (
+            fault("kind = 'sentinel-failover'"),
+            "faults[0].kind: a cluster has no sentinels",
+        ),
+        (
+            fault("kind = 'isolate-primary', clients = [], sentinels = [0], lasts = '1ms'"),
+            "faults[0].sentinels: a cluster has no sentinels",
+        ),
+        (
+            "faults = [{ at = '1s', node = 0, kind = 'cluster-failover' }]".to_owned(),
+            "faults[0].kind: there is no cluster",
+        ),
+        (
+            "variant = 'unheard-moved'".to_owned(),
+            "variant: unheard-moved is wrong about clusters",
+        ),
+    ] {
+        let plan: Plan = toml::from_str(&format!("lane = 'turmoil'\n{text}")).expect("a plan");
+        let error = plan_file::check(&plan).expect_err(&text).to_string();
+        assert!(error.starts_with(place), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_fast_lane_has_no_clusters_and_says_so() {
+    let mut plan = swarm(LockKind::Single, Faults::None).plan(0);
+    plan.lane = Lane::Fast;
+    assert_eq!(Lacks::check(&plan), Err(Lacks::Cluster));
 }
