@@ -1,7 +1,7 @@
 //! What is done to the servers.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::sentinels::{NAME, SentinelGroup};
@@ -12,11 +12,36 @@ use rand::rngs::StdRng;
 /// The tags of three shards.
 const TAGS: [&str; 3] = ["quorlock-10213", "quorlock-13404", "quorlock-22561"];
 
+/// Does something to a shard, or to something else, mends it, and says what it was.
+type Fault = fn(&mut World, usize) -> &'static str;
+
+/// What a majority of groups survives.
+pub(crate) const SURVIVED: &[Fault] = &[
+    World::kill,
+    World::kill_with_a_replica_that_lags,
+    World::kill_a_majority,
+    World::ask_for_a_failover,
+    World::take_over_two,
+    World::stop,
+    World::move_slot,
+    World::fail_the_group_over,
+    World::restart_the_server,
+];
+
+/// What gives a name of one cluster to two holders.
+pub(crate) const LAGGING: &[Fault] = &[World::kill_with_a_replica_that_lags];
+
+/// What gives a name of a majority to two holders: the old primary answers before it has heard of the new one, which has a vote.
+pub(crate) const LONG_STOPS: &[Fault] = &[World::stop_for_long];
+
 pub(crate) struct World {
     pub(crate) cluster: Cluster,
     pub(crate) group: SentinelGroup,
     pub(crate) server: Server,
     pub(crate) random: StdRng,
+    /// Which faults there are.
+    pub(crate) faults: &'static [Fault],
+    pub(crate) began: Instant,
     /// What was done, in order.
     pub(crate) told: Vec<&'static str>,
 }
@@ -24,23 +49,22 @@ pub(crate) struct World {
 impl World {
     /// Does something, mends it, and leaves the clients alone for a while.
     pub(crate) fn fault(&mut self) {
-        let fault = self.random.random_range(0..9);
+        let fault = self.random.random_range(0..self.faults.len());
         let shard = self.random.random_range(0..3);
-        let told = match fault {
-            0 => self.kill(shard),
-            1 => self.kill_with_a_replica_that_lags(shard),
-            2 => self.kill_a_majority(shard),
-            3 => self.ask_for_a_failover(shard),
-            4 => self.take_over_two(shard),
-            5 => self.stop(shard),
-            6 => self.move_slot(shard),
-            7 => self.fail_the_group_over(),
-            _ => self.restart_the_server(),
-        };
+        let begins = self.begins();
+        let told = self.faults[fault](self, shard);
+        println!("{begins} to {} s: {told}", self.began.elapsed().as_secs());
         self.told.push(told);
         // From a moment to longer than a quarantine.
         let millis = self.random.random_range(0..6_000);
         std::thread::sleep(Duration::from_millis(millis));
+    }
+
+    /// Now, also as tokens tell it.
+    fn begins(&self) -> String {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let millis = unix.expect("a clock of today").as_millis();
+        format!("{:>5} s (token {millis})", self.began.elapsed().as_secs())
     }
 
     pub(crate) fn summary(&self) -> String {
@@ -120,15 +144,25 @@ impl World {
         "take-overs of two at once"
     }
 
-    /// For less than the cluster takes to notice, or for longer.
+    /// For less than the cluster takes to notice, or for longer; in any case its successor has no vote yet when it goes on.
     fn stop(&mut self, shard: usize) -> &'static str {
+        let millis = self.random.random_range(200..4_000);
+        self.stop_for(shard, Duration::from_millis(millis));
+        "primaries stopped for a while"
+    }
+
+    fn stop_for_long(&mut self, shard: usize) -> &'static str {
+        let millis = self.random.random_range(8_000..12_000);
+        self.stop_for(shard, Duration::from_millis(millis));
+        "primaries stopped for longer than the longest lease"
+    }
+
+    fn stop_for(&mut self, shard: usize, time: Duration) {
         let primary = self.primary(shard);
         self.cluster.nodes()[primary].pause();
-        let millis = self.random.random_range(200..8_000);
-        std::thread::sleep(Duration::from_millis(millis));
+        std::thread::sleep(time);
         self.cluster.nodes()[primary].resume();
         self.cluster.mend();
-        "primaries stopped for a while"
     }
 
     /// To the primary of another shard, and after a while to the one that has none.
@@ -143,7 +177,7 @@ impl World {
         "slots moved and moved back"
     }
 
-    fn fail_the_group_over(&mut self) -> &'static str {
+    fn fail_the_group_over(&mut self, _: usize) -> &'static str {
         let before = self.group.settle();
         if self.random.random_range(0..2) == 0 {
             self.group.server_mut(before).kill();
@@ -157,7 +191,7 @@ impl World {
     }
 
     /// It comes back with nothing.
-    fn restart_the_server(&mut self) -> &'static str {
+    fn restart_the_server(&mut self, _: usize) -> &'static str {
         self.server.kill();
         let millis = self.random.random_range(0..2_000);
         std::thread::sleep(Duration::from_millis(millis));

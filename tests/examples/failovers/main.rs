@@ -41,6 +41,9 @@ struct Options {
     /// Locks on the cluster itself, which a failover gives to two holders.
     #[arg(long)]
     one_cluster: bool,
+    /// Stops primaries for longer than the longest lease, which gives names of a majority to two holders.
+    #[arg(long, conflicts_with = "one_cluster")]
+    long_stops: bool,
 }
 
 fn watching() -> LocksBuilder {
@@ -77,6 +80,12 @@ async fn main() -> ExitCode {
         group: SentinelGroup::start_of(2, 3),
         server: Server::start(),
         random: StdRng::seed_from_u64(options.seed),
+        faults: match (options.one_cluster, options.long_stops) {
+            (true, _) => faults::LAGGING,
+            (_, true) => faults::LONG_STOPS,
+            _ => faults::SURVIVED,
+        },
+        began: Instant::now(),
         told: Vec::new(),
     };
     let kinds: &[&str] = if options.one_cluster {
@@ -122,7 +131,8 @@ async fn main() -> ExitCode {
         println!("{kind}: {book}");
         doubles += book.doubles.load(Ordering::SeqCst);
     }
-    if 0 < doubles && !options.one_cluster {
+    let is_control = options.one_cluster || options.long_stops;
+    if 0 < doubles && !is_control {
         println!("{doubles} times two guards said that they were held");
         return ExitCode::FAILURE;
     }

@@ -6,10 +6,11 @@ use std::task::Poll;
 
 use quorlock_core::renewal::Lost;
 
-use super::LostSignal;
-
 /// Runs work until the lock is lost: its output, or how the lock was lost. The work is dropped when this returns.
-pub(super) async fn run<T>(mut lost: LostSignal, work: impl Future<Output = T>) -> Result<T, Lost> {
+pub(super) async fn run<T>(
+    mut lost: impl Future<Output = Lost> + Unpin,
+    work: impl Future<Output = T>,
+) -> Result<T, Lost> {
     let mut work = pin!(work);
     poll_fn(|cx| {
         if let Poll::Ready(lost) = Pin::new(&mut lost).poll(cx) {
