@@ -26,10 +26,16 @@ pub(crate) fn promote(world: &mut World, promotion: Promotion<'_>) {
     let Promotion { by, seat, .. } = promotion;
     let now = world.now();
     let old = world.failovers.primary(seat);
-    let new = world.replicas_of(seat).nth(promotion.replica.into());
-    let Some(new) = new.filter(|new| *new != old) else {
-        return;
+    let new = match world.replicas_of(seat).nth(promotion.replica.into()) {
+        // The first primary of the node has its place since it was promoted.
+        Some(new) if new == old => seat.first_node(),
+        Some(new) => new,
+        None => return,
     };
+    // One that has not come back from an earlier failover is no replica that could be promoted.
+    if world.node(new).role() == Role::Primary {
+        return;
+    }
     replace(
         world,
         Failover {

@@ -52,7 +52,7 @@ pub enum NodeFault {
     /// A replica takes the node's place. Clients that are left behind go on with the old primary, which rejoins when
     /// the fault ends and loses its writes.
     Failover {
-        /// Which of its replicas is promoted, from 0.
+        /// Which of its replicas is promoted, from 0. If that is the primary by now, the first primary of the node has its place.
         replica: u16,
         /// Clients that do not notice.
         left_behind: Vec<u16>,
