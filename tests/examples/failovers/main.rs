@@ -23,6 +23,9 @@ use self::workers::{Book, worker};
 /// The longest lease of all clients: a promoted replica has no vote for this time.
 const LONGEST: Duration = Duration::from_secs(4);
 
+/// On the cluster itself: longer than an election takes, so that claims are forgotten before they are over.
+const LEASE_OF_THE_CONTROL: Duration = Duration::from_secs(15);
+
 /// Clients of each kind; each has workers of its own.
 const CLIENTS: usize = 3;
 const WORKERS: usize = 2;
@@ -67,7 +70,7 @@ async fn connect(world: &World, kind: &str) -> Locks {
             ];
             watching().quorum(addresses).await
         }
-        _ => watching().connect(world.cluster.address()).await,
+        _ => settings().connect(world.cluster.address()).await,
     };
     connected.expect("the servers can be used")
 }
@@ -88,10 +91,10 @@ async fn main() -> ExitCode {
         began: Instant::now(),
         told: Vec::new(),
     };
-    let kinds: &[&str] = if options.one_cluster {
-        &["one cluster"]
+    let (kinds, lease): (&[&str], Duration) = if options.one_cluster {
+        (&["one cluster"], LEASE_OF_THE_CONTROL)
     } else {
-        &["shards", "mixed"]
+        (&["shards", "mixed"], LONGEST)
     };
     let mut books = Vec::new();
     for kind in kinds {
@@ -100,7 +103,7 @@ async fn main() -> ExitCode {
             let locks = connect(&world, kind).await;
             for at in 0..WORKERS {
                 let seed = options.seed * 1_000 + (number * WORKERS + at) as u64;
-                tokio::spawn(worker(locks.clone(), Arc::clone(&book), seed));
+                tokio::spawn(worker(locks.clone(), Arc::clone(&book), seed, lease));
             }
         }
         books.push((kind, book));

@@ -10,8 +10,6 @@ use quorlock::{Guard, Locks};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::LONGEST;
-
 /// How many names there are.
 const NAMES: u32 = 4;
 
@@ -96,7 +94,7 @@ impl Book {
 }
 
 /// Locks one name after the other, for short and for long.
-pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64) {
+pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64, lease: Duration) {
     let mut random = StdRng::seed_from_u64(seed);
     loop {
         let name = format!("n{}", random.random_range(0..NAMES));
@@ -106,7 +104,7 @@ pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64) {
         // Nothing renews it, so nothing tells its holder of a failover: it relies upon its lease.
         let is_renewed = random.random_range(0..2) == 0;
         if !is_renewed {
-            lock = lock.lease(LONGEST);
+            lock = lock.lease(lease);
         }
         let Ok(guard) = lock.acquire().await else {
             book.refused.fetch_add(1, Ordering::SeqCst);
@@ -118,11 +116,11 @@ pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64) {
         let held = book.enter(&name, guard, before);
         // Now and then for longer than a failover: such a hold is renewed through it.
         let span = match random.random_range(0..8) {
-            0 if is_renewed => random.random_range(3_000..10_000),
-            0 => random.random_range(2_000..4_000),
-            _ => random.random_range(1..60),
+            0 if is_renewed => Duration::from_millis(random.random_range(3_000..10_000)),
+            0 => lease.mul_f32(random.random_range(0.5..1.0)),
+            _ => Duration::from_millis(random.random_range(1..60)),
         };
-        let is_lost = tokio::time::timeout(Duration::from_millis(span), lost).await;
+        let is_lost = tokio::time::timeout(span, lost).await;
         if is_lost.is_ok() {
             book.lost.fetch_add(1, Ordering::SeqCst);
         }
