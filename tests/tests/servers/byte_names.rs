@@ -6,7 +6,7 @@ use quorlock::{Locks, Summary};
 use quorlock_tests::clients::{quorum_of, settings};
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::BOUND;
+use quorlock_tests::wait::{BOUND, until};
 
 server_tests![
     a_name_of_bytes_is_the_key_to_the_letter_and_its_release_wakes_a_waiter,
@@ -44,7 +44,7 @@ async fn a_name_of_bytes_is_the_key_to_the_letter_and_its_release_wakes_a_waiter
     let waits = theirs.lock(NAME).wait(BOUND);
     let waits = tokio::spawn(async move { waits.acquire().await });
     let channel = [b"redisson_lock__channel:{", NAME, b"}"].concat();
-    quorlock_tests::wait::until("the waiter listens", || {
+    until("the waiter listens", || {
         let channels: Vec<Vec<u8>> = server.command(&["PUBSUB", "CHANNELS"]);
         channels.contains(&channel)
     })
@@ -91,9 +91,11 @@ async fn a_majority_takes_a_name_of_bytes() {
     let servers: Vec<_> = std::iter::repeat_with(Server::start).take(3).collect();
     let locks = quorum_of(&servers).await;
     let guard = locks.lock(NAME).acquire().await.unwrap();
-    for server in &servers {
-        assert!(keys(server).contains(&NAME.to_vec()));
-    }
+    until("all servers have the claim", || {
+        let mut servers = servers.iter();
+        servers.all(|server| keys(server).contains(&NAME.to_vec()))
+    })
+    .await;
     guard.extend(Duration::from_secs(40)).await.unwrap();
     let forced = locks.force_release(NAME).await;
     assert!(forced.is_ok(), "{forced:?}");
