@@ -56,7 +56,7 @@ fn holds_of(seed: u64, fault: &str) -> u32 {
         {fault}
         "#
     );
-    let plan = parse(Path::new("cut.toml"), &text).unwrap();
+    let plan = parse(Path::new("cut.toml"), &text).expect("a plan");
     run(&Rc::new(plan)).history.holds
 }
 
@@ -67,7 +67,9 @@ fn a_node_that_is_cut_off_costs_competitors_no_time_out_in_each_round() {
     let cut = r#"faults = [{ kind = "cut", at = "1ms", lasts = "9s", nodes = [2] }]"#;
     for seed in 0..5 {
         let (with, without) = (holds_of(seed, cut), holds_of(seed, ""));
-        println!("seed {seed}: {with} holds of {without}");
-        assert!(3 * without <= 5 * with, "{with} holds of {without}");
+        assert!(
+            3 * without <= 5 * with,
+            "seed {seed}: {with} holds of {without}"
+        );
     }
 }

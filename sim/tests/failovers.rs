@@ -1,5 +1,10 @@
 //! Failovers of one node, one after another.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "the figures of a page are shown by --nocapture"
+)]
+
 use std::path::Path;
 use std::rc::Rc;
 
@@ -28,7 +33,7 @@ fn plan(faults: &str) -> Plan {
         poll_cap = '100ms'
         backoff_cap = '20ms'"
     );
-    plan_file::parse(Path::new("failovers.toml"), &text).unwrap()
+    plan_file::parse(Path::new("failovers.toml"), &text).expect("a plan")
 }
 
 /// How many of 30 seeds break exclusion.

@@ -143,7 +143,7 @@ mod tests {
                     Err(unfit) => {
                         refused += 1;
                         let slots = keys(&name);
-                        let mut slots = slots.iter().map(|key| of_key(key));
+                        let mut slots = slots.iter().map(of_key);
                         let first = slots.next().unwrap();
                         assert!(slots.any(|slot| slot != first), "{text}");
                         let instead = Name::new(instead(&unfit)).unwrap();

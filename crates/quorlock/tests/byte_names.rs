@@ -16,14 +16,7 @@ async fn a_name_of_bytes_is_locked_as_any_other() {
     let locks = Locks::on_node(node.clone()).unwrap();
     let guard = locks.lock(BYTES).acquire().await.unwrap();
     assert_eq!(node.names(), [Name::new(BYTES).unwrap()]);
-    assert!(
-        locks
-            .lock(BYTES.to_vec())
-            .try_acquire()
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(locks.lock(BYTES).try_acquire().await.unwrap().is_none());
     assert_eq!(guard.fencing_token_of(BYTES), Some(guard.fencing_token()));
     assert_eq!(guard.fencing_token_of(TEXT), None);
     guard.release().await.unwrap();

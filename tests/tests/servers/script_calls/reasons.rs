@@ -56,7 +56,7 @@ const ACQUIRE: &[(&str, &str)] = &[
     ),
     (
         "HMGET claim",
-        "Whose it is, whether it is a lock of another mode, and its claim version. To take it over, whether the beat names its owner.",
+        "Whose it is, whether it is a lock of another mode, and its claim version. To take it over, whether the claim version names its owner.",
     ),
     ("GET counter", "The new token is larger."),
     (
