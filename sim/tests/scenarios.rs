@@ -72,7 +72,11 @@ fn pages() -> Vec<(String, String)> {
 fn every_scenario_that_a_page_names_is_in_the_catalog() {
     let ids: Vec<String> = built_in().unwrap().into_iter().map(|s| s.id).collect();
     let mut missing = Vec::new();
-    for (page, text) in pages() {
+    // The rules of the protocol have numbers of their own.
+    for (page, text) in pages()
+        .into_iter()
+        .filter(|(page, _)| !page.ends_with("protocol.md"))
+    {
         for word in text.split(|c: char| !c.is_alphanumeric() && c != '-') {
             let number = word.strip_prefix(['S', 'R', 'M', 'Q', 'F', 'L', 'E']);
             let is_id =
