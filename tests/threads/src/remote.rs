@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 
-use quorlock::transport::{Call, Channel, Keep, Listener, Request, Subscription, Transport};
+use quorlock::transport::{Call, Channel, ClockMargin, Listener, Request, Subscription, Transport};
 use quorlock::{EmbeddedNode, Name, OwnerId, Runtime};
 
 use crate::mailbox::Mailbox;
@@ -56,8 +56,8 @@ impl Remote {
         }
     }
 
-    fn state(&self, name: &Name, owner: OwnerId, keep: Option<Keep>, lease: u64) {
-        let Some(Keep { number, .. }) = keep else {
+    fn state(&self, name: &Name, owner: OwnerId, keep: Option<ClockMargin>, lease: u64) {
+        let Some(ClockMargin { number, .. }) = keep else {
             return;
         };
         let mut stated = self.stated.lock().unwrap();

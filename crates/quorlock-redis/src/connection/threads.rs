@@ -88,7 +88,7 @@ async fn callers() {
         made: made.clone(),
     });
     let address = Address::parse("redis://a/").unwrap();
-    let connection = Connection::new(Arc::new(Target::new(address, config)));
+    let connection = ConnectionManager::new(Arc::new(Target::new(address, config)));
     let callers = (0..3).map(|number: i64| {
         let connection = connection.clone();
         spawn(async move {

@@ -96,7 +96,7 @@ fn no_request_outlives_its_connection() {
 }
 
 /// What the server answers to a request that was taken: the number of its owner, which is noted.
-fn executed(member: &Member, taken: &StdMutex<Vec<u64>>) -> Value {
+fn executed(member: &BatchMember, taken: &StdMutex<Vec<u64>>) -> Value {
     let Request::Release(ask) = member.request() else {
         unreachable!("the tests release")
     };
@@ -110,7 +110,7 @@ fn take(multiplexer: &Multiplexer, taken: &StdMutex<Vec<u64>>) -> Option<Value> 
     take_from(&mut multiplexer.lock(), taken)
 }
 
-fn take_from(state: &mut State, taken: &StdMutex<Vec<u64>>) -> Option<Value> {
+fn take_from(state: &mut MultiplexerState, taken: &StdMutex<Vec<u64>>) -> Option<Value> {
     let load = state.next_call()?;
     Some(match load {
         Load::Packed(_) => Value::Int(77),

@@ -13,12 +13,14 @@ async fn lead(queues: &Queues, keeper: &Arc<Keeper>, leading: &AtomicUsize) {
     let key = (Arc::from("a"), lease, true, Sharing::All);
     let (queue, waiter) = queues.join(key, keeper);
     poll_fn(|cx| match queue.turn(&waiter, cx) {
-        Turn::Lead(attempt, _) => {
+        QueueStep::Lead(attempt, _) => {
             assert!(attempt.is_none());
             Poll::Ready(())
         }
-        Turn::Follow(_) => Poll::Pending,
-        Turn::Enter | Turn::Rejoin | Turn::Fail(_) => panic!("no waiter was sent away"),
+        QueueStep::Follow(_) => Poll::Pending,
+        QueueStep::Enter | QueueStep::Rejoin | QueueStep::Fail(_) => {
+            panic!("no waiter was sent away")
+        }
     })
     .await;
     assert_eq!(leading.fetch_add(1, Ordering::SeqCst), 0);
