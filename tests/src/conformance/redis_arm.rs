@@ -133,7 +133,7 @@ impl RedisArm {
         }
     }
 
-    /// The server on this port of the loopback interface, of which nobody else makes use.
+    /// The server on this port of the loopback interface, which has no other client.
     ///
     /// # Panics
     /// When a connection does not come up.

@@ -4,7 +4,7 @@
 //! round has come to, one that gives back, a tick of time, or a fault. What a client does between two steps takes no
 //! time; a pause is a client that takes no step while time passes. A client that is told "not yet" may look again.
 //!
-//! Nobody takes over a claim whose claim version stands still. Three things keep the world small, and lose nothing: of nodes to which nothing has happened yet, one stands for all;
+//! No client takes over a claim whose claim version stands still. Three things keep the world small, and lose nothing: of nodes to which nothing has happened yet, one stands for all;
 //! the run begins with the first request; and it ends when one of the two will never hold anything any more.
 
 mod search;

@@ -86,7 +86,7 @@ impl Drop for Client {
     }
 }
 
-/// For how much longer than its lease a majority of servers keeps a claim, unless somebody has seen its last claim version.
+/// For how much longer than its lease a majority of servers keeps a claim, unless a client has seen its last claim version.
 const MARGIN: Duration = Duration::from_secs(60);
 
 /// How long the leases still run on so many servers that nobody else can have a majority.
