@@ -61,7 +61,7 @@ const MARKER_KEY: &str = "quorlock_marker";
 /// A message on this channel says that there are no more of before.
 const LAST: &str = "last";
 
-/// A server that is asked through [`RedisTransport`], that has no other client.
+/// A server that is asked through [`RedisTransport`] and has no other client.
 pub struct ServerBench {
     looking: Replies,
     subscriber: Replies,
