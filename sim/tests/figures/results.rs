@@ -83,11 +83,16 @@ impl Results {
     }
 }
 
-/// All that is kept, each as `file.key`; `file.command`, `file.version` and `file.commit` besides.
+/// All figures that are kept in `.json` files, each as `file.key`; `file.command`, `file.version` and `file.commit` besides.
+///
+/// Tables beside them (`.csv`) are for readers alone.
 pub(crate) fn all() -> Figures {
     let mut all = Figures::new();
     for file in std::fs::read_dir(folder()).expect("docs/results") {
         let path = file.expect("a file").path();
+        if path.extension().is_none_or(|kind| kind != "json") {
+            continue;
+        }
         let name = path
             .file_stem()
             .unwrap_or_default()
