@@ -1,10 +1,11 @@
-//! All that exists in a run, in one thread-local place.
+//! The state of a run, in one thread-local place.
 //!
-//! The product's futures are `Send`, so what they hold of the simulator are small ids, and every use of them comes
-//! here. Code of the product or of a user (futures, listeners, wakers, drops) is only ever called while the world is
-//! not borrowed.
+//! The product's futures are `Send`, so they refer to the simulator by small ids, and every use of an id goes through
+//! this module. Code of the product or of a user (futures, listeners, wakers, drops) is only ever called while the
+//! world
+//! is not borrowed: it would borrow it again, and the `RefCell` would panic.
 
-// One run, part by part.
+// The parts of one run.
 pub(crate) mod medium;
 #[cfg(any(feature = "serve", feature = "turmoil"))]
 pub(crate) mod redis;
@@ -19,7 +20,7 @@ pub(crate) mod link;
 pub(crate) mod links;
 pub(crate) mod node;
 
-// What is under way.
+// Operations in progress.
 pub(crate) mod call;
 pub(crate) mod effort;
 pub(crate) mod estate;
@@ -84,13 +85,13 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
     WORLD.with_borrow_mut(f)
 }
 
-/// The parts of a run. They are open to what joins them; what each of them stores is its own.
+/// The parts of a run. Other modules may use each part, but what a part stores is private to it.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     run: u32,
     now: u64,
     trace: u64,
-    /// When the clients stopped working.
+    /// True time at which the clients stopped working, in nanoseconds.
     stopped_at: Option<u64>,
     pub(crate) plan: Rc<Plan>,
     pub(crate) events: Events,
@@ -116,35 +117,35 @@ pub(crate) struct World {
     pub(crate) estates: Estates,
     pub(crate) halt: Halt,
     pub(crate) effort: Effort,
-    /// What each process does, while a run goes on.
+    /// The work of each process, while the run lasts.
     pub(crate) program: Option<Program>,
     pub(crate) store: Store,
     pub(crate) history: History,
     pub(crate) statements: Statements,
     pub(crate) counters: Counters,
-    /// What executes requests.
+    /// The servers that execute requests.
     pub(crate) servers: Box<dyn Servers>,
-    /// What a report shows; nothing else asks for it.
+    /// What is recorded for a report. Nothing else reads it.
     pub(crate) recording: Option<Box<Recording>>,
 }
 
-/// What a run amounts to in numbers.
+/// Counts of what happened in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Counters {
     /// Requests that nodes executed.
     pub commands: u64,
     /// Acquires that found the claim of another owner.
     pub refused: u64,
-    /// Acquires that nodes granted: also those of clients that record nothing.
+    /// Acquires that nodes granted, including those of clients that record nothing.
     pub granted: u64,
     /// Replicas that sentinels promoted.
     pub promotions: u64,
-    /// Events that happened.
+    /// Events that the simulator processed.
     pub events: u64,
 }
 
 impl Counters {
-    /// A node answered an acquire.
+    /// Counts a node's answer to an acquire.
     pub(crate) fn count(&mut self, reply: &AcquireReply) {
         match reply {
             AcquireReply::Refused { .. } => self.refused += 1,
@@ -155,7 +156,7 @@ impl Counters {
 }
 
 impl World {
-    /// Begins another run: nothing has happened in it yet.
+    /// Begins another run, in which nothing has happened yet.
     pub(crate) fn begin(&mut self, plan: &Rc<Plan>) {
         self.run = self.run.wrapping_add(1);
         self.now = 0;
@@ -179,41 +180,42 @@ impl World {
         self.store = Store::new(plan.seed);
     }
 
-    /// Which run of this thread; what is left of an earlier one is ignored.
+    /// Returns the number of this thread's current run. Leftovers of an earlier run are ignored.
     pub(crate) fn run(&self) -> u32 {
         self.run
     }
 
-    /// True time, in nanoseconds since the beginning.
+    /// Returns the true time, in nanoseconds since the run began.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.now
     }
 
-    /// What happens next happens at this time.
+    /// Sets the true time of the next event.
     pub(crate) fn advance(&mut self, now: u64) {
         self.now = now;
         self.effort.advance(now);
     }
 
-    /// A number that two runs share only if everything happened alike.
+    /// Returns a hash of everything that happened so far. Two runs have the same hash only if everything happened
+    /// alike.
     pub(crate) fn trace(&self) -> u64 {
         self.trace
     }
 
-    /// Mixes something that happened into the trace.
+    /// Mixes an event into the trace.
     pub(crate) fn note(&mut self, what: u64) {
         self.trace = (self.trace ^ what)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29);
     }
 
-    /// When the clients stopped working, if they have.
+    /// Returns when the clients stopped working, if they have.
     pub(crate) fn stopped_at(&self) -> Option<u64> {
         self.stopped_at
     }
 
-    /// The clients stop working.
+    /// Records that the clients stop working now.
     pub(crate) fn stop(&mut self) {
         self.stopped_at = Some(self.now);
     }
@@ -240,7 +242,8 @@ impl World {
         self.faults.blame(fault);
     }
 
-    /// A client asks a node of the plan, or is answered: faults that wait for that begin.
+    /// Notes that a client sends a message to a node of the plan, or receives one. Faults that wait for that message
+    /// begin.
     #[inline]
     pub(crate) fn pass(
         &mut self,
@@ -274,7 +277,7 @@ impl World {
         self.triggers = triggers;
     }
 
-    /// A client has a role now that it had not before: faults that wait for such a client begin.
+    /// Begins the faults that wait for a role which a client has just taken.
     #[inline]
     pub(crate) fn fill_roles(&mut self) {
         if self.triggers.awaits_roles() {
@@ -286,7 +289,7 @@ impl World {
         }
     }
 
-    /// The client that is meant now, if there is one.
+    /// Returns the client that a target refers to now, if there is one.
     pub(crate) fn meant(&self, target: ClientTarget) -> Option<ClientId> {
         match target {
             ClientTarget::Client(number) => Some(ClientId::new(number)),
@@ -294,7 +297,8 @@ impl World {
         }
     }
 
-    /// The client that went last into a section, or was elected last, and is there now.
+    /// Returns the client that entered a section or was elected last, among those that are still inside or still
+    /// leader.
     fn holder(&self, name: Option<NameId>) -> Option<ClientId> {
         let is_there = |process: Process, of: NameId, left: u64| {
             let client = self.clients.get(ClientId::new(process.client));
@@ -312,7 +316,7 @@ impl World {
         last.map(|(_, client)| ClientId::new(client))
     }
 
-    /// The node of the plan that a server was of when the run began.
+    /// Returns the node of the plan that a server belonged to when the run began.
     pub(crate) fn seat_of(&self, node: NodeId) -> Seat {
         let nodes = &self.plan.nodes;
         match node.get().checked_sub(nodes.count) {
@@ -321,26 +325,26 @@ impl World {
         }
     }
 
-    /// What the clock of a node shows.
+    /// Returns the reading of a node's clock.
     pub(crate) fn micros(&self, node: NodeId) -> WallMicros {
         let node = self.nodes.get(node);
         node.map_or(WallMicros(0), |node| node.micros(self.now))
     }
 
-    /// The replicas of a node of the plan, whatever roles they have.
+    /// Returns the replicas of a node of the plan, whatever their roles are now.
     pub(crate) fn replicas_of(&self, seat: Seat) -> impl Iterator<Item = NodeId> + use<> {
         let nodes = &self.plan.nodes;
         let first = nodes.count + seat.get() * nodes.replicas;
         (first..first + nodes.replicas).map(NodeId::new)
     }
 
-    /// The true time that it is for a process, without counting as a use of anything.
+    /// Returns the true time at which a process is. This does not count as a use of a seam.
     pub(crate) fn moment(&self, who: ProcessId) -> u64 {
         let client = self.clients.get(who.client);
         client.map_or(self.now, |client| self.now.max(client.paused_until()))
     }
 
-    /// A message leaves a client for a node at a time. Returns when it arrives, if it does.
+    /// Sends a message from a client to a node at a given time. Returns when it arrives, if it does.
     #[inline]
     pub(crate) fn send_to_node(&mut self, client: ClientId, node: NodeId, departs: u64) -> Passage {
         let link = self.links.get_mut(client, node);
@@ -348,7 +352,7 @@ impl World {
         link.send_to_node(departs, &mut self.faults)
     }
 
-    /// A message leaves a node for a client now. Returns when it arrives, if it does.
+    /// Sends a message from a node to a client now. Returns when it arrives, if it does.
     #[inline]
     pub(crate) fn send_to_client(&mut self, client: ClientId, node: NodeId) -> Passage {
         let now = self.now;

@@ -1,10 +1,10 @@
-//! What there is one of for each id.
+//! A collection with one entry for each id.
 
 use std::marker::PhantomData;
 
 use crate::world::id::Id;
 
-/// One entry for each id, in their order.
+/// One entry for each id, in the order of ids.
 #[derive(Debug)]
 pub(crate) struct ById<I, T> {
     entries: Vec<T>,
@@ -30,7 +30,7 @@ impl<I, T> FromIterator<T> for ById<I, T> {
 }
 
 impl<I: Id, T> ById<I, T> {
-    /// Adds an entry and gives its id.
+    /// Adds an entry and returns its id.
     pub(crate) fn push(&mut self, entry: T) -> I {
         let id = I::new(self.count());
         self.entries.push(entry);
@@ -47,7 +47,7 @@ impl<I: Id, T> ById<I, T> {
         self.entries.get_mut(id.index())
     }
 
-    /// The entries of two ids, if they are not the same.
+    /// Returns the entries of two ids, unless the ids are equal.
     pub(crate) fn pair_mut(&mut self, a: I, b: I) -> Option<[&mut T; 2]> {
         let pair = self.entries.get_disjoint_mut([a.index(), b.index()]);
         pair.ok()
@@ -61,7 +61,7 @@ impl<I: Id, T> ById<I, T> {
         self.entries.len()
     }
 
-    /// How many ids there are.
+    /// Returns the number of ids.
     pub(crate) fn count(&self) -> u16 {
         u16::try_from(self.entries.len()).unwrap_or(u16::MAX)
     }

@@ -1,4 +1,4 @@
-//! A call: a request on its way to a node, and its reply on the way back.
+//! A call: a request to a node, and its reply.
 
 use std::rc::Rc;
 use std::task::{Context, Waker};
@@ -10,10 +10,10 @@ use crate::world::id::{ClientId, Id, NodeId, ProcessId};
 use crate::world::slab::Key;
 use crate::world::task::remember;
 
-/// What a call comes to.
+/// The result of a call.
 pub(crate) type Answer = Result<Reply, TransportError>;
 
-/// A reply on its way back.
+/// A reply in flight.
 #[derive(Debug)]
 pub(crate) struct Replied {
     to: Key<Call>,
@@ -34,7 +34,7 @@ impl Replied {
     }
 }
 
-/// How a call fails, in words that a server or an operating system would use.
+/// Returns the error of a failed call, in words that a server or an operating system would use.
 pub(crate) fn failure(execution: Execution, cause: Cause) -> TransportError {
     let detail = match (execution, cause) {
         (Execution::Definite, Cause::Unreachable) => "connection refused or timed out",
@@ -49,14 +49,14 @@ pub(crate) fn failure(execution: Execution, cause: Cause) -> TransportError {
 #[derive(Debug)]
 pub(crate) struct Call {
     client: ClientId,
-    /// How often the client was started before the process that asks.
+    /// How often the client was restarted before the process that sends the request.
     restarts: u16,
     node: NodeId,
-    /// Shared with replicas, and not moved through every function on the way: requests are large.
+    /// The request. It is shared with replicas and behind an `Rc` because requests are large.
     request: Rc<Request>,
     epoch: u32,
     departs: u64,
-    /// How many copies of the request have not come to the node yet.
+    /// How many copies of the request have not arrived at the node yet.
     copies: u16,
     is_sent: bool,
     is_dropped: bool,
@@ -66,21 +66,21 @@ pub(crate) struct Call {
     answer: Option<Key<Replied>>,
 }
 
-/// What ends a call before its request comes to the node.
+/// What ends a call before its request arrives at the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Tie {
     /// The end of its connection.
     Connection,
-    /// Nothing: its connection was reset, but what was under way arrives.
+    /// Nothing: its connection was reset, but what is in flight arrives.
     OutlivesConnection,
-    /// Nothing: its process died after it was sent, and that does not take it back.
+    /// Nothing: its process died after sending it, which does not take the request back.
     SentByTheDead,
-    /// Its process died before it left: it was never really sent.
+    /// Its process died before the request left, so that it was never sent.
     Void,
 }
 
 impl Call {
-    /// A call that leaves its process at a time.
+    /// Creates a call that leaves its process at this time.
     pub(crate) fn new(who: ProcessId, node: NodeId, request: Rc<Request>, departs: u64) -> Self {
         Call {
             client: who.client,
@@ -114,17 +114,17 @@ impl Call {
         &self.request
     }
 
-    /// On which connection it was sent.
+    /// Returns the number of the connection on which it was sent.
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// When it left its process.
+    /// Returns when it left its process.
     pub(crate) fn departs(&self) -> u64 {
         self.departs
     }
 
-    /// Who asks.
+    /// Returns the process that made the call.
     pub(crate) fn process(&self) -> Process {
         Process {
             client: self.client.get(),
@@ -132,24 +132,24 @@ impl Call {
         }
     }
 
-    /// It is put on the wire.
+    /// Puts it on the wire.
     pub(crate) fn send(&mut self, departs: u64, epoch: u32) {
         self.is_sent = true;
         self.departs = departs;
         self.epoch = epoch;
     }
 
-    /// So many copies of the request are under way.
+    /// Sets how many copies of the request are in flight.
     pub(crate) fn copies_leave(&mut self, copies: u16) {
         self.copies = copies;
     }
 
-    /// A copy of the request has come to the node, or is forgotten there.
+    /// Counts a copy of the request that has arrived at the node or was lost.
     pub(crate) fn copy_arrives(&mut self) {
         self.copies = self.copies.saturating_sub(1);
     }
 
-    /// A copy of the request that has come to the node has to wait there, or comes again.
+    /// Counts a copy of the request that has arrived but is delayed there, or will arrive again.
     pub(crate) fn copy_is_held_up(&mut self) {
         self.copies += 1;
     }
@@ -158,22 +158,22 @@ impl Call {
         self.is_sent
     }
 
-    /// It was sent on the connection of this client and node, and has no answer.
+    /// Whether it was sent on the connection of this client and node, and has no answer.
     pub(crate) fn is_open_between(&self, client: ClientId, node: NodeId) -> bool {
         self.client == client && self.node == node && !self.is_done
     }
 
-    /// Its process waits for the answer.
+    /// Whether its process waits for the answer.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.is_done && !self.is_dropped
     }
 
-    /// No process wants an answer.
+    /// Whether no process wants the answer.
     pub(crate) fn is_unheard(&self) -> bool {
         self.is_dropped || self.tie == Tie::SentByTheDead
     }
 
-    /// No process waits for it, and no copy is under way.
+    /// Whether no process waits for it and no copy is in flight.
     pub(crate) fn is_over(&self) -> bool {
         self.is_dropped && self.copies == 0
     }
@@ -182,19 +182,19 @@ impl Call {
         self.tie == Tie::Void
     }
 
-    /// Its request is executed whatever has become of the connection.
+    /// Whether its request is executed whatever happens to the connection.
     pub(crate) fn outlives_connection(&self) -> bool {
         matches!(self.tie, Tie::OutlivesConnection | Tie::SentByTheDead)
     }
 
-    /// Its connection is reset, but what is under way arrives.
+    /// Records that its connection is reset but that what is in flight arrives.
     pub(crate) fn outlive_connection(&mut self) {
         if self.tie == Tie::Connection {
             self.tie = Tie::OutlivesConnection;
         }
     }
 
-    /// Its process dies. What it had sent goes on; what was to leave after its pause does not.
+    /// Records that its process dies. What was sent still arrives; what would have left after a pause does not.
     pub(crate) fn lose_process(&mut self, now: u64) {
         self.tie = if self.departs <= now {
             Tie::SentByTheDead
@@ -203,7 +203,7 @@ impl Call {
         };
     }
 
-    /// The first answer counts. Returns whether it was that one.
+    /// Stores the answer, unless there is one already. Returns whether it was the first.
     pub(crate) fn answer(&mut self, reply: Key<Replied>) -> bool {
         if self.is_done {
             return false;
@@ -216,7 +216,7 @@ impl Call {
         true
     }
 
-    /// The answer, once; until there is one, the task is woken when it comes.
+    /// Takes the answer. Without one, wakes the task when it arrives.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Option<Key<Replied>> {
         if self.answer.is_some() {
             return self.answer.take();
@@ -225,7 +225,7 @@ impl Call {
         None
     }
 
-    /// No process waits for it any more. Returns the waker and the answer that it had.
+    /// Drops the caller's interest in it. Returns its waker and its answer, if there are any.
     pub(crate) fn abandon(&mut self) -> (Option<Waker>, Option<Key<Replied>>) {
         self.is_dropped = true;
         (self.waker.take(), self.answer.take())

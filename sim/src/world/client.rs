@@ -18,9 +18,9 @@ use crate::world::task::Task;
 #[derive(Debug)]
 pub(crate) struct ClientState {
     restarts: u16,
-    /// The process that it is now, unless it is down.
+    /// The current process, unless the client is down.
     process: Option<ProcessId>,
-    /// When it last ended.
+    /// When the last process ended.
     died_at: u64,
     monotonic: Clock,
     /// Nanoseconds since 1970.
@@ -32,26 +32,26 @@ pub(crate) struct ClientState {
     cancels: Vec<Counted>,
     stops: Stops,
     missed: Missed,
-    /// When calls are out of time, on its monotonic clock.
+    /// When calls time out, on the monotonic clock, in the order of departure.
     deadlines: VecDeque<(u64, Key<Call>)>,
     watches_deadlines: bool,
-    /// The holds that it won last.
+    /// The holds that the client won last.
     holds: Vec<(OwnerId, HoldId)>,
 }
 
-/// What a process was kept from while it was paused.
+/// What a process did not receive while it was paused.
 #[derive(Debug, Default)]
 pub(crate) struct Missed {
-    /// Heard.
+    /// Messages of subscriptions.
     pub(crate) mail: Vec<Mail>,
-    /// Woken.
+    /// Tasks that were woken.
     pub(crate) tasks: Vec<Key<Task>>,
 }
 
-/// How many holds of one client are remembered at a time.
+/// How many holds of one client are remembered.
 const REMEMBERED: usize = 32;
 
-/// A hold that a guard is of.
+/// The hold that a guard belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
     New(HoldId),
@@ -70,7 +70,7 @@ impl Known {
     }
 }
 
-/// Something that happens at the n-th occasion from a time on.
+/// A fault that takes effect at the n-th occasion from a time on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     left: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// At the `nth` occasion from now on, from 1.
+    /// Takes effect at the `nth` occasion from now on, counted from 1.
     pub(crate) fn new(nth: u32, lasts: u64, fault: FaultId) -> Self {
         Counted {
             left: nth.max(1),
@@ -96,7 +96,7 @@ impl Counted {
         self.fault
     }
 
-    /// An occasion for all of these: the first that is due.
+    /// Counts one occasion for all of these. Returns the first that is due.
     pub(crate) fn count(all: &mut Vec<Counted>) -> Option<Counted> {
         for counted in &mut *all {
             counted.left = counted.left.saturating_sub(1);
@@ -106,7 +106,7 @@ impl Counted {
     }
 }
 
-/// What a subscription brought.
+/// A message of a subscription.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mail {
     Live(Key<Subscribed>),
@@ -136,12 +136,12 @@ impl ClientState {
         }
     }
 
-    /// How often it was started again.
+    /// Returns how often the client was restarted.
     pub(crate) fn restarts(&self) -> u16 {
         self.restarts
     }
 
-    /// The process that it is now, unless it is down.
+    /// Returns the current process, unless the client is down.
     pub(crate) fn process(&self) -> Option<ProcessId> {
         self.process
     }
@@ -155,7 +155,7 @@ impl ClientState {
         self.process == Some(who)
     }
 
-    /// A process begins.
+    /// Begins a process.
     pub(crate) fn boot(&mut self, run: u32, client: ClientId, seed: u64) -> ProcessId {
         let who = ProcessId {
             run,
@@ -168,7 +168,7 @@ impl ClientState {
         who
     }
 
-    /// Its process ends.
+    /// Ends the process.
     pub(crate) fn kill(&mut self, now: u64) {
         self.process = None;
         self.died_at = now;
@@ -180,7 +180,7 @@ impl ClientState {
         self.stops.clear();
     }
 
-    /// Whether this process ended before something left it.
+    /// Whether this process ended before a message left it.
     pub(crate) fn died_before(&self, who: ProcessId, departs: u64) -> bool {
         self.restarts != who.restarts && self.died_at < departs
     }
@@ -189,7 +189,7 @@ impl ClientState {
         self.random.bits()
     }
 
-    /// The hold of this owner, which is `next` if it was not seen before.
+    /// Returns the hold of this owner. An owner that was not seen before gets `next`.
     pub(crate) fn hold_of(&mut self, owner: OwnerId, next: HoldId) -> Known {
         let known = self.holds.iter().rev().find(|(o, _)| *o == owner);
         if let Some((_, hold)) = known {
@@ -219,21 +219,22 @@ impl ClientState {
         self.wall.step(now, by);
     }
 
-    /// Both clocks run at another rate.
+    /// Changes the rate of both clocks.
     pub(crate) fn run_at(&mut self, now: u64, rate_ppm: i32) {
         self.monotonic.run_at(now, rate_ppm);
         self.wall.run_at(now, rate_ppm);
     }
 }
 
-/// What stops it, and what it does not do meanwhile.
+/// Pauses and cancellations, and what a paused process misses.
 impl ClientState {
     #[inline]
     pub(crate) fn paused_until(&self) -> u64 {
         self.paused_until
     }
 
-    /// Stands still until then. Returns which pause it is, unless it stands still for longer already.
+    /// Pauses the process until this time. Returns the number of the pause, or `None` if it is already paused for
+    /// longer.
     pub(crate) fn pause(&mut self, until: u64) -> Option<u32> {
         if until <= self.paused_until {
             return None;
@@ -257,7 +258,7 @@ impl ClientState {
         !self.pauses_inside.is_empty()
     }
 
-    /// It uses a seam: a pause that is due with that.
+    /// Counts a use of a seam. Returns the pause that is due with it.
     pub(crate) fn count_towards_pause(&mut self) -> Option<Counted> {
         Counted::count(&mut self.pauses_inside)
     }
@@ -266,7 +267,7 @@ impl ClientState {
         self.cancels.push(at);
     }
 
-    /// It waits for something: whether that is dropped now, by which fault.
+    /// Counts a wait for a future. Returns the fault that drops the future now, if one is due.
     #[inline]
     pub(crate) fn count_towards_cancel(&mut self) -> Option<Counted> {
         if self.cancels.is_empty() {
@@ -275,17 +276,17 @@ impl ClientState {
         Counted::count(&mut self.cancels)
     }
 
-    /// Those in the middle of a step.
+    /// Tasks that are stopped in the middle of a step.
     pub(crate) fn stops(&mut self) -> &mut Stops {
         &mut self.stops
     }
 
-    /// A task was woken while it is paused.
+    /// Keeps a task that was woken while the process is paused.
     pub(crate) fn miss_task(&mut self, task: Key<Task>) {
         self.missed.tasks.push(task);
     }
 
-    /// Something was to be heard while it is paused.
+    /// Keeps a message that arrived while the process is paused.
     pub(crate) fn miss_mail(&mut self, mail: Mail) {
         self.missed.mail.push(mail);
     }
@@ -295,9 +296,9 @@ impl ClientState {
     }
 }
 
-/// When its calls are out of time.
+/// Deadlines of calls.
 impl ClientState {
-    /// A call may take this long. Returns when to look, unless that is known.
+    /// Watches the deadline of a call. Returns when to check it, unless a check is already scheduled.
     pub(crate) fn watch_deadline(
         &mut self,
         departs: u64,
@@ -313,7 +314,7 @@ impl ClientState {
         Some(self.monotonic.when(departs, deadline))
     }
 
-    /// The call that is out of time first, and its deadline.
+    /// Returns the call that times out first, and its deadline.
     pub(crate) fn next_deadline(&self) -> Option<(u64, Key<Call>)> {
         self.deadlines.front().copied()
     }

@@ -1,14 +1,14 @@
-//! Clocks that run at their own rate, stop and step.
+//! Clocks that drift, stop and step.
 
-/// Where wall clocks begin: the beginning of 2026.
+/// Where wall clocks begin: the start of 2026, in nanoseconds since 1970.
 const EPOCH: u64 = 1_767_225_600_000_000_000;
 
-/// The reading of a wall clock that is right, at the beginning of a run.
+/// Returns a correct wall clock, as it reads at the beginning of a run.
 pub(crate) fn right_wall_clock() -> Clock {
     Clock::new(EPOCH)
 }
 
-/// A clock that is read at a true time.
+/// A clock whose reading is computed from the true time.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     since_true: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows `local` at true time 0 and runs at the true rate.
+    /// Returns a clock that shows `local` at true time 0 and runs at the true rate.
     pub(crate) fn new(local: u64) -> Self {
         Clock {
             since_true: 0,
@@ -26,13 +26,13 @@ impl Clock {
         }
     }
 
-    /// What it shows at a true time, in nanoseconds.
+    /// Returns what it shows at a true time, in nanoseconds.
     pub(crate) fn read(&self, at: u64) -> u64 {
         let passed = at.saturating_sub(self.since_true);
         if self.rate_ppm == 0 {
             return self.since_local + passed;
         }
-        // In two parts, so that no product is too large.
+        // Split into two products, neither of which overflows.
         let (rate, full) = (i64::from(self.rate_ppm), passed / 1_000_000);
         let rest = (passed % 1_000_000).cast_signed() * rate / 1_000_000;
         let ahead = full.cast_signed().saturating_mul(rate).saturating_add(rest);
@@ -40,7 +40,7 @@ impl Clock {
             .saturating_add(passed.saturating_add_signed(ahead))
     }
 
-    /// The first true time at which it shows `local` or more, from `at` on.
+    /// Returns the first true time from `at` on at which it shows `local` or more.
     pub(crate) fn when(&self, at: u64, local: u64) -> u64 {
         let shown = self.read(at);
         if local <= shown {
@@ -60,20 +60,20 @@ impl Clock {
         due
     }
 
-    /// From `at` on it runs at another rate.
+    /// Changes its rate from `at` on.
     pub(crate) fn run_at(&mut self, at: u64, rate_ppm: i32) {
         self.since_local = self.read(at);
         self.since_true = at.max(self.since_true);
         self.rate_ppm = rate_ppm.max(-999_999);
     }
 
-    /// From `at` on it shows more, or less.
+    /// Steps it forwards or backwards at `at`.
     pub(crate) fn step(&mut self, at: u64, by: i64) {
         self.since_local = self.read(at).saturating_add_signed(by);
         self.since_true = at.max(self.since_true);
     }
 
-    /// It stands still from `at` until `until`.
+    /// Stops it from `at` until `until`.
     pub(crate) fn stop(&mut self, at: u64, until: u64) {
         self.since_local = self.read(at);
         self.since_true = until.max(self.since_true);

@@ -1,20 +1,21 @@
-//! How much happens while how much true time passes: a run that does not end does much while no time passes.
+//! Bounds on how much may happen in how much true time: a run that never ends does much while no time passes.
 
-/// What happened so far, and what may happen by now: events, steps of tasks, and uses of clocks, timers, randomness and
-/// network.
+/// What has happened so far and what may happen by now, counted in events, steps of tasks, and uses of clocks, timers,
+/// randomness and network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     spent: u64,
     most: u64,
-    /// What is allowed whatever time it is.
+    /// The bound at true time 0.
     base: u64,
 }
 
-/// So much may happen in no time: more than a thousand times what a step takes, and a second or two of a computer's time.
+/// How much may happen while no time passes: more than a thousand times what a step takes, and about a second or two of
+/// computing time.
 const AT_ONCE: u64 = 5_000_000;
 
-/// So much may happen in each millisecond, or nearly that (2^20 nanoseconds): sixty clients that ask fifteen nodes without any
-/// pause come to some thousands.
+/// How much more may happen in each millisecond (more exactly 2^20 nanoseconds). Sixty clients that send requests to
+/// fifteen nodes without any pause use some thousands.
 const EACH_MILLI: u64 = 100_000;
 
 impl Default for Effort {
@@ -28,8 +29,7 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// One more thing happens. Returns whether it is one too many, and lets as many more happen then, so that the run can
-    /// be put an end to.
+    /// Counts one more. Returns whether that is too much; if so, allows as much again, so that the run can be ended.
     #[inline]
     pub(crate) fn is_too_much(&mut self) -> bool {
         self.spent += 1;
@@ -43,7 +43,7 @@ impl Effort {
         true
     }
 
-    /// It is this true time, in nanoseconds.
+    /// Sets the true time, in nanoseconds.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) {
         self.most = self.base + (now >> 20) * EACH_MILLI;

@@ -1,4 +1,4 @@
-//! What processes that died have left on nodes, and until when it may stand there.
+//! Claims that dead processes left on nodes, and the deadline by which each must be gone.
 
 use std::collections::BTreeMap;
 
@@ -8,44 +8,44 @@ use quorlock_core::owner::ClientId as Identity;
 use crate::history::Process;
 use crate::world::id::Seat;
 
-/// The identities of the processes of a run, and what those that died have left.
+/// The identities of a run's processes, and the claims that dead processes left.
 #[derive(Debug)]
 pub(crate) struct Estates {
     watch: EstateWatch,
     identities: BTreeMap<Identity, Stated>,
-    /// Each with the time of its death.
+    /// Processes that died, each with the time of its death.
     dead: Vec<(Process, u64)>,
     left: Vec<Estate>,
-    /// When the first of them is due.
+    /// When the first entry of `left` is due.
     due: u64,
 }
 
-/// Whether processes die in a run.
+/// Whether processes die in a run, so that their claims are watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EstateWatch {
-    /// None does, and nothing is noted.
+    /// No process dies, and nothing is recorded.
     Off,
     On,
 }
 
-/// What an identity has stated so far.
+/// What an identity has requested of nodes so far.
 #[derive(Clone, Copy, Debug)]
 struct Stated {
-    /// Whose it is; `None` if several processes ask under it.
+    /// The process with this identity. `None` if several processes use it.
     process: Option<Process>,
-    /// The longest time for which a node was told to keep a claim.
+    /// The longest time for which a node was told to keep a claim, in milliseconds.
     kept_millis: u64,
 }
 
-/// What a process that died has left on a node of the plan.
+/// The claims that a dead process left on one node of the plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Estate {
     pub(crate) process: Process,
     pub(crate) died: u64,
     pub(crate) seat: Seat,
-    /// The last millisecond of its claims, on the wall clock of the node.
+    /// The last millisecond of the claims, on the node's wall clock.
     pub(crate) until: u64,
-    /// When it is looked whether they are gone, in true time.
+    /// When the node is checked for these claims, in true time.
     pub(crate) due: u64,
 }
 
@@ -71,13 +71,13 @@ impl Estates {
         self.watch == EstateWatch::On
     }
 
-    /// Whether something is due by this time.
+    /// Whether an entry is due by this time.
     #[inline]
     pub(crate) fn is_due(&self, now: u64) -> bool {
         self.due <= now
     }
 
-    /// A process has told a node for how long to keep a claim. Returns when it died, if it has.
+    /// Records for how long a process told a node to keep a claim. Returns when the process died, if it has.
     pub(crate) fn state(&mut self, by: Process, owner: OwnerId, kept_millis: u64) -> Option<u64> {
         let stated = self.identities.entry(owner.client).or_insert(Stated {
             process: Some(by),
@@ -89,25 +89,26 @@ impl Estates {
         dead.map(|(_, died)| *died)
     }
 
-    /// A process dies.
+    /// Records the death of a process.
     pub(crate) fn bury(&mut self, process: Process, died: u64) {
         self.dead.push((process, died));
     }
 
-    /// For how long nodes were told to keep claims of a process; `None` if it has stated nothing, or not alone.
+    /// Returns the longest time for which nodes were told to keep a claim of this process. `None` if it has requested
+    /// nothing, or shares its identity with another process.
     pub(crate) fn kept_millis(&self, process: Process) -> Option<u64> {
         let own = self.identities.values();
         let own = own.filter(|stated| stated.process == Some(process));
         own.map(|stated| stated.kept_millis).max()
     }
 
-    /// Whether a claim is one of a process.
+    /// Whether a claim belongs to a process.
     pub(crate) fn is_of(&self, owner: OwnerId, process: Process) -> bool {
         let stated = self.identities.get(&owner.client);
         stated.is_some_and(|stated| stated.process == Some(process))
     }
 
-    /// It will be looked whether these claims are gone, and not before those of the same process on the same node.
+    /// Schedules the check that these claims are gone. It replaces the one for the same process and node.
     pub(crate) fn put(&mut self, estate: Estate) {
         let is_same = |known: &Estate| (known.process, known.seat) == (estate.process, estate.seat);
         self.left.retain(|known| !is_same(known));
@@ -120,7 +121,7 @@ impl Estates {
             .unwrap_or(u64::MAX);
     }
 
-    /// Takes what is due by this time.
+    /// Takes the entries that are due by this time.
     pub(crate) fn take_due(&mut self, now: u64) -> Vec<Estate> {
         let left = std::mem::take(&mut self.left);
         let (due, later): (Vec<_>, Vec<_>) = left.into_iter().partition(|left| left.due <= now);

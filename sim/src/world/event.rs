@@ -1,4 +1,4 @@
-//! Event will happen, in the order of true time.
+//! The events of a run, in the order of true time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -14,68 +14,68 @@ use crate::world::store::Write;
 use crate::world::subscription::Subscribed;
 use crate::world::timer::Alarm;
 
-/// Event happens.
+/// An event of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// A request comes to its node.
+    /// A request arrives at its node.
     Request(Key<Call>),
-    /// A reply comes to its client.
+    /// A reply arrives at its client.
     Reply(Key<Replied>),
-    /// A timer is due, if this entry is its latest.
+    /// A timer fires, if this is its current entry.
     Alarm(Key<Alarm>, u32),
-    /// Calls of a client may be out of time.
+    /// Calls of a client may have timed out.
     Deadlines(ClientId),
-    /// The pause of a client is over, if it is this one.
+    /// A pause of a client ends, if it is still the current one.
     ResumeClient(ClientId, u32),
-    /// A client is started again.
+    /// A client is restarted.
     BootClient(ClientId),
-    /// A client asks a node to connect, on this connection.
+    /// A client's attempt to connect arrives at a node. The number is that of the connection.
     Connect(ClientId, NodeId, u32),
-    /// A node accepts.
+    /// A node's acceptance of a connection arrives at the client.
     Connected(ClientId, NodeId, u32),
-    /// A node refuses.
+    /// A node's refusal of a connection arrives at the client.
     Refused(ClientId, NodeId, u32),
-    /// A client hears that its connection has ended.
+    /// The end of a connection becomes known to the client.
     Closed(ClientId, NodeId, u32),
-    /// A client tries again to connect.
+    /// A client tries to connect again.
     Reconnect(ClientId, NodeId, u32),
-    /// A subscription comes to its node.
+    /// A subscription arrives at its node.
     Subscribe(Key<Subscribed>, u32),
     /// A client subscribes again.
     Resubscribe(Key<Subscribed>, u32),
-    /// A client hears that messages flow.
+    /// The confirmation that messages flow arrives at the client.
     Live(Key<Subscribed>, u32),
-    /// Event a node published comes to a client.
+    /// A message that a node published arrives at a client.
     Wake(Key<Subscribed>, Wake),
-    /// The pause of a node is over, if it is this one.
+    /// A pause of a node ends, if it is still the current one.
     ResumeNode(NodeId, u32),
-    /// A node is started again.
+    /// A node is restarted.
     RestartNode(NodeId),
     /// A node writes to its disk.
     Save(NodeId),
-    /// A client finds the new primary.
+    /// A client learns of the new primary of a node of the plan.
     Reroute(ClientId, Seat),
     /// A fault begins.
     Begins(FaultId),
     /// A fault ends.
     Ends(FaultId),
-    /// Event a node writes from now on is lost when a fault begins.
+    /// A power loss approaches: what its node writes from now on is lost when the fault begins.
     Vain(FaultId),
-    /// Replicas have confirmed a write, or are not waited for any more.
+    /// Replicas have confirmed a write, or the wait for them ends.
     Replicated(Key<AwaitedReplication>),
-    /// A write comes to the store.
+    /// A read or a write arrives at the store.
     Write(Key<Write>),
-    /// Its answer comes back.
+    /// The store's answer arrives at the client.
     Written(Key<Write>),
-    /// Something of a user's own is due.
+    /// A job of a user is due.
     Job(Key<Job>),
-    /// A process that was stopped in the middle of a step goes on.
+    /// A process that was stopped in the middle of a step continues.
     GoesOn,
-    /// Event is left of a process that ended while it was stopped is dropped.
+    /// The remains of a process that ended while it was stopped are dropped.
     Bury,
-    /// A step of everything that has to do with sockets.
+    /// The simulated network of the turmoil lane takes a step.
     Step,
-    /// The sentinels of a group look around.
+    /// The sentinels of a group take their next step.
     Watch(Seat),
     /// Another key of a slot is moved.
     Migrate(FaultId),
@@ -86,7 +86,8 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// For the trace: which kind, and of whom if that is not in the key.
+    /// Returns the event's contribution to the trace: its kind, and its client, node or fault where no key identifies
+    /// them.
     #[inline]
     pub(crate) fn tag(self) -> u64 {
         let (kind, a, b) = match self {
@@ -128,17 +129,17 @@ impl Event {
     }
 }
 
-/// Event happens, and when.
+/// An event and the time at which it happens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scheduled {
-    /// When, in true time.
+    /// When it happens, in true time.
     pub(crate) at: u64,
     sequence: u32,
     pub(crate) what: Event,
 }
 
 impl Scheduled {
-    /// By which events are put in order.
+    /// Returns the sort key of events.
     fn order(&self) -> (u64, u32) {
         (self.at, self.sequence)
     }
@@ -159,32 +160,33 @@ impl PartialOrd for Scheduled {
 }
 
 impl Ord for Scheduled {
-    /// Reversed: the heap of the standard library has its largest at the top.
+    /// Reversed, because the heap of the standard library has its largest element at the top.
     fn cmp(&self, other: &Self) -> Ordering {
         other.order().cmp(&self.order())
     }
 }
 
-/// Everything that will happen. Event is due at one moment happens in the order in which it was pushed.
+/// All events to come. Events of the same time happen in the order in which they were pushed.
 ///
-/// Most events are messages that arrive within milliseconds: they lie in a wheel of slots that are so short that few
-/// share one. Event is farther away lies in a heap.
+/// Most events are messages that arrive within milliseconds. They are stored in a wheel whose slots are so short that
+/// few
+/// events share one. Events farther in the future are stored in a heap.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// When the last event was due that was popped. Nothing is due before.
+    /// The time of the event that was popped last. No event is earlier.
     now: u64,
-    /// In a slot events lie in any order: there are few.
+    /// The slots of the wheel. Events in a slot are unordered, because there are few.
     near: [Vec<Scheduled>; SLOTS as usize],
-    /// Which slots have events, bit by bit.
+    /// Which slots have events, one bit for each.
     filled: u128,
     far: BinaryHeap<Scheduled>,
     sequence: u32,
 }
 
-/// How many slots the wheel has.
+/// The number of slots of the wheel.
 const SLOTS: u32 = u128::BITS;
 
-/// A slot is so many nanoseconds long, as a power of two: half a millisecond.
+/// The length of a slot as a power of two, in nanoseconds: half a millisecond.
 const SLOT: u32 = 19;
 
 impl Default for Events {
@@ -258,7 +260,7 @@ impl Events {
     }
 }
 
-/// The slot of a moment that is near.
+/// Returns the slot of a time within the wheel's range.
 fn slot(at: u64) -> u32 {
     (at >> SLOT) as u32 % SLOTS
 }
@@ -285,7 +287,7 @@ mod tests {
         assert!(std::mem::size_of::<Event>() <= 16);
     }
 
-    /// Whatever it pops, it is what a sorted list of the same events has first: near, far, and at one moment.
+    /// Checks each popped event against a sorted list of the same events, near and far, some of them at the same time.
     #[test]
     fn near_and_far_events_come_in_one_order_while_more_are_pushed() {
         let mut draw = Draw::new(1, Purpose::Plan, 0);

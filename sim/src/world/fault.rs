@@ -1,20 +1,20 @@
-//! What the faults of the plan have done and do now.
+//! The effects and the activity of the plan's faults.
 
 use crate::world::id::{FaultId, Id, NodeId, Seat};
 
-/// Which faults of links are active, and how often each fault did something.
+/// The link faults that are active, and how often each fault had an effect.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveFaults {
-    /// Each with the time at which it ends.
+    /// Active faults, each with the time at which it ends.
     active: Vec<(FaultId, u64)>,
-    /// Fault after fault.
+    /// The number of effects of each fault, in the plan's order.
     effects: Vec<u32>,
-    /// The nodes of the plan that clients have asked something, bit by bit.
+    /// The nodes of the plan that clients have used, one bit for each.
     used: u16,
 }
 
 impl ActiveFaults {
-    /// None of this many has done anything.
+    /// Creates the state for this many faults, none of which has had an effect.
     pub(crate) fn new(many: usize) -> Self {
         ActiveFaults {
             active: Vec::new(),
@@ -31,48 +31,48 @@ impl ActiveFaults {
         self.active.retain(|(active, _)| *active != fault);
     }
 
-    /// In the order in which they began, each with the time at which it ends.
+    /// Returns the active faults in the order in which they began, each with the time at which it ends.
     pub(crate) fn active(&self) -> impl Iterator<Item = (FaultId, u64)> {
         self.active.iter().copied()
     }
 
-    /// A fault did something.
+    /// Counts an effect of a fault.
     pub(crate) fn blame(&mut self, fault: FaultId) {
         if let Some(count) = self.effects.get_mut(fault.index()) {
             *count += 1;
         }
     }
 
-    /// A client asks a node of the plan, or is answered.
+    /// Records that a client exchanges messages with a node of the plan.
     #[inline]
     pub(crate) fn note_use(&mut self, seat: Seat) {
         self.used |= 1u16.checked_shl(seat.get().into()).unwrap_or(0);
     }
 
-    /// Whether a client has asked a node of the plan something.
+    /// Whether a client has used a node of the plan.
     pub(crate) fn is_used(&self, seat: u16) -> bool {
         self.used & 1u16.checked_shl(seat.into()).unwrap_or(0) != 0
     }
 
-    /// How often each fault did something.
+    /// Returns how often each fault had an effect.
     pub(crate) fn into_effects(self) -> Vec<u32> {
         self.effects
     }
 }
 
-/// A replica has taken the place of its primary.
+/// A failover: a replica has replaced its primary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failover {
     pub(crate) seat: Seat,
-    /// The primary before.
+    /// The previous primary.
     pub(crate) from: NodeId,
-    /// The primary since.
+    /// The new primary.
     pub(crate) to: NodeId,
-    /// What is to blame.
+    /// The fault that caused it, if there is one.
     pub(crate) by: Option<FaultId>,
 }
 
-/// The failovers so far, the last at the end.
+/// The failovers so far, in order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Failovers(Vec<Failover>);
 
@@ -81,20 +81,20 @@ impl Failovers {
         self.0.push(failover);
     }
 
-    /// The node that clients are sent to for a node of the plan.
+    /// Returns the current primary of a node of the plan.
     pub(crate) fn primary(&self, seat: Seat) -> NodeId {
         let last = self.0.iter().rev().find(|failover| failover.seat == seat);
         last.map_or(seat.first_node(), |failover| failover.to)
     }
 
-    /// Whether another server has taken the place of a node of the plan.
+    /// Whether a failover has happened at a node of the plan.
     pub(crate) fn has_any(&self, seat: u16) -> bool {
         self.0
             .iter()
             .any(|failover| failover.seat == Seat::new(seat))
     }
 
-    /// What a fault has done.
+    /// Returns the failover that a fault has caused.
     pub(crate) fn by(&self, fault: FaultId) -> Option<Failover> {
         let mut all = self.0.iter();
         all.find(|failover| failover.by == Some(fault)).copied()

@@ -1,7 +1,7 @@
-//! A node of the plan as a group: servers that follow one of them, and the sentinels that say which one.
+//! A node of the plan as a group: a primary, its replicas, and the sentinels that name the primary.
 //!
-//! The sentinels are a value. Every few milliseconds the engine asks it what they do next, by what they see. A promotion, and
-//! what it does to claims, is the engine's.
+//! The sentinels are a pure state machine. Every few milliseconds the engine passes in what they see and executes what
+//! they decide. The engine carries out promotions and their effect on claims.
 
 use crate::plan::Sentinels;
 use crate::world::id::{ClientId, FaultId, NodeId};
@@ -15,40 +15,40 @@ pub(crate) struct Group {
     sentinels: Vec<Sentinel>,
     electors: Electors,
     stage: Stage,
-    /// Members that others do not hear.
+    /// Members that are separated from the others.
     apart: Vec<Apart>,
-    /// Servers that are not what the sentinels want them to be, and since when that is seen.
+    /// Servers whose role differs from what the sentinels want, each with the time since when that is seen.
     wrong: Vec<(NodeId, u64)>,
-    /// The last promotion.
+    /// The last promotion, while sentinels still learn of it.
     news: Option<Promotion>,
-    /// The fault that has last struck a primary.
+    /// The fault that last struck a primary.
     cause: Option<FaultId>,
-    /// Which server a fault has struck.
+    /// The server that each fault has struck.
     struck: Vec<(FaultId, NodeId)>,
 }
 
-/// What one sentinel knows.
+/// The state of one sentinel.
 #[derive(Debug)]
 struct Sentinel {
     id: NodeId,
     /// The server that it names as the primary.
     names: NodeId,
-    /// Of that configuration: it grows with each failover.
+    /// The epoch of that configuration. It grows with each failover.
     epoch: u64,
-    /// When it has last heard each server, in the order of the servers.
+    /// When it last heard from each server, in the order of the servers.
     heard: Vec<u64>,
     voice: Voice,
 }
 
-/// Whether a sentinel has a say.
+/// Whether a sentinel votes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Voice {
     Votes,
-    /// It names the primary that it has heard of: a node of a cluster that was a replica when the run began.
+    /// It only names the primary that it has learned of: a node of a cluster that was a replica when the run began.
     Listens,
 }
 
-/// What decides on the primary of a group.
+/// The nodes that decide on the primary of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Electors {
     Sentinels,
@@ -56,7 +56,7 @@ enum Electors {
     Cluster,
 }
 
-/// How far a failover has come.
+/// The progress of a failover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Calm,
@@ -68,63 +68,63 @@ enum Stage {
     },
 }
 
-/// By what a sentinel leads a failover.
+/// Why a sentinel may lead a failover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mandate {
     /// A majority has voted for it.
     Vote,
-    /// It was told to (`SENTINEL FAILOVER`).
+    /// It was ordered to (`SENTINEL FAILOVER`).
     Order,
 }
 
-/// A promotion that not every sentinel knows of.
+/// A promotion that some sentinels have not learned of.
 #[derive(Clone, Copy, Debug)]
 struct Promotion {
-    /// When the others begin to know.
+    /// When the others begin to learn of it.
     spreads: u64,
-    /// The sentinel that has not published the switch, though it has made it.
+    /// The sentinel that has made the switch but not yet published it.
     untold: Option<NodeId>,
 }
 
-/// Some members that the others do not hear.
+/// Members that are separated from the other members.
 #[derive(Clone, Debug)]
 pub(crate) struct Apart {
     pub(crate) by: FaultId,
     pub(crate) members: Vec<NodeId>,
-    /// The clients on their side; without, clients reach both.
+    /// The clients on their side. With `None`, clients reach both sides.
     pub(crate) clients: Option<Vec<ClientId>>,
 }
 
-/// What the members of a group are now.
+/// What the engine knows about the members of a group at the moment.
 pub(crate) trait Sight {
-    /// Whether it is up and does not stand still.
+    /// Whether it is up and not paused.
     fn is_awake(&self, member: NodeId) -> bool;
 
     fn role(&self, server: NodeId) -> Role;
 
-    /// Whether what one writes goes to the other.
+    /// Whether writes of the primary are replicated to the replica.
     fn flows(&self, primary: NodeId, replica: NodeId) -> bool;
 }
 
 /// What sentinels, or servers by themselves, do next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Deed {
-    /// A sentinel names another primary, and publishes the switch.
+    /// A sentinel names another primary and publishes the switch.
     Name {
         sentinel: NodeId,
         primary: NodeId,
         epoch: u64,
     },
-    /// A replica begins anew with all that its primary has.
+    /// A replica starts over with a full copy of its primary's data.
     Resync { replica: NodeId, primary: NodeId },
-    /// A server is made a replica of another one.
+    /// A server becomes a replica of another one.
     Demote { server: NodeId, primary: NodeId },
     /// A sentinel promotes a replica.
     Promote { leader: NodeId, primary: NodeId },
 }
 
 impl Group {
-    /// The first server is the primary.
+    /// Creates a group whose primary is the first server.
     pub(crate) fn new(rules: &Sentinels, servers: Vec<NodeId>, sentinels: Vec<NodeId>) -> Self {
         let primary = *servers.first().expect("BUG: a group without servers");
         let sentinel = |id| Sentinel {
@@ -148,7 +148,7 @@ impl Group {
         }
     }
 
-    /// A shard of a cluster of these nodes. Those that the rules count stand first, and vote; all of them name the primary.
+    /// Creates a shard of a cluster of these nodes. The first `rules.count` nodes vote; all of them name the primary.
     pub(crate) fn of_cluster(rules: &Sentinels, servers: Vec<NodeId>, nodes: Vec<NodeId>) -> Self {
         let mut group = Group::new(rules, servers, nodes);
         group.electors = Electors::Cluster;
@@ -158,14 +158,14 @@ impl Group {
         group
     }
 
-    /// The server that a sentinel, or a node of the cluster, names as the primary.
+    /// Returns the server that a sentinel, or a node of the cluster, names as the primary.
     pub(crate) fn named_by(&self, sentinel: NodeId) -> Option<NodeId> {
         let mut sentinels = self.sentinels.iter();
         let found = sentinels.find(|known| known.id == sentinel);
         found.map(|known| known.names)
     }
 
-    /// Which member knows of a promotion first.
+    /// Returns the member that learns of a promotion first.
     fn herald(&self, leader: NodeId, promoted: NodeId) -> NodeId {
         match self.electors {
             Electors::Sentinels => leader,
@@ -173,7 +173,7 @@ impl Group {
         }
     }
 
-    /// Whether a majority takes the primary for down that one names.
+    /// Whether a majority of voters names this primary and considers it down.
     pub(crate) fn has_failed(&self, primary: NodeId, now: u64, sight: &impl Sight) -> bool {
         let agrees = |voter: &&Sentinel| {
             sight.is_awake(voter.id)
@@ -183,7 +183,7 @@ impl Group {
         usize::from(self.rules.majority()) <= self.electorate().filter(agrees).count()
     }
 
-    /// Those that vote.
+    /// Returns the sentinels that vote.
     fn electorate(&self) -> impl Iterator<Item = &Sentinel> {
         let all = self.sentinels.iter();
         all.filter(|sentinel| sentinel.voice == Voice::Votes)
@@ -197,7 +197,7 @@ impl Group {
         &self.servers
     }
 
-    /// A sentinel, by its number.
+    /// Returns a sentinel by its number.
     pub(crate) fn sentinel(&self, number: u16) -> Option<NodeId> {
         let found = self.sentinels.get(usize::from(number));
         found.map(|sentinel| sentinel.id)
@@ -214,18 +214,18 @@ impl Group {
         self.servers.iter().copied().chain(sentinels)
     }
 
-    /// The fault by which there is an election, if there is one.
+    /// Returns the fault that caused the election, if there is one.
     pub(crate) fn cause(&self) -> Option<FaultId> {
         self.cause
     }
 
-    /// A fault strikes a server.
+    /// Records that a fault strikes a server.
     pub(crate) fn strike(&mut self, by: FaultId, server: NodeId) {
         self.cause = Some(by);
         self.struck.push((by, server));
     }
 
-    /// The server that a fault has struck.
+    /// Returns the server that a fault has struck.
     pub(crate) fn struck_by(&self, fault: FaultId) -> Option<NodeId> {
         let mut struck = self.struck.iter();
         struck
@@ -241,13 +241,13 @@ impl Group {
         self.apart.retain(|apart| apart.by != fault);
     }
 
-    /// Whether two members do not hear each other.
+    /// Whether two members are separated from each other.
     pub(crate) fn is_apart(&self, a: NodeId, b: NodeId) -> bool {
         let mut apart = self.apart.iter();
         apart.any(|apart| apart.members.contains(&a) != apart.members.contains(&b))
     }
 
-    /// The faults by which a client does not reach a member.
+    /// Returns the faults that keep a client from reaching a member.
     pub(crate) fn cuts(&self, client: ClientId, member: NodeId) -> impl Iterator<Item = FaultId> {
         let cut = self.apart.iter().filter(move |apart| {
             let clients = apart.clients.as_ref();
@@ -257,7 +257,7 @@ impl Group {
         cut.map(|apart| apart.by)
     }
 
-    /// A sentinel is told to promote a replica. Returns whether one could begin with that.
+    /// Orders a sentinel to promote a replica. Returns whether a sentinel could begin.
     pub(crate) fn order(&mut self, now: u64, sight: &impl Sight) -> bool {
         if self.stage != Stage::Calm {
             return false;
@@ -282,7 +282,7 @@ impl Group {
         true
     }
 
-    /// The sentinels and servers look around. What they do happens in this order.
+    /// Advances the sentinels and servers. Returns what they do, in order.
     pub(crate) fn look(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
         self.hear(now, sight);
         let mut deeds = self.spread(now, sight);
@@ -300,7 +300,8 @@ impl Group {
                 .all(|apart| apart.members.contains(&a) == apart.members.contains(&b))
         };
         for sentinel in &mut self.sentinels {
-            // One that stood still gives every server its time again when it goes on.
+            // The timeouts of a paused sentinel start over when it resumes: it would otherwise consider every server
+            // down.
             let is_awake = sight.is_awake(sentinel.id);
             for (server, heard) in self.servers.iter().zip(&mut sentinel.heard) {
                 if !is_awake || (sight.is_awake(*server) && hears(sentinel.id, *server)) {
@@ -310,7 +311,7 @@ impl Group {
         }
     }
 
-    /// Sentinels tell each other of the newest configuration.
+    /// Spreads the newest configuration among the sentinels.
     fn spread(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
         let Some(news) = self.news.filter(|news| news.spreads <= now) else {
             return Vec::new();
@@ -346,7 +347,7 @@ impl Group {
         deeds
     }
 
-    /// Replicas that had lost their primary, and reach it again.
+    /// Returns the resynchronizations of replicas that lost their primary and reach it again.
     fn resyncs(&self, sight: &impl Sight) -> Vec<Deed> {
         let servers = self.servers.iter().copied();
         let resync = |replica| match sight.role(replica) {
@@ -362,7 +363,7 @@ impl Group {
         servers.filter_map(resync).collect()
     }
 
-    /// Servers that have been seen for long enough not to follow the primary that a sentinel names.
+    /// Returns the demotions of servers that have not followed the primary that a sentinel names for long enough.
     fn put_right(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
         let mut deeds = Vec::new();
         for server in self.servers.clone() {
@@ -373,7 +374,9 @@ impl Group {
                     && sight.is_awake(sentinel.id)
                     && sight.is_awake(server)
                     && !self.is_apart(sentinel.id, server)
-                    // The primary must be in its place before others are told to follow it.
+                    // The primary must have its role before others are told to follow it: a replica of a server that is
+                    // itself
+                    // still a replica would refuse every client.
                     && sight.is_awake(sentinel.names)
                     && sight.role(sentinel.names) == Role::Primary
                     && !self.is_apart(sentinel.id, sentinel.names)
@@ -428,7 +431,7 @@ impl Group {
         }
     }
 
-    /// How many sentinels hear this one, itself among them.
+    /// Returns how many sentinels reach this one, including itself.
     fn voters(&self, leader: NodeId, sight: &impl Sight) -> usize {
         let hear = |sentinel: &&Sentinel| {
             sight.is_awake(sentinel.id) && !self.is_apart(leader, sentinel.id)
@@ -436,7 +439,7 @@ impl Group {
         self.electorate().filter(hear).count()
     }
 
-    /// The sentinel that a majority would vote for, and the primary that a quorum takes for down.
+    /// Returns the sentinel that a majority would vote for, and the primary that a quorum considers down.
     fn candidate(&self, now: u64, sight: &impl Sight) -> Option<(NodeId, NodeId)> {
         let awake = self.electorate().filter(|s| sight.is_awake(s.id));
         awake.into_iter().find_map(|leader| {
@@ -447,8 +450,8 @@ impl Group {
                     && self.takes_for_down(other, leader.names, now)
             };
             let agree = self.electorate().filter(agrees).count();
-            // One that is a failover behind gets no vote of those that know: else it would depose, a moment after the
-            // promotion, a new primary that it has not heard of, for an old one that is down.
+            // A sentinel that is a failover behind gets no vote from those that know of it. Otherwise, a moment after
+            // the promotion, it would depose the new primary, which it has not learned of, because the old one is down.
             let knows_more = |other: &Sentinel| {
                 leader.epoch < other.epoch
                     && sight.is_awake(other.id)
@@ -469,7 +472,7 @@ impl Group {
         heard.is_some_and(|(_, heard)| heard + self.rules.down_after.as_nanos() <= now)
     }
 
-    /// The servers that a sentinel could promote in the place of the primary.
+    /// Returns the servers that a sentinel could promote in place of the primary.
     pub(crate) fn candidates(
         &self,
         leader: NodeId,
@@ -486,7 +489,7 @@ impl Group {
         servers.filter(is_one).collect()
     }
 
-    /// A sentinel has promoted a server. Returns the epoch of that configuration.
+    /// Records that a sentinel has promoted a server. Returns the epoch of the new configuration.
     pub(crate) fn promoted(&mut self, leader: NodeId, primary: NodeId, now: u64) -> u64 {
         let leader = self.herald(leader, primary);
         let last = self.sentinels.iter().map(|sentinel| sentinel.epoch).max();

@@ -1,13 +1,13 @@
-//! Which client, process, node or fault: numbers that are not to be mixed up.
+//! The ids of clients, processes, nodes and faults, each with its own type.
 //!
-//! The plan and the history have bare numbers in their files. They become ids where a run takes them over from the plan,
-//! and numbers again where it writes them into the history.
+//! The files of plans and histories hold bare numbers. A run turns them into ids when it reads the plan, and back into
+//! numbers when it writes the history.
 
 use std::fmt;
 
 use crate::history::Process;
 
-/// What a place in a [`ById`](super::by_id::ById) is called by.
+/// An index into a [`ById`](super::by_id::ById).
 pub(crate) trait Id: Copy {
     fn new(number: u16) -> Self;
     fn get(self) -> u16;
@@ -50,7 +50,7 @@ macro_rules! id {
 }
 
 id! {
-    /// A client, whichever process it is now.
+    /// A client, across all of its processes.
     ClientId
 }
 id! {
@@ -58,7 +58,7 @@ id! {
     NodeId
 }
 id! {
-    /// A node of the plan, as clients know it. After a failover another [`NodeId`] answers for it.
+    /// A node of the plan, as clients know it. After a failover another [`NodeId`] serves it.
     Seat
 }
 id! {
@@ -67,7 +67,7 @@ id! {
 }
 
 impl Seat {
-    /// The node that answers for it at the beginning.
+    /// Returns the node that serves it at the beginning of the run.
     #[inline]
     pub(crate) fn first_node(self) -> NodeId {
         NodeId(self.0)
@@ -90,13 +90,13 @@ impl ProcessId {
         }
     }
 
-    /// For what is drawn for this process alone.
+    /// Returns the number of the random stream that only this process draws from.
     pub(crate) fn stream(self) -> u64 {
         u64::from(self.client.get()) << 16 | u64::from(self.restarts)
     }
 }
 
-/// The first `count` ids.
+/// Returns the first `count` ids.
 pub(crate) fn first<I: Id>(count: u16) -> impl Iterator<Item = I> + Clone {
     (0..count).map(I::new)
 }

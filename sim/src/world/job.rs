@@ -1,8 +1,8 @@
-//! What a user wrote, called at a time: a request comes to a resource beside the lock, or its answer to a client.
+//! Callbacks of a user at a given time: a request arrives at a resource beside the lock, or its answer at a client.
 
 use std::fmt;
 
-/// Something to do at a time. It is done while the world is not borrowed.
+/// A callback that is due at a given time. It runs while the world is not borrowed.
 pub(crate) struct Job(Box<dyn FnOnce()>);
 
 impl Job {
@@ -10,7 +10,7 @@ impl Job {
         Job(Box::new(job))
     }
 
-    /// Does it.
+    /// Runs it.
     pub(crate) fn now(self) {
         (self.0)();
     }

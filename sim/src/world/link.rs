@@ -1,4 +1,4 @@
-//! One way between two processes, and what may happen to messages on it.
+//! The link between a client and a node, and the impairments of its messages.
 
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::LinkFault;
@@ -18,7 +18,7 @@ pub(crate) struct Way {
     trouble: Option<Box<Impairment>>,
 }
 
-/// What is wrong with a way now, each with the fault that is to blame.
+/// What is wrong with a direction now, each with the fault that caused it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Impairment {
     cut: Option<FaultId>,
@@ -27,12 +27,12 @@ pub(crate) struct Impairment {
     held_until: Option<(u64, FaultId)>,
     duplicate: Option<(u32, u64, FaultId)>,
     reorder: Option<(u64, FaultId)>,
-    /// The connection swallows everything, whatever begins or ends beside that.
+    /// The connection swallows every message, even if other faults begin or end.
     swallowed: Option<FaultId>,
 }
 
 impl Impairment {
-    /// Adds what one fault does, which ends at a time.
+    /// Adds the effect of a fault that ends at a given time.
     pub(crate) fn add(&mut self, fault: LinkFault, ends: u64, id: FaultId) {
         match fault {
             LinkFault::Cut => self.cut = Some(id),
@@ -50,7 +50,7 @@ impl Impairment {
     }
 }
 
-/// When a message arrives.
+/// Whether and when a message arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Passage {
     Never,
@@ -59,7 +59,7 @@ pub(crate) enum Passage {
 }
 
 impl Passage {
-    /// When its first copy arrives.
+    /// Returns when its first copy arrives.
     pub(crate) fn first(self) -> Option<u64> {
         match self {
             Passage::Never => None,
@@ -102,19 +102,21 @@ impl Way {
         trouble.is_some_and(|trouble| trouble.swallowed.take().is_some())
     }
 
-    /// What is sent from now on arrives no earlier than if it were sent then.
+    /// Delays messages: they arrive no earlier than if they were sent at `until`.
     fn say_nothing_until(&mut self, until: u64) {
         let arrival = until + self.latency.between(self.least, self.most);
         self.last_arrival = self.last_arrival.max(arrival);
     }
 
-    /// Whether messages may get lost now.
+    /// Whether messages may be lost now.
     pub(crate) fn is_lossy(&self) -> bool {
         let trouble = self.trouble.as_ref();
         trouble.is_some_and(|t| t.cut.is_some() || t.loss.is_some() || t.swallowed.is_some())
     }
 
-    /// Sends a message at `depart`. In order, unless a fault says otherwise. `faults` counts what each fault did.
+    /// Sends a message at `depart`. Messages arrive in order, unless a fault reorders them. `faults` counts the effects
+    /// of
+    /// each fault.
     pub(crate) fn send(&mut self, depart: u64, faults: &mut ActiveFaults) -> Passage {
         let arrival = depart + self.latency.between(self.least, self.most);
         if self.trouble.is_none() {
@@ -177,7 +179,7 @@ impl Way {
     }
 }
 
-/// What a client knows of its connection to a node.
+/// The state of a connection, as the client knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConnectionStatus {
     Up,
@@ -185,7 +187,7 @@ pub(crate) enum ConnectionStatus {
     Connecting,
 }
 
-/// The link of a client and a node.
+/// The link between a client and a node.
 #[derive(Debug)]
 pub(crate) struct Link {
     to_node: Way,
@@ -194,7 +196,7 @@ pub(crate) struct Link {
     /// Calls that wait for the connection.
     waiting: Vec<Key<Call>>,
     client_epoch: u32,
-    /// Which connection the node serves; requests on an older one are refused.
+    /// The connection that the node serves. Requests on an older one are refused.
     node_epoch: u32,
     lacks_scripts: Option<FaultId>,
 }
@@ -212,19 +214,19 @@ impl Link {
         }
     }
 
-    /// A message leaves the client.
+    /// Sends a message from the client.
     #[inline]
     pub(crate) fn send_to_node(&mut self, departs: u64, faults: &mut ActiveFaults) -> Passage {
         self.to_node.send(departs, faults)
     }
 
-    /// A message leaves the node.
+    /// Sends a message from the node.
     #[inline]
     pub(crate) fn send_to_client(&mut self, departs: u64, faults: &mut ActiveFaults) -> Passage {
         self.to_client.send(departs, faults)
     }
 
-    /// Sets what is wrong with it. Returns whether messages to the client got lost until now and do not any more.
+    /// Sets its impairments. Returns whether messages to the client could be lost until now and no longer can.
     pub(crate) fn set_troubles(
         &mut self,
         to_node: Option<Impairment>,
@@ -236,12 +238,12 @@ impl Link {
         was_lossy && !self.to_client.is_lossy()
     }
 
-    /// The node says nothing until then.
+    /// Silences the node until this time.
     pub(crate) fn say_nothing_until(&mut self, until: u64) {
         self.to_client.say_nothing_until(until);
     }
 
-    /// Its connection swallows everything, if there is one.
+    /// Makes its connection, if there is one, swallow every message.
     pub(crate) fn swallow(&mut self, by: FaultId) {
         if self.line == ConnectionStatus::Up {
             self.to_node.swallow(by);
@@ -249,18 +251,18 @@ impl Link {
         }
     }
 
-    /// Whether its connection swallows everything.
+    /// Whether its connection swallows every message.
     pub(crate) fn swallows(&self) -> bool {
         self.to_node.swallows()
     }
 
-    /// There is another connection. Returns whether the one before swallowed everything.
+    /// Ends the swallowing, because there is a new connection. Returns whether the previous one swallowed messages.
     pub(crate) fn swallow_no_more(&mut self) -> bool {
         self.to_client.swallow_no_more();
         self.to_node.swallow_no_more()
     }
 
-    /// The fault by which the next call takes one more round trip: the node does not know the scripts.
+    /// Returns the fault that makes the next call take one more round trip, because the node lacks the scripts.
     pub(crate) fn lacks_scripts(&self) -> Option<FaultId> {
         self.lacks_scripts
     }
@@ -274,13 +276,13 @@ impl Link {
     }
 }
 
-/// The connection on it.
+/// The connection of the link.
 impl Link {
     pub(crate) fn line(&self) -> ConnectionStatus {
         self.line
     }
 
-    /// Which connection the client uses.
+    /// Returns the number of the connection that the client uses.
     pub(crate) fn epoch(&self) -> u32 {
         self.client_epoch
     }
@@ -290,26 +292,27 @@ impl Link {
         self.node_epoch == epoch
     }
 
-    /// The client begins to connect. Returns which connection it will be.
+    /// Begins to connect. Returns the number of the new connection.
     pub(crate) fn begin_connection(&mut self) -> u32 {
         self.line = ConnectionStatus::Connecting;
         self.client_epoch += 1;
         self.client_epoch
     }
 
-    /// The node accepts a connection. The scripts are loaded with it.
+    /// Records that the node accepts a connection. The scripts are loaded with it.
     pub(crate) fn accept(&mut self, epoch: u32) {
         self.node_epoch = epoch;
         self.lacks_scripts = None;
     }
 
-    /// The node's end of its connection is gone.
+    /// Ends the connection on the node's side.
     pub(crate) fn end_at_node(&mut self) {
         self.node_epoch = u32::MAX;
     }
 
-    /// The client hears that its connection is there. Returns the calls that have waited, unless it is not this one
-    /// that the client waits for.
+    /// Establishes a connection on the client's side. Returns the calls that waited, or `None` if the client does not
+    /// wait
+    /// for this connection.
     pub(crate) fn connect(&mut self, epoch: u32) -> Option<Vec<Key<Call>>> {
         if self.client_epoch != epoch || self.line != ConnectionStatus::Connecting {
             return None;
@@ -318,7 +321,7 @@ impl Link {
         Some(std::mem::take(&mut self.waiting))
     }
 
-    /// The client hears that no connection comes about. Returns whether it is this one that it waits for.
+    /// Fails a connection attempt on the client's side. Returns whether the client waits for this connection.
     pub(crate) fn fail_connection(&mut self, epoch: u32) -> bool {
         if self.client_epoch != epoch || self.line != ConnectionStatus::Connecting {
             return false;
@@ -328,7 +331,7 @@ impl Link {
         true
     }
 
-    /// The client hears that a connection has ended. Returns whether it is the one that it uses.
+    /// Closes a connection on the client's side. Returns whether it is the one in use.
     pub(crate) fn close(&mut self, epoch: u32) -> bool {
         if self.client_epoch != epoch || self.line != ConnectionStatus::Up {
             return false;
@@ -337,12 +340,12 @@ impl Link {
         true
     }
 
-    /// A call waits for the connection.
+    /// Adds a call that waits for the connection.
     pub(crate) fn wait(&mut self, call: Key<Call>) {
         self.waiting.push(call);
     }
 
-    /// A process of the client begins, the first with a connection.
+    /// Begins a process of the client. The first process starts with a connection.
     pub(crate) fn boot(&mut self, restarts: u16) {
         self.line = if restarts == 0 {
             ConnectionStatus::Up
@@ -352,7 +355,7 @@ impl Link {
         self.waiting.clear();
     }
 
-    /// The client's process has ended: what comes on its connection is ignored.
+    /// Invalidates the connection of a process that has ended: later messages on it are ignored.
     pub(crate) fn forget_connection(&mut self) {
         self.client_epoch += 1;
     }
@@ -368,7 +371,7 @@ mod tests {
         Way::new(1, 0, 1_000, 5_000)
     }
 
-    /// A way on which this fault goes on until a time.
+    /// Puts a fault on a direction until a time.
     fn set(way: &mut Way, fault: LinkFault, ends: u64, id: u16) {
         let mut trouble = Impairment::default();
         trouble.add(fault, ends, FaultId::new(id));

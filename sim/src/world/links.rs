@@ -1,16 +1,16 @@
-//! The links of all clients and nodes, and which of them a client uses for a node of the plan.
+//! The links between all clients and nodes, and the route of each client to each node of the plan.
 
 use crate::plan::Plan;
 use crate::world::id::{ClientId, Id, NodeId, Seat, first};
 use crate::world::link::Link;
 
-/// Every client with every node.
+/// The links of every client with every node.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
-    /// Client after client, each with every node.
+    /// The links, client after client, each with every node.
     links: Vec<Link>,
     nodes: usize,
-    /// Which node answers for a node of the plan: client after client, each with every node of the plan.
+    /// The node that serves a node of the plan: client after client, each with every node of the plan.
     routes: Vec<NodeId>,
     seats: u16,
 }
@@ -36,21 +36,21 @@ impl Links {
             .get_mut(client.index() * self.nodes + node.index())
     }
 
-    /// The node that answers this client for a node of the plan.
+    /// Returns the node that serves a node of the plan for this client.
     #[inline]
     pub(crate) fn route(&self, client: ClientId, seat: Seat) -> NodeId {
         let at = client.index() * usize::from(self.seats) + seat.index();
         *self.routes.get(at).expect("BUG: no such route")
     }
 
-    /// Another node answers from now on. Returns which one did.
+    /// Changes the node that serves a node of the plan. Returns the previous one.
     pub(crate) fn reroute(&mut self, client: ClientId, seat: Seat, node: NodeId) -> NodeId {
         let at = client.index() * usize::from(self.seats) + seat.index();
         let route = self.routes.get_mut(at).expect("BUG: no such route");
         std::mem::replace(route, node)
     }
 
-    /// The nodes of the plan that this node answers for.
+    /// Returns the nodes of the plan that this node serves for a client.
     pub(crate) fn seats_of(&self, client: ClientId, node: NodeId) -> Vec<Seat> {
         let seats = first(self.seats);
         seats

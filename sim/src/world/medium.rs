@@ -1,5 +1,5 @@
-//! What is between the clients and the servers of a run. The lane of a plan says what it is: that is chosen once, and
-//! from it come the servers, what drives them, and the transports of clients.
+//! The medium between the clients and the servers of a run. It is chosen once, by the lane of the plan, and creates the
+//! servers, their driver and the transports of clients.
 
 use std::sync::Arc;
 
@@ -14,19 +14,20 @@ pub(crate) trait Medium {
     /// The servers of a run with this many nodes.
     fn servers(&self, plan: &Plan, nodes: usize) -> Box<dyn Servers>;
 
-    /// What moves beside the events of the world, if anything does. To be called once the servers are in the world.
+    /// Returns the driver of whatever moves beside the events of the world, if there is any. Must be called after the
+    /// servers are in the world.
     fn driver(&self, plan: &Plan) -> Option<Box<dyn Driver>>;
 
-    /// The way from one client process to one node of the plan.
+    /// Returns the transport from one client process to one node of the plan.
     fn transport(&self, who: ProcessId, seat: Seat) -> Arc<dyn Transport>;
 }
 
-/// The address of a node of the plan.
+/// Returns the address of a node of the plan.
 pub(crate) fn address(seat: Seat) -> Arc<str> {
     format!("node-{seat}:6379").into()
 }
 
-/// What moves in steps of its own.
+/// Drives a medium that moves in steps of its own.
 pub(crate) trait Driver {
     /// Takes a step. Returns after how many nanoseconds the next one follows.
     fn step(&mut self) -> u64;

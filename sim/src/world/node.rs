@@ -1,4 +1,4 @@
-//! A node around its server: its clock, its disk's schedule, and who follows whom.
+//! The state of a node outside its server: its clock, the schedule of its disk, and its replication.
 
 use crate::world::session::WallMicros;
 use quorlock::WallMillis;
@@ -16,33 +16,33 @@ use crate::world::subscription::Subscribed;
 /// How often a node with `appendfsync everysec` writes to its disk.
 pub(crate) const EVERY_SECOND: u64 = 1_000_000_000;
 
-/// The marker with which a node begins lasts longer than any run.
+/// The TTL of the marker with which a node begins, longer than any run.
 pub(crate) const MARKED_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 #[derive(Debug)]
 pub(crate) struct NodeState {
-    /// Whether its disk is going to be written.
+    /// Whether a write to its disk is scheduled.
     saves: bool,
-    /// Whether what it writes to its disk will be lost with its power.
+    /// Whether a coming power loss will destroy what it writes to its disk.
     writes_in_vain: bool,
-    /// Nanoseconds since 1970. Keys expire by it.
+    /// Its wall clock, in nanoseconds since 1970. Keys expire by it.
     clock: Clock,
     is_up: bool,
     role: Role,
     lives: u32,
     paused_until: u64,
     pauses: u32,
-    /// Requests that came while it was paused.
+    /// Requests that arrived while it was paused.
     queue: Vec<Key<Call>>,
     error: Option<(ServerError, FaultId)>,
-    /// Requests behind which it will stand still.
+    /// Stalls that begin after a request.
     stalls: Vec<Counted>,
     subscribers: Vec<Key<Subscribed>>,
     replicas: Vec<(NodeId, u64)>,
     replication_delay: u64,
-    /// Until then it stands still as a replica, and takes nothing over from its primary.
+    /// Until when it is paused as a replica and applies nothing from its primary.
     stream_held_until: u64,
-    /// Since when it has no more replicas than it has now.
+    /// Since when it has had no more replicas than it has now.
     replicas_since: u64,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Role {
     Primary,
     /// Follows this node and refuses clients.
     ReplicaOf(NodeId),
-    /// Says which server is the primary of its group.
+    /// Tells clients which server is the primary of its group.
     Sentinel,
 }
 
@@ -97,7 +97,7 @@ impl NodeState {
         self.is_up
     }
 
-    /// Its process ends. Returns the requests that it had not come to; `None` if it was down already.
+    /// Ends its process. Returns the requests that it had not executed; `None` if it was already down.
     pub(crate) fn crash(&mut self, disk: Persistence) -> Option<Vec<Key<Call>>> {
         if !self.is_up {
             return None;
@@ -111,17 +111,17 @@ impl NodeState {
         Some(std::mem::take(&mut self.queue))
     }
 
-    /// Its next process begins.
+    /// Begins its next process.
     pub(crate) fn restart(&mut self) {
         self.is_up = true;
     }
 
-    /// How often it has forgotten what it had, or taken over what another one has.
+    /// Returns how often it has forgotten its data or replaced it with that of another node.
     pub(crate) fn lives(&self) -> u32 {
         self.lives
     }
 
-    /// It forgets what it had, or takes over what another one has.
+    /// Counts that it forgets its data or replaces it with that of another node.
     pub(crate) fn begin_life(&mut self) {
         self.lives += 1;
     }
@@ -130,7 +130,8 @@ impl NodeState {
         self.paused_until
     }
 
-    /// Stands still until then. Returns which pause it is, unless it is down or stands still for longer already.
+    /// Pauses it until this time. Returns the number of the pause, or `None` if it is down or already paused for
+    /// longer.
     pub(crate) fn pause(&mut self, until: u64) -> Option<u32> {
         if !self.is_up || until <= self.paused_until {
             return None;
@@ -140,12 +141,12 @@ impl NodeState {
         Some(self.pauses)
     }
 
-    /// A request waits for the end of a pause.
+    /// Keeps a request until the end of a pause.
     pub(crate) fn hold_up(&mut self, call: Key<Call>) {
         self.queue.push(call);
     }
 
-    /// A pause is over: the requests that came meanwhile, unless another pause has begun or it has gone down.
+    /// Ends a pause. Returns the requests that arrived during it; none if another pause has begun or the node is down.
     pub(crate) fn resume(&mut self, pause: u32) -> Vec<Key<Call>> {
         if self.pauses != pause || !self.is_up {
             return Vec::new();
@@ -153,12 +154,12 @@ impl NodeState {
         std::mem::take(&mut self.queue)
     }
 
-    /// It will stand still behind a request.
+    /// Schedules a stall after a request.
     pub(crate) fn stall(&mut self, counted: Counted) {
         self.stalls.push(counted);
     }
 
-    /// One more request is executed: the stall that is due with it.
+    /// Counts a request that is executed. Returns the stall that is due with it.
     #[inline]
     pub(crate) fn count_towards_stall(&mut self) -> Option<Counted> {
         if self.stalls.is_empty() {
@@ -167,7 +168,7 @@ impl NodeState {
         Counted::count(&mut self.stalls)
     }
 
-    /// The error with which it refuses everything, and the fault that is to blame.
+    /// Returns the error with which it refuses every request, and the fault that caused it.
     pub(crate) fn error(&self) -> Option<(ServerError, FaultId)> {
         self.error
     }
@@ -176,7 +177,7 @@ impl NodeState {
         self.error = Some((error, by));
     }
 
-    /// Returns whether it was this fault's error that it refused with.
+    /// Ends the error of a fault. Returns whether that error was in effect.
     pub(crate) fn end_error(&mut self, by: FaultId) -> bool {
         self.error.take_if(|(_, fault)| *fault == by).is_some()
     }
@@ -195,24 +196,24 @@ impl NodeState {
         self.subscribers.retain(|known| *known != key);
     }
 
-    /// What it writes from now on is lost with its power.
+    /// Marks everything that it writes from now on as lost at its power loss.
     pub(crate) fn write_in_vain(&mut self) {
         self.writes_in_vain = true;
     }
 
-    /// A write is to come to its disk. Returns whether that is not under way already.
+    /// Schedules a write to its disk. Returns whether none was scheduled yet.
     pub(crate) fn begin_save(&mut self) -> bool {
         !std::mem::replace(&mut self.saves, true)
     }
 
-    /// The time has come at which its disk is written. Returns whether it is.
+    /// Ends a scheduled write to its disk. Returns whether it reaches the disk.
     pub(crate) fn end_save(&mut self) -> bool {
         self.saves &= !self.is_up;
         self.is_up && !self.writes_in_vain
     }
 }
 
-/// Who follows whom.
+/// Replication.
 impl NodeState {
     pub(crate) fn role(&self) -> Role {
         self.role
@@ -222,7 +223,7 @@ impl NodeState {
         self.role = role;
     }
 
-    /// The node that it follows, if it is up.
+    /// Returns the primary that it follows, if it is an up replica.
     pub(crate) fn follows(&self) -> Option<NodeId> {
         match self.role {
             Role::ReplicaOf(primary) if self.is_up => Some(primary),
@@ -230,7 +231,7 @@ impl NodeState {
         }
     }
 
-    /// Its replicas, each with the time at which the last write comes there.
+    /// Returns its replicas, each with the time at which the last write arrives there.
     pub(crate) fn replicas(&self) -> &[(NodeId, u64)] {
         &self.replicas
     }
@@ -247,22 +248,22 @@ impl NodeState {
         self.replicas = replicas;
     }
 
-    /// From now on it has no more replicas than it has now.
+    /// Records that from now on it has no more replicas than it has now.
     pub(crate) fn count_replicas_from(&mut self, now: u64) {
         self.replicas_since = now;
     }
 
-    /// It takes nothing over from its primary until then.
+    /// Holds its replication stream: until this time it applies nothing from its primary.
     pub(crate) fn hold_stream(&mut self, until: u64) {
         self.stream_held_until = self.stream_held_until.max(until);
     }
 
-    /// Until when it takes nothing over from its primary.
+    /// Returns until when it applies nothing from its primary.
     pub(crate) fn stream_held_until(&self) -> u64 {
         self.stream_held_until
     }
 
-    /// By how much longer than usual writes are on their way from it, or to it if it is a replica.
+    /// Returns how much longer than usual writes take from it, or to it if it is a replica.
     pub(crate) fn replication_delay(&self) -> u64 {
         self.replication_delay
     }
@@ -275,7 +276,7 @@ impl NodeState {
         self.replication_delay = self.replication_delay.saturating_sub(by);
     }
 
-    /// Whether it has noticed that fewer replicas follow it than it demands for a write.
+    /// Whether it has noticed that it has fewer replicas than a write requires.
     pub(crate) fn lacks_replicas(&self, now: u64, demands: Option<&MinReplicas>) -> bool {
         demands.is_some_and(|demands| {
             self.replicas.len() < usize::from(demands.count)
@@ -283,7 +284,7 @@ impl NodeState {
         })
     }
 
-    /// Why it refuses everything now, whatever its server would say.
+    /// Returns why it refuses every request now, whatever its server would answer.
     pub(crate) fn refusal(&self, now: u64, demands: Option<&MinReplicas>) -> Option<Cause> {
         if self.role != Role::Primary {
             return Some(Cause::ReadOnly);

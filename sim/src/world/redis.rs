@@ -1,4 +1,4 @@
-//! A simulated Redis under faults: what the lane over sockets and `serve` have.
+//! A simulated Redis under faults, for the turmoil lane and for `serve`.
 
 use quorlock_core::marker::Nonce;
 use redis_sim::{Condition, Dataset, Effect, Server as Process, SessionId, WallMicros};
@@ -9,28 +9,28 @@ use crate::world::id::NodeId;
 use crate::world::node::MARKED_MILLIS;
 use crate::world::server::{Replicas, Server};
 
-/// A simulated Redis, its disk, and what comes to it from its primary.
+/// A simulated Redis, its disk, and its replication stream.
 #[derive(Debug)]
 pub(crate) struct RedisServer {
-    /// What clients speak to.
+    /// The server that clients talk to.
     pub(crate) process: Process,
-    /// What is on its disk, unless that is everything or nothing.
+    /// The dataset on its disk. Unused if the disk has all keys or none.
     saved: Dataset,
-    /// The connection by which a run looks at the keys and sets some. Other clients of the server can count it, so
-    /// there is none where nothing is looked at.
+    /// The connection with which a run reads and sets keys. Clients could see it in the server's statistics, so `serve`
+    /// has none.
     operator: Option<SessionId>,
-    /// What it has changed that is not on its way to its replicas yet.
+    /// Changes that have not been sent to its replicas yet.
     written: Vec<Effect>,
-    /// What is on its way to it from its primary.
+    /// Changes of its primary that are in flight to it.
     replicated: Vec<EffectsUnderWay>,
-    /// With what it refuses everything, by the plan.
+    /// The error with which the plan makes it refuse every request.
     error: Option<ServerError>,
     replicas: Replicas,
-    /// The tags under which names are kept, the first one its own: none where names are kept as they are.
+    /// The hash tags under which names are stored, its own tag first. Empty where names are stored without a tag.
     tags: Vec<String>,
 }
 
-/// Changes on their way to a replica.
+/// Changes in flight to a replica.
 #[derive(Debug)]
 struct EffectsUnderWay {
     from: NodeId,
@@ -38,7 +38,7 @@ struct EffectsUnderWay {
     effects: Vec<Effect>,
 }
 
-/// A command as a client sends it.
+/// Encodes a command as a client sends it.
 fn packed(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -50,7 +50,7 @@ fn packed(words: &[&[u8]]) -> Vec<u8> {
 }
 
 impl RedisServer {
-    /// A server that clients alone speak to.
+    /// Creates a server that only clients talk to.
     pub(crate) fn new(process: Process) -> Self {
         RedisServer {
             process,
@@ -64,7 +64,7 @@ impl RedisServer {
         }
     }
 
-    /// A server of a run, which has replicas and is looked at.
+    /// Creates a server of a run, with replication and an operator connection.
     pub(crate) fn of_run(mut process: Process) -> Self {
         process.replicate();
         let operator = process.open_operator();
@@ -74,7 +74,7 @@ impl RedisServer {
         }
     }
 
-    /// The same as one of the shards of a cluster that keep names under these tags, by its place among them.
+    /// Turns it into a shard of a cluster that stores names under these hash tags; `place` is the index of its own tag.
     pub(crate) fn under(mut self, tags: &[String], place: usize) -> Self {
         self.tags = tags.to_vec();
         let many = tags.len().max(1);
@@ -82,7 +82,7 @@ impl RedisServer {
         self
     }
 
-    /// The keys under which a name may be kept here.
+    /// Returns the keys under which a name may be stored here.
     pub(crate) fn keys_of(&self, name: &str) -> Vec<String> {
         match self.tags.as_slice() {
             [] => vec![name.to_owned()],
@@ -90,7 +90,7 @@ impl RedisServer {
         }
     }
 
-    /// Executes a command of the run and gives its answer: none where nothing is looked at.
+    /// Executes a command of the run and returns the reply; empty without an operator connection.
     pub(crate) fn operate(&mut self, now: WallMicros, words: &[&[u8]]) -> Vec<u8> {
         let Some(operator) = self.operator else {
             return Vec::new();
@@ -99,26 +99,26 @@ impl RedisServer {
         self.process.take_output(operator)
     }
 
-    /// Whether there is something under a key.
+    /// Whether a key exists.
     pub(crate) fn has(&mut self, now: WallMicros, key: &str) -> bool {
         self.operate(now, &[b"EXISTS", key.as_bytes()]) == b":1\r\n"
     }
 
-    /// Begins with all that its primary has.
+    /// Starts over with a full copy of its primary's data.
     pub(crate) fn follow(&mut self, primary: &RedisServer) {
         self.process.follow(&primary.process);
-        // What is on its way is a part of what it has now, or of what the primary has forgotten.
+        // What is in flight is part of the copy, or of what the primary has forgotten.
         self.replicated.clear();
-        // What was on its way is older than that.
+        // Effects in flight are older than the copy.
         self.replicated.clear();
     }
 
-    /// What it has written since this was asked last.
+    /// Takes what it has written since the last call.
     pub(crate) fn take_written(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.written)
     }
 
-    /// Something that its primary has written arrives at this time.
+    /// Receives what its primary has written; it arrives at this time.
     pub(crate) fn send(&mut self, from: NodeId, arrives: u64, effects: Vec<Effect>) {
         self.replicated.push(EffectsUnderWay {
             from,
@@ -150,7 +150,7 @@ impl Server for RedisServer {
         }
     }
 
-    /// The crash has put its keys in place already.
+    /// Does nothing: the crash has already restored the keys.
     fn restart(&mut self) {}
 
     fn promote(&mut self) {
@@ -161,7 +161,7 @@ impl Server for RedisServer {
         self.process.set_replicas(many);
     }
 
-    /// Backups are nights apart: the backlog of the one before has been freed since.
+    /// Simulates a backup. Backups are nights apart, so the backlog of the previous one has been freed.
     fn back_up(&mut self) {
         self.process.free_backlog();
         self.process.set_replicas(1);

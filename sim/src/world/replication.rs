@@ -1,4 +1,4 @@
-//! An answer that waits until replicas have what was written.
+//! Answers that are held back until replicas have the write.
 
 use crate::world::session::SessionId;
 
@@ -6,21 +6,21 @@ use crate::world::call::{Answer, Call};
 use crate::world::id::NodeId;
 use crate::world::slab::Key;
 
-/// What waits.
+/// The receiver of an answer that is held back.
 #[derive(Debug)]
 pub(crate) enum Waiter {
-    /// The answer of a call.
+    /// A call, and its answer.
     Call(Key<Call>, Answer),
-    /// A connection, which `WAIT` blocks.
+    /// A connection that is blocked in `WAIT`.
     Connection(SessionId),
 }
 
-/// An answer that waits for replicas.
+/// An answer that is held back until replicas have confirmed a write.
 #[derive(Debug)]
 pub(crate) struct AwaitedReplication {
     waiter: Waiter,
     node: NodeId,
-    /// Each replica with the time at which its primary hears that it has the write, the first at the beginning.
+    /// Each replica with the time at which its primary learns that the replica has the write, earliest first.
     confirmed: Vec<(NodeId, u64)>,
 }
 
@@ -38,13 +38,13 @@ impl AwaitedReplication {
         self.node
     }
 
-    /// When this many replicas have confirmed, if there are so many.
+    /// Returns when this many replicas have confirmed. `None` if there are fewer replicas.
     pub(crate) fn confirmed_by(&self, replicas: usize) -> Option<u64> {
         let last = replicas.checked_sub(1);
         last.map_or(Some(0), |last| self.confirmed.get(last).map(|(_, at)| *at))
     }
 
-    /// The replicas that have confirmed by now.
+    /// Returns the replicas that have confirmed by now.
     pub(crate) fn confirmed(&self, now: u64) -> impl Iterator<Item = NodeId> {
         let confirmed = self.confirmed.iter();
         confirmed

@@ -1,5 +1,5 @@
-//! What faults do to servers, whatever executes their requests: the executable specification, or a simulated Redis.
-//! Which of them the servers of a run are is chosen once, at its beginning.
+//! The effect of faults on servers, whether the executable specification or a simulated Redis executes their requests.
+//! The kind of servers is chosen once, at the beginning of a run.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -14,113 +14,114 @@ use crate::plan::fault::{InFlight, NodeFault, ServerError};
 use crate::world::id::{ClientId, NodeId, ProcessId, Seat};
 use crate::world::shards::KnownSlots;
 
-/// One server under faults. Whether it is up, whom it follows and what its clock shows is kept beside it.
+/// One server under faults. Whether it is up, whom it follows and what its clock shows is stored in `NodeState`.
 pub(crate) trait Server: Debug {
-    /// The process ends. What its disk has is what the next one begins with.
+    /// Ends the process. The next one begins with what is on the disk.
     fn crash(&mut self, disk: Persistence);
 
-    /// The next process begins.
+    /// Begins the next process.
     fn restart(&mut self);
 
-    /// A replica becomes a primary.
+    /// Turns a replica into a primary.
     fn promote(&mut self);
 
-    /// The number of its replicas has changed.
+    /// Sets the number of its replicas.
     fn set_replicas(&mut self, many: usize);
 
-    /// A first replica comes, reads everything and leaves.
+    /// Simulates a backup: a first replica connects, reads everything and leaves.
     fn back_up(&mut self);
 
-    /// Everything that it has comes to its disk.
+    /// Writes all of its data to its disk.
     fn save(&mut self);
 
-    /// `FLUSHALL`. Returns whether there was a lock; these are the names of all locks.
+    /// Executes `FLUSHALL`. Returns whether there was a claim under one of `names`, the names of all locks.
     fn flush(&mut self, now: WallMicros, names: &[String]) -> bool;
 
-    /// Forgets what it has under a name. Returns whether there was something.
+    /// Evicts what it has stored under a name. Returns whether there was anything.
     fn evict(&mut self, now: WallMicros, name: &str) -> bool;
 
-    /// From now on it refuses everything with this error, or nothing any more.
+    /// Makes it refuse every request with this error, or none.
     fn refuse(&mut self, error: Option<ServerError>);
 
-    /// `SCRIPT FLUSH`.
+    /// Executes `SCRIPT FLUSH`.
     fn forget_scripts(&mut self);
 
-    /// It has been watched for long, as its marker says from now on.
+    /// Sets a marker that shows that the process was watched for long enough.
     fn mark(&mut self, now: WallMicros, nonce: Nonce, longest_millis: u64);
 
-    /// The names with a claim or with waiters; these are the names of all locks.
+    /// Returns those of `names`, the names of all locks, that still have a claim or waiters.
     fn names_left(&mut self, now: WallMicros, names: &[String]) -> Vec<String>;
 
-    /// Takes over what has come from its primary by this time. Without a primary, what has come is dropped.
+    /// Applies what has arrived from its primary by this time. Without a primary, what has arrived is dropped.
     fn catch_up(&mut self, now: u64, primary: Option<NodeId>);
 
-    /// How much it has ever written or been told: of two replicas, the one with more is more recent. Only an
-    /// election asks for it.
+    /// Returns its replication offset: of two replicas, the one with the larger offset is more recent. Only an election
+    /// uses it.
     fn offset(&self) -> u64 {
         0
     }
 
-    /// What its primary has not got to it yet never comes.
+    /// Drops the part of the replication stream that has not arrived yet.
     fn lose_stream(&mut self) {}
 
-    /// It takes no writes for lack of replicas, or it does again.
+    /// Makes it refuse writes for lack of replicas, or accept them again.
     fn mind_replicas(&mut self, _replicas: Replicas) {}
 
-    /// Whether it has written something that is not on its way to its replicas yet.
+    /// Whether it has written something that has not been sent to its replicas yet.
     fn has_written(&mut self) -> bool;
 }
 
-/// Whether a server has the replicas that it demands for a write.
+/// Whether a server has the replicas that a write requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Replicas {
     Enough,
     Few,
 }
 
-/// What a sentinel is told of another primary.
+/// What a sentinel does about another primary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum News {
-    /// It has promoted it itself.
+    /// The sentinel has promoted the primary itself.
     Promoted,
-    /// The switch is made, and to be published.
+    /// The sentinel has made the switch, and publishes it.
     Switched,
 }
 
-/// The servers of a run, and what is between them and its clients.
+/// The servers of a run, and the connections between them and its clients.
 ///
-/// The methods about connections do nothing where calls and subscriptions are the world's own.
+/// The methods about connections do nothing where the world itself carries calls and subscriptions.
 pub(crate) trait Servers: Any + Debug {
     fn server(&mut self, node: NodeId) -> &mut dyn Server;
 
-    /// A replica begins with all that its primary has.
+    /// Makes a replica start over with a full copy of its primary's data.
     fn follow(&mut self, replica: NodeId, primary: NodeId);
 
-    /// Sends what a server has written to its replicas: to each, and when it arrives.
+    /// Sends what a server has written to its replicas. `arrivals` has each replica and the time of arrival.
     fn replicate(&mut self, node: NodeId, arrivals: &[(NodeId, u64)]);
 
-    /// ProcessId has claims under a name of a node, where that can be seen without asking the server.
+    /// Returns the owners with a claim under a name on a node, if that is visible without a request to the server.
     fn claims(&self, _node: NodeId, _now: WallMicros, _name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
         Vec::new()
     }
 
-    /// A process of a client begins.
+    /// Begins a process of a client.
     fn boot(&mut self, _who: ProcessId) {}
 
-    /// The process of a client has ended.
+    /// Ends the process of a client.
     fn kill(&mut self, _client: ClientId) {}
 
-    /// The process of a server has ended, and with it its connections.
+    /// Ends the connections of a server whose process has ended.
     fn hang_up(&mut self, _node: NodeId) {}
 
-    /// A server takes connections again.
+    /// Lets a server accept connections again.
     fn listen(&mut self, _node: NodeId) {}
 
-    /// A client leaves a server.
+    /// Closes a client's connections to a server.
     fn leave(&mut self, _client: ClientId, _node: NodeId) {}
 
-    /// The connections of a client and a server end at both ends. Returns whether a call was under way; the client asks
-    /// this server about these nodes of the plan.
+    /// Resets the connections between a client and a server at both ends. The client uses this server for `seats`.
+    /// Returns
+    /// whether a call was in flight.
     fn reset(
         &mut self,
         _client: ClientId,
@@ -131,15 +132,15 @@ pub(crate) trait Servers: Any + Debug {
         false
     }
 
-    /// A sentinel names this server as the primary from now on.
+    /// Makes a sentinel name this server as the primary from now on.
     fn name_primary(&mut self, _sentinel: NodeId, _primary: NodeId, _epoch: u64, _news: News) {}
 
-    /// In which slot of a cluster the keys of a name lie that are those of a node of the plan.
+    /// Returns the slot of the cluster that holds the keys of a name, for this node of the plan.
     fn slot_of(&self, _seat: Seat, _name: &str) -> u16 {
         0
     }
 
-    /// A node of a cluster tells clients this from now on.
+    /// Sets what a node of a cluster tells clients about slots from now on.
     fn know_slots(&mut self, _known: &KnownSlots) {}
 
     /// Moves one key of a slot from one node of a cluster to another. Returns whether there was one.
@@ -147,39 +148,39 @@ pub(crate) trait Servers: Any + Debug {
         false
     }
 
-    /// Connections of a server that have begun to wait for replicas.
+    /// Takes the connections of a server that have begun to wait for replicas.
     fn take_awaited(&mut self, _node: NodeId) -> Vec<Awaited> {
         Vec::new()
     }
 
-    /// A connection has waited: so many replicas have what it waited for.
+    /// Ends the wait of a connection. `replicas` is how many replicas have what it waited for.
     fn confirm(&mut self, _node: NodeId, _session: SessionId, _now: WallMicros, _replicas: usize) {}
 
-    /// Whether nothing is under way.
+    /// Whether no message is in flight.
     fn is_quiet(&self) -> bool {
         true
     }
 }
 
-/// A node that gives or takes a key, and what its clock shows.
+/// A node that sends or receives a key, and the reading of its clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hand {
     pub(crate) node: NodeId,
     pub(crate) now: WallMicros,
 }
 
-/// What a fault needs to know of the place where it strikes.
+/// What a fault needs to know about the node that it strikes.
 #[derive(Debug)]
 pub(crate) struct Site<'a> {
     pub(crate) disk: Persistence,
-    /// On the clock of the node.
+    /// The reading of the node's clock.
     pub(crate) now: WallMicros,
     /// The names of all locks.
     pub(crate) names: &'a [String],
 }
 
-/// Does to a server what the beginning of a fault does to it. Returns whether it did anything. Time, connections and
-/// who follows whom are not the server's.
+/// Applies the beginning of a fault to a server. Returns whether it had an effect. Faults of time, connections and
+/// replication are not applied here.
 pub(crate) fn strike(server: &mut dyn Server, fault: &NodeFault, site: &Site<'_>) -> bool {
     match fault {
         NodeFault::Crash | NodeFault::PowerLoss { .. } => server.crash(site.disk),

@@ -1,6 +1,6 @@
-//! What simulated Redis servers call their time and their connections.
+//! The time and connection types of simulated Redis servers.
 //!
-//! A build without such servers has the same words: the time is that of any node, and there is no connection.
+//! A build without such servers has the same types: the time is that of any node, and there are no connections.
 
 #[cfg(any(feature = "serve", feature = "turmoil"))]
 pub(crate) use redis_sim::{Awaited, SessionId, WallMicros};
@@ -16,7 +16,7 @@ mod without {
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
     pub(crate) struct WallMicros(pub(crate) u64);
 
-    /// A connection to a server, of which there is none.
+    /// A connection to a server. There are none in this build.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub(crate) enum SessionId {}
 

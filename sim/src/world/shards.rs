@@ -1,13 +1,13 @@
-//! The shards of a cluster: who owns which slot, and which of its nodes know that.
+//! The shards of a cluster: the owner of each slot, and which nodes know of it.
 //!
-//! Who is the primary of a shard is decided by its [group](crate::world::group). What a node tells clients is put together of both.
+//! The primary of a shard is decided by its [group](crate::world::group). What a node tells clients combines both.
 
 use std::collections::BTreeMap;
 
 use crate::plan::Cluster;
 use crate::world::id::{FaultId, Id, NodeId, Seat, first};
 
-/// How many slots a cluster has.
+/// The number of slots of a cluster.
 const SLOTS: u32 = 16_384;
 
 /// The shards of a cluster.
@@ -18,16 +18,16 @@ pub(crate) struct Shards {
     gifts: Vec<Gift>,
     moves: Vec<SlotMove>,
     pulses: Vec<Pulse>,
-    /// What each node was told last.
+    /// What each node told clients last.
     told: Vec<Option<KnownSlots>>,
 }
 
-/// A slot that has another owner than by the equal parts, or than before.
+/// A slot whose owner is not the one of the equal division, or was another before.
 #[derive(Debug)]
 struct Gift {
     slot: u16,
     to: Seat,
-    /// When the old owner knows, the new one, and the others.
+    /// When the old and the new owner learn of it, in true time.
     due: [(Seat, u64); 2],
     others: u64,
     known: Vec<NodeId>,
@@ -45,50 +45,50 @@ pub(crate) struct SlotMove {
     pub(crate) stage: MoveStage,
 }
 
-/// How far a move has come.
+/// The progress of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MoveStage {
-    /// Keys are under way, one after another.
+    /// Keys are moved one after another.
     Keys,
-    /// All keys are there, and the new owner does not know yet that it is one.
+    /// All keys have been moved, but the new owner does not yet know that it is the owner.
     Gap,
 }
 
-/// Whether a node hears a majority of the primaries.
+/// The state of a node's contact with the majority of the primaries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pulse {
-    /// When it did last.
+    /// When it last reached a majority.
     heard: u64,
-    /// Since when it has heard one again, if it answers `CLUSTERDOWN`.
+    /// Set while it answers `CLUSTERDOWN`. The inner time is since when it has reached a majority again.
     fails: Option<Option<u64>>,
 }
 
-/// What a node hears of the others now.
+/// Which other nodes a node reaches now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Heard {
-    /// Its process is gone.
+    /// None: its process has ended.
     Gone,
-    /// It stands still.
+    /// None: it is paused.
     Asleep,
     /// A minority of the primaries.
     Few,
-    /// A majority of them.
+    /// A majority of the primaries.
     Most,
 }
 
-/// What a node tells clients.
+/// What a node tells clients about slots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct KnownSlots {
     pub(crate) own: NodeId,
     pub(crate) shares: Vec<KnownShare>,
-    /// Slots whose keys go from this node to another one.
+    /// Slots whose keys are moved from this node to another one.
     pub(crate) leaving: Vec<(u16, NodeId)>,
-    /// Slots whose keys come to this node from another one.
+    /// Slots whose keys are moved to this node from another one.
     pub(crate) arriving: Vec<(u16, NodeId)>,
     pub(crate) service: Service,
 }
 
-/// Consecutive slots of one owner.
+/// A range of consecutive slots of one owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct KnownShare {
     pub(crate) first: u16,
@@ -104,7 +104,7 @@ pub(crate) enum Service {
     Down,
 }
 
-/// What the members of a shard are to a node.
+/// The primary and the replicas of a shard, as a node knows them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct KnownShard {
     pub(crate) primary: NodeId,
@@ -112,7 +112,7 @@ pub(crate) struct KnownShard {
 }
 
 impl Shards {
-    /// Equal parts of the slots for so many shards, of so many nodes together.
+    /// Divides the slots equally among this many shards of a cluster with this many nodes.
     pub(crate) fn new(rules: &Cluster, count: u16, nodes: usize) -> Self {
         Shards {
             rules: rules.clone(),
@@ -128,7 +128,7 @@ impl Shards {
         &self.rules
     }
 
-    /// A slot is that of a shard when the run begins, as all nodes know.
+    /// Assigns a slot to a shard from the beginning of the run, known to all nodes.
     pub(crate) fn assign(&mut self, slot: u16, to: Seat) {
         let nodes = first(u16::try_from(self.told.len()).unwrap_or(u16::MAX));
         self.gifts.push(Gift {
@@ -140,14 +140,14 @@ impl Shards {
         });
     }
 
-    /// The owner of a slot, as those know that know most.
+    /// Returns the owner of a slot, as the best informed nodes know it.
     pub(crate) fn owner(&self, slot: u16) -> Seat {
         let mut gifts = self.gifts.iter().rev();
         let gift = gifts.find(|gift| gift.slot == slot);
         gift.map_or_else(|| self.part(slot), |gift| gift.to)
     }
 
-    /// The shard that has a slot where all have equal parts.
+    /// Returns the shard that has a slot in the equal division.
     fn part(&self, slot: u16) -> Seat {
         let count = u32::from(self.count);
         let mut seats = first::<Seat>(self.count);
@@ -159,18 +159,18 @@ impl Shards {
         self.moves.push(slot_move);
     }
 
-    /// The move that a fault has begun, unless it is over.
+    /// Returns the move that a fault has begun, unless it is over.
     pub(crate) fn move_by(&self, fault: FaultId) -> Option<SlotMove> {
         let mut moves = self.moves.iter();
         moves.find(|slot_move| slot_move.by == fault).copied()
     }
 
-    /// Whether the keys of a slot are under way.
+    /// Whether the keys of a slot are being moved.
     pub(crate) fn is_moving(&self, slot: u16) -> bool {
         self.moves.iter().any(|slot_move| slot_move.slot == slot)
     }
 
-    /// All keys of a slot are at its new owner: the old one knows now, the new one at this time.
+    /// Gives a slot to its new owner after its last key. The old owner knows of it now, the new one at `knows`.
     pub(crate) fn give(&mut self, slot_move: SlotMove, now: u64, knows: u64) {
         self.gifts.push(Gift {
             slot: slot_move.slot,
@@ -190,7 +190,7 @@ impl Shards {
         self.moves.retain(|slot_move| slot_move.by != fault);
     }
 
-    /// A node that is awake hears who owns what by now.
+    /// Updates what a node that is awake knows about owners by now.
     pub(crate) fn learn(&mut self, now: u64, node: NodeId, seat: Seat) {
         for gift in &mut self.gifts {
             let mut due = gift.due.iter();
@@ -202,7 +202,7 @@ impl Shards {
         }
     }
 
-    /// A node has listened for others: whether it answers requests about slots from now on.
+    /// Notes which nodes a node reaches. Returns whether it answers requests about slots from now on.
     pub(crate) fn listen(&mut self, now: u64, node: NodeId, heard: Heard) -> Service {
         let timeout = self.rules.node_timeout.as_nanos();
         let Some(pulse) = self.pulses.get_mut(node.index()) else {
@@ -214,11 +214,12 @@ impl Shards {
             (Heard::Few, None) if pulse.heard + timeout <= now => pulse.fails = Some(None),
             (Heard::Few, None) => {}
             (Heard::Few, Some(_)) => pulse.fails = Some(None),
-            // It stood still, and does not know what has become of the others since.
+            // It was paused, and does not know what happened to the others in the meantime: it could be a deposed
+            // primary.
             (Heard::Most, None) if pulse.heard + timeout <= now => pulse.fails = Some(Some(now)),
             (Heard::Most, None) => pulse.heard = now,
             (Heard::Most, Some(None)) => pulse.fails = Some(Some(now)),
-            // The others have had the time to tell it.
+            // The others have had the time to tell it of a promotion.
             (Heard::Most, Some(Some(since))) if since + timeout <= now => {
                 *pulse = Pulse {
                     heard: now,
@@ -233,7 +234,7 @@ impl Shards {
         }
     }
 
-    /// What a node tells clients that takes the shards for these, and is of this one.
+    /// Returns what a node of the shard `seat` tells clients, given its view of the shards.
     pub(crate) fn known_by(
         &self,
         own: NodeId,
@@ -250,7 +251,7 @@ impl Shards {
             .clone()
             .filter(|m| m.from == seat && m.stage == MoveStage::Keys);
         let leaving = leaving.filter_map(|m| Some((m.slot, other(m.to)?)));
-        // A new owner that does not know it goes on taking keys in.
+        // A new owner that does not know of it yet still imports keys.
         let arriving = moves.filter(|m| m.to == seat);
         let arriving = arriving.filter_map(|m| Some((m.slot, other(m.from)?)));
         KnownSlots {
@@ -291,7 +292,7 @@ impl Shards {
         shares.collect()
     }
 
-    /// Whether a node is told something else than before.
+    /// Records what a node tells clients. Returns whether it differs from before.
     pub(crate) fn tell(&mut self, known: &KnownSlots) -> Tidings {
         let Some(told) = self.told.get_mut(known.own.index()) else {
             return Tidings::Old;
@@ -304,7 +305,7 @@ impl Shards {
     }
 }
 
-/// Whether a node knew something already.
+/// Whether what a node tells clients is new.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tidings {
     New,

@@ -1,10 +1,10 @@
-//! Things behind small ids, so that what refers to them is `Send` and costs nothing to copy.
+//! Values behind small ids, so that a reference to them is `Send` and cheap to copy.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
-/// Refers to an entry of a [`Slab`]; to no entry any more once that one is removed.
+/// Refers to an entry of a [`Slab`]. After the entry is removed, the key refers to nothing.
 pub(crate) struct Key<T> {
     index: u32,
     generation: NonZeroU32,
@@ -12,7 +12,7 @@ pub(crate) struct Key<T> {
 }
 
 impl<T> Key<T> {
-    /// Refers to nothing, ever.
+    /// A key that never refers to an entry.
     pub(crate) const NONE: Key<T> = Key {
         index: u32::MAX,
         generation: NonZeroU32::MAX,
@@ -42,7 +42,7 @@ impl<T> fmt::Debug for Key<T> {
     }
 }
 
-/// Entries that keep their place until they are removed. Places are used again, each time in a new generation.
+/// Entries that keep their place until they are removed. A free place is used again under a new generation.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     entries: Vec<Entry<T>>,
@@ -56,7 +56,7 @@ struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// What referred to its value refers to nothing any more.
+    /// Begins a new generation, so that the keys of the removed value refer to nothing.
     fn begin_another(&mut self) {
         self.generation = self.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
     }
@@ -124,7 +124,7 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Removes an entry and drops it where it is.
+    /// Removes an entry and drops its value in place.
     pub(crate) fn discard(&mut self, key: Key<T>) {
         if let Some(entry) = self.entries.get_mut(key.index as usize)
             && entry.generation == key.generation
@@ -136,7 +136,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Every entry, in the order of their places.
+    /// Returns every entry, in the order of places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<T>, &T)> {
         self.entries
             .iter()
@@ -151,7 +151,7 @@ impl<T> Slab<T> {
             })
     }
 
-    /// The keys of the entries for which `is_wanted` holds.
+    /// Returns the keys of the entries for which `is_wanted` holds.
     pub(crate) fn keys(&self, is_wanted: impl Fn(&T) -> bool) -> Vec<Key<T>> {
         let wanted = self.iter().filter(|(_, value)| is_wanted(value));
         wanted.map(|(key, _)| key).collect()

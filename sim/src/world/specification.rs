@@ -1,4 +1,4 @@
-//! What a node does with a request: as the specification says, or otherwise where the fault lies in the script.
+//! How a node executes a request: as the specification does, or with the flaw of a variant whose flaw is in the script.
 
 mod modes;
 pub(crate) mod server;
@@ -11,7 +11,7 @@ use quorlock_core::lease::Lease;
 
 use crate::plan::variant::{Flaw, Variant};
 
-/// Executes a request as the node of this variant does.
+/// Executes a request as a node of this variant does.
 pub(crate) fn apply(
     keys: &mut Node,
     now: WallMillis,
@@ -115,7 +115,7 @@ mod tests {
         })
     }
 
-    /// What stands after these requests, and the last reply.
+    /// Returns the claim that is left after these requests, and the last reply.
     fn after(variant: Variant, requests: &[Request]) -> (Option<(OwnerId, u32)>, Reply) {
         let mut keys = Node::new();
         let applied = requests

@@ -1,11 +1,11 @@
-//! What the requests of each hold stated, by their numbers.
+//! The leases that the requests of each hold stated, by request number.
 
 use std::collections::BTreeMap;
 
 use quorlock::OwnerId;
 
-/// The lease in milliseconds that was stated under each number of an owner. The claims of one hold have the numbers in
-/// common, on all nodes.
+/// The lease in milliseconds that an owner stated under each number. The claims of one hold share their numbers across
+/// all nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Statements(BTreeMap<(OwnerId, u64), u64>);
 
@@ -14,8 +14,9 @@ impl Statements {
         self.0.clear();
     }
 
-    /// Notes a request. If its lease is out of order: the two requests, each with number and lease, the one with the
-    /// smaller number first.
+    /// Records a request. If its lease is out of order, returns the two requests, each with number and lease, the one
+    /// with
+    /// the smaller number first.
     pub(crate) fn note(
         &mut self,
         owner: OwnerId,
@@ -34,7 +35,7 @@ impl Statements {
         if let Some(after) = after.filter(|(_, shorter)| *shorter < lease) {
             return Some([this, after]);
         }
-        // A number is given to one statement.
+        // One number belongs to one statement, so it cannot come with two leases.
         let other = same.filter(|same| *same != lease)?;
         Some([(number, other), this])
     }

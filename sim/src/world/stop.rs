@@ -8,14 +8,14 @@ use crate::world::task::Task;
 pub(crate) struct Stop {
     /// How many uses are left.
     left: u32,
-    /// For how many nanoseconds.
+    /// How long the stop lasts, in nanoseconds.
     lasts: u64,
-    /// The fault that is to blame, unless a client asked for it itself.
+    /// The fault that caused it. `None` if the client requested the stop itself.
     fault: Option<FaultId>,
 }
 
 impl Stop {
-    /// At the `nth` use from now on, from 1.
+    /// Creates a stop at the `nth` use from now on, counted from 1.
     pub(crate) fn new(nth: u32, lasts: u64, fault: Option<FaultId>) -> Self {
         Stop {
             left: nth.max(1),
@@ -24,7 +24,7 @@ impl Stop {
         }
     }
 
-    /// For how many nanoseconds.
+    /// Returns how long the stop lasts, in nanoseconds.
     pub(crate) fn lasts(self) -> u64 {
         self.lasts
     }
@@ -34,11 +34,11 @@ impl Stop {
     }
 }
 
-/// The stops that a process has before it.
+/// The stops that lie ahead of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Stops {
     due: Vec<Stop>,
-    /// When it was stopped first in the step that goes on now.
+    /// When the process was first stopped in the current step.
     first: Option<u64>,
 }
 
@@ -47,7 +47,9 @@ impl Stops {
         self.due.push(stop);
     }
 
-    /// One more use. The stop that is due with it, if it ends before a time: one that is due and does not waits.
+    /// Counts a use. Returns the stop that is due with it, if it ends before `before`; otherwise the stop waits for the
+    /// next
+    /// use.
     pub(crate) fn count(&mut self, now: u64, before: u64) -> Option<Stop> {
         for stop in &mut self.due {
             stop.left = stop.left.saturating_sub(1);
@@ -57,40 +59,40 @@ impl Stops {
         Some(self.due.swap_remove(index))
     }
 
-    /// It is stopped at a time.
+    /// Records that the process is stopped at a time.
     pub(crate) fn begin(&mut self, at: u64) {
         self.first.get_or_insert(at);
     }
 
-    /// When it was stopped first since this was asked last, within one step.
+    /// Takes the time of the first stop since the last call, within one step.
     pub(crate) fn take_first(&mut self) -> Option<u64> {
         self.first.take()
     }
 
-    /// It was stopped at this time already, if no other time is known.
+    /// Restores the time of the first stop, unless `first` is `None`.
     pub(crate) fn put_first(&mut self, first: Option<u64>) {
         self.first = first.or(self.first);
     }
 
-    /// The process has ended.
+    /// Removes all stops, because the process has ended.
     pub(crate) fn clear(&mut self) {
         self.due.clear();
         self.first = None;
     }
 }
 
-/// Which processes stand in the middle of a step, and what is left of those that ended meanwhile.
+/// The processes that are stopped in the middle of a step, and the tasks of those that ended while stopped.
 #[derive(Debug, Default)]
 pub(crate) struct Halt {
     /// Whether a process of this run may be stopped.
     is_armed: bool,
-    /// The clients whose processes stand, each with when it goes on. The last one goes on first.
+    /// Clients whose processes are stopped, each with the time at which it continues. The last one continues first.
     standing: Vec<(ClientId, u64)>,
     graves: Vec<Task>,
 }
 
 impl Halt {
-    /// Another run begins, in which nothing is stopped yet.
+    /// Resets the state for another run, in which nothing is stopped yet.
     pub(crate) fn disarm(&mut self) {
         self.is_armed = false;
         self.standing.clear();
@@ -105,12 +107,12 @@ impl Halt {
         self.is_armed
     }
 
-    /// When the process goes on that was stopped last.
+    /// Returns when the process that was stopped last continues.
     pub(crate) fn until(&self) -> u64 {
         self.standing.last().map_or(u64::MAX, |(_, until)| *until)
     }
 
-    /// Whether the process of a client stands in the middle of a step.
+    /// Whether the process of a client is stopped in the middle of a step.
     pub(crate) fn has(&self, client: ClientId) -> bool {
         self.standing
             .iter()
@@ -121,12 +123,12 @@ impl Halt {
         self.standing.push((client, until));
     }
 
-    /// The process goes on that was stopped last.
+    /// Ends the stop of the process that was stopped last.
     pub(crate) fn end(&mut self) {
         self.standing.pop();
     }
 
-    /// Tasks that must not be dropped before the step has ended.
+    /// Keeps tasks that must not be dropped before the step has ended.
     pub(crate) fn bury_later(&mut self, tasks: Vec<Task>) {
         self.graves.extend(tasks);
     }

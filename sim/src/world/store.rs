@@ -22,13 +22,13 @@ impl Store {
         }
     }
 
-    /// How long a message to it or from it takes.
+    /// Draws the latency of a message to or from the store.
     pub(crate) fn latency(&mut self, least: u64, most: u64) -> u64 {
         let draw = self.latency.as_mut();
         draw.map_or(least, |draw| draw.between(least, most))
     }
 
-    /// Takes a read or a write that is on its way.
+    /// Executes a read or a write that has arrived.
     pub(crate) fn take(&mut self, write: &mut Write, now: u64) -> Accepted {
         let accepted = self.accept(write.name, write.token);
         write.answer = Some((accepted, now));
@@ -51,16 +51,16 @@ impl Store {
     }
 }
 
-/// What the store is asked for.
+/// A kind of request to the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StoreRequest {
-    /// Its content. With a token, the store refuses this as it refuses writes, and remembers the token.
+    /// Reads the content. With a token, the store checks and remembers the token as for a write.
     Read,
-    /// To take a write that depends on nothing.
+    /// Writes a value that does not depend on a read.
     Write,
-    /// To take what came of a read at this time.
+    /// Writes a value that was computed from a read at this time.
     Update {
-        /// When the store was read.
+        /// When the store was read, in true time.
         read_at: u64,
     },
 }
@@ -74,7 +74,7 @@ impl StoreRequest {
     }
 }
 
-/// A read or a write on its way.
+/// A read or a write in flight.
 #[derive(Debug)]
 pub(crate) struct Write {
     who: ProcessId,
@@ -90,7 +90,7 @@ pub(crate) struct Write {
 }
 
 impl Write {
-    /// One that leaves its process at a time, under a hold, with a token or without.
+    /// Creates a request that leaves its process at this time, under a hold, with or without a token.
     pub(crate) fn new(
         who: ProcessId,
         hold: HoldId,
@@ -121,7 +121,7 @@ impl Write {
         self.departs
     }
 
-    /// What the history knows of it, once the store has taken it at a time; nothing of a read.
+    /// Returns the history's record of it, given when and how the store answered. `None` for a read.
     pub(crate) fn written(&self, at: u64, accepted: Accepted) -> Option<Written> {
         (self.asked != StoreRequest::Read).then(|| Written {
             process: self.who.process(),
@@ -134,7 +134,7 @@ impl Write {
         })
     }
 
-    /// The answer comes. Returns whether no client waits for it.
+    /// Delivers the answer. Returns whether the client no longer waits for it.
     pub(crate) fn finish(&mut self) -> bool {
         self.is_answered = true;
         if let Some(waker) = &self.waker {
@@ -143,7 +143,7 @@ impl Write {
         self.is_dropped
     }
 
-    /// Whether the store did as asked, and when; until that comes, the task is woken when it does.
+    /// Returns the store's answer and its time. Until it arrives, registers the task.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<(Accepted, u64)> {
         match self.answer {
             Some(answer) if self.is_answered => Poll::Ready(answer),
@@ -154,7 +154,7 @@ impl Write {
         }
     }
 
-    /// No client waits for it any more. Returns whether it has been answered.
+    /// Records that the client no longer waits. Returns whether the answer has arrived.
     pub(crate) fn abandon(&mut self) -> bool {
         self.is_dropped = true;
         self.is_answered

@@ -1,4 +1,4 @@
-//! A subscription, and what it brings.
+//! Subscriptions, and the messages that they deliver.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl fmt::Debug for Subscribed {
 }
 
 impl Subscribed {
-    /// A subscription to the node that answers for a node of the plan.
+    /// Creates a subscription at the node that currently serves a node of the plan.
     pub(crate) fn new(
         client: ClientId,
         seat: Seat,
@@ -62,12 +62,12 @@ impl Subscribed {
         &self.listener
     }
 
-    /// Which attempt at it; what belongs to an earlier one is ignored.
+    /// Returns the number of the current attempt. Events of an earlier attempt are ignored.
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Another attempt at it begins. Returns which one.
+    /// Begins another attempt. Returns its number.
     pub(crate) fn begin_again(&mut self) -> u32 {
         self.epoch = self.epoch.wrapping_add(1);
         self.epoch
@@ -78,10 +78,10 @@ impl Subscribed {
     }
 }
 
-/// Something to tell a listener, once the world is not borrowed.
+/// A notification to a listener, delivered once the world is not borrowed.
 pub(crate) struct Tell {
     listener: Arc<dyn Listener>,
-    /// Without: that messages flow.
+    /// The message; `None` means that messages flow.
     wake: Option<Wake>,
 }
 

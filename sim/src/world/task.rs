@@ -1,4 +1,4 @@
-//! Tasks, and which of them were woken, in the order in which they were.
+//! Tasks, and the queue of those that were woken.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,10 +14,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use crate::world::id::{ClientId, ProcessId};
 use crate::world::slab::Key;
 
-/// What a task does.
+/// The future of a task.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What a process of a client does, from its start to its end, and what is looked at when all have ended.
+/// The work of each client process from start to end, and a check after all of them have ended.
 #[derive(Clone)]
 pub(crate) struct Program {
     start: Rc<dyn Fn(ProcessId) -> Work>,
@@ -32,7 +32,7 @@ impl Program {
         }
     }
 
-    /// The same with something to look at when no client works any more and everything is at rest.
+    /// Adds a check that runs when no client works any more and nothing is in flight.
     pub(crate) fn ending(self, end: impl Fn() + 'static) -> Self {
         Program {
             end: Rc::new(end),
@@ -40,12 +40,12 @@ impl Program {
         }
     }
 
-    /// A process of its own. The world is not borrowed: what a user wrote runs here.
+    /// Starts a process. Must be called while the world is not borrowed, because it runs code of the user.
     pub(crate) fn start(&self, who: ProcessId) -> Work {
         (self.start)(who)
     }
 
-    /// The run is at its end. The world is not borrowed here either.
+    /// Runs the check at the end of the run. Must be called while the world is not borrowed, too.
     pub(crate) fn end(&self) {
         (self.end)();
     }
@@ -57,7 +57,7 @@ impl fmt::Debug for Program {
     }
 }
 
-/// Never dropped, so that it is still there for what wakes a task at the end of a thread.
+/// The queue is never dropped, because a waker may still use it at the end of a thread.
 type Ready = ManuallyDrop<VecDeque<Key<Task>>>;
 
 thread_local! {
@@ -68,7 +68,7 @@ thread_local! {
 pub(crate) struct Task {
     client: ClientId,
     part: TaskKind,
-    /// Not while it is polled.
+    /// The future and its waker; `None` while the task is polled.
     work: Option<Box<Polled>>,
 }
 
@@ -98,7 +98,7 @@ impl Task {
     }
 }
 
-/// What polling a task takes.
+/// A task's future with its waker.
 pub(crate) struct Polled {
     work: Work,
     bell: Arc<TaskWaker>,
@@ -106,7 +106,7 @@ pub(crate) struct Polled {
 }
 
 impl Polled {
-    /// The work of a task. It counts as woken already.
+    /// Creates the work of a task. It counts as woken already.
     pub(crate) fn new(key: Key<Task>, work: Work) -> Self {
         let bell = Arc::new(TaskWaker {
             key,
@@ -116,7 +116,7 @@ impl Polled {
         Polled { work, bell, waker }
     }
 
-    /// Goes on with the work until it waits for something.
+    /// Polls the work until it is pending or finished.
     pub(crate) fn poll(&mut self) -> Poll<()> {
         self.bell.has_rung.store(false, Ordering::Relaxed);
         let mut cx = Context::from_waker(&self.waker);
@@ -124,12 +124,12 @@ impl Polled {
     }
 }
 
-/// Which part of the process it is.
+/// The part of the process that a task belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TaskKind {
-    /// What the user wrote.
+    /// Code of the user.
     Main,
-    /// What the product runs in the background.
+    /// Background work of the product.
     Background,
 }
 
@@ -139,7 +139,7 @@ impl fmt::Debug for Task {
     }
 }
 
-/// Wakes one task. It only notes which: nothing is touched that may be in use.
+/// Wakes one task. It only queues the task's key, so that it may be called while the world is borrowed.
 struct TaskWaker {
     key: Key<Task>,
     has_rung: AtomicBool,
@@ -151,7 +151,7 @@ impl Wake for TaskWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Not one operation: there is no other thread.
+        // A load and a store, not a swap: there is no other thread.
         if !self.has_rung.load(Ordering::Relaxed) {
             self.has_rung.store(true, Ordering::Relaxed);
             make_ready(self.key);
@@ -159,7 +159,7 @@ impl Wake for TaskWaker {
     }
 }
 
-/// Puts the waker of this context into its place, where mostly it is already.
+/// Stores the waker of this context, unless it is stored already, which is the usual case.
 #[inline]
 pub(crate) fn remember(place: &mut Option<Waker>, cx: &Context<'_>) {
     let is_known = |known: &Waker| known.will_wake(cx.waker());
@@ -177,7 +177,7 @@ pub(crate) fn make_ready(key: Key<Task>) {
     READY.with_borrow_mut(|ready| ready.push_back(key));
 }
 
-/// The task that was woken first, once.
+/// Takes the task that was woken first.
 pub(crate) fn next_ready() -> Option<Key<Task>> {
     READY.with_borrow_mut(|ready| ready.pop_front())
 }

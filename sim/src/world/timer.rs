@@ -4,13 +4,13 @@ use std::task::{Context, Waker};
 
 use crate::world::id::ClientId;
 
-/// One timer of a process. It has at most one entry among the events that counts.
+/// One timer of a process. At most one of its entries among the events is current; the others are ignored.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     client: ClientId,
-    /// On the monotonic clock of the process.
+    /// When the timer fires, on the monotonic clock of the process.
     deadline: u64,
-    /// When the entry that counts is due; `u64::MAX` without one.
+    /// When the current entry is due; `u64::MAX` without one.
     entry_at: u64,
     entry: u32,
     waker: Waker,
@@ -36,7 +36,7 @@ impl Alarm {
         self.deadline
     }
 
-    /// Sets it to a reading of the clock, for this task. Returns whether it needs to be looked when that is.
+    /// Sets the reading of the clock at which it wakes this task. Returns whether its entry has to be checked.
     pub(crate) fn set(&mut self, deadline: u64, cx: &Context<'_>) -> bool {
         self.waker.clone_from(cx.waker());
         if self.deadline == deadline && self.has_entry() {
@@ -50,19 +50,19 @@ impl Alarm {
         self.entry_at != u64::MAX
     }
 
-    /// Whether the entry that counts comes too late for a time.
+    /// Whether the current entry is due later than this time.
     pub(crate) fn needs_entry(&self, due: u64) -> bool {
         due < self.entry_at
     }
 
-    /// It gets another entry, due at this time. Returns which.
+    /// Begins another entry, due at this time. Returns its number.
     pub(crate) fn begin_entry(&mut self, due: u64) -> u32 {
         self.entry = self.entry.wrapping_add(1);
         self.entry_at = due;
         self.entry
     }
 
-    /// An entry has come up. Returns whether it is the one that counts.
+    /// Ends an entry that came due. Returns whether it was the current one.
     pub(crate) fn end_entry(&mut self, entry: u32) -> bool {
         if self.entry != entry {
             return false;
@@ -71,7 +71,7 @@ impl Alarm {
         true
     }
 
-    /// The entry that has come up comes up again.
+    /// Schedules the entry that has just come due again.
     pub(crate) fn repeat_entry(&mut self, due: u64) {
         self.entry_at = due;
     }

@@ -1,13 +1,13 @@
-//! What faults wait for: messages, and clients in a role.
+//! Conditions that faults wait for: messages, and clients in a role.
 
 use crate::plan::fault::{AfterMessage, ClientTarget, MessageKind, Towards};
 use crate::world::id::{FaultId, Id, Seat};
 
-/// The faults that wait for something.
+/// The faults that wait for a condition.
 #[derive(Debug, Default)]
 pub(crate) struct Triggers {
     messages: Vec<ExpectedMessage>,
-    /// Each with the role that no client had when its time came.
+    /// Faults with the role that no client had when they were due.
     roles: Vec<(FaultId, ClientTarget)>,
 }
 
@@ -16,11 +16,11 @@ pub(crate) struct Triggers {
 struct ExpectedMessage {
     fault: FaultId,
     after: AfterMessage,
-    /// How many are left, this one counted.
+    /// How many such messages are still to pass before the fault begins.
     left: u32,
 }
 
-/// A message that passes.
+/// A message that passes between a client and a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passing {
     pub(crate) at: u64,
@@ -49,7 +49,9 @@ impl Triggers {
         !self.roles.is_empty()
     }
 
-    /// A message passes, of a client that is who these targets say. Returns when faults begin after it.
+    /// Counts a message of a client; `is_meant` tells whether a target refers to that client. Returns the faults that
+    /// begin
+    /// after it, each with its time.
     pub(crate) fn pass(
         &mut self,
         passing: Passing,
@@ -72,7 +74,7 @@ impl Triggers {
         due
     }
 
-    /// The faults that wait for a role which a client has now.
+    /// Takes the faults whose role a client has now.
     pub(crate) fn take_filled(&mut self, is_filled: impl Fn(ClientTarget) -> bool) -> Vec<FaultId> {
         let (filled, empty): (Vec<_>, Vec<_>) =
             self.roles.drain(..).partition(|(_, role)| is_filled(*role));

@@ -1,4 +1,4 @@
-//! Elections without servers: what sentinels do by what they see.
+//! Elections without servers: what sentinels do, given what they see.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ fn id(number: u16) -> NodeId {
     NodeId::new(number)
 }
 
-/// Servers 0 to 2, of which 0 is the primary, and sentinels 3 to 5.
+/// A group of the servers 0 to 2, of which 0 is the primary, and the sentinels 3 to 5.
 struct Scene {
     group: Group,
     asleep: BTreeSet<NodeId>,
@@ -57,7 +57,8 @@ impl Scene {
         }
     }
 
-    /// What is done in so many milliseconds, each with its time. A promotion is carried out.
+    /// Lets this many milliseconds pass and carries out promotions. Returns what was done, each with its time in
+    /// milliseconds.
     fn pass(&mut self, millis: u64) -> Vec<(u64, Deed)> {
         let mut done = Vec::new();
         let ends = self.now + millis * MILLI;
@@ -118,7 +119,7 @@ fn a_primary_that_is_gone_is_replaced_and_made_a_replica_when_it_is_seen_again()
     let mut scene = Scene::new();
     scene.asleep.insert(id(0));
     let done = scene.pass(100);
-    // Heard at the beginning: down after 50 ms, and a vote of 10 ms.
+    // Last heard at the beginning: down after 50 ms, elected 10 ms later.
     assert_eq!(promotions(&done), [60]);
     let named = done.iter().filter_map(|(at, deed)| match deed {
         Deed::Name {
@@ -154,7 +155,7 @@ fn without_a_majority_of_sentinels_there_is_no_election() {
     let mut scene = Scene::new();
     scene.asleep.extend([id(0), id(4), id(5)]);
     assert_eq!(scene.pass(500), []);
-    // One of them is back: it gives the primary its time, then there are two.
+    // When a sentinel returns, its timeouts start over; after them there is a majority.
     scene.asleep.remove(&id(5));
     assert_eq!(promotions(&scene.pass(200)), [560]);
 }

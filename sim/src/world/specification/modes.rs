@@ -1,4 +1,4 @@
-//! What nodes do otherwise about queues and readers.
+//! Flawed nodes: deviations from the specification in fair queues and read-write locks.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use quorlock_core::fencing::Fence;
 
 use crate::plan::variant::{Flaw, Variant};
 
-/// How long a place lasts that is not given up: as long as Redisson waits by default.
+/// How long a place in a queue lasts unless it is given up, in milliseconds: the default wait of Redisson.
 const MINUTES: u64 = 5 * 60 * 1_000;
 
-/// Executes a request as the node of this variant does.
+/// Executes a request as a node of this variant does.
 pub(super) fn apply(
     keys: &mut Node,
     now: WallMillis,
@@ -48,7 +48,7 @@ fn was_granted(applied: &Applied) -> bool {
     )
 }
 
-/// Who waits, and for how long each is taken to be alive yet.
+/// Returns the waiters in order, each with the milliseconds for which it still counts as alive.
 fn waiting(keys: &Node, now: WallMillis, name: &Name) -> Vec<(OwnerId, u64)> {
     let queue = keys.queue(now, name).into_iter();
     let millis = |ttl| match ttl {
@@ -90,7 +90,7 @@ fn fair_acquire(
     keys.apply(now, &Request::Acquire(ask))
 }
 
-/// Grants a free name to the live waiter that came last, and to no other.
+/// Grants a free name to the newest live waiter, and to no other.
 fn serve_newest(keys: &mut Node, now: WallMillis, ask: &Acquire) -> Applied {
     let queue = waiting(keys, now, &ask.name);
     let Some((newest, millis)) = queue.iter().rfind(|(_, millis)| 0 < *millis) else {
@@ -138,7 +138,7 @@ fn fair_release(keys: &mut Node, now: WallMillis, ask: &Release, variant: Varian
     applied
 }
 
-/// Whatever this owner has or waits for is over.
+/// Removes the claim and the place of an owner.
 fn leave(keys: &mut Node, now: WallMillis, name: &Name, mode: Mode, owner: OwnerId) {
     let release = Release {
         name: name.clone(),
@@ -170,7 +170,7 @@ fn renew_readers(keys: &mut Node, now: WallMillis, ask: &Renew, variant: Variant
     applied
 }
 
-/// Makes everybody's claim end together.
+/// Makes the claims of all readers expire together.
 fn share_lease(keys: &mut Node, now: WallMillis, name: &Name, millis: u64) {
     let living = keys.readers(now, name).into_iter();
     let readers: BTreeMap<_, _> = living.map(|(owner, count, _)| (owner, count)).collect();
@@ -181,7 +181,7 @@ fn share_lease(keys: &mut Node, now: WallMillis, name: &Name, millis: u64) {
     keys.put(name, Held::ReadWrite(held), Some(now.plus(millis)));
 }
 
-/// Lets a writer in where others read.
+/// Grants a writer although there are readers.
 fn join_readers(keys: &mut Node, now: WallMillis, ask: &Acquire) -> Applied {
     let reading = keys.readers(now, &ask.name);
     let is_written = matches!(keys.held(now, &ask.name), Some((Held::ReadWrite(held), _)) if held.writer.is_some());

@@ -19,39 +19,40 @@ use crate::world::id::{Id, NodeId};
 use crate::world::node::MARKED_MILLIS;
 use crate::world::server::{Server, Servers};
 
-/// The servers of a run whose messages are values.
+/// The servers of a run whose messages are values, not bytes on sockets.
 #[derive(Debug, Default)]
 pub(crate) struct Specification {
     servers: ById<NodeId, SpecifiedServer>,
 }
 
-/// A server that executes requests as the specification says.
+/// A server that executes requests as the specification does.
 #[derive(Debug)]
 pub(crate) struct SpecifiedServer {
     keys: Keys,
-    /// What is on its disk, unless that is everything or nothing.
+    /// The keys on its disk. Unused if the disk has all keys or none.
     saved: Keys,
     variant: Variant,
     id: NodeId,
-    /// How many processes it has been, and how often a primary.
+    /// How many processes it has had; a promotion counts as a new process.
     starts: u32,
     refuses: Option<ServerError>,
     written: Vec<SpecificationWrite>,
-    /// Writes on their way to it. They are taken over when a run looks at it: most replicas are never asked anything.
+    /// Writes in flight to it. They are applied only when a run reads its keys, because most replicas never serve a
+    /// request.
     replicated: Vec<SpecificationChange>,
 }
 
-/// A write, with the clock of the primary at its execution: what is replicated is absolute.
+/// A write, with the clock of the primary at its execution: what is replicated has absolute times.
 #[derive(Clone, Debug)]
 struct SpecificationWrite {
     wall: WallMillis,
-    /// The process of the primary: its marker goes to its replicas as it is.
+    /// The process of the primary. The replicas store its marker unchanged.
     process: Process,
-    /// Shared by the replicas.
+    /// The request, shared by the replicas.
     request: Rc<Request>,
 }
 
-/// A write on its way to a replica.
+/// A write in flight to a replica.
 #[derive(Debug)]
 struct SpecificationChange {
     from: NodeId,
@@ -74,8 +75,9 @@ impl Specification {
         }
     }
 
-    /// The servers of a run whose messages are values: only they are sent requests by events of the world. The servers
-    /// of a run are found by no type otherwise, as those of the other medium are known above the world only.
+    /// Returns the servers of a run whose messages are values. Only such servers receive requests as events of the
+    /// world, so
+    /// nothing else needs their concrete type: this module cannot name the servers of the other medium.
     pub(crate) fn of(servers: &mut dyn Servers) -> &mut Specification {
         let servers: &mut dyn Any = servers;
         let specification = servers.downcast_mut();
@@ -87,7 +89,7 @@ impl Specification {
     }
 }
 
-/// What there is before the first run of a thread and after each.
+/// The servers before the first run of a thread and after each run.
 impl Default for Box<dyn Servers> {
     fn default() -> Self {
         Box::new(Specification::default())
@@ -103,7 +105,8 @@ impl Servers for Specification {
         let keys = self.at(primary).keys.clone();
         let replica = self.at(replica);
         replica.keys = keys;
-        // What is on its way is a part of what it has now, or of what the primary has forgotten.
+        // What is in flight is part of the copy, or of what the primary has forgotten: applied later, it would
+        // overwrite newer keys with older ones.
         replica.replicated.clear();
     }
 
@@ -161,7 +164,7 @@ impl SpecifiedServer {
         &self.keys
     }
 
-    /// The error with which it refuses everything.
+    /// Returns the error with which it refuses every request.
     pub(crate) fn refuses(&self) -> Option<Cause> {
         self.refuses.map(|error| match error {
             ServerError::ReadOnly => Cause::ReadOnly,
@@ -175,7 +178,7 @@ impl SpecifiedServer {
         apply(&mut self.keys, wall, request, self.variant)
     }
 
-    /// A request that it has executed is one for its replicas.
+    /// Queues a request that it has executed for its replicas.
     pub(crate) fn write(&mut self, wall: WallMillis, request: &Rc<Request>) {
         self.written.push(SpecificationWrite {
             wall,
@@ -184,7 +187,7 @@ impl SpecifiedServer {
         });
     }
 
-    /// Goes by an identity that no process of this run had before.
+    /// Takes an identity that no process of this run had before.
     fn begin_process(&mut self) {
         self.starts += 1;
         let process = (u64::from(self.id.get()) + 1) << 32 | u64::from(self.starts);
@@ -212,7 +215,7 @@ impl Server for SpecifiedServer {
         self.begin_process();
     }
 
-    /// Its identity does not depend on it, but for a backup.
+    /// Does nothing: only a backup changes its identity.
     fn set_replicas(&mut self, _many: usize) {}
 
     fn back_up(&mut self) {
@@ -234,7 +237,7 @@ impl Server for SpecifiedServer {
             return false;
         };
         let had_one = self.keys.held(millis(now), &name).is_some();
-        // A key that has expired is a key that is not there.
+        // An expired key is the same as a missing one.
         let gone = Some(WallMillis(0));
         self.keys.put(&name, Held::NotALock, gone);
         had_one
@@ -244,7 +247,7 @@ impl Server for SpecifiedServer {
         self.refuses = error;
     }
 
-    /// It has none: that a call takes one more round trip is the client's link.
+    /// Does nothing: the client's link charges the extra round trip.
     fn forget_scripts(&mut self) {}
 
     fn mark(&mut self, now: WallMicros, nonce: Nonce, longest_millis: u64) {
@@ -261,7 +264,7 @@ impl Server for SpecifiedServer {
         let wall = millis(now);
         let claimed = self.keys.names(wall).map(|name| name.to_string());
         let mut left: Vec<String> = claimed.collect();
-        // An owner that waits for a fair lock that is free.
+        // A fair lock can be free and still have waiters in its queue.
         let names = names.iter().filter_map(|name| Name::new(name).ok());
         let waited_for = names.filter(|name| !self.keys.queue(wall, name).is_empty());
         left.extend(waited_for.map(|name| name.to_string()));
