@@ -1,4 +1,4 @@
-//! Rounds until a lock is won or given up.
+//! Runs rounds until a lock is won or the acquisition gives up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +26,10 @@ use silence::Silence;
 pub use step::{GiveUp, Patience, Step};
 use wake_ups::{WakeUpTally, WakeUps};
 
-/// Rounds, and what happens between them.
+/// Decides when the rounds of one acquisition run, and what happens between them.
 ///
-/// Try; if refused, subscribe; **try again** (the holder may have released in between); then sleep until enough members
-/// have published that the name is free, or until enough claims in the way have expired.
+/// The sequence is: try; if refused, subscribe; **try again** (the holder may have released in between); then sleep
+/// until enough members have published that the name is free, or until enough of the claims in the way have expired.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Acquisition {
     policy: RetryPolicy,
@@ -40,47 +40,47 @@ pub struct Acquisition {
     pauses: Pauses,
     lost_rounds: u32,
     contention: Contention,
-    /// The last round asked the first member alone, which refused.
+    /// Whether the last round asked only the first member, and that member refused.
     is_postponed: bool,
     last_order: Order,
     last_because: Because,
-    /// When the first round began that failed since a quorum last answered. A round that was refused is one that a quorum
-    /// answered: it does not end as refused before that is known.
+    /// When the first failed round since a quorum last answered began. A refused round counts as answered by a quorum:
+    /// a round does not end as refused before that is known.
     failing_since: Option<Time>,
-    /// Why the last round was lost.
+    /// Why the last round was lost; `None` before the first loss.
     last_loss: Option<GiveUp>,
     is_listening: bool,
     /// Members whose subscriptions have ended.
     deaf: Vec<MemberId>,
-    /// The group of the fair lock in whose queue the acquisition waits, if there is one among the locks.
+    /// The group of the fair lock in whose queue the acquisition waits, if one of its locks is fair.
     queue: Option<usize>,
-    /// How often a place in a queue was given up together with what another group had granted.
+    /// How many times the acquisition gave up a place in a queue because another group had granted.
     lost_places: u32,
     wake_ups: WakeUps,
     returns: Returns,
     silence: Silence,
-    /// How long the last round took.
+    /// How long the last round took, at most the member timeout.
     last_round: Duration,
-    /// Whether the members that refused name several owners, and no owner of these holds the lock.
+    /// Whether the members that refused named several owners, and none of these owners holds the lock.
     has_rivals: bool,
     passing: Passing,
-    /// So many releases of others are left to those that have waited for longer.
+    /// How many more releases by others the acquisition leaves to clients that have waited longer.
     deference: u32,
 }
 
-/// Whether those are let pass who were told that the lock is free.
+/// Whether this client lets the clients pass that its own release has woken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Passing {
-    /// It asks at once.
+    /// The client did not just release the lock: its first round begins at once.
     No,
-    /// It asks at this time, and subscribes meanwhile.
+    /// The first round begins at this time; the acquisition subscribes in the meantime.
     Until(Time),
-    /// They had their time.
+    /// The subscriptions are live, so the pause is an ordinary wait, or is over.
     Over,
 }
 
 impl Acquisition {
-    /// Begins with a round.
+    /// Returns an acquisition whose first step is a round.
     #[must_use]
     pub fn new(
         policy: RetryPolicy,
@@ -116,16 +116,19 @@ impl Acquisition {
         }
     }
 
-    /// The subscriptions of an earlier acquisition are live, and have been since before the first round: what is published
-    /// from now on is heard.
+    /// Reuses the live subscriptions of an earlier acquisition. They have been live since before the first round, so no
+    /// message from now on is missed.
     pub fn handle_listening(&mut self) {
         self.is_listening = true;
     }
 
-    /// So many others are known to want the lock, several of them, and this client has had it. One of them passes by the order
-    /// of the first round on, and each release is left to the others first, until each of them may have had it.
+    /// Handles the fact that this client has had the lock while this many others want it.
     ///
-    /// A server tells its subscribers in one order, always the same: of ten the first two would have the lock by turns.
+    /// The first round already uses first-member order, so that one of the competitors passes. The next `others`
+    /// releases are left to the other clients, so that each of them can acquire the lock first.
+    ///
+    /// A server notifies its subscribers in a fixed order. Without this rule the first two of ten clients would
+    /// alternate as holders and the other eight would starve.
     pub fn expect_crowd(&mut self, others: u32) {
         self.deference = others;
         if 1 < self.members.len() {
@@ -133,41 +136,45 @@ impl Acquisition {
         }
     }
 
-    /// Others were told that this client has released the lock: the first round begins at `until`.
+    /// Delays the first round until `until`, because other clients were notified that this client has released the
+    /// lock.
     ///
-    /// Without a pause A would have the lock again before B has heard of its release, and B would wait for as long as A
-    /// goes on.
+    /// Without the pause A would acquire the lock again before B has received the message about its release, and B
+    /// would wait for as long as A repeats this.
     pub fn let_pass(&mut self, until: Time) {
         if self.is_listening {
             self.passing = Passing::Over;
-            // Another that has it meanwhile, and releases it, ends the pause: A lets B pass, and B lets A pass again.
+            // If another client acquires and releases the lock during the pause, its release ends the pause: A lets B
+            // pass, and B lets A pass again.
             self.wake_ups.wait_for(self.members.all().collect());
             self.step = Step::Sleep(until);
         } else {
-            // Most probably another has it by then, and what it publishes is waited for.
+            // By then another client most probably holds the lock, and this acquisition waits for its release.
             self.passing = Passing::Until(until);
             self.is_listening = true;
             self.step = self.listen(until);
         }
     }
 
-    /// Whether others were let pass, and whether one of them was there: the first round afterwards was not won.
+    /// Returns whether another client took the lock while this one let others pass, which the loss of the first round
+    /// afterwards shows; `None` if it did not let others pass.
     #[must_use]
     pub fn was_passed(&self) -> Option<bool> {
         (self.passing != Passing::No).then_some(0 < self.lost_rounds)
     }
 
-    /// The round that began at `began` was won.
+    /// Handles the win of the round that began at `began`.
     pub fn handle_win(&mut self, now: Time, began: Time) {
         self.last_round = now.since(began).min(self.member_timeout);
     }
 
-    /// Begins anew for another caller, with the subscriptions of the one before, which has the lock for this lease or has
-    /// given up.
+    /// Returns the acquisition of the next caller of the same client. It takes over the subscriptions of this one,
+    /// whose caller now holds the lock for `lease` or has given up.
     ///
-    /// Behind one that has it no round is won before it is released. So nothing is asked before that is published: of 50
-    /// waiters of one process each would ask all members once for nothing. After a quarter of the lease it asks all the
-    /// same, as messages may be lost, and as a holder that dies is replaced by those who have seen its claim.
+    /// While the previous caller holds the lock, no round can win. The new acquisition therefore sends nothing until
+    /// the release is published; otherwise each of 50 waiters in one process would send one useless request to every
+    /// member. After a quarter of the lease it asks anyway: the message may be lost, and the claim of a holder that
+    /// dies can only be replaced by a client that has observed it.
     #[must_use]
     pub fn begin_again(&self, now: Time, lease: Duration) -> Self {
         let mut anew = self.begin_anew();
@@ -202,12 +209,13 @@ impl Acquisition {
         anew
     }
 
-    /// The lock of this group is a fair one: of several locks it is asked first, and alone.
+    /// Marks the lock of this group as a fair one. Of several locks it is asked first, and alone.
     ///
-    /// Where others are in front of it, nothing else was asked for then, and the acquisition keeps its place. Asked
-    /// together with it, another lock may be granted: that must be given back, lest it be kept from others for as long
-    /// as the queue takes, and as one owner gives back everything, the place goes with it. Besides, it may be what the
-    /// first in that queue is about to ask for.
+    /// If other owners are in front in its queue, nothing else has been requested yet, and the acquisition keeps its
+    /// place. If all locks were requested together, another lock might be granted. That one would have to be released,
+    /// or it would be blocked for as long as the queue takes. A release covers all locks of an owner, so the place in
+    /// the queue would be lost too. The other lock may also be the one that the first owner in that queue requests
+    /// next.
     pub fn queue_at(&mut self, group: usize) {
         self.queue = Some(group);
         if 1 < self.members.groups().count() {
@@ -215,57 +223,58 @@ impl Acquisition {
         }
     }
 
-    /// The round that was lost found several owners in its way, and no owner of these holds the lock. Call this before
+    /// Records that the lost round found several owners in its way, none of which holds the lock. Call this before
     /// [`Acquisition::handle_loss`].
     pub fn handle_rivals(&mut self) {
         self.has_rivals = true;
     }
 
-    /// What this round, which was lost, says of members that do not answer. Call this before [`Acquisition::handle_loss`].
+    /// Updates the set of silent members from this lost round. Call this before [`Acquisition::handle_loss`].
     pub fn handle_silence(&mut self, round: &Round) {
         self.silence.handle_loss(self.members.all(), round);
     }
 
-    /// The members that the next round need not wait for: see [`Round::without_waiting_for`].
+    /// Returns the members that the next round need not wait for: see [`Round::without_waiting_for`].
     #[must_use]
     pub fn mute(&self) -> &[MemberId] {
         self.silence.mute()
     }
 
-    /// The round got a place in the queue of this group, which has to be given up: another group had granted. The next
-    /// round begins there. To be called before [`Acquisition::handle_loss`].
+    /// Records that the lost round got a place in the queue of this group and has to give it up, because another group
+    /// granted. The next round begins at this group. Call this before [`Acquisition::handle_loss`].
     pub fn handle_lost_place(&mut self, group: usize) {
         self.queue = Some(group);
         self.lost_places = self.lost_places.saturating_add(1);
     }
 
-    /// The subscriptions to these members are gone: the owner has changed, and with it where it listens.
+    /// Records that the subscriptions to these members have ended: the owner has changed, and with it the channels that
+    /// it listens to.
     pub fn handle_deaf(&mut self, members: impl IntoIterator<Item = MemberId>) {
         self.deaf = members.into_iter().collect();
     }
 
-    /// What to do now.
+    /// Returns what to do now.
     #[must_use]
     pub fn step(&self) -> &Step {
         &self.step
     }
 
-    /// When the first round began that failed since a quorum last answered; `None` while quorums answer.
+    /// Returns when the first failed round since a quorum last answered began; `None` while quorums answer.
     #[must_use]
     pub fn failing_since(&self) -> Option<Time> {
         self.failing_since
     }
 
-    /// Why the last round was lost, if one has ended.
+    /// Returns why the last round was lost; `None` before the first loss.
     #[must_use]
     pub fn last_loss(&self) -> Option<GiveUp> {
         self.last_loss
     }
 
-    /// When a caller with this limit stops waiting, by what is known now.
+    /// Returns when a caller with this limit stops waiting, given what has happened so far.
     ///
-    /// A count of failed rounds would say nothing about time: where connections are refused, five fail within a tenth of
-    /// a second, and a server that restarts needs several.
+    /// The limit is a time and not a number of failed rounds: where connections are refused, five rounds fail within a
+    /// tenth of a second, while a server takes several seconds to restart.
     #[must_use]
     pub fn gives_up_at(&self, limit: Limit) -> Time {
         self.policy.gives_up_at(limit, self.failing_since)
@@ -276,11 +285,12 @@ impl Acquisition {
         Step::Listen(until)
     }
 
-    /// Sleeps until `at`, as far as what was published lets it.
+    /// Sleeps until `at`, or shorter if members have published that the name is free.
     ///
-    /// Members that have not published yet are waited for no longer than a round takes: a message may be lost. In
-    /// first-member order a single message is mostly a competitor's giving back: that leaves the lock free, or in the hands of
-    /// a holder of other members. All ask after some round trips, less and less often if it is the latter.
+    /// Once a first member has published, the acquisition waits for the others no longer than a round takes, because a
+    /// message may be lost. In first-member order a single message mostly comes from a competitor that gives back its
+    /// grants. Afterwards the lock is free, or a holder has the other members. The acquisition asks again after a few
+    /// round trips, and less and less often if the lock is held.
     fn sleep(&mut self, now: Time, at: Time) -> Step {
         match self.wake_ups.published(&self.members) {
             WakeUpTally::Nothing => Step::Sleep(at),
@@ -300,13 +310,13 @@ impl Acquisition {
         }
     }
 
-    /// Asks for what was released when those that have waited for longer have had time to.
+    /// Leaves this release to the clients that have waited longer, and asks after they have had time to acquire.
     fn defer(&mut self, now: Time, at: Time) -> Step {
         self.deference -= 1;
         self.wake_ups.begin_round();
         self.is_postponed = false;
         if self.lost_rounds == 0 {
-            // They are let pass just now.
+            // The pause of `let_pass` is still running and serves the same purpose.
             return Step::Sleep(at);
         }
         Step::Sleep(pauses::for_others(now, self.last_round))
@@ -327,8 +337,10 @@ impl Acquisition {
         } else if self.contention.is_contended()
             && (because == Because::Woken || !self.is_postponed || is_first_free)
         {
-            // All competitors ask the first member, and one of them gets it. But if it refused, and has not published since,
-            // it may be held for long: that must not keep them from a free majority.
+            // A has 1 and 2, B has 3 and 4, and 5 is down: both give back, ask again and meet again. If every
+            // competitor asks the first member before the rest, exactly one of them passes. But if that member refused
+            // and has not published since, it may be held for long by an owner without a majority, and must not keep
+            // the competitors from a majority that is free.
             Order::FirstMember
         } else {
             Order::Parallel
@@ -337,7 +349,7 @@ impl Acquisition {
         Step::Ask(order)
     }
 
-    /// Every member's subscription is live.
+    /// Handles that the subscriptions to all members are live.
     pub fn handle_live(&mut self) {
         if !matches!(self.step, Step::Listen(_)) {
             return;
@@ -351,7 +363,7 @@ impl Acquisition {
         };
     }
 
-    /// A member published that the name is free, or its subscription had a gap.
+    /// Handles a message from a member that the name is free, or a gap in its subscription.
     pub fn handle_wake(&mut self, now: Time, member: MemberId) {
         if !self.is_listening {
             return;
@@ -366,10 +378,11 @@ impl Acquisition {
         }
     }
 
-    /// A member that could not be reached can be reached again. `random` is any 64 random bits.
+    /// Handles that a member that could not be reached can be reached again. `random` is any 64 random bits.
     pub fn handle_return(&mut self, now: Time, random: u64) {
         match self.step {
-            // A's connection comes back while B is waited for: the round that fails because of both is out of date.
+            // Node 1 comes back while the round still waits for node 2. The round fails because it saw both as down,
+            // and its result is out of date: the return shortens the pause after it.
             Step::Ask(_) => self.returns.handle_return(),
             Step::BackOff(at) if self.failing_since.is_some() => {
                 self.returns.handle_return();
@@ -379,7 +392,7 @@ impl Acquisition {
         }
     }
 
-    /// When to call [`Acquisition::handle_timeout`]; [`Time::NEVER`] during a round.
+    /// Returns when to call [`Acquisition::handle_timeout`]; [`Time::NEVER`] during a round.
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
         match self.step {
@@ -388,7 +401,7 @@ impl Acquisition {
         }
     }
 
-    /// Time passed.
+    /// Begins the next round if the current wait ends at or before `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         if let Step::Listen(at) | Step::Sleep(at) | Step::BackOff(at) = self.step
             && at <= now
@@ -402,9 +415,9 @@ impl Acquisition {
 /// Why a round begins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Because {
-    /// Enough members have published that the name is free, and others have heard it, too.
+    /// Enough members have published that the name is free; other waiters have received the same messages.
     Woken,
-    /// It is time.
+    /// The wait has ended, or nothing had to be waited for.
     Due,
 }
 

@@ -1,8 +1,8 @@
-//! Waiting a random while after a lost round, so that competitors do not collide for ever.
+//! Random pauses after lost rounds, so that competitors do not collide for ever.
 
 use std::time::Duration;
 
-/// Exponential back-off with full jitter: the n-th pause is uniform in `(0, min(cap, base * 2^n)]`.
+/// Exponential back-off with full jitter. The n-th pause is uniform in `(0, min(cap, base * 2^n)]`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Backoff {
     base: Duration,
@@ -11,11 +11,11 @@ pub struct Backoff {
     most_doublings: u32,
 }
 
-/// No back-off doubles more often.
+/// The largest number of doublings of any back-off: 2^31 is the largest power of two in a `u32`.
 const MOST_DOUBLINGS: u32 = 31;
 
 impl Backoff {
-    /// A back-off that begins with at most `base` and never exceeds `cap`.
+    /// Returns a back-off whose first pause is at most `base` and whose pauses never exceed `cap`.
     #[must_use]
     pub fn new(base: Duration, cap: Duration) -> Self {
         Backoff {
@@ -26,15 +26,15 @@ impl Backoff {
         }
     }
 
-    /// The same with pauses that double so often at most: a bound in multiples of the base.
+    /// Limits the number of doublings, which bounds the pauses by a multiple of the base.
     #[must_use]
     pub fn most_doublings(mut self, doublings: u32) -> Self {
         self.most_doublings = doublings.min(MOST_DOUBLINGS);
         self
     }
 
-    /// The next pause. `random` is any 64 random bits; `at_least_base` raises the base for this pause, for example
-    /// to the length of a round that was lost.
+    /// Returns the next pause. `random` is any 64 random bits. `at_least_base` raises the base for this pause, for
+    /// example to the length of the lost round.
     pub fn next(&mut self, random: u64, at_least_base: Duration) -> Duration {
         let doubled = 1u32.checked_shl(self.tries).unwrap_or(u32::MAX);
         let bound = self
@@ -48,7 +48,7 @@ impl Backoff {
         Duration::from_nanos(u64::try_from(below).unwrap_or(u64::MAX).saturating_add(1))
     }
 
-    /// Begins again with the base.
+    /// Starts again from the base.
     pub fn reset(&mut self) {
         self.tries = 0;
     }

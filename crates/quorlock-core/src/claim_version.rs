@@ -1,10 +1,10 @@
-//! Leases that do not trust a node's clock: margin, claim version, and take-over by observation.
+//! Leases that do not depend on a node's clock: margin, claim version, and take-over by observation.
 //!
-//! Redis expires keys by its wall clock, and a forward step of it would end a claim before its time. With a margin a
+//! Redis expires keys by its wall clock, so a forward step of that clock could end a claim too early. With a margin a
 //! node keeps a claim for that much longer than its lease. So that a dead holder does not block its name for as long,
-//! the claim has the holder's *claim version*: the number of its last request, and the lease that it stated.
-//! A contender to which the same claim version was shown for that lease, on its own clock, knows that the holder's lease is over
-//! and may replace the claim.
+//! the claim carries the holder's *claim version*: the number of its last request, and the lease that this request
+//! stated. A contender that was shown the same claim version for the length of that lease, on its own clock, can
+//! conclude that the holder's lease is over, and may replace the claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::name::Name;
 use crate::owner::OwnerId;
 use crate::time::Time;
 
-/// How a claim is kept beyond its lease.
+/// How long a node keeps a claim beyond its lease, and the number of the request that states it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ClockMargin {
-    /// For how much longer.
+    /// How much longer than its lease the node keeps the claim, in milliseconds.
     pub margin_millis: u64,
-    /// The number of the request among those of its owner, never given to a second one. The node keeps the largest
-    /// that it executed.
+    /// The number of the request among the requests of its owner. No two requests of an owner have the same number; the
+    /// node keeps the largest that it executed.
     pub number: u64,
 }
 
 impl ClockMargin {
-    /// The claim version that the request gives the claim.
+    /// Returns the claim version that the request gives the claim.
     #[must_use]
     pub fn version(self, owner: OwnerId, lease: Lease) -> ClaimVersion {
         ClaimVersion {
@@ -39,23 +39,24 @@ impl ClockMargin {
 /// The claim version of a claim, as a refusal shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ClaimVersion {
-    /// Whose claim it is.
+    /// Owner of the claim.
     pub owner: OwnerId,
-    /// The largest number of its requests that was executed.
+    /// The largest number of the owner's requests that the node executed.
     pub number: u64,
-    /// The lease that this request stated.
+    /// The lease that this request stated, in milliseconds.
     pub lease_millis: u64,
 }
 
-/// What one node has shown to one client of the claims in its way.
+/// The claim versions that one node has shown to one client.
 ///
-/// It has a bound in bytes, so that names cannot fill the memory of a client. When it is reached, the claims that can be
-/// replaced soonest are kept: a new one that takes the place of an older one would be taken over no sooner than the older
-/// one, and with more names than there is room for none at all would be watched for as long as its lease.
+/// The memory is bounded in bytes, so that names cannot fill the memory of a client. When the bound is reached, the
+/// claims that can be replaced soonest are kept. If a new claim displaced an older one, it could be taken over no
+/// sooner than the older one; and with more names than there is room for, no claim would be observed for the whole
+/// length of its lease.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Observations {
     seen: BTreeMap<Name, Seen>,
-    /// The same names, in the order of [`Seen::useful_until`].
+    /// The same names, ordered by [`Seen::useful_until`].
     order: BTreeSet<(Time, Name)>,
     bytes: usize,
 }
@@ -65,7 +66,7 @@ pub struct Observations {
 struct Seen {
     version: ClaimVersion,
     since: Time,
-    /// From then on it goes to make room for another.
+    /// From this time on, the observation is dropped to make room for another.
     useful_until: Time,
 }
 
@@ -80,19 +81,23 @@ impl Seen {
         seen
     }
 
-    /// When the holder has certainly stopped to rely on the claim, unless another claim version is shown.
+    /// Returns when the holder has certainly stopped to rely on the claim, unless another claim version is shown
+    /// before.
     fn ends(self) -> Time {
+        // The observation counts from the receipt of the first refusal that showed this version, and not from the last
+        // one: A's term counts from when A sent the request, which is earlier. The drift is added because B's clock may
+        // be the faster one.
         let lease = Duration::from_millis(self.version.lease_millis);
         self.since + lease + drift(lease)
     }
 }
 
-/// For how long an observation is kept after its claim may be replaced, or was last shown after that. A waiter asks as
-/// soon as that time comes; an observation that is not used is that of a contender that has given up, or of a claim that
-/// was released, and would fill the list for ever.
+/// How long an observation is kept after its claim may be replaced, or after it was last shown if that is later. A
+/// waiter asks as soon as the claim may be replaced. An observation that is not used belongs to a contender that has
+/// given up or to a claim that was released, and would otherwise fill the list for ever.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// What an observation takes in memory besides its name: the entries of two trees, which are half full at worst.
+/// Size of an observation in memory without its name, in bytes: the entries of two trees, which are half full at worst.
 const ENTRY: usize = 2 * (size_of::<(Name, Seen)>() + size_of::<(Time, Name)>());
 
 fn bytes_of(name: &Name) -> usize {
@@ -100,17 +105,17 @@ fn bytes_of(name: &Name) -> usize {
 }
 
 impl Observations {
-    /// How many bytes of memory the claims that are remembered of one node may take: about 20,000 names of 20 bytes.
+    /// Upper bound of the memory for the observations of one node, in bytes: about 20,000 names of 20 bytes.
     pub const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-    /// Nothing was shown.
+    /// Returns an empty list of observations.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A refusal that was received now shows the claim version of the claim in the way, or that it has none. Returns when the
-    /// claim may be replaced.
+    /// Handles a refusal that was received now and shows the claim version of the claim in the way, or that it has
+    /// none. Returns when the claim may be replaced.
     pub fn handle_refused(
         &mut self,
         now: Time,
@@ -133,7 +138,8 @@ impl Observations {
         Some(seen.ends())
     }
 
-    /// Drops what is of no use any more, and then what is of use last, until there is room for one more.
+    /// Drops observations that are no longer useful, and then those with the latest end, until there is room for one
+    /// more.
     fn make_room(&mut self, now: Time, name: &Name, seen: Seen) {
         while let Some((until, _)) = self.order.first()
             && *until <= now
@@ -150,7 +156,7 @@ impl Observations {
         }
     }
 
-    /// Keeps the observation if there is room.
+    /// Stores the observation if there is room.
     fn insert(&mut self, name: &Name, seen: Seen) {
         let bytes = bytes_of(name);
         if Self::MOST_BYTES < self.bytes + bytes {
@@ -168,19 +174,21 @@ impl Observations {
         Some(seen)
     }
 
-    /// The claim version whose claim a request that is sent now may replace.
+    /// Returns the claim version whose claim a request that is sent now may replace.
     #[must_use]
     pub fn replaceable(&self, now: Time, name: &Name) -> Option<ClaimVersion> {
+        // Take-over: A renews between two refusals that B receives, and the version changes. If B counted from the
+        // older version, it would replace a claim that A relies on. Any other version begins the observation again.
         let seen = self.seen.get(name)?;
         (seen.ends() <= now).then_some(seen.version)
     }
 
-    /// The claim is no longer in the way.
+    /// Drops the observation, because the claim is no longer in the way.
     pub fn forget(&mut self, name: &Name) {
         self.remove(name);
     }
 
-    /// What was shown may have been shown by another server, or before it forgot something.
+    /// Drops all observations: another server may have shown them, or this one before it lost data.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -223,11 +231,11 @@ mod tests {
         assert_eq!(observed.replaceable(ms(99_999), &name("b")), None);
     }
 
-    /// Two clocks that are each wrong by 5,000 ppm differ by what one allowance covers. The holder's allowance, which its term
-    /// leaves out of the lease, is enough by itself: the one of the contender is a second one.
+    /// Two clocks that are each wrong by 5,000 ppm differ by what one allowance covers. The allowance that the holder's
+    /// term subtracts from the lease is enough by itself; the allowance of the contender is a second one.
     #[test]
     fn a_term_ends_before_a_lease_has_passed_on_another_clock_that_is_off_by_the_bound() {
-        // Of a second of true time, the slow clock shows 995 ms and the fast one 1,005 ms.
+        // In one second of true time, the slow clock shows 995 ms and the fast one 1,005 ms.
         let (slow, fast) = (995, 1_005);
         for millis in 5..20_000 {
             let lease = Lease::new(Duration::from_millis(millis)).unwrap();
@@ -326,7 +334,7 @@ mod tests {
         for number in 0..most() {
             observed.handle_refused(ms(0), &numbered(number), Some(version(1)));
         }
-        // A contender still looks at this one: other nodes do not answer it.
+        // A contender still asks for this one: other nodes do not answer it.
         observed.handle_refused(ms(50_000), &numbered(3), Some(version(1)));
         let over = ms(10_102) + KEPT;
         observed.handle_refused(over, &name("a"), Some(version(1)));

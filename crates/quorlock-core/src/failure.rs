@@ -1,8 +1,8 @@
-//! Why a call brought no reply, and whether the node may have executed it all the same.
+//! Failures of calls to a node, and whether the node may have executed the request.
 
 use std::fmt;
 
-/// Why a call brought no reply, and what that says about its execution.
+/// The failure of a call: no reply came, for this cause.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TransportError {
@@ -10,12 +10,12 @@ pub struct TransportError {
     pub execution: Execution,
     /// What went wrong.
     pub cause: Cause,
-    /// The words of the server or the operating system, without secrets.
+    /// The message of the server or the operating system, without secrets.
     pub detail: String,
 }
 
 impl TransportError {
-    /// What went wrong with a request of which this is known.
+    /// Returns an error from its three parts.
     #[must_use]
     pub fn new(execution: Execution, cause: Cause, detail: impl Into<String>) -> Self {
         TransportError {
@@ -25,45 +25,45 @@ impl TransportError {
         }
     }
 
-    /// The request was not executed, and will not be.
+    /// Returns an error for a request that was not executed and will not be.
     #[must_use]
     pub fn definite(cause: Cause, detail: impl Into<String>) -> Self {
         TransportError::new(Execution::Definite, cause, detail)
     }
 
-    /// The request may have been executed, or may yet be.
+    /// Returns an error for a request that may have been executed, or may still be.
     #[must_use]
     pub fn indeterminate(cause: Cause, detail: impl Into<String>) -> Self {
         TransportError::new(Execution::Indeterminate, cause, detail)
     }
 
-    /// The same with another answer to whether the request was executed.
+    /// Returns the same error with another value of `execution`.
     #[must_use]
     pub fn with_execution(self, execution: Execution) -> Self {
         TransportError { execution, ..self }
     }
 }
 
-/// Whether a request that brought no reply was executed.
+/// Whether a request without a reply was executed.
 ///
-/// It does not grow: with the reply, which says "yes", these are the three answers that there are, and a transport that does not
-/// know says [`Execution::Indeterminate`]. What a round or a release does with each is decided where it is matched, and a third
-/// value would have to be decided there, too.
+/// This enum is exhaustive on purpose. Together with a reply, which means "executed", these are the only three
+/// possibilities, and a transport that does not know returns [`Execution::Indeterminate`]. Each `match` in a round or a
+/// release decides what follows from each variant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Execution {
-    /// It was not, and will not be.
+    /// The request was not executed, and will not be.
     Definite,
-    /// It may have been, or may yet be.
+    /// The request may have been executed, or may still be.
     Indeterminate,
 }
 
-/// What went wrong with a call, by name.
+/// The cause of a failed call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Cause {
     /// No connection could be made.
     Unreachable,
-    /// No reply in time.
+    /// No reply came in time.
     TimedOut,
     /// The connection ended during the call.
     Closed,
@@ -79,39 +79,39 @@ pub enum Cause {
     Busy,
     /// `NOAUTH` or `WRONGPASS`: the server wants other credentials.
     NoAuth,
-    /// What the client was told to ask for its credentials has none.
+    /// The client's source of credentials has none.
     NoCredentials,
-    /// The two ends do not agree on TLS: certificates, names, versions.
+    /// The TLS handshake failed: certificates, names or versions do not match.
     Tls,
-    /// `NOPERM`: the user may not do this.
+    /// `NOPERM`: the user has no permission for this command or key.
     NoPermission,
-    /// The server has no database of the number that the address names.
+    /// The server has no database with the number in the address.
     NoDatabase,
-    /// The server does not know a command, or cannot do what it is for (`WAITAOF` without an append-only file).
+    /// The server does not know a command, or lacks what the command needs (`WAITAOF` without an append-only file).
     Unsupported,
-    /// `WRONGTYPE`: the key is not a lock but something else.
+    /// `WRONGTYPE`: the key holds something other than a lock.
     WrongType,
     /// `MISCONF`: the server cannot save its data and refuses writes.
     Misconfigured,
-    /// `NOREPLICAS`: too few replicas are in touch, the server refuses writes.
+    /// `NOREPLICAS`: too few replicas are connected, and the server refuses writes.
     NoReplicas,
-    /// It was executed, and too few replicas confirmed that they have it.
+    /// The request was executed, but too few replicas confirmed it.
     NotReplicated,
-    /// `CLUSTERDOWN`, `MOVED`, `ASK`, `TRYAGAIN` or `CROSSSLOT`: a cluster says no.
+    /// `CLUSTERDOWN`, `MOVED`, `ASK`, `TRYAGAIN` or `CROSSSLOT`: a cluster does not serve the request here.
     Cluster,
     /// The sentinels of a group name no server that is a primary at the moment.
     NoPrimary,
-    /// The sentinels of a group do not know the name that the address has.
+    /// The sentinels do not know the group name in the address.
     UnknownGroup,
-    /// Another client of the deployment states another longest lease, or the lease is longer than that.
+    /// Another client of the deployment has set another longest lease, or the lease exceeds the longest lease.
     LongestLease,
-    /// Any other error reply.
+    /// The server replied with any other error.
     Server,
 }
 
 impl Cause {
-    /// Whether asking again later may help without an operator's doing: what has to be mended by one ends every wait at
-    /// once, where no threshold is left without it.
+    /// Returns whether a later attempt may succeed without action by an operator. Any other cause ends every wait at
+    /// once if no threshold is left without the failing members.
     #[must_use]
     pub const fn may_pass(self) -> bool {
         !matches!(
@@ -127,7 +127,7 @@ impl Cause {
         )
     }
 
-    /// What a reader of the error can do about it.
+    /// Returns what the reader of the error can do about it.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {

@@ -1,22 +1,23 @@
-//! Tokens by which a resource tells a newer holder from an older one.
+//! Tokens by which a resource distinguishes a newer holder from an older one.
 //!
-//! A node hands out `max(stored + 1, floor)` with every fresh grant, so it hands out a value once. The floor is the
-//! client's wall clock in milliseconds, so nodes that see no other traffic hand out the *same* value, and the quorum
-//! is usually unanimous: that value is the token, at no further cost. Where the members differ, the holder proposes a
-//! value above all of theirs, and a threshold of them must take it. Any two quorums share a node, therefore tokens
-//! are unique and ordered, whatever clocks and pauses do, while every quorum has a counter that took the last one.
-//! (A counter that is lost counts like a claim that is: of a bare quorum none may be. Then the order rests on the floors.)
+//! A node hands out `max(stored + 1, floor)` with every fresh grant, so it hands out each value once. The floor is the
+//! client's wall clock in milliseconds. Nodes that see no other traffic therefore hand out the *same* value, and the
+//! quorum is usually unanimous: that value is the token, at no further cost. Where the members differ, the holder
+//! proposes a value above all of theirs, and a threshold of them must take it. Any two quorums share a node. Therefore
+//! tokens are unique and ordered, whatever clocks and pauses do, as long as every quorum has a counter that took the
+//! last value. (A lost counter counts like a lost claim: a quorum of exactly the threshold can afford none. After such
+//! a loss the order depends on the floors.)
 //!
-//! (The plain maximum of the counters is no token: nodes at 5, 1, 1 give 6 to the first quorum and 3 to the second.)
+//! (The plain maximum of the counters is not a token: nodes at 5, 1, 1 give 6 to the first quorum and 3 to the second.)
 
 use std::fmt;
 
 use crate::quorum::{MemberId, Members};
 use crate::time::WallMillis;
 
-/// A number that grows with every new hold of a name; a resource rejects smaller ones than it has seen.
+/// A number that grows with every new hold of a name. A resource rejects smaller numbers than it has seen.
 ///
-/// Below 2^53, so that every language and Redis' own Lua can compare it exactly.
+/// The value is below 2^53, so that every language and Redis' own Lua can compare it exactly.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Token(pub u64);
 
@@ -35,19 +36,19 @@ impl fmt::Debug for Token {
 /// How a node chooses the token of a grant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fence {
-    /// A new hold: the node hands out `max(stored + 1, floor)`, where the floor is first clamped to the node's own
-    /// clock +- `slack_millis`, so that a client with a wild clock cannot use up the numbers.
+    /// A new hold: the node hands out `max(stored + 1, floor)`. It first clamps the floor to its own clock +-
+    /// `slack_millis`, so that a client with a wild clock cannot use up the numbers.
     Mint {
         /// The client's wall clock.
         floor: WallMillis,
-        /// How far the floor may be from the node's clock: a quarter of the longest lease.
+        /// How far the floor may be from the node's clock, in milliseconds: a quarter of the longest lease.
         slack_millis: u64,
     },
-    /// A hold that has its token already: the node stores it if it is larger than what it has.
+    /// A hold that already has its token: the node stores it if it is larger than the stored one.
     Carry(Token),
 }
 
-/// The next value a node hands out.
+/// Returns the value that a node hands out for a grant.
 #[must_use]
 pub fn mint(stored: Option<Token>, fence: Fence, node_clock: WallMillis) -> Token {
     match fence {
@@ -66,23 +67,26 @@ pub fn mint(stored: Option<Token>, fence: Fence, node_clock: WallMillis) -> Toke
     }
 }
 
-/// What the values handed out by the members of one quorum amount to.
+/// The comparison of the values that the members of one quorum handed out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Agreement {
-    /// All the same: this is the token.
+    /// All values are equal: this is the token.
     Unanimous(Token),
-    /// They differ: propose this value (one above the largest) to the members that granted.
+    /// The values differ: propose this value (one above the largest) to the members that granted.
     Propose(Token),
 }
 
-/// Compares what the members of one group handed out; `None` for a member that did not grant.
+/// Compares the values that the members of one group handed out; `None` for a member that did not grant.
 ///
 /// # Panics
-/// When no member granted: there is no quorum to speak for.
+/// Panics if no member granted, because then there is no quorum.
 #[must_use]
 pub fn agreement(values: impl IntoIterator<Item = Option<Token>>) -> Agreement {
     let mut granted = values.into_iter().flatten();
     let first = granted.next().expect("BUG: a won group has a grant");
+    // Raising the token: nodes have 5, 1 and 1. A gets 6 and 2 from nodes 1 and 2; B, which comes later, gets 3 and 2
+    // from nodes 2 and 3. With the largest value as the token A would have 6 and B 3, and a store would reject the
+    // newer holder. A therefore proposes 7, node 2 stores it, and B is handed out 8.
     let (least, most) = granted.fold((first, first), |(least, most), token| {
         (least.min(token), most.max(token))
     });
@@ -93,14 +97,14 @@ pub fn agreement(values: impl IntoIterator<Item = Option<Token>>) -> Agreement {
     }
 }
 
-/// The tokens of a hold, one per group (per name), as its members handed them out: unanimous, or still to be raised.
+/// The tokens of a hold, one for each group (each name), either unanimous or still to be raised.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Tokens {
     groups: Vec<Agreement>,
 }
 
 impl Tokens {
-    /// Compares what each member handed out, group by group; `None` for a member that did not grant.
+    /// Compares the values that each member handed out, group by group; `None` for a member that did not grant.
     #[must_use]
     pub fn of(members: &Members, handed_out: impl Fn(MemberId) -> Option<Token>) -> Self {
         let groups = members
@@ -110,7 +114,7 @@ impl Tokens {
         Tokens { groups }
     }
 
-    /// Whether every group was unanimous.
+    /// Returns whether the tokens of all groups are settled.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.groups
@@ -118,13 +122,13 @@ impl Tokens {
             .all(|group| matches!(group, Agreement::Unanimous(_)))
     }
 
-    /// Whether the group's token is settled.
+    /// Returns whether the token of the group is settled.
     #[must_use]
     pub fn is_group_settled(&self, group: usize) -> bool {
         matches!(self.groups.get(group), Some(Agreement::Unanimous(_)))
     }
 
-    /// The token of a group, settled or proposed.
+    /// Returns the token of a group, settled or proposed.
     #[must_use]
     pub fn token(&self, group: usize) -> Token {
         match self.groups.get(group) {
@@ -133,10 +137,11 @@ impl Tokens {
         }
     }
 
-    /// The group's token is the largest that its members have: they handed out none, they told which they have.
+    /// Settles the group's token at the largest value that its members have stored. Used where the members hand out no
+    /// token and only report the stored one, as for readers.
     ///
-    /// So it is with readers. A quorum of readers and one of writers share a member, so this is at least the token of
-    /// every writer before.
+    /// A quorum of readers and a quorum of writers share a member, so this value is at least the token of every earlier
+    /// writer.
     pub fn settle_at_largest(&mut self, group: usize) {
         if let Some(agreement) = self.groups.get_mut(group)
             && let Agreement::Propose(token) = *agreement
@@ -145,7 +150,7 @@ impl Tokens {
         }
     }
 
-    /// The members of the group took the proposal: it is the token.
+    /// Settles the group's token at the proposed value, after a threshold of its members took it.
     pub fn settle(&mut self, group: usize) {
         if let Some(agreement) = self.groups.get_mut(group)
             && let Agreement::Propose(token) = *agreement
@@ -154,7 +159,7 @@ impl Tokens {
         }
     }
 
-    /// A member of the group stores `stored` already: the next proposal is above it.
+    /// Raises the next proposal above `stored`, which a member of the group already stores.
     pub fn outbid(&mut self, group: usize, stored: Token) {
         if let Some(Agreement::Propose(token)) = self.groups.get_mut(group) {
             *token = (*token).max(Token(stored.0.saturating_add(1)));
@@ -162,9 +167,10 @@ impl Tokens {
     }
 }
 
-/// Whether a member took a proposal: it must still record the claim as the caller's, and store just that value.
+/// Returns whether a member took a proposal: it must store exactly that value (and still record the claim as the
+/// caller's, which its reply shows).
 ///
-/// It stores a larger one only when an owner was granted the name there in between, or proposed a larger one.
+/// It stores a larger value only if another owner was granted the name there in between, or proposed a larger one.
 #[must_use]
 pub fn took_proposal(stored: Token, proposal: Token) -> bool {
     stored == proposal
@@ -217,8 +223,8 @@ mod tests {
         assert_eq!(values(&[5, 1, 1]), Agreement::Propose(Token(6)));
     }
 
-    /// Nodes at 5, 1, 1. The plain maximum gives 6 to the quorum {0, 1} and then 3 to the quorum {1, 2}; with the
-    /// raise the second quorum shares node 1, which stores 6 by then.
+    /// Nodes at 5, 1, 1. The plain maximum gives 6 to the quorum {0, 1} and then 3 to the quorum {1, 2}. With the raise
+    /// the second quorum shares node 1, which stores 6 by then.
     #[test]
     fn two_quorums_in_a_row_get_growing_tokens_from_uneven_counters() {
         let mut stored = [5u64, 1, 1];

@@ -1,28 +1,28 @@
 //! The decisions of a distributed lock, as pure state machines.
 //!
-//! **A lock is a threshold over members.** A lock on one node needs 1 of 1, a lock on a majority of nodes needs
-//! N/2+1 of N, several locks taken together need each of them. One tally, one round, one set of terms and one renewal
-//! serve them all.
+//! **A lock is a threshold over members.** A lock on one node needs 1 of 1, a lock on a majority of nodes needs N/2+1
+//! of N, and several locks taken together need every one of them. One tally, one round, one set of terms and one
+//! renewal serve all of them.
 //!
-//! Nothing here waits, sends, reads a clock or draws a random number: time and randomness are inputs, and every
-//! machine is a value (`Clone + Hash + Eq + Debug`) that a model checker can hold. The crate has no dependency. The
-//! crate `quorlock` drives these machines; `quorlock-redis` carries their requests to a server.
+//! Nothing in this crate waits, sends, reads a clock or draws a random number. Time and randomness are inputs, and
+//! every machine is a value (`Clone + Hash + Eq + Debug`) that a model checker can store. The crate has no
+//! dependencies. The crate `quorlock` drives these machines; `quorlock-redis` carries their requests to a server.
 //!
 //! | to read | see |
 //! |---|---|
-//! | what is asked of a node and what it answers | [`message`] |
-//! | in which ways a name can be locked | [`mode`] |
-//! | what a node does with it, exactly | [`node`] |
-//! | which names belong to others | [`reserved`] |
-//! | the parts of a node that is divided | [`slot`] |
-//! | how a request gets there, and why it may not | [`transport`], [`failure`] |
+//! | requests to a node and its replies | [`message`] |
+//! | the modes in which a name can be locked | [`mode`] |
+//! | what a node does with a request, exactly | [`node`] |
+//! | names that an application cannot use | [`reserved`] |
+//! | the hash slots of a cluster | [`slot`] |
+//! | how a request reaches a node, and why it may fail to | [`transport`], [`failure`] |
 //! | when a quorum is won or lost | [`quorum`], [`round`] |
-//! | how long the holder may believe | [`lease`] |
-//! | trying again, and when | [`acquisition`], [`backoff`] |
-//! | keeping a lock | [`renewal`] |
-//! | giving it back, and what must be cleaned up | [`release`], [`orphan`] |
-//! | whose votes count | [`marker`], [`trust`] |
-//! | leases that trust no node's clock | [`claim_version`] |
+//! | how long the holder may rely on its lock | [`lease`] |
+//! | when to try again | [`acquisition`], [`backoff`] |
+//! | renewing a lock | [`renewal`] |
+//! | releasing a lock, and cleaning up claims that may be left behind | [`release`], [`orphan`] |
+//! | which nodes' votes count | [`marker`], [`trust`] |
+//! | leases that do not depend on a node's clock | [`claim_version`] |
 //! | tokens that a resource can check | [`fencing`] |
 
 pub mod acquisition;

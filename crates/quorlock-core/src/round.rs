@@ -1,4 +1,4 @@
-//! One attempt at all members.
+//! One attempt to acquire a lock from all members.
 
 mod answers;
 
@@ -16,26 +16,27 @@ use crate::owner::OwnerId;
 use crate::quorum::{MemberId, Members, Verdict, Vote};
 use crate::time::Time;
 
-/// In which order a round asks its members.
+/// The order in which a round asks its members.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Order {
-    /// All at once.
+    /// All members at once.
     Parallel,
-    /// The first in canonical order, then the rest: of several competitors whose votes keep splitting, one passes.
+    /// The first member in canonical order, then the rest. Of several competitors whose votes keep splitting, one
+    /// passes.
     FirstMember,
-    /// Group after group, `first` before the rest in canonical order: of several competitors for overlapping sets of
-    /// locks, one passes.
+    /// One group after another: group `first`, then the rest in canonical order. Of several competitors for overlapping
+    /// sets of locks, one passes.
     Canonical {
-        /// The place of the group that is asked first, among all groups.
+        /// Index of the group that is asked first, among all groups.
         first: usize,
     },
 }
 
-/// One attempt: ask the members, count the grants, hold them against the time that it took.
+/// One attempt: asks the members, counts the grants, and compares them with the time that it took.
 ///
-/// The round ends as soon as it is won, or cannot be won and it is known why: others are in the way, or too few members
-/// answer. What was asked and is still unanswered then belongs to the
-/// holder (a late grant counts) or must be released: silence is not refusal.
+/// The round ends as soon as it is won, or as soon as it cannot be won and the reason is known: others are in the way,
+/// or too few members answer. Requests that are still unanswered then belong to the holder (a late grant counts) or
+/// must be released: silence is not refusal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Round {
     lease: Lease,
@@ -46,27 +47,28 @@ pub struct Round {
     timed_out: bool,
     answers: Answers,
     terms: Terms,
-    /// How many were asked: members are asked in canonical order, those of the group that goes first before the rest.
+    /// How many members were asked so far. Members are asked in canonical order, except that the members of the group
+    /// that goes first come before the rest.
     asked_so_far: usize,
     /// Members that let an earlier round run out of time.
     mute: Vec<MemberId>,
 }
 
-/// What a round has come to.
+/// The state of a round.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
-    /// Not decided yet.
+    /// The round is not decided yet.
     Pending,
-    /// A threshold of every group granted, and there is time left.
+    /// A threshold of every group granted, and the terms have not ended.
     Won,
-    /// It was not, or no longer can be, won.
+    /// The round was not won, or can no longer be won.
     Lost(Loss),
 }
 
 impl Round {
-    /// A round that begins now: the first requests go out after this.
+    /// Returns a round that begins now. The first requests are sent after this call.
     ///
-    /// Each member is given `member_timeout` to answer.
+    /// Each member has `member_timeout` to answer.
     #[must_use]
     pub fn new(
         now: Time,
@@ -89,15 +91,15 @@ impl Round {
         }
     }
 
-    /// These members let an earlier round run out of time: where the others have answered, and disagree, they are asked and not
-    /// waited for.
+    /// Sets the members that let an earlier round run out of time. They are asked, but the round does not wait for them
+    /// once the others have answered and disagree.
     #[must_use]
     pub fn without_waiting_for(mut self, mute: &[MemberId]) -> Self {
         self.mute = mute.to_vec();
         self
     }
 
-    /// The next member to send the request to, now; its term counts from this reading of the clock.
+    /// Returns the next member to send the request to, now. Its term counts from this reading of the clock.
     pub fn next_ask(&mut self, now: Time) -> Option<MemberId> {
         let member = self.to_ask()?;
         self.asked_so_far += 1;
@@ -105,7 +107,7 @@ impl Round {
         Some(member)
     }
 
-    /// The member to ask now.
+    /// Returns the member to ask now, if its stage has begun.
     fn to_ask(&self) -> Option<MemberId> {
         let members = self.answers.members();
         let member = members.at(self.next_place())?;
@@ -117,7 +119,7 @@ impl Round {
         (is_in_stage && !self.timed_out).then_some(member)
     }
 
-    /// Where the member stands that is asked next.
+    /// Returns the index of the member that is asked next, among all members.
     fn next_place(&self) -> usize {
         let asked = self.asked_so_far;
         let Order::Canonical { first } = self.order else {
@@ -137,13 +139,13 @@ impl Round {
         }
     }
 
-    /// When the member's request was sent.
+    /// Returns when the member's request was sent; `None` if it was not asked.
     #[must_use]
     pub fn sent(&self, member: MemberId) -> Option<Time> {
         self.answers.sent(member)
     }
 
-    /// Takes a member's answer into account.
+    /// Records the answer of a member.
     pub fn handle_answer(&mut self, now: Time, member: MemberId, answer: Answer) {
         let Some(sent) = self.answers.record(now, member, answer) else {
             return;
@@ -154,18 +156,19 @@ impl Round {
         self.advance(now);
     }
 
-    /// A member that refuses names the owner of the claim in the way. To be called before its answer is.
+    /// Records the owner that a refusing member names as the owner of the claim in the way. Call this before
+    /// [`Round::handle_answer`].
     pub fn handle_owner(&mut self, member: MemberId, owner: OwnerId) {
         self.answers.refuse_for(member, owner);
     }
 
-    /// The member fails in a way that waiting does not cure.
+    /// Records that the member failed for a reason that waiting does not remove.
     pub fn handle_denied(&mut self, now: Time, member: MemberId, execution: Execution) {
         self.answers.deny(member);
         self.handle_answer(now, member, Answer::Failed(execution));
     }
 
-    /// Begins the next stage when this one is decided.
+    /// Begins the next stage if this one is decided.
     fn advance(&mut self, now: Time) {
         let members = self.answers.members();
         let passed = match self.order {
@@ -184,13 +187,13 @@ impl Round {
         }
     }
 
-    /// When to call [`Round::handle_timeout`].
+    /// Returns when to call [`Round::handle_timeout`].
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
         self.stage_deadline
     }
 
-    /// Time passed: members that have not answered by now are not waited for.
+    /// Ends the current stage if its time has passed: members that have not answered by now are not waited for.
     pub fn handle_timeout(&mut self, now: Time) {
         if now < self.stage_deadline {
             return;
@@ -203,16 +206,18 @@ impl Round {
         }
     }
 
-    /// What the round has come to by now.
+    /// Returns the state of the round at `now`.
     #[must_use]
     pub fn outcome(&self, now: Time) -> Outcome {
         match self.answers.verdict() {
-            // A was granted 1, 2 and 3, and its process stood still before it looked: when it goes on, its claims have expired, and B
-            // has them. So a grant counts only while the terms last, by a clock that is read after the answers.
+            // Validity: a grant counts only while the terms last, by a clock that is read after the answers. Suppose A
+            // is granted 1, 2 and 3, and its process is suspended before it checks. When it resumes, its claims have
+            // expired and B has the nodes: without this check both would hold the lock.
             Verdict::Won if now < self.terms.valid_until() => Outcome::Won,
             Verdict::Won => Outcome::Lost(Loss::TooSlow),
-            // 1 refuses, 2 is down, 3 has not answered: the round cannot be won, and what it says is up to 3. If 3 answers,
-            // the lock is another's and is waited for; if it hangs, a wait that took 1 for a quorum would have no end.
+            // Suppose 1 refuses, 2 is down and 3 has not answered: the round cannot be won, and only 3 can show why. If
+            // 3 answers, another owner holds the lock and can be waited for. If 3 hangs, no quorum answers, and a
+            // waiter that took node 1 for a quorum would wait for ever.
             Verdict::Lost if !self.timed_out && self.answers.is_undecided() => Outcome::Pending,
             Verdict::Lost => Outcome::Lost(self.answers.loss()),
             Verdict::Pending if self.is_postponed() => Outcome::Lost(Loss::Postponed),
@@ -223,10 +228,11 @@ impl Round {
         }
     }
 
-    /// Whether others are in the way, and all that have not answered are mute.
+    /// Returns whether others are in the way and all members that have not answered are mute.
     ///
-    /// 2 is cut off. A is granted 0 and refused by 1, B the other way round. If both wait for 2 before they give back, C and D find
-    /// what A and B have meanwhile, and wait for it in turn: of four, none may win for seconds.
+    /// Suppose 2 is cut off, A is granted 0 and refused by 1, and B the other way round. If both wait for 2 before they
+    /// give back their grants, C and D find the grants of A and B and wait for 2 in turn. None of the four may win for
+    /// seconds.
     fn is_up_to_the_mute(&self) -> bool {
         let is_mute = |member| self.is_unanswered(member) && self.mute.contains(&member);
         let mut members = self.answers.members().all();
@@ -235,12 +241,12 @@ impl Round {
             && members.all(|m| self.answers.vote(m) != Vote::Pending || is_mute(m))
     }
 
-    /// Whether members that have not answered are not waited for any more.
+    /// Returns whether the round no longer waits for the members that have not answered.
     fn has_stopped_waiting(&self) -> bool {
         self.timed_out || (self.answers.verdict() == Verdict::Pending && self.is_up_to_the_mute())
     }
 
-    /// Whether the member was given all its time, by the round or by its connection, and has said nothing.
+    /// Returns whether the member had all its time, from the round or from its connection, and did not answer.
     #[must_use]
     pub fn is_mute(&self, member: MemberId) -> bool {
         self.timed_out && self.is_unanswered(member) || self.answers.has_lost_reply(member)
@@ -253,94 +259,94 @@ impl Round {
             && first.is_some_and(|m| self.answers.vote(m) == Vote::Refused)
     }
 
-    /// Whether it is time to ask a member.
+    /// Returns whether there is a member to ask now.
     #[must_use]
     pub fn has_more_to_ask(&self) -> bool {
         self.to_ask().is_some()
     }
 
-    /// Whether nothing is wrong with any member: none failed, is silent or is quarantined.
+    /// Returns whether no member failed, is silent or is quarantined.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         !self.has_stopped_waiting() && self.answers.are_healthy()
     }
 
-    /// Whether the member did not answer in the time that it was given.
+    /// Returns whether the member did not answer in its time.
     #[must_use]
     pub fn is_silent(&self, member: MemberId) -> bool {
         self.has_stopped_waiting() && self.answers.vote(member) == Vote::Pending
     }
 
-    /// Whether the member may have recorded the claim, so that giving up means releasing it there.
+    /// Returns whether the member may have recorded the claim, so that giving up means releasing it there.
     #[must_use]
     pub fn may_hold(&self, member: MemberId) -> bool {
         self.answers.may_hold(member)
     }
 
-    /// Whether nothing is known to stand but places in queues, and nothing else may: then there is nothing to give
-    /// back, and the owner can go on waiting.
+    /// Returns whether the owner has only places in queues, and certainly nothing else. Then there is nothing to give
+    /// back, and the owner can continue to wait.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.answers.is_waiting()
     }
 
-    /// The first member that gave the owner a place in its queue.
+    /// Returns the first member that gave the owner a place in its queue.
     #[must_use]
     pub fn queued(&self) -> Option<MemberId> {
         self.answers.queued()
     }
 
-    /// The first member with a lock of another mode under the name, and which.
+    /// Returns the first member whose name is locked in another mode, and that mode.
     #[must_use]
     pub fn other_mode(&self) -> Option<(MemberId, Mode)> {
         self.answers.other_mode()
     }
 
-    /// Whether the member was asked and has not answered.
+    /// Returns whether the member was asked and has not answered.
     #[must_use]
     pub fn is_unanswered(&self, member: MemberId) -> bool {
         self.answers.is_unanswered(member)
     }
 
-    /// Whether a member says that others are in the way.
+    /// Returns whether a member answered that others are in the way.
     #[must_use]
     pub fn has_refused(&self) -> bool {
         self.answers.has_refused()
     }
 
-    /// Whether members that refuse name several owners, and no owner is known to hold the lock: they collide just now, and
-    /// each gives back what it has.
+    /// Returns whether the refusing members name several owners, none of which is known to hold the lock. These owners
+    /// collide, and each will give back its grants.
     #[must_use]
     pub fn has_rivals(&self) -> bool {
         self.answers.has_rivals()
     }
 
-    /// Whether the member granted, but its vote does not count.
+    /// Returns whether the member granted, but its vote does not count.
     #[must_use]
     pub fn is_quarantined(&self, member: MemberId) -> bool {
         self.answers.is_quarantined(member)
     }
 
-    /// Whether the member granted.
+    /// Returns whether the member granted.
     #[must_use]
     pub fn has_granted(&self, member: MemberId) -> bool {
         self.answers.has_granted(member)
     }
 
-    /// What the tokens handed out so far amount to; only for a round that was won.
+    /// Compares the tokens that the members handed out so far; only meaningful for a round that was won.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.answers.tokens()
     }
 
-    /// The terms so far.
+    /// Returns the terms of the members that have granted so far.
     #[must_use]
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 }
 
-/// In which stage a group is asked where `first` goes before the rest.
+/// Returns the stage in which a group is asked when `first` goes before the rest.
 fn stage_of(group: usize, first: usize) -> usize {
     match group.cmp(&first) {
         Ordering::Less => group + 1,
@@ -349,7 +355,7 @@ fn stage_of(group: usize, first: usize) -> usize {
     }
 }
 
-/// The group that is asked in this stage: the other way round.
+/// Returns the group that is asked in this stage: the inverse of [`stage_of`].
 fn group_in(stage: usize, first: usize) -> usize {
     match stage {
         0 => first,

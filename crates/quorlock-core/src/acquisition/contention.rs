@@ -1,35 +1,29 @@
-//! What lost rounds say of competitors.
+//! What lost rounds reveal about competitors.
 
-/// Whether others want the lock at the same time, by the rounds that were lost.
-///
-/// | before | the vote split | it was whole | another was quicker | the first member is silent |
-/// |---|---|---|---|---|
-/// | alone | split | alone | contended | alone |
-/// | split | contended | alone | contended | split |
-/// | contended | contended | contended | contended | as without competitors |
+/// Whether other clients want the lock at the same time, as far as lost rounds show.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Contention {
-    /// No sign of a competitor.
+    /// There is no sign of a competitor.
     #[default]
     Alone,
-    /// The last vote split. Competitors may have collided, or one holder has all the members that refused.
+    /// The last vote split. Either competitors collided, or one holder has all the members that refused.
     Split,
-    /// Others want it, too: the first member is asked before the rest (*first-member order*), so that one of them gets
-    /// it. The last vote is kept, as the order may be given up again.
+    /// Other clients want the lock too. The first member is asked before the rest (*first-member order*), so that one
+    /// of them passes. The last vote is kept, because this order may be abandoned again.
     Contended(Refusal),
 }
 
 /// How a round was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Refusal {
-    /// Too few members granted for any competitor to have been kept from it.
+    /// So few members granted that this round cannot have kept a competitor from winning.
     Whole,
-    /// Some members granted, and neither this round nor, perhaps, a competitor's got enough.
+    /// Some members granted, and neither this round nor, perhaps, a competitor's round got enough.
     Split,
 }
 
 impl Contention {
-    /// A round was refused, and its vote counts. The second split in a row is a collision.
+    /// Handles a refused round whose vote counts. The second split vote in a row is a collision.
     pub(super) fn handle_vote(&mut self, vote: Refusal) {
         *self = match (*self, vote) {
             (Contention::Contended(_), vote) => Contention::Contended(vote),
@@ -39,12 +33,12 @@ impl Contention {
         };
     }
 
-    /// The name became free, and another was quicker.
+    /// Handles that the name became free and another client was quicker.
     pub(super) fn handle_outrun(&mut self) {
         *self = Contention::Contended(self.last_vote());
     }
 
-    /// The first member does not answer: asking it before the rest only costs time.
+    /// Handles that the first member does not answer. Asking it before the rest would only cost time.
     pub(super) fn handle_silent_first_member(&mut self) {
         *self = match self.last_vote() {
             Refusal::Whole => Contention::Alone,
@@ -52,12 +46,12 @@ impl Contention {
         };
     }
 
-    /// Whether the first member is asked before the rest.
+    /// Returns whether the first member is asked before the rest.
     pub(super) fn is_contended(self) -> bool {
         matches!(self, Contention::Contended(_))
     }
 
-    /// How the last round was refused that counts.
+    /// Returns how the last round was refused whose vote counted.
     pub(super) fn last_vote(self) -> Refusal {
         match self {
             Contention::Alone => Refusal::Whole,

@@ -1,29 +1,32 @@
-//! How long others are given to acquire what they were just told is free.
+//! How long a client that has released a lock pauses, so that waiters can acquire it.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// So many times as long as its release took a client lets those pass that wait: a message on its way to them, a round
-/// that asks the first member before the rest, and their haste to be woken.
+/// The pause is this many times as long as the release took. It covers the message to the waiters, a round that asks
+/// the first member before the rest, and the time until their tasks run.
 const ROUND_TRIPS: u32 = 4;
 
-/// No client lets others pass for longer: one whose release took a second has other troubles.
+/// The longest pause. A client whose release takes a second has a slow network, and waiting longer would not help.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// After so many pauses in vain, each twice as long as the one before, those who listen are taken not to want the lock.
+/// After more than this many pauses in vain, each twice as long as the one before, the listeners are assumed not to
+/// want the lock.
 const MOST_IN_VAIN: u32 = 4;
 
-/// Then others are let pass only at each second release, at each fourth, and so on to this power of two.
+/// From then on the client pauses only at every second release, then at every fourth, and so on up to this power of
+/// two.
 const MOST_SKIPPED: u32 = 6;
 
-/// What a client that releases a lock leaves to those who wait for it.
+/// Decides whether a client that releases a lock pauses before it acquires the lock again.
 ///
-/// A and B ask again as soon as they have released. A's next round would reach the nodes before B has heard of the release:
-/// B would wait for as long as A goes on. A knows from the replies to its release that B listens, and pauses.
+/// A and B both acquire again as soon as they have released. A's next round would reach the nodes before B has received
+/// the message about the release, and B would wait for as long as A repeats this. The replies to its release tell A
+/// that B listens, so A pauses.
 ///
-/// One that listens and does not ask (a monitor that subscribes to everything) costs a pause every now and then: a pause
-/// after which no client has taken the lock is one in vain.
+/// A client that listens and does not acquire (a monitor that subscribes to everything) costs a pause from time to
+/// time. A pause after which no client has taken the lock was in vain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Courtesy {
     in_vain: u32,
@@ -31,14 +34,14 @@ pub struct Courtesy {
 }
 
 impl Courtesy {
-    /// A release that others were told of ended now, and took this long. Returns until when they are let pass, if they
-    /// are.
+    /// Handles a release that ended now, took this long and notified other clients. Returns until when this client lets
+    /// them pass; `None` if it does not.
     pub fn handle_release(&mut self, now: Time, took: Duration) -> Option<Time> {
         if 0 < self.to_skip {
             self.to_skip -= 1;
             return None;
         }
-        // One that is farther from the nodes needs longer.
+        // A waiter that is farther from the nodes needs longer.
         let doubled = match self.in_vain {
             few if few <= MOST_IN_VAIN => 1 << few,
             _ => 1,
@@ -47,7 +50,7 @@ impl Courtesy {
         Some(now + pause.min(LONGEST))
     }
 
-    /// The lock was still free after a pause.
+    /// Handles that the lock was still free after a pause.
     pub fn handle_vain(&mut self) {
         let most = MOST_IN_VAIN + MOST_SKIPPED;
         self.in_vain = self.in_vain.saturating_add(1).min(most);
@@ -55,7 +58,7 @@ impl Courtesy {
         self.to_skip = (1 << power) - 1;
     }
 
-    /// Another had it after a pause.
+    /// Handles that another client had taken the lock after a pause.
     pub fn handle_taken(&mut self) {
         *self = Courtesy::default();
     }

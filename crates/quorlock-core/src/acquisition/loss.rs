@@ -8,7 +8,7 @@ use crate::round::{Loss, Order};
 use crate::time::Time;
 
 impl Acquisition {
-    /// A round that began at `began` was lost. `random` is any 64 random bits.
+    /// Handles the loss of a round that began at `began`. `random` is any 64 random bits.
     pub fn handle_loss(&mut self, now: Time, began: Time, loss: Loss, random: u64) {
         let took = now.since(began);
         self.pauses.handle_loss(random);
@@ -28,7 +28,7 @@ impl Acquisition {
                 }
             }
             Loss::Postponed => {
-                // The competitor that has the first member asks the rest, or has it all.
+                // The competitor that has the first member is asking the rest, or holds the lock already.
                 self.wake_ups.wait_for(self.members.all().collect());
                 let at = self.pauses.after_postponement(now, took);
                 self.sleep(now, at)
@@ -66,10 +66,10 @@ impl Acquisition {
         };
     }
 
-    /// What a lost round says of the members and of competitors, whatever is done next.
+    /// Records what a lost round reveals about members and competitors, whatever the next step is.
     fn note(&mut self, loss: &Loss, began: Time, took: Duration) {
-        // One member is no quorum. Where the first one alone answers, competitors that ask it first would be refused by
-        // it every now and then, and would go on for ever.
+        // One member is not a quorum. Suppose only the first member answers: competitors in first-member order are
+        // refused by it from time to time, and if that counted as an answer of a quorum they would wait for ever.
         let is_unheard = *loss == Loss::Postponed && self.failing_since.is_some();
         if !is_unheard {
             self.last_loss = Some(give_up(loss));
@@ -85,7 +85,7 @@ impl Acquisition {
         self.last_round = took.min(self.member_timeout);
         self.is_postponed = *loss == Loss::Postponed;
         let is_outrun = self.last_because == Because::Woken && matches!(loss, Loss::Refused { .. });
-        // One member cannot be asked before the rest.
+        // With a single member there are no others to ask after it.
         if is_outrun && 1 < self.members.len() {
             self.contention.handle_outrun();
         }
@@ -94,9 +94,9 @@ impl Acquisition {
         }
     }
 
-    /// Several have claims, and none has enough of them: each gives back what it has within a round trip or two, and no
-    /// longer is the lock to stand idle. From now on all of them ask the first member before the rest, so that a round that
-    /// a wake-up begins splits no vote.
+    /// Handles a collision: several owners have claims, and none has enough. Each gives back its claims within a round
+    /// trip or two, and the lock should not stay idle for longer. From now on all of them use first-member order, so
+    /// that a round that is started by a wake-up splits no vote.
     fn after_collision(&mut self, now: Time, took: Duration) -> Step {
         self.contention.handle_vote(Refusal::Split);
         self.contention.handle_outrun();
@@ -104,9 +104,9 @@ impl Acquisition {
         self.sleep(now, at)
     }
 
-    /// Whether a vote that split need not be a collision: one holder may have every member that refused, with fewer
-    /// members than all. That is believed once; a second split in a row is a collision. So is a second place that was
-    /// lost, whatever came between: the queues keep those who collide in step.
+    /// Returns whether a split vote may have another cause than a collision: one holder may have every member that
+    /// refused, without having all members. This is assumed once. A second split in a row is a collision. A second lost
+    /// place in a queue is one too, whatever happened in between, because the queues keep colliding owners in step.
     fn may_be_held(&self) -> bool {
         self.contention.last_vote() == Refusal::Whole
             && self.lost_places < 2
@@ -119,14 +119,14 @@ impl Acquisition {
     }
 
     fn after_refusal(&mut self, now: Time, free_after: Option<Duration>) -> Step {
-        // Only members that refused are listened to again. A fair lock that was granted, and given back for the sake
-        // of another that was not, has nothing to say: asking anew whenever its subscription is gone would
-        // take it, and give it back, without a pause.
+        // Subscribe again only to members that refused. Suppose a fair lock was granted and given back because another
+        // lock was refused: no wake-up is expected from it. Subscribing again whenever its subscription has ended would
+        // acquire it and give it back in a loop, without a pause.
         let mut refused = self.wake_ups.refused().iter();
         if refused.any(|member| self.deaf.contains(member)) {
             return self.listen(now + self.member_timeout);
         }
-        // A claim exists until its TTL has passed, so one millisecond more finds it gone.
+        // A claim still exists in the millisecond in which its TTL ends; one millisecond later it is gone.
         let free = free_after.map_or(Duration::MAX, |d| {
             d.saturating_add(Duration::from_millis(1))
         });

@@ -1,4 +1,4 @@
-//! How long an acquisition pauses after a lost round, if nothing wakes it before.
+//! How long an acquisition pauses after a lost round if nothing wakes it earlier.
 
 use std::time::Duration;
 
@@ -6,36 +6,38 @@ use super::retry::RetryPolicy;
 use crate::backoff::Backoff;
 use crate::time::Time;
 
-/// A pause after a collision is at most so often doubled, from two rounds on.
+/// How many times the pause after a collision doubles at most, starting from two rounds.
 const MOST_DOUBLINGS: u32 = 4;
 
-/// For so many times the length of its own round, which asked one member, a competitor is given time to ask the others.
+/// How much time a competitor gets to ask the remaining members, as a multiple of the length of this acquisition's own
+/// round, which asked one member.
 const ROUND_OF_OTHERS: u32 = 4;
 
-/// The first pause after the competitor that passed has given back is at most so many rounds.
+/// Upper bound, in rounds, of the first pause after the competitor that passed has given back its grants.
 const ROUNDS_OF_A_HINT: u32 = 8;
 
-/// The shortest round that pauses are reckoned by: a fifth of one on loopback.
+/// The shortest length of a round from which pauses are calculated: a fifth of a round on loopback.
 ///
-/// By a clock that stands still, as in a test with nodes inside the process, a round takes no time. A and B collide, A asks again
-/// after a pause of nothing, and B, which gives back what it has when its timer fires, never has its turn.
+/// If the clock stands still, as in a test with nodes inside the process, a round takes no time. A and B collide, and A
+/// asks again after a pause of zero. B gives back its grants when its timer fires, and never gets to do so.
 const LEAST_ROUND: Duration = Duration::from_micros(20);
 
-/// When competitors that begin at `from` have had their round, by the length of one's own.
+/// Returns when competitors that begin at `from` have finished their round, estimated by the length of this client's
+/// round.
 pub(super) fn for_others(from: Time, round: Duration) -> Time {
     from + round.saturating_mul(ROUND_OF_OTHERS)
 }
 
-/// The pauses of one acquisition, each random and longer than the one before of its kind.
+/// The pauses of one acquisition. Each is random, and longer than the previous one of its kind.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Pauses {
-    /// After rounds that failed, and after those that may have collided.
+    /// Pauses after rounds that failed, and after rounds that may have collided.
     lost: Backoff,
-    /// After collisions that are known to be some. They last as long as claims are given back, and no second.
+    /// Pauses after known collisions. They last as long as giving back grants takes, and never a second.
     collisions: Backoff,
-    /// After the competitor that passed has given back what it had.
+    /// Pauses after the competitor that passed has given back its grants.
     hints: Backoff,
-    /// When the present one of these ends.
+    /// When the current pause of `hints` ends.
     hint: Option<Time>,
     /// Random bits of the last loss.
     random: u64,
@@ -53,44 +55,45 @@ impl Pauses {
         }
     }
 
-    /// A round was lost.
+    /// Handles a lost round.
     pub(super) fn handle_loss(&mut self, random: u64) {
         self.random = random;
         self.hint = None;
     }
 
-    /// A round was refused, and no vote split.
+    /// Handles a refused round whose vote did not split: all pauses start from the shortest again.
     pub(super) fn reset(&mut self) {
         self.lost.reset();
         self.collisions.reset();
         self.hints.reset();
     }
 
-    /// After a round that failed or may have collided, and took this long.
+    /// Returns the end of the pause after a round that failed or may have collided, and took this long.
     pub(super) fn after_loss(&mut self, now: Time, took: Duration) -> Time {
         now + self.lost.next(self.random, took.saturating_mul(2))
     }
 
-    /// After the first member refused, for the sake of a competitor that asks the rest now. A round that began while it does
-    /// would split the vote.
+    /// Returns the end of the pause after the first member refused. The competitor that it granted is asking the rest
+    /// now, and a round that began in the meantime would split the vote.
     pub(super) fn after_postponement(&mut self, now: Time, took: Duration) -> Time {
         for_others(self.after_loss(now, took), took)
     }
 
-    /// After a collision.
+    /// Returns the end of the pause after a known collision.
     pub(super) fn after_collision(&mut self, now: Time, took: Duration) -> Time {
         now + self.collisions.next(self.random, took.saturating_mul(2))
     }
 
-    /// From the first message of the competitor that passed: it gives back, and the lock is free or in the hands of a holder
-    /// of other members.
+    /// Returns the end of the pause after the first message of the competitor that passed. The competitor gives back
+    /// its grants: the lock is free, or a holder has the other members.
     pub(super) fn after_hint(&mut self, now: Time, round: Duration) -> Time {
         let least = round.saturating_mul(ROUNDS_OF_A_HINT);
         let pause = || now + self.hints.clone().next(self.random, least);
         *self.hint.get_or_insert_with(pause)
     }
 
-    /// A pause ended at this time. If it was a hint, and no more, the next one is followed later.
+    /// Handles the end of a pause at this time. If it was the pause after a hint, the pause after the next hint is
+    /// longer.
     pub(super) fn handle_end(&mut self, at: Time) {
         if self.hint == Some(at) {
             self.hints.next(0, Duration::ZERO);

@@ -1,31 +1,32 @@
-//! When an acquisition tries again, and when not any more.
+//! When an acquisition tries again, and when it stops.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// When to try again, and when not any more.
+/// When an acquisition tries again, and when it stops.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// The first random pause after a split vote or a failed round is at most this long.
+    /// Upper bound of the first random pause after a split vote or a failed round.
     pub backoff: Duration,
-    /// No pause is longer than this.
+    /// Upper bound of every random pause.
     pub backoff_cap: Duration,
-    /// How long an acquisition without a bound of its own goes on while no quorum answers, or none in time for the
-    /// lease. It counts from the first round that failed since a quorum last answered.
+    /// How long an acquisition without its own time limit continues while no quorum answers, or none answers in time
+    /// for the lease. Counts from the first failed round since a quorum last answered.
     pub without_quorum: Duration,
-    /// A waiter asks again after this time even if nothing wakes it and nothing is due to expire.
+    /// A waiter asks again after this time even if nothing wakes it and no claim in its way is due to expire.
     pub poll_cap: Duration,
 }
 
 impl Default for RetryPolicy {
-    /// 10 ms doubling to 1 s; 30 s without a quorum; a look every 5 s.
+    /// Pauses of 10 ms doubling to 1 s, 30 s without a quorum, and a poll every 5 s.
     fn default() -> Self {
         RetryPolicy {
             backoff: Duration::from_millis(10),
             backoff_cap: Duration::from_secs(1),
-            // As long as the default watchdog lease: restarts take seconds, and by then an earlier holder has lost the lock.
+            // As long as the default lease of the watchdog: a restart takes seconds, and after 30 s an earlier holder
+            // has lost the lock.
             without_quorum: Duration::from_secs(30),
             poll_cap: Duration::from_secs(5),
         }
@@ -33,36 +34,35 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The same with this bound on the first pause.
+    /// Sets the upper bound of the first pause.
     #[must_use]
     pub const fn backoff(mut self, first: Duration) -> Self {
         self.backoff = first;
         self
     }
 
-    /// The same with this bound on every pause.
+    /// Sets the upper bound of every pause.
     #[must_use]
     pub const fn backoff_cap(mut self, cap: Duration) -> Self {
         self.backoff_cap = cap;
         self
     }
 
-    /// The same with this time without a quorum before an acquisition without a bound fails;
-    /// [`Duration::MAX`] for as long as it takes.
+    /// Sets how long an acquisition without a time limit continues without a quorum; [`Duration::MAX`] means for ever.
     #[must_use]
     pub const fn without_quorum(mut self, span: Duration) -> Self {
         self.without_quorum = span;
         self
     }
 
-    /// The same with a look after this time, even if nothing wakes the waiter.
+    /// Sets after what time a waiter asks again even if nothing wakes it.
     #[must_use]
     pub const fn poll_cap(mut self, cap: Duration) -> Self {
         self.poll_cap = cap;
         self
     }
 
-    /// When a caller with this limit stops waiting, if rounds have failed since then.
+    /// Returns when a caller with this limit stops waiting, if rounds have failed since `failing_since`.
     #[must_use]
     pub fn gives_up_at(&self, limit: Limit, failing_since: Option<Time>) -> Time {
         match limit {
@@ -77,9 +77,9 @@ impl RetryPolicy {
 /// When a caller stops waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Limit {
-    /// At this time, whatever the members do until then.
+    /// The caller stops at this time, whatever the members do until then.
     At(Time),
-    /// When there was no quorum for [`RetryPolicy::without_quorum`], of which only what comes after this time counts:
-    /// the caller was not there before.
+    /// The caller stops after [`RetryPolicy::without_quorum`] without a quorum. Only the time after this instant
+    /// counts, because the caller was not waiting before.
     WithoutQuorumFrom(Time),
 }

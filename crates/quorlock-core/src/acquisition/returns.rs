@@ -6,17 +6,17 @@ use super::retry::RetryPolicy;
 use crate::backoff::Backoff;
 use crate::time::Time;
 
-/// The first pause after a return is at most so many times the first pause of the policy: by default 100 ms. All waiters
-/// hear of a new primary at the same moment, and their requests are spread over that time.
+/// Upper bound of the first pause after a return, as a multiple of the policy's first pause: 100 ms by default. All
+/// waiters learn of a new primary at the same moment, and their requests are spread over this time.
 const SPREAD: u32 = 10;
 
-/// Returns since the last round was begun, and how soon a round follows them.
+/// Tracks the members that came back since the last round began, and how soon the next round follows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Returns {
-    /// Whether a member has come back since the last round was begun.
+    /// Whether a member has come back since the last round began.
     has_news: bool,
-    /// The pause grows with each return after which a round has failed: a server that takes connections and ends them at
-    /// the first request would be asked all the time.
+    /// Pauses that grow with each return after which a round has failed. Otherwise a server that accepts connections
+    /// and closes them at the first request would be asked without pause.
     pauses: Backoff,
 }
 
@@ -29,22 +29,22 @@ impl Returns {
         }
     }
 
-    /// A member has come back.
+    /// Handles that a member has come back.
     pub(super) fn handle_return(&mut self) {
         self.has_news = true;
     }
 
-    /// A round begins: it asks the members that came back before it.
+    /// Handles the beginning of a round, which asks the members that came back before it.
     pub(super) fn begin_round(&mut self) {
         self.has_news = false;
     }
 
-    /// A quorum answered.
+    /// Handles that a quorum answered: the pauses start from the shortest again.
     pub(super) fn reset(&mut self) {
         self.pauses.reset();
     }
 
-    /// When the next round begins because of what came back; [`Time::NEVER`] if nothing did.
+    /// Returns when the next round begins because a member came back; [`Time::NEVER`] if none did.
     pub(super) fn end_of_pause(&mut self, now: Time, random: u64) -> Time {
         if self.has_news {
             now + self.pauses.next(random, Duration::ZERO)

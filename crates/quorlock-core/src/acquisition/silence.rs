@@ -3,29 +3,29 @@
 use crate::quorum::MemberId;
 use crate::round::Round;
 
-/// So many rounds are lost without waiting for a member that does not answer, before one waits for it again.
+/// How many rounds in a row may be lost without waiting for a mute member, before a round waits for it again.
 ///
-/// A member that is back answers a moment after the others. Were it never waited for again, a claim of a dead owner on one of the
-/// others would keep the lock from all for its whole lease.
+/// A member that has recovered answers a moment after the others. If no round ever waited for it again, a claim of a
+/// dead owner on one of the others would block the lock for all clients for its whole lease.
 const ROUNDS_WITHOUT: u32 = 4;
 
 /// The members that let a round run out of time, and have not answered since.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Silence {
     mute: Vec<MemberId>,
-    /// How many more rounds do not wait for them.
+    /// How many more rounds do not wait for the mute members.
     rounds_left: u32,
 }
 
 impl Silence {
-    /// The members that the next round does not wait for where the others disagree.
+    /// Returns the members that the next round does not wait for where the others disagree.
     pub(super) fn mute(&self) -> &[MemberId] {
         &self.mute
     }
 
-    /// This round was lost.
+    /// Updates the mute members from a round that was lost.
     pub(super) fn handle_loss(&mut self, members: impl Iterator<Item = MemberId>, round: &Round) {
-        // A round that was lost for other reasons says nothing of those that it did not hear.
+        // A round that was lost for another reason tells nothing about the members that it did not wait for.
         self.mute
             .retain(|member| round.sent(*member).is_none() || round.is_unanswered(*member));
         if self.mute.iter().any(|member| round.is_silent(*member)) {

@@ -4,42 +4,44 @@ use crate::message::Mode;
 use crate::round::Order;
 use crate::time::Time;
 
-/// Whether a refusal is waited out.
+/// Whether an acquisition waits after a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Patience {
-    /// One round, whatever comes of it.
+    /// The acquisition ends after one round, won or lost.
     Try,
-    /// Until won.
+    /// The acquisition continues until it wins or reaches its limit.
     Wait,
 }
 
-/// What to do now.
+/// What the driver of an acquisition does now.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Step {
-    /// Run a round in this order and report how it was lost.
+    /// Run a round in this order and report how it was won or lost.
     Ask(Order),
-    /// Subscribe to every member, report when all are live, go on at this time without those that are not.
+    /// Subscribe to every member and report when all subscriptions are live. At this time, continue without those that
+    /// are not.
     Listen(Time),
-    /// Do nothing until this time or a wake-up.
+    /// Wait until this time or a wake-up.
     Sleep(Time),
-    /// Do nothing until this time. Wake-ups do not end it: every lost round's clean-up would wake everyone, and
-    /// none of them would ever win. Where rounds fail, a member that can be reached again brings its end nearer.
+    /// Wait until this time. Wake-ups do not end the pause: the clean-up after every lost round would wake all
+    /// competitors, which would collide again, and none of them would ever win. While rounds fail, a member that can be
+    /// reached again shortens the pause.
     BackOff(Time),
-    /// Give up.
+    /// End without the lock, for this reason.
     GiveUp(GiveUp),
 }
 
 /// Why an acquisition ends without the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GiveUp {
-    /// Others hold it.
+    /// Other owners hold the lock.
     Contended,
-    /// Too many members did not answer, or with an error.
+    /// Too many members did not answer, or answered with an error.
     NoQuorum,
-    /// So many members refuse in a way that waiting does not cure that no threshold is left.
+    /// So many members refuse for a reason that waiting does not remove that no threshold is left.
     Denied,
     /// The members answered too slowly for the lease.
     TooSlow,
-    /// A lock of another mode stands under the name.
+    /// The name is locked in this other mode.
     OtherMode(Mode),
 }

@@ -1,61 +1,62 @@
-//! What members publish while an acquisition waits.
+//! Messages that members publish while an acquisition waits.
 
 use crate::quorum::{MemberId, Members};
 
-/// Which members refused the last round, and which have published since it began that the name is free.
+/// Tracks which members refused the last round, and which have published since it began that the name is free.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct WakeUps {
     /// Members that refused the last round.
     refused: Vec<MemberId>,
-    /// Members that have published since the last round was begun.
+    /// Members that have published since the last round began.
     woken: Vec<MemberId>,
 }
 
-/// What the members that refused have published.
+/// How many of the members that refused have published since.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum WakeUpTally {
-    /// None of them has.
+    /// None of them has published.
     Nothing,
-    /// Some have, and a round may still be refused by the others.
+    /// Some have published, but a round may still be refused by the others.
     Some,
-    /// As many as are needed.
+    /// Enough members have published for a round to win.
     Enough,
 }
 
 impl WakeUps {
-    /// A round begins: what was published before it says nothing of what it will meet.
+    /// Handles the beginning of a round. Messages from before it tell nothing about the state that it will find.
     pub(super) fn begin_round(&mut self) {
         self.woken.clear();
     }
 
-    /// These members refused the last round. Only what they publish can be the end of a claim in the way: what the
-    /// others publish is mostly the acquisition's own giving back of what it got there.
+    /// Sets the members that refused the last round. Only their messages can mean that a claim in the way has ended. A
+    /// message of another member is mostly caused by the acquisition itself, which gives back the grant that it got
+    /// there.
     pub(super) fn wait_for(&mut self, refused: Vec<MemberId>) {
         self.refused = refused;
     }
 
-    /// A member published that the name is free. Which members refuse a round is not known before it has ended, so each
-    /// is noted.
+    /// Records a message from a member that the name is free. All members are recorded, because it is not known before
+    /// the end of a round which ones refuse it.
     pub(super) fn handle_wake(&mut self, member: MemberId) {
         if !self.woken.contains(&member) {
             self.woken.push(member);
         }
     }
 
-    /// Whether the member has published since the last round was begun.
+    /// Returns whether the member has published since the last round began.
     pub(super) fn has_woken(&self, member: MemberId) -> bool {
         self.woken.contains(&member)
     }
 
-    /// Members that refused the last round.
+    /// Returns the members that refused the last round.
     pub(super) fn refused(&self) -> &[MemberId] {
         &self.refused
     }
 
-    /// Whether a round that begins now may be won, by what was published.
+    /// Returns whether a round that begins now can win, judging by the messages.
     ///
-    /// One member's message may overtake the release on its way to the others: a round that begins at once is refused
-    /// there, and splits the vote. So enough of them are waited for.
+    /// A message from node 1 may arrive before the holder's release has reached nodes 2 and 3. A round that begins at
+    /// once is refused there, and splits the vote. The acquisition therefore waits for messages from enough members.
     pub(super) fn published(&self, members: &Members) -> WakeUpTally {
         let mut refused = self.refused.iter();
         if !refused.any(|member| self.woken.contains(member)) {

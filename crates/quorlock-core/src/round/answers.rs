@@ -1,4 +1,4 @@
-//! What the members of a round have answered, and what that amounts to.
+//! The answers of the members of a round, and what they amount to.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::time::Time;
 /// One member's answer to the request of a round.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Answer {
-    /// The claim is recorded; the node handed out this token.
+    /// The claim is recorded, and the node handed out this token.
     Granted(Token),
-    /// The claim is recorded, but the node's votes do not count for so much longer, if that is known. A span, as
-    /// each client of a lock has a clock of its own.
+    /// The claim is recorded, but the node's vote does not count yet. The duration, if known, is the time until it
+    /// will. It is a duration and not an instant because each client of a lock has its own clock.
     Quarantined(Option<Duration>),
-    /// Another owner holds the name; its claim expires after this time.
+    /// Another owner holds the name; its claim expires after this TTL.
     Refused(Ttl),
-    /// Others are in front, for this time, and the owner has a place in the queue.
+    /// The owner has a place in the queue. Others are in front of it, at most for this time.
     Queued(Ttl),
-    /// A lock of another mode stands under the name.
+    /// The name is locked in this other mode.
     OtherMode(Mode),
-    /// No reply, and whether the request may have been executed.
+    /// No reply came; the value tells whether the request may have been executed.
     Failed(Execution),
 }
 
@@ -46,32 +46,32 @@ impl From<AcquireReply> for Answer {
 pub enum Loss {
     /// Others hold so many members that no threshold is left.
     Refused {
-        /// When so many of their claims will have expired that a threshold would be free; `None`: not foreseeable.
+        /// Time until enough of their claims have expired for a threshold to be free; `None` if it cannot be foreseen.
         free_after: Option<Duration>,
-        /// Whether members of a group that was lost granted, so that no owner may have won it.
+        /// Whether some members of a lost group granted, so that possibly no owner has won it.
         split: bool,
-        /// The members that refused: only what they publish can be the end of a claim in the way.
+        /// Members that refused. Only their messages can mean that a claim in the way has ended.
         refused: Vec<MemberId>,
     },
-    /// The first member, asked alone, refused.
+    /// The first member was asked alone, and refused.
     Postponed,
     /// No claim is in the way, but too many of the members that granted are quarantined.
     Quarantined {
         /// When enough of them will count, if that is known.
         until: Option<Time>,
     },
-    /// Too many members did not answer, or with an error.
+    /// Too many members did not answer, or answered with an error.
     NoQuorum,
-    /// So many members refuse in a way that waiting does not cure (a login, a right, the type of the key) that no
-    /// threshold is left.
+    /// So many members refuse for a reason that waiting does not remove (credentials, permissions, the type of the key)
+    /// that no threshold is left.
     Denied,
-    /// A threshold granted, but the lease had run out by then.
+    /// A threshold granted, but the terms had ended by then.
     TooSlow,
-    /// A member has a lock of another mode under the name.
+    /// A member has the name locked in this other mode.
     OtherMode(Mode),
 }
 
-/// What the members of one round were asked and have answered.
+/// The requests of one round and their answers, by member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Answers {
     tally: Tally,
@@ -82,16 +82,16 @@ pub(super) struct Answers {
 struct MemberAnswer {
     sent: Option<Time>,
     answer: Option<Answer>,
-    /// Before that its vote does not count, if it is known.
+    /// When the member's vote begins to count, if it is quarantined and this is known.
     counts_from: Option<Time>,
-    /// It failed in a way that waiting does not cure.
+    /// Whether it failed for a reason that waiting does not remove.
     is_denied: bool,
-    /// Whose claim it refused for, if it said so.
+    /// Owner of the claim in the way, if the refusal named it.
     in_the_way: Option<OwnerId>,
 }
 
 impl Answers {
-    /// No member was asked.
+    /// Returns the answers of a round that has asked no member yet.
     pub(super) fn new(members: Arc<Members>) -> Self {
         Answers {
             asked: vec![MemberAnswer::default(); members.len()],
@@ -99,7 +99,7 @@ impl Answers {
         }
     }
 
-    /// The member is asked now.
+    /// Records that the member is asked now.
     pub(super) fn ask(&mut self, now: Time, member: MemberId) {
         self.tally.record(member, Vote::Pending);
         if let Some(asked) = member.get_mut(&mut self.asked) {
@@ -107,7 +107,7 @@ impl Answers {
         }
     }
 
-    /// Records the answer of a member. Returns when it was asked, if it was.
+    /// Records the answer of a member. Returns when it was asked; `None` if it was not.
     pub(super) fn record(&mut self, now: Time, member: MemberId, answer: Answer) -> Option<Time> {
         let asked = member.get_mut(&mut self.asked)?;
         let sent = asked.sent?;
@@ -124,14 +124,14 @@ impl Answers {
         Some(sent)
     }
 
-    /// The member fails in a way that waiting does not cure.
+    /// Records that the member failed for a reason that waiting does not remove.
     pub(super) fn deny(&mut self, member: MemberId) {
         if let Some(asked) = member.get_mut(&mut self.asked) {
             asked.is_denied = true;
         }
     }
 
-    /// The member refused for the sake of this owner's claim.
+    /// Records the owner of the claim for which the member refused.
     pub(super) fn refuse_for(&mut self, member: MemberId, owner: OwnerId) {
         if let Some(asked) = member.get_mut(&mut self.asked) {
             asked.in_the_way = Some(owner);
@@ -154,12 +154,12 @@ impl Answers {
         self.tally.vote(member)
     }
 
-    /// When the member's request was sent.
+    /// Returns when the member's request was sent.
     pub(super) fn sent(&self, member: MemberId) -> Option<Time> {
         member.get(&self.asked).and_then(|asked| asked.sent)
     }
 
-    /// Why the round is lost.
+    /// Returns why the round is lost.
     pub(super) fn loss(&self) -> Loss {
         if let Some((_, mode)) = self.other_mode() {
             return Loss::OtherMode(mode);
@@ -169,7 +169,7 @@ impl Answers {
         }
         let mut refused = Vec::with_capacity(self.asked.len());
         let mut split = false;
-        // `None`: not foreseeable.
+        // `None` if it cannot be foreseen.
         let mut free_after = Some(Duration::ZERO);
         let mut is_contended = false;
         for group in self.tally.members().groups() {
@@ -180,8 +180,8 @@ impl Answers {
             free_after = free_after
                 .zip(self.free_after(&group))
                 .map(|(a, b)| a.max(b));
-            // A has 3 of 5 and the other two granted: nothing split, A holds the lock. Taken for a collision, each of A's
-            // waiters would sleep through its release.
+            // Suppose A has 3 of 5 and the other two granted: no vote split, A holds the lock. If this were taken for a
+            // collision, each of A's waiters would be in a back-off, which ignores wake-ups, when A releases.
             split |= 0 < self.tally.count(&group, Vote::Granted) && !self.is_held(&group);
             let members = group.members();
             refused.extend(members.filter(|m| self.tally.vote(*m) == Vote::Refused));
@@ -196,13 +196,13 @@ impl Answers {
         }
     }
 
-    /// Whether one owner is known to have so many members that no other can win the group.
+    /// Returns whether one owner is known to have so many members that no other can win the group.
     fn is_held(&self, group: &Group) -> bool {
         let most = self.owners(group).map(|(_, members)| members).max();
         most.is_some_and(|most| group.threshold().spare() < most)
     }
 
-    /// Whether members name several owners, and none of them is known to hold the lock: they collide just now.
+    /// Returns whether members name several owners and none of them is known to hold the lock, so that they collide.
     pub(super) fn has_rivals(&self) -> bool {
         let mut groups = self.tally.members().groups();
         groups.any(|group| {
@@ -212,7 +212,7 @@ impl Answers {
         })
     }
 
-    /// The owner that each refusing member of a group names, and how many members name the same owner.
+    /// Returns the owner that each refusing member of a group names, and how many members name the same owner.
     fn owners<'a>(&'a self, group: &Group) -> impl Iterator<Item = (OwnerId, usize)> + use<'a> {
         let asked = group.slice(&self.asked);
         let named = asked.iter().filter_map(|asked| asked.in_the_way);
@@ -222,7 +222,7 @@ impl Answers {
         })
     }
 
-    /// Whether members that may still answer decide if others are in the way or too few answer.
+    /// Returns whether it depends on members that may still answer if others are in the way or too few members answer.
     pub(super) fn is_undecided(&self) -> bool {
         let mut groups = self.tally.members().groups();
         groups.any(|group| self.may_be_contended(&group))
@@ -231,14 +231,15 @@ impl Answers {
             && !self.are_contended()
     }
 
-    /// Whether others are in the way in some group, whatever those say that have not answered.
+    /// Returns whether others are in the way in some group, whatever the remaining members answer.
     pub(super) fn are_contended(&self) -> bool {
         let mut groups = self.tally.members().groups();
         groups.any(|group| self.is_contended(&group))
     }
 
-    /// Whether some group has no threshold without the members that waiting does not cure. One user without rights on one
-    /// of five nodes is no reason to end a wait that the other four can end well.
+    /// Returns whether some group has no threshold left without the members that fail for a reason that waiting does
+    /// not remove. A user without permissions on one of five nodes does not end a wait that the other four can end with
+    /// a win.
     fn is_denied(&self) -> bool {
         self.tally.members().groups().any(|group| {
             let denied = group.slice(&self.asked).iter().filter(|a| a.is_denied);
@@ -246,7 +247,7 @@ impl Answers {
         })
     }
 
-    /// Why a round was lost in which no claim was in the way.
+    /// Returns why a round was lost in which no claim was in the way.
     fn quarantined(&self) -> Loss {
         let mut until = Some(Time::ZERO);
         for group in self.tally.members().groups() {
@@ -267,8 +268,8 @@ impl Answers {
         Loss::Quarantined { until }
     }
 
-    /// Whether others are in the way: they hold so much that no threshold is left, or enough members answered and they
-    /// disagree.
+    /// Returns whether others are in the way: either they hold so much that no threshold is left, or enough members
+    /// answered and they disagree.
     fn is_contended(&self, group: &Group) -> bool {
         let refused = self.tally.count(group, Vote::Refused);
         let granted = self.tally.count(group, Vote::Granted);
@@ -277,7 +278,7 @@ impl Answers {
             || (0 < refused && granted < needed && needed <= granted + refused)
     }
 
-    /// Whether a member refused, and enough members have answered if those answer that have not.
+    /// Returns whether a member refused, and enough members will have answered if all that are pending do.
     fn may_be_contended(&self, group: &Group) -> bool {
         let refused = self.tally.count(group, Vote::Refused);
         let answered = refused + self.tally.count(group, Vote::Granted);
@@ -285,8 +286,8 @@ impl Answers {
         0 < refused && group.threshold().needed() <= answered + pending
     }
 
-    /// The threshold-th smallest of what is left of the claims in the way; a member that granted is free, and of one
-    /// that did not say, nothing worse is assumed than of those that did.
+    /// Returns the threshold-th smallest remaining TTL of the claims in the way. A member that granted counts as free.
+    /// A member that did not answer is assumed to be no worse than those that did.
     fn free_after(&self, group: &Group) -> Option<Duration> {
         let left = group.slice(&self.asked).iter();
         let left = left.filter_map(|asked| match asked.answer {
@@ -302,7 +303,7 @@ impl Answers {
         Some(Duration::from_millis(millis))
     }
 
-    /// Whether the member may have recorded the claim, so that giving up means releasing it there.
+    /// Returns whether the member may have recorded the claim, so that giving up means releasing it there.
     pub(super) fn may_hold(&self, member: MemberId) -> bool {
         let Some(MemberAnswer {
             sent: Some(_),
@@ -318,8 +319,8 @@ impl Answers {
         )
     }
 
-    /// Whether nothing is known to stand but places in queues, and nothing else may: then there is nothing to give
-    /// back, and the owner can go on waiting.
+    /// Returns whether the owner has only places in queues, and certainly nothing else. Then there is nothing to give
+    /// back, and the owner can continue to wait.
     pub(super) fn is_waiting(&self) -> bool {
         let mut members = self.tally.members().all();
         members.all(|member| {
@@ -329,7 +330,7 @@ impl Answers {
         })
     }
 
-    /// The first member that gave the owner a place in its queue.
+    /// Returns the first member that gave the owner a place in its queue.
     pub(super) fn queued(&self) -> Option<MemberId> {
         let mut members = self.tally.members().all();
         members.find(|member| {
@@ -338,7 +339,7 @@ impl Answers {
         })
     }
 
-    /// The first member with a lock of another mode under the name, and which.
+    /// Returns the first member whose name is locked in another mode, and that mode.
     pub(super) fn other_mode(&self) -> Option<(MemberId, Mode)> {
         let mut members = self.tally.members().all();
         members.find_map(|member| match member.get(&self.asked)?.answer {
@@ -347,36 +348,36 @@ impl Answers {
         })
     }
 
-    /// Whether a member says that others are in the way.
+    /// Returns whether a member answered that others are in the way.
     pub(super) fn has_refused(&self) -> bool {
         let mut answers = self.asked.iter().map(|asked| asked.answer);
         answers.any(|answer| matches!(answer, Some(Answer::Refused(_) | Answer::Queued(_))))
     }
 
-    /// Whether the member granted, but its vote does not count.
+    /// Returns whether the member granted, but its vote does not count.
     pub(super) fn is_quarantined(&self, member: MemberId) -> bool {
         let answer = member.get(&self.asked).and_then(|asked| asked.answer);
         matches!(answer, Some(Answer::Quarantined(_)))
     }
 
-    /// Whether the member granted.
+    /// Returns whether the member granted.
     pub(super) fn has_granted(&self, member: MemberId) -> bool {
         self.tally.vote(member) == Vote::Granted
     }
 
-    /// Whether the member was asked and has not answered.
+    /// Returns whether the member was asked and has not answered.
     pub(super) fn is_unanswered(&self, member: MemberId) -> bool {
         let asked = member.get(&self.asked);
         asked.is_some_and(|asked| asked.sent.is_some() && asked.answer.is_none())
     }
 
-    /// Whether the member may have executed the request, and no reply came.
+    /// Returns whether the member's reply was lost, so that it may have executed the request.
     pub(super) fn has_lost_reply(&self, member: MemberId) -> bool {
         let answer = member.get(&self.asked).and_then(|asked| asked.answer);
         answer == Some(Answer::Failed(Execution::Indeterminate))
     }
 
-    /// Whether no member failed or is quarantined.
+    /// Returns whether no member failed or is quarantined.
     pub(super) fn are_healthy(&self) -> bool {
         let is_wrong = |asked: &MemberAnswer| {
             let answer = asked.answer;
@@ -385,7 +386,7 @@ impl Answers {
         !self.asked.iter().any(is_wrong)
     }
 
-    /// What the tokens handed out so far amount to; only for a round that was won.
+    /// Compares the tokens that the members handed out so far; only meaningful for a round that was won.
     pub(super) fn tokens(&self) -> Tokens {
         Tokens::of(self.tally.members(), |member| {
             match member.get(&self.asked)?.answer? {
