@@ -1,38 +1,39 @@
--- Executes requests of several callers in one call, as if each had come by itself, one after another.
+-- Executes requests of several callers in one call, with the effect of executing them one after another.
 --
--- The scripts of single requests stand before it, as functions of their KEYS and ARGV: acquire() and renew(). No name
--- stands in two requests of a call. So none of them sees what another one does, their order is of no account, and what
--- most of them look at first is looked at for all of them by one command.
+-- The scripts of single requests precede this one as functions of their KEYS and ARGV: acquire() and renew(). No name
+-- occurs in two requests of a call. So no request sees the effect of another, their order does not matter, and one
+-- command can make for all of them the check that most of them begin with.
 --
--- KEYS     of each acquire its claim and the queue of the name; then of each acquire the token counter; then two of each
---          renewal of one claim, as renew.lua takes them; then the claim of each release; last, with ARGV[1], the marker
--- ARGV[1]  the ripe marker of the process that the client trusts; empty if no request wants to know
--- ARGV[2]  how many acquires
--- ARGV[3]  how many renewals
--- ARGV[4]  how many releases; each of them frees its name
--- ARGV     of each group of acquires that share what follows: how many, hold count, lease, and margin, in ms, how long an
---          unused token counter is kept in ms, floor of new tokens, how far that may be from this server's clock in ms, and
---          'beats' with a margin, empty without; then of each acquire in it: owner, and with a margin its beat
--- ARGV     of each renewal: the six arguments of renew.lua
--- ARGV     of each release: owner, channel of the name
+-- KEYS     for each acquire, its claim and the queue of the name; then for each acquire, the token counter; then two for
+--          each renewal of one claim, as in renew.lua; then the claim of each release; last, if ARGV[1] is set, the marker
+-- ARGV[1]  the ripe marker of the process that the client trusts; empty if no request checks it
+-- ARGV[2]  number of acquires
+-- ARGV[3]  number of renewals
+-- ARGV[4]  number of releases; each of them frees its name
+-- ARGV     for each group of acquires that share these values: size of the group, hold count, lease and margin in ms, how
+--          long an unused token counter is kept in ms, floor of new tokens, how far the floor may be from this server's
+--          clock in ms, and 'beats' with a margin, empty without; then for each acquire in it: owner, and with a margin
+--          its claim version
+-- ARGV     for each renewal: the six arguments of renew.lua
+-- ARGV     for each release: owner, channel of the name
 --
 -- Replies  an array: for each request, acquires first, then renewals, then releases, the reply of its own script, or an error
---          nil: nothing was done, and each may ask by itself: the server is another process than the one that is trusted
--- Errors   UNDONE  the same: what is looked at for all of them may not be looked at, or not by such a command
+--          nil: nothing was done, and each request may be sent by itself: the server is not the process that is trusted
+-- Errors   UNDONE  the same: a command that looks for all of them failed; the user may have no right to it
 --
--- One request's error is its own: what was written of that claim before is undone. A raised token counter stays: tokens
--- only grow. Acquires come first: a server that has reached its memory limit refuses the first write of a script only,
--- and would let a grant pass behind a deletion.
+-- An error concerns one request only: what was written of that claim is deleted again. A raised token counter stays,
+-- since tokens only grow. Acquires come first: a server at its memory limit refuses only the first write of a script,
+-- and after the deletion of a release it would let a grant pass.
 --
--- What a request costs here besides its commands is kept low. A function or a table that grows costs as much as half a
--- command, so there are few functions, and keys stand in the order in which one command takes many of them by unpack(). An
--- error ends the loop in which it comes up, and the loop is run again, for those without a reply: to watch over each
--- command would cost all of them, and there are hardly any errors.
+-- The cost of each request beyond its commands is kept low. A call of a function or an append to a table costs as
+-- much as half a command, so there are few functions, and the keys are in an order in which one command takes many of
+-- them by unpack(). An error ends its loop, and the loop runs again for the requests without a reply: a pcall for
+-- each command would slow down every request, and errors are rare.
 local call, keys, args = redis.call, KEYS, ARGV
 local trusted, acquires, renewals, releases = args[1], args[2] + 0, args[3] + 0, args[4] + 0
 
--- Whether the server is the process that is trusted; its time; whether every name is free; what stands in the counters,
--- and whether one of them is something else.
+-- Returns whether the server is the trusted process, its time, whether every name is free, the values of the
+-- counters, and whether a counter key has another type.
 local function look_for_all()
   if trusted ~= '' then
     local own = 'master_replid:' .. string.sub(trusted, 1, 13)
@@ -46,7 +47,7 @@ local function look_for_all()
   for k = 1, acquires do
     if stored[k] then seen = seen + 1 end
   end
-  -- Where MGET finds nothing, something else may stand.
+  -- MGET returns nothing for a missing key, and nothing for a key of another type.
   local is_strange = seen < acquires and call('EXISTS', unpack(keys, 2 * acquires + 1, 3 * acquires)) ~= seen
   return true, now, are_free, stored, is_strange
 end
@@ -55,7 +56,7 @@ local ok, same, now, are_free, stored, is_strange = pcall(look_for_all)
 if not ok then return redis.error_reply('UNDONE ' .. tostring(type(same) == 'table' and same.err or same)) end
 if not same then return false end
 
--- An error as the reply to one request.
+-- Makes an error the reply to one request.
 local function refusal(reply)
   return {err = (type(reply) == 'table' and reply.err or tostring(reply)) .. ' script: batch, on @user_script'}
 end
@@ -66,10 +67,11 @@ local function by_itself(execute, keys, args)
   return refusal(reply)
 end
 
--- The reply that is missing where an error comes up, and a claim that has no TTL yet.
+-- The request that an error belongs to, and a claim that has no TTL yet.
 local doing, half_made
 
--- Grants to those that have no reply what is free, as acquire() would. Returns where the arguments of the rest begin.
+-- Grants each free name to its request without a reply, as acquire() would. Returns where the arguments of the rest
+-- begin.
 local function grant(replies)
   local call, keys, args = call, keys, args
   local at, left = 5, 0
@@ -79,7 +81,7 @@ local function grant(replies)
       left, count, lease, kept, floor, slack, beats = unpack(args, at, at + 6)
       at, left = at + 7, left + 0
       token_before, text = floor + 0, floor
-      -- The token of a name that has had none, or a smaller one.
+      -- The token of a name whose counter is missing or smaller.
       fresh = next_token(false, token_before, slack, false, now)
     end
     left = left - 1
@@ -98,7 +100,7 @@ local function grant(replies)
         if before and fresh <= before then token = before + 1 end
       end
       if is_usual and (are_free or call('EXISTS', claim, queue) == 0) then
-        -- Nearly always it is that of the one before.
+        -- The names of a group nearly always get the same token: its text is formatted once.
         if token ~= token_before then
           token_before, text = token, string.format('%.0f', token)
         end
@@ -120,7 +122,7 @@ local function grant(replies)
   return at
 end
 
--- Frees the names of those releases that have no reply and are their owners', but for the deletion. Returns how many are.
+-- Publishes for each release without a reply whose owner holds the name. Returns how many claims are to be deleted.
 local function let_go(replies, key, at)
   local call, keys, args, ends = call, keys, args, 0
   for k = acquires + renewals + 1, acquires + renewals + releases do
@@ -140,12 +142,12 @@ local function let_go(replies, key, at)
   return ends
 end
 
--- Runs one of the two until each of its requests has a reply.
+-- Runs `act` again until each of its requests has a reply.
 local function all_of(act, replies, ...)
   while true do
     local ok, result = pcall(act, replies, ...)
     if ok then return result end
-    -- A claim without TTL would outlive its owner.
+    -- A claim without TTL would outlive its owner: half a grant is deleted.
     if half_made then redis.pcall('DEL', half_made) end
     half_made = nil
     if replies[doing] then error(result) end

@@ -1,28 +1,28 @@
--- What a request wants to know of the server that executes it. It follows the request's own script, which is the
--- function execute() here; a probe has none.
+-- Checks which process the server is, in one step with a request. The request's own script precedes this one, as the
+-- function execute(); a probe has an empty one.
 --
 -- KEYS, last       the marker: a string "<first 13 digits of master_replid>:<nonce>:<longest lease in ms>:<unripe or ripe>"
 -- ARGV, last six   the ripe marker of the process that the client trusts, or empty
---                  'keep' if restarts keep every write and no other server takes this address, 'keep:<nonce>' if the
+--                  'keep' if restarts keep every write and no other server takes over this address, 'keep:<nonce>' if the
 --                  client also knows the nonce that it trusted last, or empty
---                  act: 'look', or 'mark' = write an unripe marker if there is none of this process (with 'keep' it may
---                  inherit the ripe one that it finds), or 'fresh' = the same, but a ripe one if there is none at all,
---                  or 'ripen' = the marker of this process with this nonce is ripe from now on
+--                  act: 'look'; or 'mark' = write an unripe marker if this process has none (with 'keep', the script may
+--                  inherit the ripe marker that it finds); or 'fresh' = the same, but a ripe one if there is no marker;
+--                  or 'ripen' = make the marker of this process with this nonce ripe
 --                  nonce
---                  lease that the request asks for in ms
+--                  lease of the request in ms
 --                  longest lease of any client of the deployment in ms
 --
--- Replies  that of execute(), if the server is the process that is trusted; otherwise
+-- Replies  that of execute(), if the server is the trusted process; otherwise
 --          {reply of execute(), first 52 bits of master_replid, state, nonce}
---          state 0 = no marker, 1 = another process's, 2 = of this process and unripe, 3 = of this process and ripe;
---          nonce is 0 unless it is of this process
+--          state 0 = no marker, 1 = marker of another process, 2 = of this process and unripe, 3 = of this process and ripe;
+--          nonce is 0 unless the marker is of this process
 -- Errors   LONGESTLEASE  the lease is longer, or the marker of this process states another longest lease
---          WRONGTYPE     the marker is something else
+--          WRONGTYPE     the marker key has another type
 --
--- It must be atomic with the request: a server that is restarted in between would be taken for the one that was
--- watched. Every check comes before the first write. The marker lives for seven days, and half of them later a request
--- that trusts nothing starts it anew: what is asked for every day does not expire, and what no client asks for costs a
--- watch and not safety.
+-- The check must be atomic with the request: if the server restarted between the two, A would be granted a name by an
+-- empty process that it takes for the one it has watched. Every check precedes the first write. A marker lives for
+-- seven days; once half of them have passed, a request that names no trusted process renews the TTL. So a marker that
+-- is requested daily does not expire, and one that expires costs a watch, not safety.
 local call, marker, last = redis.call, KEYS[#KEYS], #ARGV
 local trusted, restarts = ARGV[last - 5], ARGV[last - 4]
 local act, nonce = ARGV[last - 3], ARGV[last - 2]

@@ -1,31 +1,31 @@
--- Records a claim of a fair lock, if the name is free and no live waiter was there before; else keeps a place.
+-- Records a claim of a fair lock if the name is free and no live waiter is ahead of the owner; otherwise keeps a place.
 --
 -- KEYS[1]  the claim: a hash {owner: count} with a TTL, as Redisson keeps it
 -- KEYS[2]  the token counter of the name: a string
--- KEYS[3]  who waits: a list of owners, the first one is next
+-- KEYS[3]  the queue: a list of waiters, the first one is next
 -- KEYS[4]  a sorted set {waiter: time in ms after which Redisson drops it}
--- KEYS[5]  a sorted set {waiter of ours: time in ms until which it is taken to be alive}
+-- KEYS[5]  a sorted set {waiter of ours: time in ms until which it counts as alive}
 -- ARGV[1]  owner
 -- ARGV[2]  hold count from now on
 -- ARGV[3]  lease in ms
--- ARGV[4]  how long an unused token counter is kept in ms; 0 = for ever
--- ARGV[5]  how long a place is kept for a waiter that does not ask again in ms; 0 = no place is asked for
+-- ARGV[4]  how long an unused token counter is kept in ms; 0 = forever
+-- ARGV[5]  how long a place is kept for a waiter that does not ask again in ms; 0 = the owner wants no place
 -- ARGV[6]  channel of the name; a waiter listens on <channel>:<waiter>
--- ARGV[7]  with ARGV[8]: the floor of a new token; without: the token of the hold, to be carried along
+-- ARGV[7]  with ARGV[8]: the floor of a new token; without: the token that an existing hold carries along
 -- ARGV[8]  how far the floor may be from this server's clock in ms; empty = none
 --
 -- Replies  integer     granted anew: the token
---          {2, token}  granted, the claim was there before
---          {3, ms}     others are in front, and the owner has a place: what is left of the claim in the way (-1 if it
---                      has no TTL), or of the time that the first waiter has to come
+--          {2, token}  granted, the owner already had the claim
+--          {3, ms}     waiters are ahead, and the owner has a place: remaining TTL of the claim in the way (-1 if it has
+--                      no TTL), or the time that the first waiter has left to come
 --          {0, ms}     the same without a place
---          string      a lock of this other mode stands there
--- Errors   WRONGTYPE   one of the keys is something else
+--          string      refused: the key is a lock of this other mode
+-- Errors   WRONGTYPE   one of the keys has another type
 --
--- It must be atomic: between looking and writing, another owner could be granted the name or come to the head of the
--- queue. Time is this server's, never a client's. What is written to KEYS[4] is for Redisson's clients alone: 5 minutes
--- (its default) for everybody up to this place, which each grant to one of them takes off again. Numbers are written
--- with '%.0f' because tostring() keeps 14 digits only.
+-- The script must be atomic: between a look and a write, another owner could be granted the name or come to the head
+-- of the queue. Times are this server's, never a client's. What is written to KEYS[4] is for Redisson's clients
+-- alone: they allow 5 minutes (their default) for every waiter up to this place, and each grant to a waiter takes 5
+-- minutes off again. Numbers are formatted with '%.0f' because tostring() keeps only 14 digits.
 local call = redis.call
 local claim, counter, queue, timeouts, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, count, lease, keep = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5])
@@ -49,8 +49,8 @@ local now = server_now()
 local head, dropped, last
 if not yours then head, dropped, last = first_waiting(queue, timeouts, alive, now) end
 
--- A queue that begins with a waiter of ours ends when the last of ours is dead. Redisson's has no TTL. Only who has a
--- place makes it longer: who is granted the name has left it.
+-- A queue that begins with one of our waiters expires when the last of them is dead. One that begins with Redisson's
+-- has no TTL. Only a request that waits extends the queue: an owner that was granted the name has left it.
 local function settle(waits)
   local first = call('LINDEX', queue, 0)
   if not first then return end
@@ -69,7 +69,8 @@ if not yours and not (free and (not head or head == owner)) then
   local reply = {0, left}
   if free then reply[2] = last and last - now or 0 end
   if 0 < keep then
-    -- Redisson drops a waiter from KEYS[3] and KEYS[4], and does not know KEYS[5].
+    -- Redisson drops a waiter from KEYS[3] and KEYS[4], and does not know KEYS[5]. So KEYS[4] decides whether it has
+    -- a place.
     if not call('ZSCORE', timeouts, owner) then
       local place = call('RPUSH', queue, owner)
       local drop = now + math.max(left, 0) + place * REDISSON_WAIT
@@ -89,14 +90,15 @@ end
 
 local token = next_token(stored, tonumber(ARGV[7]), ARGV[8], yours, now)
 
--- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
--- it lets PEXPIRE pass. A claim without TTL keeps none.
+-- A re-entry extends the TTL first. A server at its memory limit refuses only the first write of a script, and it
+-- allows PEXPIRE: if HSET came first, the owner could not extend a claim that it still has. A claim without TTL keeps
+-- none.
 if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
 store_token(call, counter, string.format('%.0f', token), ARGV[4])
 if yours ~= count then call('HSET', claim, owner, count) end
 if yours then return {2, token} end
 
--- A claim without TTL would outlive its owner: should PEXPIRE be forbidden to this user, the claim must go.
+-- A claim without TTL would outlive its owner. If this user may not use PEXPIRE, the claim is deleted again.
 local expiry = redis.pcall('PEXPIRE', claim, lease)
 if type(expiry) == 'table' then
   call('DEL', claim)

@@ -1,22 +1,22 @@
--- Lowers the count of the owner's claim of a fair lock, or ends it and wakes the next waiter; or ends its wait.
+-- Lowers the count of a claim of a fair lock, or ends it and wakes the next waiter; or ends the owner's wait.
 --
 -- KEYS[1]  the claim: a hash {owner: count} with a TTL
--- KEYS[2]  who waits: a list of owners, the first one is next
+-- KEYS[2]  the queue: a list of waiters, the first one is next
 -- KEYS[3]  a sorted set {waiter: time in ms after which Redisson drops it}
--- KEYS[4]  a sorted set {waiter of ours: time in ms until which it is taken to be alive}
+-- KEYS[4]  a sorted set {waiter of ours: time in ms until which it counts as alive}
 -- ARGV[1]  owner
 -- ARGV[2]  hold count from now on; 0 frees the name
 -- ARGV[3]  channel of the name; a waiter listens on <channel>:<waiter>
 --
 -- Replies  1  freed
 --          2  kept at the stated count
---          3  it had no claim but a place in the queue, and has left it
---          0  nothing was the owner's
--- Errors   WRONGTYPE  one of the keys is something else
+--          3  the owner had no claim but a place in the queue, and has left it
+--          0  the owner had neither
+-- Errors   WRONGTYPE  one of the keys has another type
 --
--- It must be atomic: between looking and deleting, the claim could expire and become another's. One waiter is told,
--- however many there are. A waiter that leaves the head of the queue while the name is free passes the turn on: the
--- message that said so may have been meant for it.
+-- The script must be atomic: between a look and the deletion, the claim could expire, and another owner's would be
+-- deleted. It wakes one waiter, however many there are. A waiter that leaves the head of the queue while the name is
+-- free passes the turn on: the message that the name is free may have been sent to this waiter alone.
 local call = redis.call
 local claim, queue, timeouts, alive, owner = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 

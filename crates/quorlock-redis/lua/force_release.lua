@@ -1,29 +1,30 @@
--- Frees a name, whichever owner holds it, and wakes who waits.
+-- Frees a name, whichever owner holds it, and wakes waiters.
 --
 -- KEYS[1]  the claim, as acquire.lua makes it, or that of a read-write lock, with a TTL
--- KEYS[2]  who waits for the fair lock: a list of owners, the first one is next
+-- KEYS[2]  the queue of the fair lock: a list of waiters, the first one is next
 -- KEYS[3]  a sorted set {waiter: time in ms after which Redisson drops it}
--- KEYS[4]  a sorted set {waiter of ours: time in ms until which it is taken to be alive}
+-- KEYS[4]  a sorted set {waiter of ours: time in ms until which it counts as alive}
 -- ARGV[1]  channel of the plain lock; a waiter of the fair lock listens on <channel>:<waiter>
 -- ARGV[2]  channel of the read-write lock
--- ARGV[3]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
+-- ARGV[3]  prefix of the keys of the readers' leases; the rest is reader..':rwlock_timeout:'..n
 --
--- Replies  1       freed; where no owner held it, of those in the queue who were dead, or of the first
---          0       no owner held it, and no waiter was in front
--- Errors   WRONGTYPE  the key is something else, and stays
+-- Replies  1       freed; if no owner held the name, dead waiters or the first one were removed from the queue
+--          0       no owner held it, and the queue was empty
+-- Errors   WRONGTYPE  the key is no lock, and stays
 --
--- It must be atomic: what is deleted must be what was looked at. What is neither exactly one owner with a count nor a
--- read-write lock is no lock: an operator who mistypes a name must not delete a program's data. The message goes out
--- before the deletion, because it is no write: a user who may not publish is told so while the claim still stands.
+-- The script must be atomic: it deletes just what it has looked at. A key that is neither one owner with a count nor
+-- a read-write lock is no lock: an operator who mistypes a name must not delete a program's data. The message is
+-- published before the deletion, because it is not a write: if the user may not publish, the error comes while the
+-- claim is intact.
 local call = redis.call
 local claim, queue, timeouts, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
--- Every loop is bounded: a count in a strange hash can be as large as it likes.
+-- Every loop is bounded: a count in another program's hash can be arbitrarily large.
 local MOST_FIELDS, MOST_DELETED = 10000, 10000
 
 local fields = call('HLEN', claim)
 if fields == 0 then
-  -- No owner holds it, but the first in the queue keeps it from all others until it comes, or is known to be dead.
+  -- No owner holds the name, but the first waiter keeps all others from it until it comes or counts as dead.
   local head, dropped = first_waiting(queue, timeouts, alive, server_now())
   if not head and not dropped then return 0 end
   if head and not dropped then
@@ -47,8 +48,9 @@ if mode == 'read' or mode == 'write' then
     end
   end
   call('PUBLISH', ARGV[2], '1')
-  -- The first lease of every reader, then every second one. Reader after reader, one with a count of billions would use up
-  -- the bound, and the leases of all others would stay behind. What is left over has TTLs of its own.
+  -- Deletes the first lease of every reader, then every second one, and so on. In the order of readers, one with a
+  -- count of billions would use up the bound, and the leases of all others would stay. Leases that are left expire by
+  -- their TTLs.
   local deleted, nth, is_left = 0, 1, true
   while is_left do
     is_left = false

@@ -1,20 +1,20 @@
--- Says what stands under a name; changes nothing.
+-- Describes what is stored under a name; changes nothing.
 --
 -- KEYS[1]  the claim, as acquire.lua makes it, or that of a read-write lock, with a TTL
 -- KEYS[2]  the token counter of the name: a string
--- KEYS[3]  who waits for the fair lock: a list of owners
--- ARGV[1]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
+-- KEYS[3]  the queue of the fair lock: a list of waiters
+-- ARGV[1]  prefix of the keys of the readers' leases; the rest is reader..':rwlock_timeout:'..n
 --
 -- Replies  {token, waiting}                             nothing: the name is free
 --          {token, waiting, ttl, owner, count}          a plain or a fair lock; ttl in ms, -1 if it has none
---          {token, waiting, ttl, writer, count, reads}  a read-write lock; writer is nil if no owner writes, reads says
---                                                       how many read whose leases have not run out
+--          {token, waiting, ttl, writer, count, reads}  a read-write lock; writer is nil if no owner writes, reads is the
+--                                                       number of readers whose leases have not run out
 --          {token, waiting, ttl}                        a key that is no lock
---          where token is nil if none is stored, and waiting says how many wait for the fair lock
--- Errors   WRONGTYPE  the token counter or the queue is something else
+--          token is nil if none is stored, waiting is the number of waiters of the fair lock
+-- Errors   WRONGTYPE  the token counter or the queue has another type
 --
--- It must be atomic: between two looks the claim could expire and become another's. A hash is read as a whole only
--- when it has few fields, lest a look at something that is no lock should hold up the server.
+-- The script must be atomic: between two looks, the claim could expire and another owner's could replace it. It reads
+-- a whole hash only when that has few fields, since a large hash that is no lock would block the server.
 local call, claim = redis.call, KEYS[1]
 local MOST_FIELDS = 10000
 
@@ -40,7 +40,7 @@ if is_shared and fields > MOST_FIELDS or not is_shared and fields ~= (beat and 2
 end
 local held = call('HGETALL', claim)
 
--- A count is a whole number, at least 1, that fits into the reply.
+-- A count is a whole number of at least 1 that fits into the reply.
 local function count(text)
   return string.match(text, '^[1-9]%d*$') and #text <= 15 and tonumber(text)
 end
@@ -52,7 +52,7 @@ if not is_shared then
   return {token, waiting, left, held[at], holds}
 end
 
--- A reader of more than 1,000 holds is taken to live, and so is who comes after 10,000 keys that were looked for.
+-- A reader of more than 1,000 holds counts as alive. So do all readers after the first 10,000 lookups of keys.
 local looks = 10000
 local function lives(reader, holds)
   if 1000 < holds then return true end

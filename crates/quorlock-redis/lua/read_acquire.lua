@@ -6,21 +6,23 @@
 -- ARGV[1]  owner
 -- ARGV[2]  hold count from now on
 -- ARGV[3]  lease in ms
--- ARGV[4]  what the keys of the owner's own lease begin with; the n-th hold's key ends with n
--- ARGV[5]  field of the writer who is not in the way; empty = none
+-- ARGV[4]  prefix of the keys of the owner's lease; the n-th hold's key ends with n
+-- ARGV[5]  field of the writer that does not exclude the owner; empty = none
 --
 -- Replies  integer     granted anew: the token that the last writer had, 0 if there is none
---          {2, token}  granted, the claim was there before
---          {0, left}   refused: what is left of the writer's claim in ms, -1 if it has no TTL
---          string      a lock of this other mode stands there
--- Errors   WRONGTYPE   one of the keys is something else
+--          {2, token}  granted, the owner already had the claim
+--          {0, left}   refused: remaining TTL of the writer's claim in ms, -1 if it has no TTL
+--          string      refused: the key is a lock of this other mode
+-- Errors   WRONGTYPE   one of the keys has another type
 --
--- It must be atomic: between looking and writing, a writer could be granted the name. Each hold has a key of its own
--- whose TTL is its lease, so that those who live do not keep the dead alive. The TTL of the whole is the largest.
+-- The script must be atomic: between a look and a write, a writer could be granted the name. Each hold has its own
+-- key, whose TTL is its lease: with one TTL for all, live readers would keep the claims of dead ones. The TTL of the
+-- hash is the largest of them.
 local call = redis.call
 local claim, owner, count, lease = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
--- Of more holds than that, which no client of ours has, the keys are left to their TTLs.
+-- No client of ours has more holds than this. If another program's count is larger, the rest of the keys is left to
+-- expire.
 local MOST_HOLDS = 1000
 local left = call('PTTL', claim)
 local before, text = 0, false
@@ -44,8 +46,8 @@ if stored then
   if not stored then return redis.error_reply(NO_COUNTER) end
 end
 
--- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
--- it lets PEXPIRE pass.
+-- A re-entry extends the TTL first. A server at its memory limit refuses only the first write of a script, and it
+-- allows PEXPIRE.
 for i = 1, count do
   local own = call('PTTL', ARGV[4] .. i)
   if before == 0 or own == -2 then
@@ -58,7 +60,7 @@ for i = count + 1, before do call('DEL', ARGV[4] .. i) end
 
 if left == -2 then
   call('HSET', claim, 'mode', 'read', owner, ARGV[2])
-  -- A claim without TTL would outlive its owner: should PEXPIRE be forbidden to this user, the claim must go.
+  -- A claim without TTL would outlive its owner. If this user may not use PEXPIRE, the claim is deleted again.
   local expiry = redis.pcall('PEXPIRE', claim, ARGV[3])
   if type(expiry) == 'table' then
     call('DEL', claim)

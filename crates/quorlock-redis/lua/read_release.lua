@@ -1,19 +1,20 @@
--- Lowers the count of a reader's claim, or ends it; the last one who lives frees the name and wakes those who wait.
+-- Lowers the count of a reader's claim, or ends it. The last live reader frees the name and wakes waiters.
 --
 -- KEYS[1]  the claims: a hash {mode: read or write, reader: count, writer..':write': count} with a TTL
 -- ARGV[1]  owner
 -- ARGV[2]  hold count from now on; 0 ends the claim
--- ARGV[3]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
+-- ARGV[3]  prefix of the keys of the readers' leases; the rest is reader..':rwlock_timeout:'..n
 -- ARGV[4]  channel of the name
 --
 -- Replies  1  freed
 --          2  kept at the stated count
 --          3  ended; others read, or an owner writes
 --          0  not the owner's: it never was, has expired, or was released before
--- Errors   WRONGTYPE  the key is something else
+-- Errors   WRONGTYPE  the key has another type
 --
--- It must be atomic: between looking and deleting, others could come or go. The message goes out before anything is
--- deleted, because it is no write: a user who may not publish is told so while nothing has been done.
+-- The script must be atomic: between a look and the deletion, B could begin to read, and its claim would be deleted.
+-- The message is published before any deletion, because it is not a write: if the user may not publish, the error
+-- comes while nothing has been done.
 local call = redis.call
 local claim, owner, count = KEYS[1], ARGV[1], tonumber(ARGV[2])
 
@@ -21,7 +22,8 @@ local held = call('HMGET', claim, 'mode', owner)
 local mode, text = held[1], held[2]
 if (mode ~= 'read' and mode ~= 'write') or not text then return 0 end
 
--- Of more holds than that, which no client of ours has, the keys are left to their TTLs.
+-- No client of ours has more holds than this. If another program's count is larger, the rest of the keys is left to
+-- expire.
 local MOST_HOLDS = 1000
 local before = string.match(text, '^[1-9]%d*$') and #text <= 4 and math.min(tonumber(text), MOST_HOLDS) or MOST_HOLDS
 
@@ -38,8 +40,9 @@ if 0 < count then
   return 2
 end
 
--- Whether another owner reads whose lease has not run out. A reader of more than 1,000 holds, or of what is no whole
--- number, is taken to live, and so is who comes after 10,000 keys that were looked for: every loop is bounded.
+-- Returns whether another owner reads whose lease has not run out. A reader of more than 1,000 holds, or of a count
+-- that is not a whole number, counts as alive. So do all readers after the first 10,000 lookups of keys: every loop
+-- is bounded.
 local function somebody_reads()
   local cursor, looks = '0', 10000
   repeat

@@ -1,19 +1,19 @@
--- Extends readers' claims that are still their owners'; never makes one.
+-- Extends the claims of readers that still have them; never makes one.
 --
 -- KEYS[k]     the k-th claims: a hash {mode: read or write, reader: count} with a TTL (k counts from 1)
 -- ARGV[5k-4]  owner
 -- ARGV[5k-3]  hold count from now on
 -- ARGV[5k-2]  lease in ms
 -- ARGV[5k-1]  token of the hold, which is the reply
--- ARGV[5k]    what the keys of the owner's own lease begin with; the n-th hold's key ends with n
+-- ARGV[5k]    prefix of the keys of the owner's lease; the n-th hold's key ends with n
 --
 -- Replies  an array with one integer for each claim, in order:
---          the token  it is the owner's, and extended
---          -1         it is not (gone, its own lease has run out, or not a read-write lock at all)
+--          the token  the owner had the claim, which is extended
+--          -1         it had none (gone, its own lease has run out, or not a read-write lock)
 --
--- It must be atomic: between looking and extending, the claim could expire and a writer be granted the name. The
--- claims are independent of each other: what is wrong with one of them does not keep the rest from being renewed. Only
--- the owner's own lease is extended: other readers see to theirs.
+-- The script must be atomic: between a look and the extension, the claim could expire and a writer be granted the
+-- name. The claims are independent of each other: an error with one of them does not keep the others from being
+-- renewed. Only the owner's own lease is extended, or live readers would keep the claims of dead ones.
 local call = redis.call
 
 local function renew(claim, owner, count, lease, token, own)
@@ -30,7 +30,8 @@ local function renew(claim, owner, count, lease, token, own)
       call('PEXPIRE', own .. i, lease)
     end
   end
-  -- Of more than 1,000 holds, which no client of ours has, the keys are left to their TTLs.
+  -- No client of ours has more than 1,000 holds. If another program's count is larger, the rest of the keys is left
+  -- to expire.
   local text = held[2]
   local before = string.match(text, '^[1-9]%d*$') and #text <= 4 and math.min(tonumber(text), 1000) or 1000
   for i = tonumber(count) + 1, before do call('DEL', own .. i) end

@@ -1,4 +1,4 @@
--- Lowers the count of the owner's claim, or ends it and wakes a waiter.
+-- Lowers the count of the owner's claim, or ends it and wakes waiters.
 --
 -- KEYS[1]  the claim, as acquire.lua makes it
 -- ARGV[1]  owner
@@ -6,14 +6,14 @@
 -- ARGV[3]  channel of the name
 --
 -- Replies  1  freed, and no client was listening
---          4  freed, and one client was told; 5: two, and so on
+--          4  freed, and one client was listening; 5: two, and so on
 --          2  kept at the stated count
 --          0  not the owner's: it never was, has expired, or was released before
--- Errors   WRONGTYPE  the key is something else
+-- Errors   WRONGTYPE  the key has another type
 --
--- It must be atomic: between looking and deleting, the claim could expire and become another's. The message goes out
--- before the deletion, because it is no write: a user who may not publish is told so while nothing has been done.
--- No client can act on it earlier than the script ends.
+-- The script must be atomic: between a look and the deletion, A's claim could expire, B be granted the name, and B's
+-- claim be deleted. The message is published before the deletion, because it is not a write: if the user may not
+-- publish, the error comes while nothing has been done. No client can act on the message before the script ends.
 local held = redis.call('HMGET', KEYS[1], 'mode', ARGV[1])
 if held[1] or not held[2] then return 0 end
 if ARGV[2] ~= '0' then

@@ -1,20 +1,21 @@
--- Extends claims that are still their owners'; never makes one.
+-- Extends claims of owners that still have them; never makes one.
 --
 -- KEYS[2k+1]  the k-th claim, as acquire.lua makes it (k counts from 0)
 -- KEYS[2k+2]  the token counter of its name: a string
--- ARGV[1]     how long an unused token counter is kept in ms; 0 = for ever
+-- ARGV[1]     how long an unused token counter is kept in ms; 0 = forever
 -- ARGV[5k+2]  owner
 -- ARGV[5k+3]  hold count from now on
 -- ARGV[5k+4]  lease, and margin, in ms
 -- ARGV[5k+5]  token of the hold
--- ARGV[5k+6]  with a margin: the beat that this request gives the claim; empty without
+-- ARGV[5k+6]  with a margin: the claim version that this request writes; empty without
 --
 -- Replies  an array with one integer for each claim, in order:
---          the token stored now  it is the owner's, and extended
---          -1                    it is not (another's, gone, or not a lock at all)
+--          the token stored now  the owner had the claim, which is extended
+--          -1                    it had none (another owner's, gone, or not a lock)
 --
--- It must be atomic: between looking and extending, the claim could expire and become another's. The claims are
--- independent of each other: what is wrong with one of them does not keep the rest from being renewed.
+-- The script must be atomic: between a look and the extension, A's claim could expire, B be granted the name, and A
+-- extend B's claim. The claims are independent of each other: an error with one of them does not keep the others from
+-- being renewed.
 local call = redis.call
 
 local function renew(claim, counter, owner, count, lease, token, mine)
@@ -28,12 +29,12 @@ local function renew(claim, counter, owner, count, lease, token, mine)
   end
   token = next_token(stored, tonumber(token), '')
 
-  -- PEXPIRE comes first: a server that has reached its memory limit refuses only the first write of a script, and it
-  -- lets PEXPIRE pass. A claim without TTL keeps none.
+  -- PEXPIRE comes first. A server at its memory limit refuses only the first write of a script, and it allows
+  -- PEXPIRE: if another write came first, full memory would end every hold. A claim without TTL keeps none.
   local left = call('PTTL', claim)
   if left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
   carry_token(call, counter, stored, token, ARGV[1], lease)
-  -- The number of a beat only grows.
+  -- The number of a claim version only grows: a late copy of an older request does not undo what a newer one stated.
   local number = held[3] and tonumber(string.match(held[3], ' (%d+) %d+$'))
   if mine ~= '' and not (number and tonumber(string.match(mine, ' (%d+) ')) <= number) then
     call('HSET', claim, owner, count, 'beat', mine)

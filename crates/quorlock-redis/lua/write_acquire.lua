@@ -1,4 +1,5 @@
--- Records a writer's claim of a read-write lock, if no owner reads or writes, or the claim is the owner's already.
+-- Records a writer's claim of a read-write lock if no other owner reads or writes, or the owner already has the
+-- claim.
 --
 -- KEYS[1]  the claims: a hash {mode: read or write, reader: count, writer..':write': count} with a TTL, as Redisson
 --          keeps it
@@ -6,29 +7,29 @@
 -- ARGV[1]  the owner's field, which ends with ':write'
 -- ARGV[2]  hold count from now on
 -- ARGV[3]  lease in ms
--- ARGV[4]  how long an unused token counter is kept in ms; 0 = for ever
--- ARGV[5]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
--- ARGV[6]  with ARGV[7]: the floor of a new token; without: the token of the hold, to be carried along
+-- ARGV[4]  how long an unused token counter is kept in ms; 0 = forever
+-- ARGV[5]  prefix of the keys of the readers' leases; the rest is reader..':rwlock_timeout:'..n
+-- ARGV[6]  with ARGV[7]: the floor of a new token; without: the token that an existing hold carries along
 -- ARGV[7]  how far the floor may be from this server's clock in ms; empty = none
 --
 -- Replies  integer     granted anew: the token
---          {2, token}  granted, the claim was there before
---          {0, left}   refused: what is left of the others' claims in ms, of readers' that of the longest lease; -1 if
---                      they have no TTL
---          string      a lock of this other mode stands there
--- Errors   WRONGTYPE   one of the keys is something else
+--          {2, token}  granted, the owner already had the claim
+--          {0, left}   refused: remaining TTL of the other claims in ms; of readers, that of the longest lease; -1 if they
+--                      have no TTL
+--          string      refused: the key is a lock of this other mode
+-- Errors   WRONGTYPE   one of the keys has another type
 --
--- It must be atomic: between looking and writing, others could be granted the name. A re-entry never adds to what is
--- left of the lease. Every loop is bounded, whatever another program has written there, lest it hold up the server: a
--- reader of more than 1,000 holds, or of what is no whole number, is taken to live, and so is who comes after 10,000
--- keys that were looked for. Numbers are written with '%.0f' because tostring() keeps 14 digits only.
+-- The script must be atomic: between a look and a write, others could be granted the name. A re-entry never adds to
+-- what is left of the lease. Every loop is bounded, or a large count of another program would block the server: a
+-- reader of more than 1,000 holds, or of a count that is not a whole number, counts as alive, and so do all readers
+-- after the first 10,000 lookups of keys. Numbers are formatted with '%.0f' because tostring() keeps only 14 digits.
 local call = redis.call
 local claim, counter, field, count, lease = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
 local MOST_HOLDS, looks = 1000, 10000
 local left = call('PTTL', claim)
 
--- What is left of the readers' leases in ms, but no more than of the whole; -2 if all have run out.
+-- Returns the remaining time of the readers' leases in ms, at most that of the hash; -2 if all have run out.
 local function left_to_read()
   local most, cursor = -2, '0'
   repeat
@@ -74,10 +75,11 @@ end
 
 local token = next_token(stored, tonumber(ARGV[6]), ARGV[7], yours)
 
--- A re-entry extends first: a server that has reached its memory limit refuses only the first write of a script, and
--- it lets PEXPIRE pass. A claim without TTL keeps none.
+-- A re-entry extends the TTL first. A server at its memory limit refuses only the first write of a script, and it
+-- allows PEXPIRE: if HSET came first, the owner could not extend a claim that it still has. A claim without TTL keeps
+-- none.
 if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
--- What is left of dead readers.
+-- Removes the fields of dead readers.
 if not yours and left ~= -2 then call('DEL', claim) end
 store_token(call, counter, string.format('%.0f', token), ARGV[4])
 if yours then
@@ -86,7 +88,7 @@ if yours then
 end
 call('HSET', claim, 'mode', 'write', field, count)
 
--- A claim without TTL would outlive its owner: should PEXPIRE be forbidden to this user, the claim must go.
+-- A claim without TTL would outlive its owner. If this user may not use PEXPIRE, the claim is deleted again.
 local expiry = redis.pcall('PEXPIRE', claim, lease)
 if type(expiry) == 'table' then
   call('DEL', claim)

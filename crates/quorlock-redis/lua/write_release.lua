@@ -1,20 +1,21 @@
--- Lowers the count of a writer's claim, or ends it and wakes those who wait.
+-- Lowers the count of a writer's claim, or ends it and wakes waiters.
 --
 -- KEYS[1]  the claims: a hash {mode: read or write, reader: count, writer..':write': count} with a TTL
 -- ARGV[1]  the owner's field, which ends with ':write'
 -- ARGV[2]  hold count from now on; 0 ends the claim
--- ARGV[3]  what the keys of the readers' own leases begin with; then comes reader..':rwlock_timeout:'..n
+-- ARGV[3]  prefix of the keys of the readers' leases; the rest is reader..':rwlock_timeout:'..n
 -- ARGV[4]  channel of the name
 --
 -- Replies  1  freed
 --          2  kept at the stated count
---          3  ended; the writer goes on reading, and others may read too
+--          3  ended; the owner still reads, and others may read too
 --          0  not the owner's: it never was, has expired, or was released before
--- Errors   WRONGTYPE  the key is something else
+-- Errors   WRONGTYPE  the key has another type
 --
--- It must be atomic: between looking and deleting, the claim could expire and become another's. Those who wait are told
--- also when the writer goes on reading: the readers among them need not wait any longer. The message goes out before
--- anything is deleted, because it is no write: a user who may not publish is told so while nothing has been done.
+-- The script must be atomic: between a look and the deletion, A's claim could expire, B be granted the name, and B's
+-- claim be deleted. Waiters are woken also when another lease to read remains: the readers among them may enter. The
+-- message is published before any deletion, because it is not a write: if the user may not publish, the error comes
+-- while nothing has been done.
 local call = redis.call
 local claim, field = KEYS[1], ARGV[1]
 
@@ -29,8 +30,9 @@ local MOST_HOLDS = 1000
 
 local function lease(reader, n) return ARGV[3] .. reader .. ':rwlock_timeout:' .. n end
 
--- Whether an owner reads whose lease has not run out. A reader of more than 1,000 holds, or of what is no whole
--- number, is taken to live, and so is who comes after 10,000 keys that were looked for: every loop is bounded.
+-- Returns whether an owner reads whose lease has not run out. A reader of more than 1,000 holds, or of a count that
+-- is not a whole number, counts as alive. So do all readers after the first 10,000 lookups of keys: every loop is
+-- bounded.
 local function somebody_reads()
   local cursor, looks = '0', 10000
   repeat

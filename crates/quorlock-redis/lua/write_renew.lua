@@ -1,19 +1,20 @@
--- Extends writers' claims that are still their owners'; never makes one.
+-- Extends the claims of writers that still have them; never makes one.
 --
 -- KEYS[2k+1]  the k-th claims: a hash {mode: write, writer..':write': count} with a TTL (k counts from 0)
 -- KEYS[2k+2]  the token counter of its name: a string
--- ARGV[1]     how long an unused token counter is kept in ms; 0 = for ever
+-- ARGV[1]     how long an unused token counter is kept in ms; 0 = forever
 -- ARGV[4k+2]  the owner's field, which ends with ':write'
 -- ARGV[4k+3]  hold count from now on
 -- ARGV[4k+4]  lease in ms
 -- ARGV[4k+5]  token of the hold
 --
 -- Replies  an array with one integer for each claim, in order:
---          the token stored now  it is the owner's, and extended
---          -1                    it is not (another's, gone, or not a lock at all)
+--          the token stored now  the owner had the claim, which is extended
+--          -1                    it had none (another owner's, gone, or not a lock)
 --
--- It must be atomic: between looking and extending, the claim could expire and become another's. The claims are
--- independent of each other: what is wrong with one of them does not keep the rest from being renewed.
+-- The script must be atomic: between a look and the extension, A's claim could expire, B be granted the name, and A
+-- extend B's claim. The claims are independent of each other: an error with one of them does not keep the others from
+-- being renewed.
 local call = redis.call
 
 local function renew(claim, counter, owner, count, lease, token)
@@ -27,8 +28,8 @@ local function renew(claim, counter, owner, count, lease, token)
   end
   token = next_token(stored, tonumber(token), '')
 
-  -- PEXPIRE comes first: a server that has reached its memory limit refuses only the first write of a script, and it
-  -- lets PEXPIRE pass. A claim without TTL keeps none.
+  -- PEXPIRE comes first. A server at its memory limit refuses only the first write of a script, and it allows
+  -- PEXPIRE: if another write came first, full memory would end every hold. A claim without TTL keeps none.
   local left = call('PTTL', claim)
   if left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
   carry_token(call, counter, stored, token, ARGV[1], lease)

@@ -1,7 +1,8 @@
-//! What an error says about the execution of a request.
+//! Classifies errors: whether the request may have been executed.
 //!
-//! *Definite* is an error that the server surely raises before the first write of our scripts, or that says that no
-//! connection was made. Everything else is *indeterminate*.
+//! An error is *definite* if the server always raises it before the first write of our scripts, or if no connection
+//! was made. Every other error is *indeterminate*: a client that took it for a refusal would leave a claim behind
+//! that keeps all others out, or keep a lock that it has just released.
 
 use std::{fmt, io};
 
@@ -11,11 +12,11 @@ use redis::{ServerError, Value};
 
 use crate::resp::NoReply;
 
-/// An error reply.
+/// Classifies an error reply.
 ///
-/// Redis 7 passes an error that a command raises inside a script on as it is, with the place in the script appended
-/// (`READONLY You can't write against a read only replica. script: <digest>, on @user_script:60.`); before, it came
-/// as `ERR Error running script (call to f_<digest>): @user_script:60: -READONLY You can't ...`.
+/// Redis 7 passes on an error that a command raises inside a script unchanged, with the place in the script appended
+/// (`READONLY You can't write against a read only replica. script: <digest>, on @user_script:60.`). Earlier versions
+/// reply `ERR Error running script (call to f_<digest>): @user_script:60: -READONLY You can't ...`.
 pub(crate) fn server(error: &ServerError) -> TransportError {
     let detail = error.details().unwrap_or_default();
     reply(error.code(), detail)
@@ -24,7 +25,7 @@ pub(crate) fn server(error: &ServerError) -> TransportError {
 fn reply(code: &str, detail: &str) -> TransportError {
     let inner = match code {
         "ERR" => raised_in_script(detail),
-        // A script has caught it, and passed it on.
+        // A script has caught the error and returned it.
         "@user_script:" => after_place(detail),
         _ => None,
     };
@@ -40,7 +41,7 @@ fn reply(code: &str, detail: &str) -> TransportError {
     )
 }
 
-/// The place in the script is of no use to a reader of the error.
+/// Removes the place in the script, which is of no use to a reader of the error.
 fn without_place(detail: &str) -> &str {
     match detail.rsplit_once(" script: ") {
         Some((words, place)) if place.contains("@user_script") => words,
@@ -48,7 +49,7 @@ fn without_place(detail: &str) -> &str {
     }
 }
 
-/// The code of the command that failed inside a script, in the wording of Redis 5 and 6.
+/// Returns the code of the command that failed inside a script, as Redis 5 and 6 word it.
 fn raised_in_script(detail: &str) -> Option<&str> {
     if !detail.starts_with("Error running script") {
         return None;
@@ -57,7 +58,7 @@ fn raised_in_script(detail: &str) -> Option<&str> {
     after_place(place)
 }
 
-/// The code of an error that begins with its place in a script: `60: -READONLY You can't ...`.
+/// Returns the code of an error that begins with its place in a script: `60: -READONLY You can't ...`.
 fn after_place(place: &str) -> Option<&str> {
     let text = place.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ' || c == ':');
     text.trim_start_matches('-').split(' ').next()
@@ -66,51 +67,53 @@ fn after_place(place: &str) -> Option<&str> {
 fn judge(code: &str, detail: &str) -> (Cause, Execution) {
     use Execution::{Definite, Indeterminate};
     match code {
-        // A server that refuses writes refuses the first one of a script. (Seen on 7.0.15: OOM, READONLY, MISCONF
-        // and NOREPLICAS all name the line of the script's first write, and no key is changed.) A script that has
-        // written is let through to its end, whatever the memory limit.
+        // A server that refuses writes refuses the first one of a script, so nothing was done. (Seen on 7.0.15: OOM,
+        // READONLY, MISCONF and NOREPLICAS all name the line of the script's first write, and no key is changed.)
+        // Once a script has written, it runs to its end whatever the memory limit.
         "OOM" => (Cause::OutOfMemory, Definite),
         "READONLY" | "MASTERDOWN" => (Cause::ReadOnly, Definite),
         "MISCONF" => (Cause::Misconfigured, Definite),
         "NOREPLICAS" => (Cause::NoReplicas, Definite),
-        // The scripts look at the type of every key before their first write.
+        // The scripts check the type of every key before their first write.
         "WRONGTYPE" => (Cause::WrongType, Definite),
-        // These refuse the whole call.
+        // Each of these refuses the whole call.
         "LOADING" => (Cause::Loading, Definite),
         "BUSY" => (Cause::Busy, Definite),
         "NOAUTH" | "WRONGPASS" => (Cause::NoAuth, Definite),
         "CLUSTERDOWN" | "MOVED" | "ASK" | "TRYAGAIN" | "CROSSSLOT" => (Cause::Cluster, Definite),
         "LONGESTLEASE" => (Cause::LongestLease, Definite),
         "NOSCRIPT" => (Cause::Server, Definite),
-        // The whole call (the command, one of its keys), or one command inside the script, perhaps after another
-        // has written.
+        // NOPERM is raised for the whole call (the command, or one of its keys), or for one command inside the
+        // script, possibly after another one has written.
         "NOPERM" if detail.contains("script") => (Cause::NoPermission, Indeterminate),
         "NOPERM" => (Cause::NoPermission, Definite),
-        // The same in the words of Redis 6, whose code is the place in the script where a script has caught it.
+        // The same in the words of Redis 6. If the script has caught the error, its code is the place in the script.
         _ if detail.contains("The user executing the script can't")
             || detail.contains("ACL failure in script") =>
         {
             (Cause::NoPermission, Indeterminate)
         }
-        // A key that the script has found by itself is on its way to another node, and another one was written perhaps.
+        // A key whose name the script has made is being moved to another node. The script may have written another
+        // key before.
         "ERR" if detail.contains("access a non local key in a cluster node") => {
             (Cause::Cluster, Indeterminate)
         }
         // Commands that the adapter sends itself, outside of scripts.
         "ERR" if detail.starts_with("unknown command") => (Cause::Unsupported, Definite),
         "ERR" if detail.starts_with("WAITAOF cannot be used") => (Cause::Unsupported, Definite),
-        // A server that wants a password does not read more than ten words from one who gave none. (Seen on 7.0.15.)
+        // A server that requires a password reads at most ten words from a client that is not logged in. (Seen on
+        // 7.0.15.)
         "ERR" if detail.starts_with("Protocol error: unauthenticated") => (Cause::NoAuth, Definite),
         _ => (Cause::Server, Indeterminate),
     }
 }
 
-/// The connection ended while a request was under way.
+/// The connection ended while a request was in flight: the server may have executed it.
 pub(crate) fn closed(why: impl fmt::Display) -> TransportError {
     TransportError::indeterminate(Cause::Closed, format!("the connection ended: {why}"))
 }
 
-/// The stream failed, with what it has to say of itself.
+/// The stream failed. The error of a TLS stream keeps its own words.
 pub(crate) fn broken(why: &io::Error) -> TransportError {
     let refusal = why.get_ref().and_then(|why| why.downcast_ref());
     match refusal {
@@ -119,7 +122,7 @@ pub(crate) fn broken(why: &io::Error) -> TransportError {
     }
 }
 
-/// Why the server ended an encrypted connection before its first answer.
+/// The reason for which the server ended an encrypted connection before its first answer.
 #[derive(Debug)]
 struct TlsRefusal(String);
 
@@ -131,7 +134,7 @@ impl fmt::Display for TlsRefusal {
 
 impl std::error::Error for TlsRefusal {}
 
-/// What a stream says whose server ended it before its first answer, because of TLS.
+/// Makes the I/O error of a stream that the server ended before its first answer, because of TLS.
 #[cfg(feature = "tls")]
 pub(crate) fn of_tls(words: String) -> io::Error {
     io::Error::other(TlsRefusal(words))
@@ -143,7 +146,7 @@ pub(crate) fn not_secured(why: &str) -> TransportError {
     TransportError::definite(Cause::Tls, why)
 }
 
-/// The server took the connection, and no TLS came from it.
+/// The server accepted the connection and did not answer the TLS handshake.
 #[cfg(feature = "tls")]
 pub(crate) fn no_tls_handshake() -> TransportError {
     TransportError::definite(
@@ -157,12 +160,12 @@ pub(crate) fn closed_before(detail: &str) -> TransportError {
     TransportError::definite(Cause::Closed, format!("{detail}: nothing was sent"))
 }
 
-/// What came cannot be a reply.
+/// The bytes from the server cannot be a reply.
 pub(crate) fn no_reply(what: &str) -> TransportError {
     TransportError::indeterminate(Cause::Protocol, format!("not understood: {what}"))
 }
 
-/// What came is no reply, or one that is refused.
+/// The decoder refused the bytes from the server.
 pub(crate) fn refused_reply(why: NoReply) -> TransportError {
     no_reply(match why {
         NoReply::Malformed => "it is no Redis server",
@@ -172,7 +175,7 @@ pub(crate) fn refused_reply(why: NoReply) -> TransportError {
     })
 }
 
-/// The refusal of a password. What the server says may repeat it, and is not passed on.
+/// The server refused the password. Its error text may repeat the password, so it is not passed on.
 pub(crate) fn not_logged_in(refusal: &ServerError) -> TransportError {
     let (cause, _) = judge(refusal.code(), refusal.details().unwrap_or_default());
     match cause {
@@ -181,12 +184,12 @@ pub(crate) fn not_logged_in(refusal: &ServerError) -> TransportError {
     }
 }
 
-/// There is nothing to log in with.
+/// The source of the credentials returned none.
 pub(crate) fn no_credentials(why: &io::Error) -> TransportError {
     TransportError::definite(Cause::NoCredentials, why.to_string())
 }
 
-/// The refusal of a `SELECT`.
+/// The server refused a `SELECT`.
 pub(crate) fn no_such_database(refusal: &ServerError) -> TransportError {
     let error = server(refusal);
     let cause = match error.cause {
@@ -196,19 +199,19 @@ pub(crate) fn no_such_database(refusal: &ServerError) -> TransportError {
     TransportError::definite(cause, error.detail)
 }
 
-/// No connection came about.
+/// No connection was made.
 pub(crate) fn unreachable(detail: impl Into<String>) -> TransportError {
     TransportError::definite(Cause::Unreachable, detail.into())
 }
 
-/// The server ended a connection that is not encrypted before it could be used.
+/// The server ended an unencrypted connection before it could be used.
 pub(crate) fn closed_at_once(detail: &str) -> TransportError {
     unreachable(format!(
         "{detail} (a port that speaks TLS ends a connection without it: if this is one, write rediss://)"
     ))
 }
 
-/// The server did not finish the handshake.
+/// The server did not finish the handshake in time.
 pub(crate) fn no_handshake() -> TransportError {
     TransportError::definite(Cause::TimedOut, "no connection within the connect time-out")
 }
@@ -221,7 +224,7 @@ pub(crate) fn not_sent() -> TransportError {
     )
 }
 
-/// The time for the call was over while others were under way.
+/// The time for the call was over while earlier calls were in flight.
 pub(crate) fn not_sent_in_time() -> TransportError {
     TransportError::definite(
         Cause::TimedOut,
@@ -229,12 +232,12 @@ pub(crate) fn not_sent_in_time() -> TransportError {
     )
 }
 
-/// No reply came in time.
+/// No reply came in time: the server may have executed the request.
 pub(crate) fn unanswered() -> TransportError {
     TransportError::indeterminate(Cause::TimedOut, "no reply within the call time-out")
 }
 
-/// No node owns the slot.
+/// No node of the cluster owns the slot.
 pub(crate) fn no_owner(slot: Slot) -> TransportError {
     TransportError::definite(
         Cause::Cluster,
@@ -242,19 +245,19 @@ pub(crate) fn no_owner(slot: Slot) -> TransportError {
     )
 }
 
-/// A name that a cluster cannot keep.
+/// A name that a cluster cannot have.
 pub(crate) fn unfit(name: &UnfitName) -> TransportError {
     TransportError::definite(Cause::Cluster, name.to_string())
 }
 
-/// The nodes of a cluster have sent a request back and forth.
+/// The nodes of a cluster have redirected a request too many times.
 pub(crate) fn redirected(times: u32, last: &ServerError) -> TransportError {
     let last = server(last);
     let detail = format!("refused {times} times, last with {:?}", last.detail);
     TransportError::new(last.execution, last.cause, detail)
 }
 
-/// An answer that the script never gives.
+/// A reply that the script never returns.
 pub(crate) fn nonsense(answer: &Value) -> TransportError {
     let mut detail = format!("unexpected reply {answer:?}");
     if let Some((end, _)) = detail.char_indices().nth(200) {
@@ -263,7 +266,7 @@ pub(crate) fn nonsense(answer: &Value) -> TransportError {
     TransportError::indeterminate(Cause::Protocol, detail)
 }
 
-/// A hash whose `mode` is none that we know: no lock, and nothing was written.
+/// The key is a hash with an unknown `mode`: no lock, and nothing was written.
 pub(crate) fn strange_mode(mode: &[u8]) -> TransportError {
     let mode: String = String::from_utf8_lossy(mode).chars().take(40).collect();
     TransportError::definite(
@@ -408,7 +411,8 @@ mod tests {
         ] {
             assert_eq!(judged(line), (cause, Execution::Definite), "{line}");
         }
-        // As 6.2.14 says it, of a command that the script does not catch and of one that it does.
+        // The wording of 6.2.14: of a command whose error the script does not catch, and of one whose error it
+        // returns.
         for denied in [
             "ERR Error running script (call to f_6a1): @user_script:22: @user_script: 22: The user executing the script can't publish to the channel mentioned in the command",
             "@user_script: 118: The user executing the script can't run this command or subcommand",

@@ -1,4 +1,4 @@
-//! What a server says of itself.
+//! The reply to `INFO`.
 
 use redis::Value;
 
@@ -12,7 +12,7 @@ impl Info {
         Info(text.to_owned())
     }
 
-    /// Adds a section; `false` when it is no text.
+    /// Adds a section. Returns `false` if the reply is no text.
     pub(crate) fn add(&mut self, section: &Value) -> bool {
         match section {
             Value::BulkString(text) => self.0.push_str(&String::from_utf8_lossy(text)),
@@ -22,7 +22,7 @@ impl Info {
         true
     }
 
-    /// What it says under a name.
+    /// Returns the value of a field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let lines = self.0.lines();
         let mut fields = lines.filter_map(|line| line.trim_end().split_once(':'));

@@ -1,4 +1,4 @@
-//! Which server a request goes to, and where else it goes when that one refuses it.
+//! The server that a request goes to, and the next one if that server refuses it.
 
 pub(crate) mod direct;
 pub(crate) mod shard;
@@ -20,99 +20,99 @@ use crate::script::Home;
 use crate::server::{Manner, Server};
 use crate::source::GroupMark;
 
-/// Where a request goes, and how.
+/// The server of a request, and how the request is sent there.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) server: Arc<Server>,
     pub(crate) manner: Manner,
 }
 
-/// Where a request goes that was refused.
+/// The next route of a request that was refused.
 #[derive(Debug)]
 pub(crate) struct Detour {
     pub(crate) route: Route,
-    /// How long it waits before.
+    /// How long to wait before the next attempt.
     pub(crate) pause: Option<Duration>,
 }
 
-/// A refusal of a request.
+/// A request that a server has refused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused<'a> {
-    /// Where the server is that refused it.
+    /// Address of the server that refused the request.
     pub(crate) at: &'a Endpoint,
     pub(crate) request: &'a Request,
-    /// Where its keys lie.
+    /// Slot of the request's keys.
     pub(crate) slot: Slot,
     /// How often the request was refused before.
     pub(crate) times: u32,
 }
 
-/// A look for a route under way.
+/// A future that finds a route.
 pub(crate) type Routing<'a> =
     Pin<Box<dyn Future<Output = Result<Route, TransportError>> + Send + 'a>>;
 
-/// A look for another route under way.
+/// A future that finds another route.
 pub(crate) type Rerouting<'a> = Pin<Box<dyn Future<Output = Option<Route>> + Send + 'a>>;
 
-/// A look for all servers under way.
+/// A future that finds all servers.
 pub(crate) type Gathering<'a> =
     Pin<Box<dyn Future<Output = Result<Vec<Arc<Server>>, TransportError>> + Send + 'a>>;
 
-/// The servers of a transport. It gets them when it is made.
+/// The servers of a transport, chosen when the transport is made.
 pub(crate) trait Routes: Send + Sync + fmt::Debug + 'static {
-    /// In which slot the keys of a name lie.
+    /// Returns the slot of the keys of a name.
     ///
     /// # Errors
-    /// For a name whose keys lie in several.
+    /// [`UnfitName`] if the keys of the name are in several slots.
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName>;
 
-    /// The way to the keys of a slot, if it is known.
+    /// Returns the route to a slot, if it is known.
     fn known(&self, slot: Slot) -> Option<Route>;
 
-    /// Finds the way to the keys of a slot. The caller bounds it in time.
+    /// Finds the route to a slot. The caller bounds the time.
     fn find(&self, slot: Slot) -> Routing<'_>;
 
-    /// Where a request goes that a server has refused by these words, if another try may do better. A server that refuses so has
-    /// executed nothing.
+    /// Returns where to send a request next that a server has refused with this error, if another attempt may
+    /// succeed. A server that refuses in this way has executed nothing.
     fn elsewhere(&self, refused: Refused<'_>, words: &ServerError) -> Option<Detour>;
 
-    /// Finds another server that has the slot by now, where this one could not be asked. The caller bounds it in time.
+    /// Finds another server that owns the slot now, after this one could not be reached. The caller bounds the time.
     fn instead<'a>(&'a self, of: &'a Arc<Server>, slot: Slot) -> Rerouting<'a>;
 
-    /// A call to this server had no answer.
+    /// Notes that a call to this server had no answer.
     fn doubt(&self, server: &Arc<Server>);
 
-    /// All servers that requests go to. The caller bounds it in time.
+    /// Returns all servers that requests go to. The caller bounds the time.
     fn all(&self) -> Gathering<'_>;
 
-    /// Tells the listener what is published on a channel.
+    /// Notifies the listener of messages on a channel.
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription;
 
-    /// Tells the witness when a server can be reached again.
+    /// Notifies the witness when a server is reachable again.
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription;
 
-    /// Whether keys lie on several servers.
+    /// Whether the keys are spread over several servers.
     fn is_divided(&self) -> bool;
 
-    /// Whether servers are nodes of a cluster.
+    /// Whether the servers are nodes of a cluster.
     fn is_of_cluster(&self) -> bool {
         self.is_divided()
     }
 
-    /// What requests find where they go.
+    /// The marker key and the way to publish that requests use on these servers.
     fn home(&self) -> &Home {
         &Home::PLAIN
     }
 
-    /// The request as servers are asked it.
+    /// Returns the request in the form in which the servers get it, for example with the keys of a shard's tag.
     ///
     /// # Errors
-    /// For a name that they cannot keep.
+    /// A definite error for a name that these servers cannot have.
     fn translate(&self, request: Request) -> Result<Request, TransportError> {
         Ok(request)
     }
 
-    /// The group whose primary is the one server, or the cluster, if it is one.
+    /// The Sentinel group or the cluster that the servers belong to, if any.
     fn group(&self) -> Option<GroupMark> {
         None
     }

@@ -1,7 +1,8 @@
-//! The one place where this crate reads a clock, waits and spawns.
+//! The one place where this crate reads a clock, sleeps and spawns.
 //!
-//! An adapter owns its sockets and the tasks that drive them, so it uses tokio's timer directly and not through the
-//! `Runtime` seam, which is for the algorithm. A paused tokio clock (as in a simulated network) bends it all the same.
+//! The adapter owns its sockets and the tasks that drive them. So it uses tokio's timer directly and not the
+//! `Runtime` seam, which is for the algorithm. A paused tokio clock, as in a simulated network, applies to the
+//! adapter as well.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,10 +13,10 @@ use crate::sync::task;
 
 pub(crate) use tokio::time::{Instant, Sleep};
 
-/// A hundred years: a longer span is taken for this one, so that no sum of a reading and a span overflows.
+/// A hundred years. Longer spans are cut to this one, so that adding a span to a time does not overflow.
 pub(crate) const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// The time.
+/// Returns the current time.
 #[expect(
     clippy::disallowed_methods,
     reason = "bounds calls, decides nothing about leases"
@@ -24,9 +25,9 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The output of `future`, or `None` when the deadline comes first.
+/// Returns the output of `future`, or `None` if the deadline comes first.
 ///
-/// No `async fn`, which would keep room for the future twice.
+/// Not an `async fn`, which would reserve room for the future twice.
 pub(crate) fn by<F: Future>(
     deadline: Instant,
     future: F,
@@ -34,7 +35,7 @@ pub(crate) fn by<F: Future>(
     tokio::time::timeout_at(deadline, future).map(Result::ok)
 }
 
-/// Waits.
+/// Sleeps until the deadline.
 #[expect(
     clippy::disallowed_methods,
     reason = "delays connection attempts, decides nothing about leases"
@@ -43,7 +44,7 @@ pub(crate) fn sleep_until(deadline: Instant) -> Sleep {
     tokio::time::sleep_until(deadline)
 }
 
-/// Runs a task of the adapter's own: one that drives a socket, or makes a connection that several callers wait for.
+/// Spawns a task of the adapter: one that drives a socket, or makes a connection that several callers wait for.
 #[expect(
     clippy::disallowed_methods,
     reason = "sockets are driven by tasks of the tokio runtime they are registered with"
@@ -52,25 +53,26 @@ pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> task::Jo
     task::spawn(work)
 }
 
-/// Runs what blocks, like the reading of a file, on a thread that is there for that. `None` when the runtime was shut down.
+/// Runs a blocking operation, such as reading a file, on a thread for blocking work. `None` if the runtime was shut
+/// down.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-/// How long to wait after so many failed connection attempts in a row (at least one): 50 ms, doubling up to 1 s.
+/// The pause after `failures` failed connection attempts in a row (at least one): 50 ms, doubling up to 1 s.
 pub(crate) fn delay(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(5);
     Duration::from_millis(50 << doublings).min(Duration::from_secs(1))
 }
 
-/// Timers of tokio need its context. Its time stands still under `shuttle`.
+/// Runs a test in the context of a tokio runtime, which tokio's timers need. Its clock is paused.
 #[cfg(all(test, shuttle))]
 pub(crate) fn with_timers(test: impl FnOnce()) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let tokio = builder.enable_time().start_paused(true).build();
-    // Never dropped: it would wake tasks of a schedule that has failed.
+    // Never dropped: the drop would wake tasks of a schedule that has failed.
     let tokio = Box::leak(Box::new(tokio.expect("a runtime")));
     let _entered = tokio.enter();
     test();

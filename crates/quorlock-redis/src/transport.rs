@@ -1,4 +1,4 @@
-//! The way to one Redis server.
+//! The transport to a Redis server: carries a request there, and its reply back.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,17 +31,18 @@ use crate::timer::{self, Instant};
 use crate::wait::{self, Wait};
 use crate::{error, key, script};
 
-/// How often a request goes somewhere else that was refused.
+/// The largest number of other servers that a refused request is sent to.
 const MOST_DETOURS: u32 = 5;
 
-/// A Redis server (or Valkey, or whatever runs their scripts), to be asked for locks. Cheap to clone.
+/// A connection to a Redis server, or to Valkey or another server that runs the same scripts. Cheap to clone.
 ///
-/// One connection carries the requests of all callers, and another one the wake-ups, as long as there are listeners.
-/// Both are made when they are first needed, and made again when they fail; a request is never sent again.
+/// One connection carries the requests of all callers. Another one carries wake-ups while there are listeners. Both
+/// are made when they are first needed, and replaced when they fail. A request is never sent again.
 ///
 /// # Runtime
-/// It spawns tasks on the tokio runtime in whose scope it is used, with I/O and time enabled; calls, [`Transport::subscribe`]
-/// and [`Transport::attend`] panic outside of one. Dropping a subscription works anywhere.
+/// The transport spawns tasks on the tokio runtime in whose context it is used, with I/O and time enabled. Calls,
+/// [`Transport::subscribe`] and [`Transport::attend`] panic outside of a runtime. A subscription can be dropped
+/// anywhere.
 #[derive(Clone)]
 pub struct RedisTransport {
     inner: Arc<Inner>,
@@ -55,7 +56,7 @@ struct Inner {
 }
 
 impl RedisTransport {
-    /// Where requests go.
+    /// The servers that requests go to.
     pub(crate) fn routes(&self) -> &dyn Routes {
         &*self.inner.routes
     }
@@ -64,24 +65,27 @@ impl RedisTransport {
         &self.inner.config
     }
 
-    /// How far a write must have gone before it counts.
+    /// How far a write must be replicated or persisted before it counts.
     pub(crate) fn wait(&self) -> Option<&Wait> {
         self.inner.config.wait.as_ref()
     }
 
-    /// Takes the address of a server; connects when it is first needed.
+    /// Creates a transport from the address of a server. It connects when a connection is first needed.
     ///
-    /// `redis://[user[:password]@]host[:port][/db]`, `rediss://` for the same under TLS (`valkey://` and `valkeys://` mean the
-    /// same), `unix:///path[?db=1&user=..&pass=..]` for a Unix socket, or
-    /// `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]` (`rediss+sentinel://` under TLS) for the
-    /// primary of a Sentinel group. The user and the password are those of the servers of the group; those of its sentinels
-    /// are `?sentinel_user=..&sentinel_password=..`, or [`RedisConfig::sentinel_login`].
-    /// `redis+cluster://[user[:password]@]host[:port][,host[:port]..]` (`rediss+cluster://` under TLS) is a Redis Cluster, by any of
-    /// its nodes.
+    /// The address is one of:
+    ///
+    /// - `redis://[user[:password]@]host[:port][/db]`, or `rediss://` for the same under TLS (`valkey://` and
+    ///   `valkeys://` are synonyms),
+    /// - `unix:///path[?db=1&user=..&pass=..]` for a Unix socket,
+    /// - `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]` (`rediss+sentinel://` under TLS)
+    ///   for the primary of a Sentinel group. The user and the password are those of the group's servers; those of
+    ///   its sentinels are `?sentinel_user=..&sentinel_password=..`, or [`RedisConfig::sentinel_login`].
+    /// - `redis+cluster://[user[:password]@]host[:port][,host[:port]..]` (`rediss+cluster://` under TLS) for a Redis
+    ///   Cluster, given by any of its nodes.
     ///
     /// # Errors
-    /// [`AddressError`] when the address does not parse, asks for TLS while the feature `tls` is off, or does not ask for TLS
-    /// while settings for it were given.
+    /// [`AddressError`] if the address does not parse, if it asks for TLS while the feature `tls` is off, or if it
+    /// does not ask for TLS although the configuration has settings for it.
     pub fn open(address: &str, config: RedisConfig) -> Result<Self, AddressError> {
         if GroupAddress::is_meant(address) {
             let address = GroupAddress::parse(address)?;
@@ -106,12 +110,13 @@ impl RedisTransport {
         Ok(Self::to(Target::new(address, config)))
     }
 
-    /// Takes the address and the credentials of your own client of the `redis` crate. Its connections and settings are not
-    /// used. Of one that uses TLS neither are its certificates, which cannot be read from it: give them by `RedisConfig::tls`.
+    /// Creates a transport from the address and the credentials of a client of the `redis` crate. The client's
+    /// connections and settings are not used. Neither are the certificates of a client that uses TLS, since they
+    /// cannot be read from it: pass them to `RedisConfig::tls`.
     ///
     /// # Errors
-    /// As [`RedisTransport::open`], and [`AddressError::TlsOfClient`] when the client has certificates of its own or verifies none,
-    /// and no settings for TLS were given.
+    /// Those of [`RedisTransport::open`], and [`AddressError::TlsOfClient`] if the client has its own certificates or
+    /// verifies none, and the configuration has no settings for TLS.
     pub fn from_redis_client(
         client: &redis::Client,
         config: RedisConfig,
@@ -151,20 +156,21 @@ impl RedisTransport {
         }
     }
 
-    /// Whether keys lie on several servers, each with a part of them: a cluster.
+    /// Whether the keys are spread over several servers: a cluster.
     #[must_use]
     pub fn is_divided(&self) -> bool {
         self.inner.routes.is_divided()
     }
 
-    /// Whether it leads to a cluster, or to one shard of it.
+    /// Whether the transport leads to a cluster, or to one shard of it.
     #[must_use]
     pub fn is_of_cluster(&self) -> bool {
         self.inner.routes.is_of_cluster()
     }
 
-    /// One of so many shards of a cluster, counted from 0, as a node of its own: all names are kept under one tag there, with the marker
-    /// of the process that has them, so that the node can be a member of a majority. `None` where there is no cluster.
+    /// Returns shard `index` (from 0) of `of` shards of a cluster as a node: all of its names are under one tag,
+    /// together with the marker of the process that has them, so that the node can be a member of a majority. `None`
+    /// if this is no cluster.
     ///
     /// The tag depends on the two numbers alone. Shards share the connections of the cluster.
     #[must_use]
@@ -178,8 +184,9 @@ impl RedisTransport {
         Some(Self::by(Arc::new(shard), shown, self.inner.config.clone()))
     }
 
-    /// Whether both lead to the primary of one Sentinel group, or to one shard of one cluster, by the sentinels and nodes that are known:
-    /// those of the addresses, and those that answers have named since.
+    /// Whether both transports lead to the primary of the same Sentinel group, or to the same shard of the same
+    /// cluster. They are compared by the known sentinels and nodes: those of the addresses, and those that answers
+    /// have named since.
     #[must_use]
     pub fn is_same_group_as(&self, other: &RedisTransport) -> bool {
         let group = |transport: &RedisTransport| transport.inner.routes.group();
@@ -191,7 +198,8 @@ impl RedisTransport {
 }
 
 impl Inner {
-    /// Sends a request to the server that has its name, and to another one when that refuses it and says so.
+    /// Sends a request to the server that has its name, and to another one if that server refuses it and names
+    /// another.
     async fn exchange(&self, request: Request) -> Result<Reply, TransportError> {
         let now = timer::now();
         let deadline = now + self.config.call_bound();
@@ -203,7 +211,7 @@ impl Inner {
         let request = Arc::new(self.routes.translate(request)?);
         let mut route = match self.routes.known(slot) {
             Some(route) => route,
-            // Boxed, like whatever is seldom needed: each call would carry the room for it.
+            // Boxed, like every rare path: otherwise each call would carry the room for it.
             None => Box::pin(self.find(slot, deadline)).await?,
         };
         let mut times = 0;
@@ -231,7 +239,7 @@ impl Inner {
                 slot,
                 times,
             };
-            // A server that refuses so has executed nothing, so that this is no second execution.
+            // A server that refuses in this way has executed nothing, so the request is not executed twice.
             match self.routes.elsewhere(refused, words) {
                 None => {
                     let error = error::server(words);
@@ -250,7 +258,8 @@ impl Inner {
         }
     }
 
-    /// Another way for a request that came to no server. One that may have been executed goes nowhere else.
+    /// Finds another server for a request that was not sent. A request that may have been executed is not sent again:
+    /// A's acquire could take effect on both servers.
     async fn instead(
         &self,
         error: &TransportError,
@@ -272,7 +281,7 @@ impl Inner {
         found.unwrap_or_else(|| Err(error::not_sent()))
     }
 
-    /// Where the keys of a request lie. Of a request about several names that is one slot: others were split before.
+    /// The slot of the keys of a request. All names of one request have the same slot: it was split by slots before.
     fn slot_of(&self, request: &Request) -> Result<Slot, TransportError> {
         let name = match request {
             Request::Acquire(ask) => &ask.name,
@@ -293,7 +302,7 @@ impl Inner {
         slot.map_err(|unfit| error::unfit(&unfit))
     }
 
-    /// Takes in the answer of a server that has executed the request.
+    /// Decodes the answer of a server that has executed the request.
     async fn judge(
         &self,
         request: &Request,
@@ -311,7 +320,7 @@ impl Inner {
                 .wakes
                 .listens(&key::channel_of(&Channel::Lock(ask.name.clone())))
         {
-            // The server counts this client, too.
+            // The server counts this client as a listener, too.
             *told -= 1;
         }
         if let Some(wait) = &self.config.wait
@@ -322,8 +331,9 @@ impl Inner {
         Ok(reply)
     }
 
-    /// Renews claims whose names lie in different slots, each slot by itself. One that fails is the failure of the whole: which claims
-    /// were renewed is not known then, and the locks never ask so.
+    /// Renews claims whose names are in different slots, one request for each slot. If one of them fails, the whole
+    /// request fails as indeterminate, since it is not known which claims were renewed. The locks never send such a
+    /// request.
     async fn renew_apart(&self, parts: Vec<SlotRenewal>) -> Result<Reply, TransportError> {
         let (places, calls): (Vec<_>, Vec<_>) = parts
             .into_iter()
@@ -346,7 +356,7 @@ impl Inner {
         ))
     }
 
-    /// The parts of a renewal whose names lie in several slots.
+    /// The parts of a renewal whose names are in several slots; `None` if one slot has all.
     fn parts(&self, request: &Request) -> Result<Option<Vec<SlotRenewal>>, TransportError> {
         let Request::Renew(ask) = request else {
             return Ok(None);
@@ -371,23 +381,23 @@ impl Inner {
         Ok(Some(parts.into_values().collect()))
     }
 
-    /// How long the server may be silent before that is suspicious.
+    /// How long the server may be silent before the connection is suspected.
     fn patience(&self, request: &Request) -> Duration {
         let config = &self.config;
         let patience = link::patience(request).unwrap_or(config.call_bound());
-        // While the server waits for replicas it is silent, as it should be.
+        // While the server waits for replicas, silence is expected.
         let wait = config.wait.as_ref().map_or(Duration::ZERO, Wait::within);
         patience.saturating_add(wait).min(config.call_bound())
     }
 }
 
-/// A renewal of claims whose names lie in one slot, and their places in the whole.
+/// A renewal of claims whose names are in one slot, with their positions in the whole request.
 struct SlotRenewal {
     places: Vec<usize>,
     renew: Renew,
 }
 
-/// Waits before another try; `false` where that would be too late.
+/// Waits before another attempt. Returns `false` without waiting if the wait would end after the deadline.
 async fn pause(pause: Option<Duration>, deadline: Instant) -> bool {
     let Some(until) = pause.map(|pause| timer::now() + pause) else {
         return true;

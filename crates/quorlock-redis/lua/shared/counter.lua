@@ -1,24 +1,24 @@
--- The token counter of a name: what may stand there, which token comes next, and how long it is kept. After clock.lua.
--- A function costs each call that defines it, so there is none for what is only said.
+-- The token counter of a name: which values are valid, which token comes next, and how long the counter is kept. It
+-- needs clock.lua before it. Each call pays for every function that it defines, so there are few.
 
--- What a reply says whose counter is something else. Beyond 2^53 a number of Lua is no longer exact.
+-- The reply for a counter key with another value. Beyond 2^53 a number of Lua is no longer exact.
 local NO_COUNTER = 'WRONGTYPE the token counter holds no number below 2^53'
 
--- The number that stands in a counter, or nothing.
+-- Returns the number in a counter, or nothing.
 local function counted(text)
   local number = tonumber(text)
   return number and number < 9007199254740992 and number
 end
 
--- The token of a claim, which never goes back: the one that a hold carries along, or, with a slack, a new one. The floor of
--- that is the client's clock, believed as far as the slack allows by this server's. 'stored' is what stands in the counter,
--- 'now' the server's time if it is known already.
+-- Returns the token of a claim, which never goes back: without a slack, the one that a hold carries along; with one,
+-- a new token. The floor of a new token is the client's clock, limited to `slack` ms from this server's clock.
+-- `stored` is the value of the counter, `now` the server's time if it is known already.
 local function next_token(stored, asked, slack, yours, now)
   if slack == '' then
     if stored and stored > asked then return stored end
     return asked
   end
-  -- A resent request gets the value that it was given.
+  -- A request that is executed twice gets the same value both times.
   if yours and stored then return stored end
   now, slack = now or server_now(), slack + 0
   local token = math.max(now - slack, math.min(asked, now + slack))
@@ -26,16 +26,17 @@ local function next_token(stored, asked, slack, yours, now)
   return token
 end
 
--- Writes the token's text; unused, it is kept for so many ms, for ever if that is '0'. An error is raised, or returned if
--- 'call' is redis.pcall.
+-- Writes the token's text and keeps it for `kept` ms, forever if that is '0'. An error is raised, or returned if
+-- `call` is redis.pcall.
 local function store_token(call, counter, text, kept)
   if kept == '0' then return call('SET', counter, text) end
   return call('SET', counter, text, 'PX', kept)
 end
 
--- Keeps the counter of a claim that goes on for so many ms. It is written when it is lower than the hold's token, or when half of
--- the time for which it is kept is over: a hold of an hour is renewed hundreds of times, and nothing changes. In half of that time,
--- unless it is shorter, the claim ends before the counter does.
+-- Keeps the counter while a claim continues, for the next `lease` ms. The counter is written only if it is lower than
+-- the hold's token, or if half of its time is over: a hold of an hour is renewed hundreds of times without a change.
+-- A claim shorter than the other half ends before the counter does; for a longer one the counter is written each
+-- time.
 local function carry_token(call, counter, stored, token, kept, lease)
   if stored == token then
     local left = call('PTTL', counter)

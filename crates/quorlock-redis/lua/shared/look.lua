@@ -1,8 +1,8 @@
--- Reading keys of which some may be no locks. One request renews many claims: what is wrong with one of them does not keep the
--- rest from being renewed.
+-- Reads keys that may not be locks. One request renews many claims, and an error with one of them does not keep the
+-- others from being renewed.
 
--- The reply of a command that reads, or nil when the key is something else. Any other error concerns the whole call: it is
--- raised by trying again.
+-- Returns the reply of a reading command, or nil if the key has another type. Any other error concerns the whole
+-- call: the command is executed again, to raise it.
 local function look(...)
   local reply = redis.pcall(...)
   if type(reply) ~= 'table' or not reply.err then return reply end

@@ -1,13 +1,14 @@
--- The queue of a fair lock: who is first in it, and for how long it is kept.
+-- The queue of a fair lock: which waiter is first, and how long the queue is kept.
 
--- The first waiter leaves the queue.
+-- Removes the first waiter from the queue.
 local function drop_first(queue, timeouts, alive, head)
   redis.call('LPOP', queue)
   redis.call('ZREM', timeouts, head)
   redis.call('ZREM', alive, head)
 end
 
--- A queue that begins with a waiter of Redisson's, which has no entry in 'alive', has no TTL. Returns whether it begins with one.
+-- Returns whether the queue begins with a waiter of Redisson's, which has no entry in `alive`. Such a queue loses its
+-- TTL.
 local function keep_theirs(queue, timeouts, alive, head)
   if redis.call('ZSCORE', alive, head) then return false end
   redis.call('PERSIST', queue)
@@ -15,9 +16,9 @@ local function keep_theirs(queue, timeouts, alive, head)
   return true
 end
 
--- Drops the waiters at its head that are dead by now. Those of ours are judged by 'alive', those of Redisson, which have no
--- entry there, by 'timeouts', as Redisson does. Returns the first of the rest, whether any were dropped, and until when the
--- first is taken to be alive, nil when nothing says so.
+-- Drops dead waiters at the head of the queue. Our waiters are judged by `alive`; Redisson's, which have no entry
+-- there, by `timeouts`, as Redisson does. Returns the first of the rest, whether any were dropped, and until when the
+-- first one counts as alive (nil if no entry tells).
 local function first_waiting(queue, timeouts, alive, now)
   local call = redis.call
   local head, dropped, last = call('LINDEX', queue, 0), false, nil

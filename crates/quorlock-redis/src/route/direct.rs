@@ -15,7 +15,7 @@ use crate::server::{Manner, Server};
 use crate::source::GroupMark;
 use crate::target::Target;
 
-/// The one server.
+/// The routes of a transport with one server.
 #[derive(Debug)]
 pub(crate) struct Direct(Arc<Server>);
 

@@ -1,4 +1,4 @@
-//! One shard of a cluster: the server that owns the slot of a tag, whichever that is at the time.
+//! One shard of a cluster: the server that currently owns the slot of a tag.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::server::Server;
 use crate::source::GroupMark;
 use crate::tag::Tag;
 
-/// The part of a cluster in which what has this tag lies. Shards of one cluster share its connections.
+/// The part of a cluster that has the keys with this tag. Shards of one cluster share its connections.
 pub(crate) struct Shard {
     cluster: Arc<dyn Routes>,
     tag: Tag,
