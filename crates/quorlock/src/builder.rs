@@ -1,4 +1,4 @@
-//! Settings and how a client is made of them, with the constructors of [`Locks`].
+//! The settings of a client, and the constructors of [`Locks`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,33 +23,37 @@ use crate::shared::trust::{NodeTrust, Watching, peers};
 use crate::telemetry;
 
 impl Locks {
-    /// Settings to begin with.
+    /// Returns a builder with the default settings.
     pub fn builder() -> LocksBuilder {
         LocksBuilder::default()
     }
 
-    /// Locks on one node, by a transport of your own, for example an [`EmbeddedNode`](crate::EmbeddedNode). Must be
-    /// called inside a tokio runtime.
+    /// Creates a client of one node with a custom transport, for example an [`EmbeddedNode`](crate::EmbeddedNode).
+    ///
+    /// Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// None with the default settings; the type is that of [`LocksBuilder::on_node`].
+    /// None with the default settings; the return type is that of [`LocksBuilder::on_node`].
     pub fn on_node(node: impl Transport) -> Result<Self, ConfigError> {
         Self::builder().on_node(node)
     }
 
-    /// Locks on a majority of nodes (RedLock), by transports of your own. Must be called inside a tokio runtime.
+    /// Creates a client of a majority of nodes (RedLock) with custom transports.
     ///
-    /// Nodes that are new to all clients are quarantined for one [`longest_lease`](LocksBuilder::longest_lease) first.
-    /// Where no client can have used them before, as in a test, say so by [`LocksBuilder::trust_fresh_nodes`].
+    /// Must be called inside a tokio runtime.
+    ///
+    /// Nodes without a marker are quarantined for one [`longest_lease`](LocksBuilder::longest_lease) before their
+    /// votes count. [`LocksBuilder::trust_fresh_nodes`] skips this where no client can have used them before, as in a
+    /// test.
     ///
     /// # Errors
-    /// [`ConfigError`] for no nodes, or one node twice.
+    /// [`ConfigError`] if there are no nodes, or if a node is given twice.
     pub fn on_nodes<T: Transport>(nodes: impl IntoIterator<Item = T>) -> Result<Self, ConfigError> {
         Self::builder().on_nodes(nodes)
     }
 }
 
-/// Settings for [`Locks`]. Every one has a safe default.
+/// Settings for [`Locks`]. Every setting has a safe default.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct LocksBuilder {
@@ -89,43 +93,46 @@ impl Default for LocksBuilder {
 }
 
 impl LocksBuilder {
-    /// No lease, margin or retention is longer than a hundred years: nodes count in milliseconds since 1970, and take no
-    /// times that are much further away. Spans that only the client counts may be of any length.
+    /// The longest lease, margin or retention: a hundred years.
+    ///
+    /// Nodes count in milliseconds since 1970 and reject times that are much further away. Time spans that only the
+    /// client measures are not bounded by it.
     pub const LONGEST_SPAN: Duration = LONGEST_SPAN;
 
-    /// The lease of locks without an explicit one, renewed by the watchdog every third of it. Default 30 s.
+    /// Sets the lease of locks without an explicit one. Default: 30 s.
     ///
-    /// It is also how long a name stays locked when its holder dies.
+    /// The watchdog renews it after every third of the lease. When a holder dies, the name stays locked for the rest
+    /// of it.
     pub fn watchdog_lease(mut self, lease: Duration) -> Self {
         self.watchdog_lease = lease;
         self
     }
 
-    /// The longest lease that any client of the deployment asks for; the same for all of them. Default 60 s.
+    /// Sets the longest lease that any client of the deployment requests. Default: 60 s.
     ///
-    /// It is also for how long a node is quarantined that was restarted, see [`LocksBuilder::node_trust`]; nodes that
-    /// were used with another figure are an error then.
+    /// It must be the same in all clients. A restarted node is quarantined for this time, see
+    /// [`LocksBuilder::node_trust`], so connecting to watched nodes that were used with another value is an error.
     pub fn longest_lease(mut self, longest: Duration) -> Self {
         self.longest_lease = longest;
         self
     }
 
-    /// How long each node is given to answer in a round. Default: 5 % of the lease, but at least 25 ms (a third of the
-    /// lease, if that is less).
+    /// Sets how long each node has to answer in a round.
     ///
-    /// Progress is promised only while a majority answers within it.
+    /// Default: 5 % of the lease, but at least the smaller of 25 ms and a third of the lease. Progress is promised
+    /// only while a majority answers within this time.
     pub fn member_timeout(mut self, timeout: Duration) -> Self {
         self.member_timeout = Some(timeout);
         self
     }
 
-    /// No lock is held longer than this, whatever the watchdog does. Default: no limit.
+    /// Sets the longest time that a lock is held, even if the watchdog could renew it. Default: no limit.
     pub fn max_hold(mut self, max: Duration) -> Self {
         self.max_hold = Some(max);
         self
     }
 
-    /// When to try again after a lost or failed round.
+    /// Sets how long to wait before the next round after a lost or failed one.
     ///
     /// ```
     /// use quorlock::{Locks, RetryPolicy};
@@ -141,57 +148,61 @@ impl LocksBuilder {
         self
     }
 
-    /// How long nodes keep the token counter of a name that no client uses; `None` for ever, which is needed where
-    /// Redisson's fenced lock uses the same names. Default: one day.
+    /// Sets how long nodes keep the token counter of an unused name. Default: one day.
     ///
-    /// After it has expired, the order of tokens rests on the clients' wall clocks.
+    /// `None` keeps it for ever, which is required where Redisson's fenced lock uses the same names. After a counter
+    /// has expired, the order of tokens depends on the clients' wall clocks.
     pub fn token_retention(mut self, retention: Option<Duration>) -> Self {
         self.token_retention = retention;
         self
     }
 
-    /// Which nodes' votes count. Default: on a majority of nodes [`NodeTrust::Watched`], on one node
-    /// [`NodeTrust::Unwatched`].
+    /// Sets which nodes' votes count.
     ///
-    /// Nodes are watched by a key of their own, the marker, which names their process. A user that asks them needs to be
-    /// allowed `INFO`.
+    /// Default: [`NodeTrust::Watched`] on a majority of nodes, [`NodeTrust::Unwatched`] on one node.
+    ///
+    /// A watched node stores one more key, the marker, which identifies its process. The Redis user must be allowed
+    /// to run `INFO`.
     pub fn node_trust(mut self, trust: NodeTrust) -> Self {
         self.node_trust = Some(trust);
         self
     }
 
-    /// Trusts nodes that have no marker at all: they are taken for new, not for nodes that have forgotten everything.
+    /// Trusts nodes that have no marker at once: they are taken for new nodes, not for nodes that lost their data.
     ///
-    /// For nodes that surely no client has used before: embedded ones, those of a test, and at the very first start of a
-    /// deployment. Without it the first lock on new nodes comes after one [`longest_lease`](Self::longest_lease).
-    /// **Do not leave it on** where nodes may come back without their data.
+    /// Use it only for nodes that no client has used before: embedded nodes, the nodes of a test, and the very first
+    /// start of a deployment. Without it the first lock on new nodes is granted after one
+    /// [`longest_lease`](Self::longest_lease). **Do not leave it on** where nodes may come back without their data.
     pub fn trust_fresh_nodes(mut self) -> Self {
         self.trusts_fresh_nodes = true;
         self
     }
 
-    /// By how much the clock of a node may step forward without harm: nodes keep claims for so much longer than their
-    /// leases. Default: on a majority of nodes one [`longest_lease`](Self::longest_lease), on one node nothing.
+    /// Sets how far a node's clock may step forward without breaking a lock: nodes keep each claim for its lease and
+    /// this margin.
     ///
-    /// A contender replaces the claim of a dead holder all the same one lease (and its drift allowance) after it first
-    /// saw the holder's last claim version, which is kept in the claim. Clients that write no claim versions, like a JVM's,
-    /// wait for the lease and the margin.
+    /// Default: one [`longest_lease`](Self::longest_lease) on a majority of nodes, nothing on one node.
+    ///
+    /// The margin does not delay a contender that was already waiting when the holder died: it replaces the claim one
+    /// lease (and its drift allowance) after it first saw the holder's last claim version, which is stored in the
+    /// claim. Clients that write no claim versions, such as Redisson, wait for the lease and the margin.
     pub fn clock_margin(mut self, margin: Duration) -> Self {
         self.clock_margin = Some(margin);
         self
     }
 
-    /// Puts this before every name: `"app:"` locks `orders/42` under the key `app:orders/42`. Default: nothing.
+    /// Sets a prefix for the key of every name: with `"app:"` the name `orders/42` is locked under the key
+    /// `app:orders/42`. Default: empty.
     ///
-    /// It comes before everything else, so the key must not be longer than a name may be, and a `{` in the prefix
-    /// counts like one in the name. [`Guard::names`](crate::Guard::names) gives names as they were asked for; errors,
-    /// events and inspections show keys, which is what an operator finds on the nodes.
+    /// The prefix is the first part of the key. So prefix and name together must not be longer than a name may be,
+    /// and a `{` in the prefix counts like one in the name. [`Guard::names`](crate::Guard::names) returns names
+    /// without the prefix; errors, events and inspections show keys, which is what an operator finds on the nodes.
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().into();
         self
     }
 
-    /// Where time, timers, tasks and randomness come from. Default: [`TokioRuntime`].
+    /// Sets the source of time, timers, tasks and randomness. Default: [`TokioRuntime`].
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.runtime = Some(runtime);
         self
@@ -202,7 +213,9 @@ impl LocksBuilder {
         &self.key_prefix
     }
 
-    /// How connections to Redis are made and bounded. Streams of bytes of your own making, as for a tunnel:
+    /// Sets how connections to Redis are made and bounded.
+    ///
+    /// For a custom byte stream, such as a tunnel, see
     /// [`RedisConfig::network`](quorlock_redis::RedisConfig::network).
     #[cfg(feature = "redis")]
     pub fn redis(mut self, config: quorlock_redis::RedisConfig) -> Self {
@@ -210,20 +223,22 @@ impl LocksBuilder {
         self
     }
 
-    /// Locks on one node, by a transport of your own. Must be called inside a tokio runtime unless
-    /// [`LocksBuilder::runtime`] was.
+    /// Creates a client of one node with a custom transport.
+    ///
+    /// Must be called inside a tokio runtime unless [`LocksBuilder::runtime`] is set.
     ///
     /// # Errors
-    /// [`ConfigError`] for settings that do not fit together.
+    /// [`ConfigError`] if settings do not fit together.
     pub fn on_node(self, node: impl Transport) -> Result<Locks, ConfigError> {
         self.build(vec![Arc::new(node)])
     }
 
-    /// Locks on a majority of nodes, by transports of your own. An even number of nodes is allowed and buys nothing:
-    /// four tolerate one failure, as three do.
+    /// Creates a client of a majority of nodes with custom transports.
+    ///
+    /// An even number of nodes is allowed but gains nothing: four tolerate one failure, as three do.
     ///
     /// # Errors
-    /// [`ConfigError`] for no nodes, one node twice, or settings that do not fit together.
+    /// [`ConfigError`] if there are no nodes, a node is given twice, or settings do not fit together.
     pub fn on_nodes<T: Transport>(
         self,
         nodes: impl IntoIterator<Item = T>,
@@ -234,7 +249,7 @@ impl LocksBuilder {
         self.build(nodes.collect())
     }
 
-    /// The settings, checked against each other.
+    /// Checks the settings against each other and returns them.
     pub(crate) fn check(&self) -> Result<Config, ConfigError> {
         self.check_spans()?;
         self.check_retention(self.clock_margin.unwrap_or(Duration::ZERO))?;
@@ -257,7 +272,7 @@ impl LocksBuilder {
         Ok(config)
     }
 
-    /// What nodes are told, they must be able to count.
+    /// Checks the spans that are sent to nodes, which cannot store longer ones.
     fn check_spans(&self) -> Result<(), ConfigError> {
         let told = [
             ("watchdog_lease", Some(self.watchdog_lease)),
@@ -274,9 +289,11 @@ impl LocksBuilder {
         }
     }
 
-    /// A token counter must outlive the claims.
+    /// Checks that a token counter outlives the claims.
     fn check_retention(&self, margin: Duration) -> Result<(), ConfigError> {
         match self.token_retention {
+            // A counter that expires while A's claim lives is started anew from a wall clock, and B, the next owner,
+            // may get a smaller token than A.
             Some(retention) if retention <= self.longest_lease.saturating_add(margin) => {
                 Err(ConfigError::TokenRetention {
                     retention,
@@ -317,7 +334,7 @@ impl LocksBuilder {
         Ok(())
     }
 
-    /// Which of so many nodes' votes count.
+    /// The trust policy for a client of this many nodes.
     pub(crate) fn trust_in(&self, nodes: usize) -> NodeTrust {
         let by_default = match nodes {
             1 => NodeTrust::Unwatched,
@@ -366,7 +383,7 @@ impl LocksBuilder {
     }
 }
 
-/// Checks that there are nodes, and none twice. The addresses come in order.
+/// Checks that there is at least one node and that none is given twice. The addresses must be sorted.
 pub(crate) fn distinct<'a>(
     addresses: impl Iterator<Item = &'a str> + Clone,
 ) -> Result<(), ConfigError> {

@@ -1,4 +1,4 @@
-//! Settings that were checked, as the rest of the crate reads them.
+//! Validated settings, as the rest of the crate reads them.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The lease of a lock, within the bounds.
+    /// Returns the lease of a lock, checked against the settings.
     pub(crate) fn lease(&self, length: Duration) -> Result<Lease, ConfigError> {
         self.lease_of(LeaseSource::Lock, length)
     }
@@ -60,7 +60,7 @@ impl Config {
         Ok(lease)
     }
 
-    /// What is legal and doubtful about the settings.
+    /// Warnings about settings that are legal but doubtful.
     pub(crate) fn doubts(&self, nodes: usize) -> impl Iterator<Item = String> {
         let even = (nodes.is_multiple_of(2)).then(|| {
             format!(
@@ -78,7 +78,8 @@ impl Config {
         [even, slow].into_iter().flatten()
     }
 
-    /// The key under which nodes have a name. An empty name stays an error, whatever the prefix.
+    /// Returns the key under which nodes store a name. An empty name is an error with any prefix, because a [`Name`]
+    /// is never empty.
     pub(crate) fn key(&self, name: &Name) -> Result<Name, NameError> {
         if self.key_prefix.is_empty() {
             Ok(name.clone())
@@ -87,18 +88,21 @@ impl Config {
         }
     }
 
-    /// How long the place in a queue is kept for a waiter that is not heard of: as long as a name for a dead holder, but
-    /// long enough for a waiter that asks as seldom as it may.
+    /// How long a queue keeps the place of a waiter that sends no request.
+    ///
+    /// It is the watchdog's lease, as long as a name stays locked after its holder died, but at least four times the
+    /// poll cap. With less than that, waiter A, which asks again only after its poll cap, would be taken for dead and
+    /// lose its place to B.
     pub(crate) fn place(&self) -> Duration {
         let seldom = self.retry.poll_cap.saturating_mul(4);
         let seldom = seldom.min(LONGEST_SPAN);
         self.watchdog_lease.length().max(seldom)
     }
 
-    /// How long each member is given to answer: 5 % of the lease, but at least 25 ms if a third of the lease allows it.
+    /// How long each member has to answer: 5 % of the lease, but at least 25 ms if a third of the lease allows it.
     ///
-    /// Members that need longer than that for most of their answers make no progress possible: the floor keeps short
-    /// leases usable on networks with round trips of up to 25 ms.
+    /// Without the floor, members that mostly need longer than 5 % of a short lease would prevent progress. With it
+    /// short leases are usable on networks with round trips of up to 25 ms.
     pub(crate) fn member_timeout(&self, lease: Lease) -> Duration {
         let least = Duration::from_millis(25).min(lease.length() / 3);
         self.member_timeout
@@ -106,7 +110,7 @@ impl Config {
     }
 }
 
-/// A lease that comes from there, or why it cannot be one.
+/// Makes a lease of this length, or reports the setting that it came from.
 pub(crate) fn lease_of(of: LeaseSource, length: Duration) -> Result<Lease, ConfigError> {
     Lease::new(length).map_err(|error| ConfigError::LeaseTooShort { of, error })
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, one enum an operation, each saying what to do.
+//! The errors of the crate: one enum per operation, with messages that say what to do.
 
 mod config;
 mod connect;
@@ -14,15 +14,15 @@ use quorlock_core::trust::Why;
 pub use self::config::{ConfigError, LeaseSource};
 pub use self::connect::ConnectError;
 
-/// What one node had to say.
+/// What went wrong with one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct NodeReport {
-    /// Which node, without credentials.
+    /// The node's address, without credentials.
     pub address: String,
     /// Its error, or `None` if it did not answer in time or is quarantined.
     pub error: Option<TransportError>,
-    /// Why its vote was not counted, if that is what was wrong with it.
+    /// Why its vote was not counted, if it is quarantined.
     pub quarantine: Option<Quarantine>,
 }
 
@@ -40,9 +40,9 @@ impl fmt::Display for NodeReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Quarantine {
-    /// Why.
+    /// The reason.
     pub why: Why,
-    /// For how much longer, if that is known: until this client, or one that has watched the node for longer, declares
+    /// The remaining time, if it is known. It ends early when a client that has watched the node for longer declares
     /// it trusted.
     pub left: Option<Duration>,
 }
@@ -57,8 +57,8 @@ impl fmt::Display for Quarantine {
     }
 }
 
-/// What stands in the way, as far as a client that asks in this mode can tell: a fair lock that is held has the layout of
-/// a plain one.
+/// Names the lock that is in the way, as far as a client that asks in this mode can tell: a held fair lock has the
+/// layout of a plain one.
 fn standing(asked: Mode, found: Mode) -> String {
     match (asked, found) {
         (Mode::Read | Mode::Write, Mode::Plain) => "plain or fair lock".to_owned(),
@@ -66,11 +66,11 @@ fn standing(asked: Mode, found: Mode) -> String {
     }
 }
 
-/// How long something was tried, as people say it.
+/// Formats how long something was tried, rounded for people.
 fn for_people(span: Duration) -> String {
     let millis = span.as_millis();
     if millis == 0 {
-        // A try against a server that refuses at once: "0ns" would read as a fault of the message.
+        // A server may refuse a try at once, and "0ns" would look like a bug of the message.
         return "less than 1ms".to_owned();
     }
     let step = if millis < 1_000 { 1 } else { 100 };
@@ -83,43 +83,44 @@ fn list(reports: &[NodeReport]) -> String {
     lines.join("; ")
 }
 
-/// Why a lock was not acquired. Nothing stays behind: what nodes granted is given back.
+/// The error of an acquisition. No claim stays behind: what nodes granted is released.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// Others held it all the time.
+    /// Others held the lock throughout the wait.
     #[error(
         "{names}: {holder}, tried for {}; {}",
         for_people(*.tried),
         advice(*.holder)
     )]
     Contended {
-        /// What was to be locked.
+        /// The names that were requested.
         names: String,
-        /// How long it was tried.
+        /// How long the acquisition tried.
         tried: Duration,
-        /// Who holds it.
+        /// Whether other clients or this client held it.
         holder: Holder,
     },
-    /// Too few nodes answered, or too few of those that did are trusted yet.
+    /// Too few nodes answered, or too few of those that answered are trusted yet.
     #[error("{names}: {} in {}: {}", too_few(*.of), for_people(*.tried), list(.nodes))]
     NoQuorum {
-        /// What was to be locked.
+        /// The names that were requested.
         names: String,
-        /// How long it was tried.
+        /// How long the acquisition tried.
         tried: Duration,
-        /// How many nodes a name of the lock has.
+        /// The number of nodes per name.
         of: usize,
-        /// The nodes that did not answer, or with an error, or are quarantined.
+        /// The nodes that failed to answer, answered with an error, or are quarantined.
         nodes: Vec<NodeReport>,
     },
-    /// So many nodes refuse in a way that waiting does not cure that no quorum is left: a login, rights, a key that is no
-    /// lock, a database or a command that the server does not have.
+    /// Nodes refused in a way that waiting does not cure, and too few others are left for a quorum. Examples are a
+    /// refused login, missing permissions, a key that is no lock, and a database or command that the server does not
+    /// have.
     #[error("{names}: refused, and waiting does not help: {}", list(.nodes))]
     Refused {
-        /// What was to be locked.
+        /// The names that were requested.
         names: String,
-        /// The nodes that refused or did not answer, each with what it said and what to do.
+        /// The nodes that refused or failed to answer, each with its error and what to do.
         nodes: Vec<NodeReport>,
     },
     /// The nodes answered, but so slowly that nothing was left of the lease.
@@ -128,53 +129,53 @@ pub enum AcquireError {
         for_people(*.tried)
     )]
     TooSlow {
-        /// What was to be locked.
+        /// The names that were requested.
         names: String,
-        /// How long it was tried.
+        /// How long the acquisition tried.
         tried: Duration,
-        /// The lease that was asked for.
+        /// The lease that was requested.
         lease: Duration,
     },
-    /// A lock of another mode stands under the name.
+    /// The name is locked in another mode.
     #[error(
-        "{names}: asked for a {asked}, but a {} stands under the name; use one mode per name",
+        "{names}: asked for a {asked}, but the name has a {}; use one mode per name",
         standing(*asked, *found)
     )]
     OtherMode {
-        /// What was to be locked.
+        /// The names that were requested.
         names: String,
-        /// What was asked for.
+        /// The mode that was requested.
         asked: Mode,
-        /// What is there.
+        /// The mode of the lock that the name has.
         found: Mode,
     },
-    /// The owner holds some of the names already, by another lock, and would wait for itself.
+    /// The owner already holds some of the names through another lock, and would wait for itself.
     #[error(
         "{names}: the owner holds {held} already and would wait for itself; release that first"
     )]
     Overlap {
-        /// What was to be locked.
+        /// The names that were requested.
         names: String,
-        /// What is held.
+        /// The names that the owner holds.
         held: String,
     },
-    /// The owner reads, and cannot become the writer: it would wait for itself.
+    /// The owner holds the read lock and cannot become the writer, because it would wait for itself.
     #[error(
         "{names}: the owner holds the read lock and would wait for itself; release it before you ask for the write lock"
     )]
     Upgrade {
-        /// What was to be locked.
+        /// The names that were requested.
         names: String,
     },
-    /// The owner has entered the read lock as often as it can be entered.
-    #[error("{names}: entered {most} times, and a read lock can be no more: release a guard first")]
+    /// The owner has reached the limit of entries of a read lock.
+    #[error("{names}: entered {most} times, the limit of a read lock: release a guard first")]
     TooManyEntries {
-        /// What was to be locked.
+        /// The names that were requested.
         names: String,
-        /// How often it can be entered.
+        /// The largest number of entries.
         most: u32,
     },
-    /// The lease cannot be.
+    /// The lease or a name is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The client was closed, or the runtime that it was made on has ended.
@@ -182,69 +183,70 @@ pub enum AcquireError {
     Closed,
 }
 
-/// Why a release did not end as it should.
+/// The error of a release.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// The nodes say that it was not ours any more: the work under it may have overlapped with another owner's. After
-    /// a release whose answer got lost it may also mean that the release was executed.
+    /// The nodes report that this owner did not hold the lock any more: the work may have overlapped with another
+    /// owner's. If an earlier reply to the release was lost, it may also mean that the release was executed.
     #[error(
         "{names}: was not held any more when it was released; the work may have overlapped with another holder's"
     )]
     NotHeld {
-        /// What was locked.
+        /// The names that were locked.
         names: String,
     },
-    /// Too few nodes answered. The release goes on in the background; the lease ends what it cannot reach.
+    /// Too few nodes answered. The release continues in the background; claims that it cannot reach end with their
+    /// lease.
     #[error("{names}: the release is not confirmed: {}", list(.nodes))]
     Unconfirmed {
-        /// What was locked.
+        /// The names that were locked.
         names: String,
-        /// The nodes that did not answer, or with an error.
+        /// The nodes that failed to answer, or answered with an error.
         nodes: Vec<NodeReport>,
     },
 }
 
-/// Why a hold was not extended or entered again.
+/// The error of an extension or a re-entry.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfirmError {
     /// The lock is lost.
     #[error("{names}: {lost}")]
     Lost {
-        /// What was locked.
+        /// The names that were locked.
         names: String,
-        /// How it was lost.
+        /// How the lock was lost.
         lost: Lost,
     },
-    /// Too few nodes answered. The lock is held as before, for as long as it was.
+    /// Too few nodes answered. The lock is still held, and its validity is unchanged.
     #[error("{names}: not confirmed: {}", list(.nodes))]
     Unconfirmed {
-        /// What is locked.
+        /// The names that are locked.
         names: String,
-        /// The nodes that did not answer, or with an error.
+        /// The nodes that failed to answer, or answered with an error.
         nodes: Vec<NodeReport>,
     },
-    /// The owner has entered the read lock as often as it can be entered.
-    #[error("{names}: entered {most} times, and a read lock can be no more: release a guard first")]
+    /// The owner has reached the limit of entries of a read lock.
+    #[error("{names}: entered {most} times, the limit of a read lock: release a guard first")]
     TooManyEntries {
-        /// What is locked.
+        /// The names that are locked.
         names: String,
-        /// How often it can be entered.
+        /// The largest number of entries.
         most: u32,
     },
-    /// The lease cannot be.
+    /// The lease is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
 
-/// Who holds what was to be locked, as far as the client knows.
+/// Who holds the lock that was requested, as far as the client knows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Holder {
     /// Other clients.
     Others,
-    /// This very client: a guard of its own is out, or its owner is acquiring it.
+    /// This client: it holds the lock through another guard, or its owner is acquiring it.
     ThisClient,
 }
 
@@ -262,12 +264,12 @@ fn advice(holder: Holder) -> &'static str {
     match holder {
         Holder::Others => "wait longer, or do something else",
         Holder::ThisClient => {
-            "a task that waits for what it holds itself waits in vain: release it first, or enter it again by its guard (reenter) or an Owner"
+            "a task that waits for a lock it holds itself never gets it: release it first, or enter it again through its guard (reenter) or an Owner"
         }
     }
 }
 
-/// Of one node there is no quorum.
+/// The name of the failure, as a single node has no quorum.
 fn too_few(of: usize) -> &'static str {
     match of {
         1 => "no usable answer",

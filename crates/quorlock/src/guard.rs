@@ -1,4 +1,4 @@
-//! The value that holds a lock, the signal of its loss, and work that ends with it.
+//! The value that holds a lock.
 
 mod lost_signal;
 mod until_lost;
@@ -25,13 +25,14 @@ use crate::shared::client::Client;
 use crate::shared::hold::{Hold, NoEntry};
 use crate::telemetry;
 
-/// Holds a lock.
+/// A held lock, which is released on drop.
 ///
-/// Without an explicit lease the watchdog renews it for as long as the guard lives. [`Guard::release`] gives it back
-/// and says whether it had been held until then. Dropping the guard gives it back too, **in the background and without
-/// a report**: nothing is sent before the client's keeper has had its turn.
+/// Without an explicit lease the watchdog renews it while the guard exists. [`Guard::release`] releases the lock and
+/// reports whether it was held until then. Dropping the guard releases it too, **in the background and without a
+/// report**: nothing is sent before the client's keeper task runs.
 ///
-/// A guard belongs to one hold. When that is lost, the guard stays lost, whatever happens to the name afterwards.
+/// A guard belongs to one hold. Once that hold is lost, the guard stays lost, whatever happens to the name
+/// afterwards.
 #[must_use = "dropping a guard releases the lock"]
 pub struct Guard {
     client: Arc<Client>,
@@ -40,17 +41,17 @@ pub struct Guard {
     span: telemetry::Span,
 }
 
-/// What the drop of a guard has to do.
+/// Who ended the guard, which decides what its drop does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DroppedBy {
-    /// Release the lock.
+    /// The user dropped it: its drop releases the lock.
     User,
-    /// Nothing: it was released or leaked.
+    /// It was released or leaked before: its drop does nothing.
     Us,
 }
 
 impl Guard {
-    /// Takes over one entry of the hold's count, for which the keeper has a place.
+    /// Takes over one entry of the hold's count. The keeper must have a place for its drop.
     pub(crate) fn new(client: Arc<Client>, hold: Arc<Hold>) -> Self {
         Guard {
             span: telemetry::hold_span(&*hold.layout, hold.owner, hold.token(0)),
@@ -64,17 +65,19 @@ impl Guard {
         &self.hold
     }
 
-    /// The token of this hold, larger than that of every hold of the name that was won before this one was asked for.
+    /// Returns the token of this hold. It is larger than that of every exclusive hold of the name that was won before
+    /// this one was requested.
     ///
-    /// Give it to the resource with every write; a resource that rejects smaller tokens than it has seen is safe even
-    /// from a holder that was stopped and does not know that its time is over. Of several locks, this is the token of
-    /// the first name in canonical order; see [`Guard::fencing_token_of`].
+    /// Send it to the resource with every write. A resource that rejects tokens smaller than the largest it has seen
+    /// is safe even from a holder that was suspended and does not know that its lease has expired. A read hold has
+    /// the token of the last writer. For several locks this is the token of the first name in canonical order; see
+    /// [`Guard::fencing_token_of`].
     #[must_use]
     pub fn fencing_token(&self) -> Token {
         self.hold.token(0)
     }
 
-    /// The token for one of several names, as it was asked for or with its key prefix; `None` if the guard does not
+    /// Returns the token for one of several names, given with or without the key prefix; `None` if the guard does not
     /// hold that name.
     #[must_use]
     pub fn fencing_token_of(&self, name: impl AsRef<[u8]>) -> Option<Token> {
@@ -85,27 +88,27 @@ impl Guard {
         Some(self.hold.token(group))
     }
 
-    /// What is held, as it was asked for (without the key prefix), in canonical order.
+    /// Returns the held names, without the key prefix, in canonical order.
     pub fn names(&self) -> impl Iterator<Item = &Name> {
         self.hold.layout.given()
     }
 
-    /// Under which identity the nodes have it.
+    /// Returns the identity under which the nodes store the claim.
     #[must_use]
     pub fn owner_id(&self) -> OwnerId {
         self.hold.owner
     }
 
-    /// How many guards share this hold: 1, and one more for each re-entry.
+    /// Returns the number of guards that share this hold: 1, and one more for each re-entry.
     #[must_use]
     pub fn hold_count(&self) -> u32 {
         self.hold.count()
     }
 
-    /// For how long the lock may be relied upon from now on, if nothing else happens; zero when it is lost.
+    /// Returns how long the lock stays valid from now on without another renewal; zero if it is lost.
     ///
-    /// This is the client's own reckoning, from the time before its requests were sent, less the drift allowance. No
-    /// node is asked.
+    /// The client computes it locally, from the time before its requests were sent, less the drift allowance. No node
+    /// is asked.
     #[must_use]
     pub fn validity(&self) -> Duration {
         let now = self.client.now();
@@ -115,30 +118,33 @@ impl Guard {
         }
     }
 
-    /// Whether the lock is held, by the same reckoning.
+    /// Whether the lock is held, computed like [`Guard::validity`].
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.hold.status(self.client.now()) == Status::Held
     }
 
-    /// Ready when the lock is lost, and how; at latest when its validity ends, even if no node answers.
+    /// Returns a future that is ready when the lock is lost. It is ready by the end of the validity at the latest,
+    /// even if no node answers.
     ///
-    /// The signal outlives the guard; when the last guard is released on purpose it says [`Lost::Released`](crate::Lost::Released).
+    /// The signal outlives the guard. When the last guard is released on purpose, it yields
+    /// [`Lost::Released`](crate::Lost::Released).
     ///
-    /// In a loop around `select!` it may be made anew each time (`lost = guard.lost()`), or once, and polled by `&mut`: it is
-    /// [`Unpin`], and stays ready once it is. The signal is looked at while `select!` waits, not while the body of a branch runs:
-    /// there [`Guard::run_until_lost`] belongs.
+    /// In a loop around `select!`, create it in each iteration (`lost = guard.lost()`), or once and poll it by
+    /// `&mut`: it is [`Unpin`], and stays ready. `select!` polls the signal only while it waits, not while the body
+    /// of a branch runs; use [`Guard::run_until_lost`] there.
     ///
     /// # Cancel safety
-    /// Dropped early, nothing is missed: a signal that is made after the loss is ready at once.
+    /// If the future is dropped early, no loss is missed: a signal that is created after the loss is ready at once.
     pub fn lost(&self) -> LostSignal {
         LostSignal::new(self.client.clone(), self.hold.clone())
     }
 
-    /// Runs `work` while the lock is held, then releases it. The work is given this guard, for its token, its validity and
-    /// [`Guard::extend`].
+    /// Runs `work` while the lock is held, then releases it. `work` borrows this guard, for its token, its validity
+    /// and [`Guard::extend`].
     ///
-    /// Losing the lock drops `work` where it stands. The deadline is tested at every poll, before and after.
+    /// If the lock is lost, `work` is dropped at its current await point. The deadline is checked before and after
+    /// every poll.
     ///
     /// ```
     /// # use quorlock::{EmbeddedNode, Locks};
@@ -157,10 +163,10 @@ impl Guard {
     /// ```
     ///
     /// # Errors
-    /// [`Lost`], and `work` was cancelled, or ended too late to have been protected.
+    /// [`Lost`] if the lock was lost: `work` was cancelled, or ended too late to have been protected.
     ///
     /// # Cancel safety
-    /// Dropped early, the work is dropped where it stands, and then the guard.
+    /// If the future is dropped early, the work is dropped at its current await point, and then the guard.
     pub async fn while_held<T>(
         self,
         work: impl AsyncFnOnce(&Guard) -> T,
@@ -170,10 +176,13 @@ impl Guard {
         Ok(Finished { output, release })
     }
 
-    /// Runs `work` until the lock is lost, and keeps the lock: one step of a task that holds it for many.
+    /// Runs `work` until the lock is lost, and keeps the lock afterwards.
     ///
-    /// Losing the lock drops `work` where it stands. The deadline is tested at every poll, before and after. In contrast to
-    /// [`Guard::while_held`] the guard stays, so that a loop can go on with it.
+    /// Use it for one step of a task that holds the lock for many steps: in contrast to [`Guard::while_held`], the
+    /// guard stays.
+    ///
+    /// If the lock is lost, `work` is dropped at its current await point. The deadline is checked before and after
+    /// every poll.
     ///
     /// ```
     /// # use quorlock::{EmbeddedNode, Locks};
@@ -191,7 +200,7 @@ impl Guard {
     ///         lost = guard.lost() => return Err(lost.into()),
     ///         job = queue.recv() => {
     ///             let Some(job) = job else { break };
-    ///             // `?`: the lock was lost in the middle, and the job was dropped there.
+    ///             // `?` returns if the lock was lost; the job was dropped at its await point.
     ///             guard.run_until_lost(store(job, guard.fencing_token().0)).await?;
     ///         }
     ///     }
@@ -202,31 +211,32 @@ impl Guard {
     /// ```
     ///
     /// # Errors
-    /// [`Lost`], and `work` was cancelled, or ended too late to have been protected.
+    /// [`Lost`] if the lock was lost: `work` was cancelled, or ended too late to have been protected.
     ///
     /// # Cancel safety
-    /// Dropped early, the work is dropped where it stands, and the lock is held as before.
+    /// If the future is dropped early, the work is dropped at its current await point, and the lock stays held.
     pub async fn run_until_lost<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
         let mut work = pin!(work);
         let work = poll_fn(|cx| self.span.within(|| work.as_mut().poll(cx)));
         until_lost::run(self.lost(), work).await
     }
 
-    /// Enters the hold once more; the lock is free when every guard is gone.
+    /// Enters the hold once more. The lock is released when all its guards are gone.
     ///
-    /// The nodes are asked, and a threshold of them must say that the lock is still ours; it is extended thereby.
+    /// It sends a request to the nodes. A threshold of them must confirm that this owner still holds the lock, which
+    /// also extends the lease.
     ///
     /// # Errors
-    /// [`ConfirmError::Lost`] when it is not; [`ConfirmError::Unconfirmed`] when too few nodes answered;
+    /// [`ConfirmError::Lost`] if the lock is lost; [`ConfirmError::Unconfirmed`] if too few nodes answered;
     /// [`ConfirmError::TooManyEntries`] for a read lock that was entered 1,000 times.
     ///
     /// # Cancel safety
-    /// Dropped early, the hold is as it was.
+    /// If the future is dropped early, the hold stays as it was.
     pub async fn reenter(&self) -> Result<Guard, ConfirmError> {
         Guard::enter(&self.client, &self.hold, Time::NEVER).await
     }
 
-    /// Enters a hold once more. Nodes are waited for until this time, if they are given more.
+    /// Enters a hold once more. Waits for nodes until `until`, or until the member time-out if that is earlier.
     pub(crate) async fn enter(
         client: &Arc<Client>,
         hold: &Arc<Hold>,
@@ -243,7 +253,7 @@ impl Guard {
                 most,
             },
         })?;
-        // From here on dropping the guard takes the entry back, whatever becomes of the hold's other guards.
+        // From here on the drop of the guard removes the entry, even when the hold's other guards are gone by then.
         client.keeper.reserve();
         let guard = Guard::new(client.clone(), hold.clone());
         let confirm = Confirm::begin(client.clone(), hold.clone(), None)?;
@@ -251,29 +261,28 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Extends the lock to `lease` from now on, or to the lease that it has if that is longer.
+    /// Extends the lock to `lease` from now on, or to its current lease if that is longer.
     ///
     /// # Errors
-    /// [`ConfirmError::Lost`] when the lock is not ours any more; [`ConfirmError::Unconfirmed`] when too few nodes
-    /// answered, and the lock is valid for as long as it was; [`ConfirmError::Config`] for an impossible lease.
+    /// [`ConfirmError::Lost`] if the lock is lost; [`ConfirmError::Unconfirmed`] if too few nodes answered, and the
+    /// lock's validity is unchanged; [`ConfirmError::Config`] for an impossible lease.
     ///
     /// # Cancel safety
-    /// Dropped early, the lock may or may not have been extended.
+    /// If the future is dropped early, the lock may or may not have been extended.
     pub async fn extend(&self, lease: Duration) -> Result<(), ConfirmError> {
         let lease = self.client.config.lease(lease)?;
         self.hold.layout.check(LeaseSource::Lock, lease)?;
         Confirm::begin(self.client.clone(), self.hold.clone(), Some(lease))?.await
     }
 
-    /// Gives the lock back. Of several guards of one hold, the last one frees it.
+    /// Releases the lock. Of several guards of one hold, the last one releases it.
     ///
     /// # Errors
-    /// [`ReleaseError::NotHeld`] when it had been lost before, also because the client was closed or its runtime has
-    /// ended; [`ReleaseError::Unconfirmed`] when too few nodes
-    /// answered: the release goes on in the background.
+    /// [`ReleaseError::NotHeld`] if the lock was lost before, also because the client was closed or its runtime has
+    /// ended; [`ReleaseError::Unconfirmed`] if too few nodes answered: the release continues in the background.
     ///
     /// # Cancel safety
-    /// Dropped early, the release goes on in the background.
+    /// If the future is dropped early, the release continues in the background.
     pub async fn release(mut self) -> Result<(), ReleaseError> {
         self.is_dropped_by = DroppedBy::Us;
         let (client, hold) = (self.client.clone(), self.hold.clone());
@@ -286,14 +295,15 @@ impl Guard {
         result
     }
 
-    /// Lets go of the guard without releasing the lock: it is not renewed, and ends with its lease.
+    /// Consumes the guard without releasing the lock, which is no longer renewed and ends with its lease.
     ///
-    /// Useful to keep others out for a while after the work is done: for one lease those who wait for it, and for as long
-    /// as the [`clock_margin`](crate::LocksBuilder::clock_margin) in addition those who did not look before. Other guards of the same hold end with it.
+    /// It is useful to keep others out for a while after the work is done. Clients that already wait for the lock are
+    /// kept out for one lease, clients that arrive later also for the
+    /// [`clock_margin`](crate::LocksBuilder::clock_margin). All other guards of the same hold end with it.
     pub fn leak(mut self) {
         self.is_dropped_by = DroppedBy::Us;
         self.client.keeper.unreserve(None);
-        // The end of a leaked hold is no loss, and not told.
+        // The end of a leaked hold is intended: it is neither counted nor logged as a loss.
         if self.hold.leak() {
             telemetry::leaked();
         }

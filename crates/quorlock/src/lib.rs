@@ -9,36 +9,38 @@
 //! let locks = Locks::on_node(EmbeddedNode::new())?;
 //!
 //! let guard = locks.lock("orders/42").acquire().await?;
-//! let token = guard.fencing_token(); // a store that compares it rejects a holder that comes late
+//! let token = guard.fencing_token(); // a store that compares tokens rejects a stale holder
 //! guard.release().await?;            // dropping the guard releases too, without a report
 //! # let _ = token;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! **What is promised.** While a guard says that it is held, no other client holds the lock, as long as no clock runs at
-//! a rate more than 1 % off and, on a single node, the node keeps its data and its clock is not stepped. On a majority
-//! of nodes neither restarts without data nor steps of clocks within a margin break it. A guard stops saying so before
-//! a node gives the lock to another client, and [`Guard::while_held`] cancels work at that moment.
+//! **What is promised.** While a guard reports that it is held, no other client holds the lock. This needs clocks
+//! whose rates differ by less than 1 %. On a single node it also needs a node that keeps its data and whose clock is
+//! not stepped. A majority of nodes tolerates nodes that restart without their data, and clock steps within the
+//! [margin](LocksBuilder::clock_margin). A guard stops reporting that it is held before a node grants the lock to
+//! another client, and [`Guard::while_held`] cancels work at that moment.
 //!
-//! **What is not.** A process that is stopped in the middle of a write does not notice that its time is over. Only a
-//! resource that compares [fencing tokens](Guard::fencing_token) stops that write. Asynchronous replication, a single
-//! node that restarts without its data and one whose clock is stepped can each give one lock to two holders.
+//! **What is not promised.** A process that is suspended in the middle of a write does not notice that its lease has
+//! expired. Only a resource that compares [fencing tokens](Guard::fencing_token) rejects that write. Asynchronous
+//! replication, a single node that restarts without its data, and a single node whose clock is stepped can each give
+//! one lock to two holders.
 //!
-//! | to read | see |
+//! | topic | see |
 //! |---|---|
 //! | connecting, configuring | [`Locks`], [`LocksBuilder`] |
 //! | acquiring | [`Lock`], [`Owner`] |
 //! | holding, losing, releasing | [`Guard`], [`LostSignal`] |
-//! | leading, standing by, following who leads | [`Candidate`], [`Candidacy`], [`LeaderObserver`] |
-//! | what can go wrong | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`] |
-//! | who holds it, and freeing it by force | [`Locks::inspect`], [`Locks::force_release`] |
-//! | watching it run | `tracing` events of the target `quorlock`; with the feature `metrics`, the module `metrics` |
+//! | electing a leader, observing it | [`Candidate`], [`Candidacy`], [`LeaderObserver`] |
+//! | errors | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`] |
+//! | finding the holder, releasing by force | [`Locks::inspect`], [`Locks::force_release`] |
+//! | observability | `tracing` events of the target `quorlock`; with the feature `metrics`, the module `metrics` |
 //! | trying it without a server | [`EmbeddedNode`] |
-//! | reaching servers through a tunnel or a proxy | `LocksBuilder::redis` |
+//! | connecting through a tunnel or a proxy | `LocksBuilder::redis` |
 //! | running it in a simulator | [`Runtime`], [`Transport`](transport::Transport) |
 
-// The face: how locks are made, acquired and held.
+// The public face: how locks are made, acquired and held.
 mod builder;
 #[cfg(feature = "redis")]
 mod connect;
@@ -49,11 +51,11 @@ mod locks;
 mod operate;
 mod owner;
 
-// What runs below it.
+// The operations, and the state that the locks of one client share.
 mod operation;
 mod shared;
 
-// The ground.
+// The foundation, which depends on nothing above.
 mod config;
 mod embedded;
 mod error;
@@ -93,7 +95,7 @@ pub use shared::trust::NodeTrust;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The seam to a node: for transports of your own.
+/// The interface between locks and nodes, for custom transports.
 pub mod transport {
     pub use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
     pub use quorlock_core::marker::{

@@ -15,37 +15,40 @@ use crate::shared::client::Client;
 use crate::shared::layout::{Layout, MOST_NAMES};
 use crate::shared::under::Under;
 
-/// One lock, or several taken together. Cheap to clone, to be acquired any number of times.
+/// One lock, or several taken together. Cheap to clone; it can be acquired any number of times.
 ///
-/// Two acquisitions exclude each other, also through the same `Lock`, unless both go through one [`Owner`](crate::Owner).
+/// Two acquisitions exclude each other, even through the same `Lock`, unless both go through one
+/// [`Owner`](crate::Owner).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Lock {
     client: Arc<Client>,
-    /// Those who wait for locks of the client, each behind the others for the same.
+    /// The queues of waiters for the client's locks, one per lock and lease.
     queues: Arc<Queues>,
     layout: Result<Arc<Layout>, ConfigError>,
     owner: Option<Arc<Identity>>,
     leasing: Leasing,
     wait: Option<Duration>,
-    /// The other clients of its members. They watch their nodes for as long as it lives.
+    /// The other clients that have members of this lock. They keep watching their nodes while the lock exists.
     others: Vec<Arc<Client>>,
 }
 
-/// What a lock is asked for, and who sees to it that it lasts.
+/// The lease that a lock requests, and whether it is renewed.
 #[derive(Clone, Copy, Debug)]
 enum Leasing {
-    /// The lease of the client's watchdog, which renews it.
+    /// The watchdog's lease, which the watchdog renews.
     Watchdog,
-    /// A lease of its own, which the watchdog renews.
+    /// An explicit lease, which the watchdog renews.
     Renewed(Duration),
-    /// A lease of its own, which nothing renews.
+    /// An explicit lease, which is not renewed.
     Fixed(Duration),
 }
 
 impl Lock {
-    /// No lock has more names than this. Each costs a request to each of its nodes, and all of them must be answered
-    /// within the [member time-out](crate::LocksBuilder::member_timeout): thousands of names need a long lease.
+    /// The largest number of names in one lock.
+    ///
+    /// Each name costs a request to each of its nodes, and all of them must be answered within the [member
+    /// time-out](crate::LocksBuilder::member_timeout): thousands of names need a long lease.
     pub const MOST_NAMES: usize = MOST_NAMES;
 
     pub(crate) fn new(
@@ -65,22 +68,22 @@ impl Lock {
         }
     }
 
-    /// Locks of several clients, in any modes, taken together: all of them or none. Lease, wait, owner, member time-out
-    /// and retry policy are those of the first.
+    /// Returns a lock that takes locks of several clients together, in any modes: all of them or none.
     ///
-    /// Every client's other settings count for its own names: no lease is longer than the shortest
+    /// Lease, wait, owner, member time-out and retry policy are those of the first lock. Each client's other settings
+    /// apply to its own names: no lease is longer than the shortest
     /// [`longest_lease`](crate::LocksBuilder::longest_lease) among them, no hold lasts longer than the shortest
-    /// [`max_hold`](crate::LocksBuilder::max_hold), and each one's nodes keep its token counters for as long as it says.
-    /// When any of them is closed, the lock ends.
+    /// [`max_hold`](crate::LocksBuilder::max_hold), and each client's nodes keep token counters for its
+    /// [`token_retention`](crate::LocksBuilder::token_retention). Closing any of the clients ends the lock.
     ///
-    /// A fair lock among them is asked for before the rest, and the others only when its turn has come: until then they
-    /// are left to others, and the place in its queue stays. If another lock is held then, the fair one is given back,
-    /// and with it the place; its queue is joined again, at the end, when that other lock is free. So a fair lock is
-    /// not fair to those who want more than it, but to everybody else.
+    /// A fair lock among them is requested first, and the other locks only when its turn has come: until then other
+    /// clients may take them, and the place in the queue is kept. If one of the other locks is then held, the fair
+    /// lock is released together with its place. Its queue is joined again, at the end, when that other lock is free.
+    /// So the fair lock is fair to clients that want this lock alone, and not to those that combine it with others.
     ///
     /// # Errors
-    /// [`ConfigError::NoNames`] without locks, [`ConfigError::Name`] for a name that cannot be one,
-    /// [`ConfigError::TwoModes`] for one name in two modes, [`ConfigError::TooManyNames`] for more than
+    /// [`ConfigError::NoNames`] if there are no locks, [`ConfigError::Name`] if a name is invalid,
+    /// [`ConfigError::TwoModes`] if a name occurs in two modes, [`ConfigError::TooManyNames`] if there are more than
     /// [`Lock::MOST_NAMES`].
     pub fn all(locks: impl IntoIterator<Item = Lock>) -> Result<Lock, ConfigError> {
         let locks: Vec<Lock> = locks.into_iter().collect();
@@ -110,19 +113,19 @@ impl Lock {
         })
     }
 
-    /// Holds the lock for this long and no longer: without the watchdog. [`Guard::extend`] prolongs it.
+    /// Sets a fixed lease, which the watchdog does not renew. [`Guard::extend`] prolongs it.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.leasing = Leasing::Fixed(lease);
         self
     }
 
-    /// Asks for this lease, which the watchdog renews every third of it.
+    /// Sets a lease that the watchdog renews after every third of it.
     pub(crate) fn renewed_lease(mut self, lease: Duration) -> Self {
         self.leasing = Leasing::Renewed(lease);
         self
     }
 
-    /// What is asked for.
+    /// The lease that this lock requests.
     pub(crate) fn lease_length(&self) -> Duration {
         match self.leasing {
             Leasing::Watchdog => self.client.config.watchdog_lease.length(),
@@ -134,33 +137,36 @@ impl Lock {
         &self.client
     }
 
-    /// Waits for this long, also through an outage of the nodes; without it, for as long as others hold the lock, and where
-    /// no quorum answers for [`RetryPolicy::without_quorum`](crate::RetryPolicy::without_quorum).
+    /// Sets how long an acquisition waits, including during an outage of the nodes.
     ///
-    /// What waiting cannot cure ends either at once: a login that is refused, missing rights, a key that is no lock, another
-    /// [`longest_lease`](crate::LocksBuilder::longest_lease) of the deployment, where no quorum is left without the nodes
-    /// that say so.
+    /// Without it an acquisition waits while others hold the lock, and without a quorum of answers for
+    /// [`RetryPolicy::without_quorum`](crate::RetryPolicy::without_quorum).
+    ///
+    /// Failures that waiting cannot cure end either wait at once, if no quorum is left without the nodes that report
+    /// them: a refused login, missing permissions, a key that is no lock, another
+    /// [`longest_lease`](crate::LocksBuilder::longest_lease) in the deployment.
     pub fn wait(mut self, at_most: Duration) -> Self {
         self.wait = Some(at_most);
         self
     }
 
-    /// Waits until the lock is ours.
+    /// Acquires the lock, waiting until it is free.
     ///
     /// # Errors
-    /// [`AcquireError::Contended`] when others hold it at the end of the wait, [`AcquireError::NoQuorum`] and
-    /// [`AcquireError::TooSlow`] when the nodes do not answer well enough then, [`AcquireError::Refused`] when they refuse
-    /// in a way that waiting does not cure. Nothing stays behind.
+    /// [`AcquireError::Contended`] if others hold it at the end of the wait, [`AcquireError::NoQuorum`] and
+    /// [`AcquireError::TooSlow`] if too few nodes answer, or answer too slowly, by then. [`AcquireError::Refused`] if
+    /// nodes refuse in a way that waiting does not cure. No claim stays behind.
     ///
     /// # Cancel safety
-    /// Dropped early, it leaves at most one clean-up to the background; a grant in flight passes to the next waiter of
-    /// the process.
+    /// If the future is dropped early, at most one clean-up continues in the background. A grant in flight passes to
+    /// the next waiter of the process.
     ///
-    /// Poll it or drop it. Of several waiters of the process for the same lock and lease one asks the nodes on behalf of
-    /// all; if its future is woken and not polled, the next one goes on after 100 to 200 ms with what is in flight, and it
-    /// begins at the end of the queue when it is polled again. What such a future was granted alone is given back when the
-    /// same client is refused the lock, for another lease or mode or by a try. To other clients, and to locks of several names with this
-    /// one among them, it is held until the future is polled or dropped, the client is closed, or the lease ends.
+    /// Poll the future or drop it. Of several waiters of the process for the same lock and lease, one sends the
+    /// requests on behalf of all. If its future is woken and not polled, the next waiter takes over the requests in
+    /// flight after 100 to 200 ms, and the first starts at the end of the queue when it is polled again. If it was
+    /// the only waiter, its grants are released when the same client is refused the lock, for another lease or mode
+    /// or by `try_acquire`. Other clients, and locks of several names that include this one, find it held until the
+    /// future is polled or dropped, the client is closed, or the lease ends.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         match &self.owner {
             None => self.acquire_anew(None, self.waits()).await,
@@ -173,14 +179,15 @@ impl Lock {
         }
     }
 
-    /// Tries once. `None` says that others hold the lock: contention is an answer, not an error.
+    /// Tries to acquire the lock once. Returns `None` if others hold it: contention is an answer, not an error.
     ///
     /// # Errors
-    /// As [`Lock::acquire`], after one round.
+    /// Those of [`Lock::acquire`], after one round.
     ///
     /// # Cancel safety
-    /// Dropped early, it leaves at most one clean-up to the background. Poll it or drop it: what nodes have granted to a
-    /// future that is neither polled nor dropped stays until it is, until the client is closed, or until the lease ends.
+    /// If the future is dropped early, at most one clean-up continues in the background. Poll the future or drop it:
+    /// what nodes granted to a future that is neither polled nor dropped stays claimed until the client is closed or
+    /// the lease ends.
     pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
         let guard = match &self.owner {
             None => self.try_anew(None).await,
@@ -201,7 +208,7 @@ impl Lock {
         self.layout.as_ref().map_err(ConfigError::clone)
     }
 
-    /// How long an acquisition waits that begins now.
+    /// The time span of an acquisition that begins now.
     fn waits(&self) -> Waits {
         self.wait.map_or(Waits::UNBOUNDED, |wait| {
             let now = self.client.now();
@@ -212,7 +219,7 @@ impl Lock {
         })
     }
 
-    /// A new hold; `under` is the writer of what the reader reads.
+    /// Acquires a new hold. `under` is the write hold under which an owner reads.
     fn acquire_anew(
         &self,
         under: Option<Under>,

@@ -1,4 +1,4 @@
-//! A client: where locks come from.
+//! A client, from which locks are made.
 
 pub(crate) mod source;
 
@@ -16,7 +16,9 @@ use crate::operate::{self, ForceReleaseError, ForceReleased, Inspection};
 use crate::owner::Owner;
 use crate::shared::client::Client;
 
-/// A client of one node, or of a majority of several. Cheap to clone; clones are the same client.
+/// A client of one node, or of a majority of several nodes.
+///
+/// Cloning is cheap; all clones are the same client.
 #[derive(Clone, Debug)]
 pub struct Locks {
     source: LockSource,
@@ -27,44 +29,51 @@ impl Locks {
         Locks { source }
     }
 
-    /// A lock of this name. Nothing is sent; a name that cannot be one is an error when the lock is acquired.
+    /// Returns a lock of this name.
+    ///
+    /// Nothing is sent. An invalid name is an error when the lock is acquired.
     pub fn lock(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Plain, name)
     }
 
-    /// A fair lock of this name: first come, first served, across processes.
+    /// Returns a fair lock of this name: first come, first served, across processes.
     ///
-    /// Each waiter has a place in a queue that the node keeps, and is woken when its turn has come. One that dies is
-    /// passed over when the node has not heard of it for as long as [`LocksBuilder::watchdog_lease`](crate::LocksBuilder::watchdog_lease) says, by the
-    /// node's clock; one that gives up leaves the queue. A waiter that comes back after a time-out begins at the end.
+    /// Each waiter has a place in a queue on the node and is woken when its turn comes. A waiter loses its place when
+    /// the node has not received a request from it for one
+    /// [`LocksBuilder::watchdog_lease`](crate::LocksBuilder::watchdog_lease) (or four
+    /// [`poll_cap`](crate::RetryPolicy::poll_cap)s, if that is longer), by the node's clock. One that gives up leaves
+    /// the queue. A waiter that tries again after a time-out starts at the end.
     ///
-    /// It needs one node: several queues have no common order. On several, acquiring it is an error
-    /// ([`ConfigError::FairQuorum`]).
+    /// A fair lock needs one node, because the queues of several nodes have no common order. On several nodes
+    /// acquiring it is an error ([`ConfigError::FairQuorum`]).
     pub fn fair(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Fair, name)
     }
 
-    /// The lock of this name for one of any number of readers, who keep writers out.
+    /// Returns a lock of this name for one of any number of readers. Readers exclude writers.
     ///
-    /// Each reader has a lease of its own. The token of its guard is that of the last writer: a store that has seen it
-    /// is up to date.
+    /// Each reader has its own lease. The token of its guard is that of the last writer: a store that has seen this
+    /// token is up to date.
     pub fn read(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Read, name)
     }
 
-    /// The lock of this name for one writer, who keeps everybody else out.
+    /// Returns a lock of this name for one writer. A writer excludes readers and other writers.
     ///
-    /// A writer may read as well, and go on reading after it has stopped to write: acquire both through one
-    /// [`Owner`](crate::Owner). A reader cannot become a writer ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
+    /// A writer may read as well, and keep reading after it has released the write lock: acquire both through one
+    /// [`Owner`](crate::Owner). A reader cannot become a writer
+    /// ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
     pub fn write(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Write, name)
     }
 
-    /// Several locks taken together (MultiLock): all of them or none. Duplicates are merged, and the order does not
-    /// matter: callers that name the same locks in different orders do not block each other for ever.
+    /// Returns a lock of several names taken together (MultiLock): all of them or none.
+    ///
+    /// Duplicates are merged, and the order does not matter: clients that list the same names in different orders do
+    /// not deadlock.
     ///
     /// # Errors
-    /// [`ConfigError`] for no names, more than [`Lock::MOST_NAMES`], or one that cannot be one.
+    /// [`ConfigError`] if there are no names, more than [`Lock::MOST_NAMES`], or an invalid one.
     pub fn all<N: AsRef<[u8]>>(
         &self,
         names: impl IntoIterator<Item = N>,
@@ -72,17 +81,20 @@ impl Locks {
         self.source.all(names)
     }
 
-    /// An identity that can enter its own locks again: acquiring a name through the same owner re-enters its hold.
-    /// (A task is no identity: it has no name, and it moves between threads.)
+    /// Returns a new owner: an identity whose locks are reentrant.
+    ///
+    /// Acquiring a name through the same owner re-enters its hold. A task cannot serve as identity: it has no name,
+    /// and it moves between threads.
     pub fn owner(&self) -> Owner {
         Owner::new(&self.source)
     }
 
-    /// A candidate for the leadership of this name. Nothing is sent before it [campaigns](Candidate::campaign).
+    /// Returns a candidate for the leadership of this name. Nothing is sent before it
+    /// [campaigns](Candidate::campaign).
     ///
-    /// The leader holds the ordinary lock of this name ([`Locks::lock`]), on the same key: a holder of that lock keeps
-    /// candidates out, a lock of Redisson's included, and [`Locks::inspect`] shows the leader. A name that cannot be one
-    /// is an error when the candidate campaigns.
+    /// The leader holds the ordinary lock of this name ([`Locks::lock`]), on the same key. So any holder of that lock
+    /// keeps candidates out, including a Redisson client, and [`Locks::inspect`] shows the leader. An invalid name is
+    /// an error when the candidate campaigns.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -110,20 +122,20 @@ impl Locks {
         Candidate::new(self.lock(name))
     }
 
-    /// Follows who leads under this name, without being a candidate.
+    /// Returns an observer of the leader of this name, which is not a candidate itself.
     ///
     /// # Errors
-    /// [`ConfigError::Name`] for a name that cannot be one.
+    /// [`ConfigError::Name`] if the name is invalid.
     pub fn observe_leader(&self, name: impl AsRef<[u8]>) -> Result<LeaderObserver, ConfigError> {
         let layout = self.lock(name).layout()?.clone();
         Ok(LeaderObserver::new(self.source.clone(), layout))
     }
 
-    /// Looks who holds a name: node by node, and what that amounts to. Changes nothing.
+    /// Reads the holder of a name from each node, and summarizes what that means. Changes nothing.
     ///
-    /// For people and their tools. It is a picture of the past: do not decide by it whether to work, acquire the lock
-    /// for that. A node that cannot be read is part of the answer, not an error of it. Each is given as long as it is
-    /// given in a round of a lock with the watchdog's lease.
+    /// It is meant for people and their tools. The answer describes the past: to decide whether to work, acquire the
+    /// lock instead. A node that cannot be read is part of the answer, not an error. Each node has the time to answer
+    /// that it has in a round of a lock with the watchdog's lease.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -140,28 +152,29 @@ impl Locks {
     /// ```
     ///
     /// # Errors
-    /// [`ConfigError::Name`] for a name that cannot be one.
+    /// [`ConfigError::Name`] if the name is invalid.
     pub async fn inspect(&self, name: impl AsRef<[u8]>) -> Result<Inspection, ConfigError> {
         operate::inspect(&self.source, name).await
     }
 
-    /// Frees a name by force, whichever owner holds it: for a holder that is known to be gone, or to be stopped for good.
+    /// Releases a name by force, whichever owner holds it: for a holder that is known to be gone or stopped for good.
     ///
-    /// **The holder is not asked, and is not told.** Its watchdog learns of it at its next renewal, within a third of
-    /// its lease, and its guards are then lost ([`Lost::Taken`](crate::Lost::Taken)); a holder with an explicit lease
-    /// asks no node and learns nothing. Until then two may work at once, unless the resource compares
-    /// [fencing tokens](crate::Guard::fencing_token): those keep growing, the counter stays.
+    /// **The holder is neither asked nor notified.** Its watchdog learns of it at the next renewal, within a third of
+    /// its lease, and its guards are then lost ([`Lost::Taken`](crate::Lost::Taken)). A holder with an explicit lease
+    /// sends no renewals and learns nothing. Until then two clients may work at once, unless the resource compares
+    /// [fencing tokens](crate::Guard::fencing_token). Tokens keep growing, because the counter is not deleted.
     ///
-    /// Locks of every mode are freed, readers all at once. Where the name has no holder, but a waiter stands in the queue of
-    /// the fair lock, those at its head who are dead lose their places, or else the first, who then joins it again at the
-    /// end if it lives: that frees a queue behind a dead waiter of a JVM. A key that is no lock stays as it is.
+    /// Locks of every mode are released, and all readers at once. If the name has no holder but the queue of the fair
+    /// lock has a waiter, dead waiters at its head lose their places. If the first waiter is alive, it alone loses
+    /// its place, and joins again at the end. This frees a queue that is stuck behind a dead waiter of a JVM. A key
+    /// that is no lock is left as it is.
     ///
     /// # Errors
-    /// [`ForceReleaseError::Unconfirmed`] when fewer nodes than a lock needs say that the name is free now: the owner that
-    /// held it may hold it still. It has the same report.
+    /// [`ForceReleaseError::Unconfirmed`] if fewer nodes than a lock needs report that the name is free: its owner
+    /// may still hold it. The error contains the same report.
     ///
     /// # Cancel safety
-    /// Dropped early, any of the nodes may or may not have freed the name.
+    /// If the future is dropped early, any of the nodes may or may not have released the name.
     pub async fn force_release(
         &self,
         name: impl AsRef<[u8]>,
@@ -173,22 +186,24 @@ impl Locks {
         self.source.client()
     }
 
-    /// How many holds this client has.
+    /// Returns the number of holds of this client.
     #[must_use]
     pub fn held(&self) -> usize {
         self.client().keeper.len()
     }
 
-    /// Gives back everything that is held, ends every acquisition with [`Closed`](crate::AcquireError::Closed), and
-    /// waits until nothing is under way any more. Guards that are still out are lost. So are locks over several clients that
-    /// have names of this one ([`Lock::all`]).
+    /// Releases everything this client holds, ends its acquisitions with [`Closed`](crate::AcquireError::Closed), and
+    /// waits until no request is in flight.
     ///
-    /// It is bounded by the nodes' call time-outs and a few repetitions. An acquisition whose future is neither polled
-    /// nor dropped is waited for no longer than its nodes are given to answer, also one of a lock over several clients that
-    /// another of them drives.
+    /// Guards that still exist are lost. So are locks over several clients that include names of this one
+    /// ([`Lock::all`]).
+    ///
+    /// The wait is bounded by the nodes' call time-outs and a few retries. An acquisition whose future is neither
+    /// polled nor dropped delays it by at most one member time-out; this includes a lock over several clients that
+    /// another client drives.
     ///
     /// # Cancel safety
-    /// Dropped early, closing goes on in the background.
+    /// If the future is dropped early, closing continues in the background.
     pub async fn close(&self) {
         let client = self.client();
         client.close();
@@ -197,12 +212,12 @@ impl Locks {
         let patience = client.now() + patience;
         let mut timer = client.runtime.timer();
         poll_fn(|cx| {
-            // The keepers are asked last. Were they asked first, A's would be idle; then B, on another thread, ends its
-            // attempt, leaves what it was granted to the keeper and counts itself out; and A would find no attempt either,
-            // and say that nothing is left.
+            // The keepers are checked last. If they were checked first: A sees its keeper idle. Then B, on another
+            // thread, ends its attempt, leaves its grants to the keeper and is no longer counted as an attempt. A
+            // then sees no attempt either, and reports that nothing is left while B's grants are still unreleased.
             let is_over =
                 !client.party.has_attempts(cx.waker()) || timer.poll_until(cx, patience).is_ready();
-            // All of them are asked, so that each wakes this task.
+            // All of them are polled, so that each wakes this task.
             let left = drivers.iter();
             let left = left.filter(|driver| !driver.has_closed_others(cx.waker()));
             let (left, is_idle) = (left.count(), client.keeper.is_idle(cx.waker()));

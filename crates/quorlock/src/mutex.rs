@@ -1,4 +1,4 @@
-//! A mutex that goes on after a panic elsewhere: nothing under it is left half-changed.
+//! A mutex that ignores poisoning: no code leaves the data under it half-changed.
 
 use std::sync::PoisonError;
 

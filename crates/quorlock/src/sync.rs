@@ -1,9 +1,9 @@
-//! Atomics and the mutex below `mutex.rs`: those of the standard library, or of `shuttle` under `--cfg shuttle`.
+//! Atomics and the mutex under `mutex.rs`: those of the standard library, or of `shuttle` under `--cfg shuttle`.
 //!
-//! Under `shuttle` each use of them is a step of a schedule, and tests choose which thread has the next one
-//! (`tests/threads`). Nothing else in this crate may take its place: what threads share without one of these is shared in
-//! one step there. `Arc`, `Weak`, `OnceLock` and `Waker` stay those of the standard library, as no step of a schedule lies
-//! within a use of them.
+//! Under `shuttle` each use of them is a step of a schedule, and tests choose which thread takes the next step
+//! (`tests/threads`). Threads of this crate must not share state in any other way: no schedule could switch threads
+//! there. `Arc`, `Weak`, `OnceLock` and `Waker` stay those of the standard library, as no schedule switches threads
+//! within their operations.
 
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
@@ -13,12 +13,12 @@ pub(crate) use shuttle::sync::{Mutex, MutexGuard, atomic};
 
 pub(crate) use self::counter::Counter;
 
-/// Numbers for the things of one process.
+/// A counter for ids that are unique in the process.
 #[cfg(not(shuttle))]
 mod counter {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Numbers that no two things of the process share, from 1 on.
+    /// A counter that starts at 1 and never returns a value twice in one process.
     pub(crate) struct Counter(AtomicU64);
 
     impl Counter {
@@ -32,15 +32,15 @@ mod counter {
     }
 }
 
-/// Numbers for the things of one schedule: the next one is that of another process, or a schedule could not be replayed
-/// alone.
+/// A counter for ids that are unique in one schedule. It restarts with each schedule, so that a schedule can be
+/// replayed alone.
 #[cfg(shuttle)]
 mod counter {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use shuttle::lazy_static::Lazy;
 
-    /// Numbers that no two things of the schedule share, from 1 on.
+    /// A counter that starts at 1 and never returns a value twice in one schedule.
     pub(crate) struct Counter(Lazy<AtomicU64>);
 
     impl Counter {

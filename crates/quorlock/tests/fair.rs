@@ -203,7 +203,7 @@ async fn whoever_wants_to_read_or_write_is_told_that_it_may_be_a_fair_lock() {
     }
     let _written = locks.write("b").acquire().await.unwrap();
     let error = locks.fair("b").acquire().await.unwrap_err().to_string();
-    let expected = "b: asked for a fair lock, but a write lock stands under the name";
+    let expected = "b: asked for a fair lock, but the name has a write lock";
     assert!(error.starts_with(expected), "{error}");
 }
 

@@ -1,4 +1,4 @@
-//! Settings that cannot be.
+//! Invalid settings.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use quorlock_core::message::Mode;
 use quorlock_core::name::NameError;
 use quorlock_core::slot::UnfitName;
 
-/// Where a lease comes from.
+/// The setting that a lease comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LeaseSource {
@@ -32,33 +32,33 @@ fn slots_of(slots: &[u16]) -> String {
     slots.join(", ")
 }
 
-/// Settings that cannot be.
+/// An invalid setting, or settings that do not fit together.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The name cannot be one.
+    /// The name is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The key prefix cannot be one.
+    /// The key prefix is invalid.
     #[error("key_prefix: {0}")]
     KeyPrefix(NameError),
-    /// A setting that must not be zero.
-    #[error("{field} is zero: it must be more than that, leave it out for the default")]
+    /// A setting that must not be zero is zero.
+    #[error("{field} is zero: set more than zero, or leave it out for the default")]
     Zero {
-        /// Which.
+        /// The name of the setting.
         field: &'static str,
     },
-    /// A span that nodes cannot count.
+    /// A time span is longer than nodes can store.
     #[error("{field}, {span:?}, is more than {most:?}")]
     SpanTooLong {
-        /// Which.
+        /// The name of the setting.
         field: &'static str,
-        /// How long it is.
+        /// The length of the span.
         span: Duration,
-        /// How long it may be: [`LocksBuilder::LONGEST_SPAN`](crate::LocksBuilder::LONGEST_SPAN).
+        /// The limit: [`LocksBuilder::LONGEST_SPAN`](crate::LocksBuilder::LONGEST_SPAN).
         most: Duration,
     },
-    /// A first pause that is longer than the longest.
+    /// The first pause between rounds is longer than the longest.
     #[error("retry.backoff, {backoff:?}, must not be more than retry.backoff_cap, {cap:?}")]
     Backoff {
         /// The bound on the first pause.
@@ -69,9 +69,9 @@ pub enum ConfigError {
     /// The lease is too short.
     #[error("{of}: {error}")]
     LeaseTooShort {
-        /// Where the lease comes from.
+        /// The setting that the lease comes from.
         of: LeaseSource,
-        /// What is wrong with it.
+        /// What is wrong with the lease.
         error: LeaseTooShort,
     },
     /// The lease is longer than the longest lease.
@@ -79,177 +79,177 @@ pub enum ConfigError {
         "{of}, {lease:?}, is longer than longest_lease, {longest:?}; shorten the one or raise the other, for all clients"
     )]
     LeaseTooLong {
-        /// Where the lease comes from.
+        /// The setting that the lease comes from.
         of: LeaseSource,
-        /// The lease.
+        /// The lease that was requested.
         lease: Duration,
-        /// The longest lease.
+        /// The longest lease that is allowed.
         longest: Duration,
     },
-    /// Time-outs that leave nothing of the lease.
+    /// The member time-out leaves nothing of the lease.
     #[error("member_timeout, {member_timeout:?}, must be less than {of}, {lease:?}")]
     MemberTimeout {
-        /// Where the lease comes from.
+        /// The setting that the lease comes from.
         of: LeaseSource,
-        /// The member time-out.
+        /// The member time-out that was set.
         member_timeout: Duration,
-        /// The lease.
+        /// The lease that was requested.
         lease: Duration,
     },
-    /// The longest hold is not even one lease.
+    /// The longest hold is shorter than one lease.
     #[error("max_hold, {max_hold:?}, must not be less than {of}, {lease:?}")]
     MaxHold {
-        /// Where the lease comes from.
+        /// The setting that the lease comes from.
         of: LeaseSource,
-        /// The longest hold.
+        /// The longest hold that was set.
         max_hold: Duration,
-        /// The lease.
+        /// The lease that was requested.
         lease: Duration,
     },
-    /// A token counter that expires before a hold could.
+    /// A token counter could expire before a hold does.
     #[error(
         "token_retention, {retention:?}, must be longer than longest_lease, {longest:?}, and clock_margin, {margin:?}, together"
     )]
     TokenRetention {
         /// How long counters are kept.
         retention: Duration,
-        /// The longest lease.
+        /// The longest lease that was set.
         longest: Duration,
-        /// The clock margin.
+        /// The clock margin that was set, or its default.
         margin: Duration,
     },
-    /// Clients of one deployment that disagree about the longest lease.
+    /// Clients of one deployment have different longest leases.
     #[error(
         "longest_lease: {address} was used with another one ({detail}); set the same in all clients, or delete the marker when none of the others runs any more"
     )]
     OtherLongestLease {
-        /// The node.
+        /// The address of the node.
         address: String,
-        /// The words of the server.
+        /// The error message of the server.
         detail: String,
     },
-    /// A name that a cluster cannot keep.
+    /// The name cannot be locked on a cluster.
     #[error("{address}: {error}")]
     UnfitName {
-        /// The cluster.
+        /// The address of the cluster.
         address: String,
-        /// Which name, and what to lock instead.
+        /// The name, and what to lock instead.
         error: UnfitName,
     },
-    /// A cluster by itself whose votes were to be watched.
+    /// A single cluster was to be watched.
     #[error(
         "{address}: one cluster by itself cannot be watched: its marker would lie in another slot than the names. Leave node_trust out \
          (NodeTrust::Unwatched is the default for one address), or lock on a majority of its shards (Locks::majority_of_shards)"
     )]
     WatchedCluster {
-        /// The cluster.
+        /// The address of the cluster.
         address: String,
     },
-    /// A number of shards of which there is no majority worth having.
+    /// The number of shards has no useful majority.
     #[error("{shards} shards: a majority needs an odd number of them, and three at least")]
     ShardCount {
-        /// How many shards there were to be.
+        /// The number of shards that was requested.
         shards: usize,
     },
-    /// A majority of shards of what is no cluster.
+    /// A majority of shards was requested, but the address is not that of a cluster.
     #[error(
-        "{address} is no address of a cluster, which alone has shards: write redis+cluster://host:port[,host:port..], or give the \
+        "{address} is not the address of a cluster, and only clusters have shards: write redis+cluster://host:port[,host:port..], or give the \
          addresses of independent servers to Locks::quorum"
     )]
     NoCluster {
-        /// The address.
+        /// The address that was given.
         address: String,
     },
-    /// More shards than the cluster has primaries.
+    /// More shards were requested than the cluster has primaries.
     #[error(
         "{address} has {primaries} primaries that own slots, and {shards} shards were asked for: each needs one of its own. Ask for fewer, \
          in all clients, or add primaries"
     )]
     TooFewPrimaries {
-        /// The cluster.
+        /// The address of the cluster.
         address: String,
-        /// How many shards were asked for.
+        /// The number of shards that was requested.
         shards: usize,
-        /// How many primaries there are.
+        /// The number of primaries that own slots.
         primaries: usize,
     },
-    /// Two shards of a majority on one primary: they would fail as one.
+    /// Two shards of a majority are on one primary, and would fail together.
     #[error(
         "the slots {} and {} both lie on {primary}, so that two members of the majority would fail as one: move one of the two to a primary \
          that has none of the slots {}",
         .together[0], .together[1], slots_of(.slots)
     )]
     SameShard {
-        /// The primary that has both.
+        /// The primary that has both shards.
         primary: String,
-        /// The slots of the tags of the two.
+        /// The slots of the two shards.
         together: [u16; 2],
-        /// The slots of all tags.
+        /// The slots of all shards.
         slots: Vec<u16>,
     },
-    /// A cluster in a majority whose votes were to count unwatched, or after restarts.
+    /// A cluster in a majority must be watched, but another trust policy was set.
     #[error(
         "{address}: with NodeTrust::{trust} a replica that takes the place of a primary would vote without knowing its claims, and so would a \
          primary that a slot is moved to: leave node_trust out (NodeTrust::Watched is the default for a majority)"
     )]
     ClusterTrust {
-        /// The cluster.
+        /// The address of the cluster.
         address: String,
-        /// What was set.
+        /// The trust policy that was set.
         trust: String,
     },
-    /// No nodes.
+    /// No nodes were given.
     #[error("no nodes were given: a lock needs at least one")]
     NoNodes,
-    /// No names.
+    /// No names were given.
     #[error("no names were given: name at least one lock")]
     NoNames,
-    /// A fair lock over several nodes: each would have a queue of its own, in another order than the rest.
+    /// A fair lock needs one node: on several nodes each would have its own queue, in its own order.
     #[error(
         "{name}: a fair lock needs one node, several queues have no common order: use a client of one node, or a plain lock"
     )]
     FairQuorum {
-        /// What was to be locked.
+        /// The name that was requested.
         name: String,
     },
-    /// One name twice in one lock, in two modes: it would wait for itself.
+    /// One name occurs in a lock in two modes, which would exclude each other.
     #[error("{name}: it is in the lock as a {} and as a {}: name it once", .modes[0], .modes[1])]
     TwoModes {
-        /// Which name.
+        /// The name that occurs twice.
         name: String,
-        /// In which modes.
+        /// The two modes.
         modes: [Mode; 2],
     },
-    /// One server twice in one quorum: its vote would count twice.
+    /// One address was given twice: its vote would count twice.
     #[error("{address} was given twice: its vote would count twice")]
     SameNode {
-        /// Which.
+        /// The address that was given twice.
         address: String,
     },
-    /// One server under two addresses in one quorum: its vote would count twice.
+    /// Two addresses lead to one server: its vote would count twice.
     #[error(
         "{address} and {other} are the same server (one run_id): its vote would count twice, give one address of it"
     )]
     SameServer {
-        /// One address.
+        /// The one address.
         address: String,
-        /// The other.
+        /// The other address.
         other: String,
     },
-    /// More names than a lock can have.
+    /// The lock has too many names.
     #[error("{names} names are too many for one lock: at most {most} are allowed")]
     TooManyNames {
-        /// How many there would be.
+        /// The number of names that were given.
         names: usize,
-        /// How many there can be: [`Lock::MOST_NAMES`](crate::Lock::MOST_NAMES).
+        /// The limit: [`Lock::MOST_NAMES`](crate::Lock::MOST_NAMES).
         most: usize,
     },
-    /// More members than a lock can have.
+    /// The lock has too many members.
     #[error("{members} members (names x nodes) are too many: at most {most} are allowed")]
     TooManyMembers {
-        /// How many there would be.
+        /// The number of members that the lock would have.
         members: usize,
-        /// How many there can be.
+        /// The limit.
         most: usize,
     },
 }

@@ -1,34 +1,34 @@
-//! Why a client could not be made.
+//! The error of making a client.
 
 use super::ConfigError;
 
-/// Why a client could not be made.
+/// The error of making a client from addresses.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The settings cannot be.
+    /// The settings are invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// An address cannot be one.
+    /// An address is invalid.
     #[cfg(feature = "redis")]
     #[error(transparent)]
     Address(#[from] quorlock_redis::AddressError),
-    /// Too few nodes can be used, or one of them never will be.
+    /// Too few nodes are usable, or one of them never will be.
     #[cfg(feature = "redis")]
     #[error("{}{}", usable(*.reachable, *.needed, *.of), join(.problems))]
     Nodes {
-        /// How many can be used.
+        /// The number of usable nodes.
         reachable: usize,
-        /// How many are needed.
+        /// The number of nodes that are needed.
         needed: usize,
-        /// How many there are.
+        /// The number of nodes that were given.
         of: usize,
         /// What is wrong with the others, each with its address.
         problems: Vec<quorlock_redis::ConnectError>,
     },
 }
 
-/// Of one node there is nothing to count.
+/// Empty for one node, where there is nothing to count.
 #[cfg(feature = "redis")]
 fn usable(reachable: usize, needed: usize, of: usize) -> String {
     if of == 1 {

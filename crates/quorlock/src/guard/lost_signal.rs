@@ -13,9 +13,9 @@ use super::until_lost;
 use crate::shared::client::Client;
 use crate::shared::hold::Hold;
 
-/// A future that is ready when a lock is lost, and stays so. See [`Guard::lost`](crate::Guard::lost).
+/// A future that is ready when a lock is lost, and stays ready. See [`Guard::lost`](crate::Guard::lost).
 ///
-/// It holds no lock, and may go to any task; each task has a clone of its own.
+/// It does not hold the lock, and may move to any task. Each task needs its own clone.
 #[must_use = "futures do nothing unless polled"]
 pub struct LostSignal {
     client: Arc<Client>,
@@ -32,15 +32,15 @@ impl LostSignal {
         }
     }
 
-    /// Runs `work` until the lock is lost: for tasks that do not have the guard. Otherwise as
+    /// Runs `work` until the lock is lost, in a task that does not have the guard. Otherwise like
     /// [`Guard::run_until_lost`](crate::Guard::run_until_lost).
     ///
     /// # Errors
-    /// [`Lost`], and `work` was cancelled, or ended too late to have been protected; [`Lost::Released`] if the last guard was
-    /// released before it was done.
+    /// [`Lost`] if the lock was lost: `work` was cancelled, or ended too late to have been protected.
+    /// [`Lost::Released`] if the last guard was released before `work` was done.
     ///
     /// # Cancel safety
-    /// Dropped early, the work is dropped where it stands.
+    /// If the future is dropped early, the work is dropped at its current await point.
     pub async fn run_until_lost<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
         until_lost::run(self.clone(), work).await
     }
@@ -48,7 +48,8 @@ impl LostSignal {
 
 impl Clone for LostSignal {
     fn clone(&self) -> Self {
-        // A clone waits under a key of its own: its drop must not take the other's place.
+        // A clone waits under a key of its own. With a shared key, the drop of A's signal would remove B's waker, and
+        // B would never learn of the loss.
         LostSignal::new(self.client.clone(), self.hold.clone())
     }
 }

@@ -1,4 +1,4 @@
-//! Work that ends with the lock, and leaves its guard.
+//! Work that ends when the lock is lost.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use quorlock_core::renewal::Lost;
 
-/// Runs work until the lock is lost: its output, or how the lock was lost. The work is dropped when this returns.
+/// Runs work until the lock is lost. Returns its output, or how the lock was lost; the work is dropped by then.
 pub(super) async fn run<T>(
     mut lost: impl Future<Output = Lost> + Unpin,
     work: impl Future<Output = T>,
@@ -19,7 +19,8 @@ pub(super) async fn run<T>(
         let Poll::Ready(output) = work.as_mut().poll(cx) else {
             return Poll::Pending;
         };
-        // The last poll may have taken longer than the lease.
+        // Check again: the last poll may have taken longer than the rest of the lease, and B may hold the name by
+        // now.
         if let Poll::Ready(lost) = Pin::new(&mut lost).poll(cx) {
             return Poll::Ready(Err(lost));
         }

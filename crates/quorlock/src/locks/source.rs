@@ -1,4 +1,4 @@
-//! How a client's locks are made, for any owner or for one.
+//! What the locks of one client are made from, for any owner or for a given one.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ pub(crate) struct LockSource {
     queues: Arc<Queues>,
     nodes: Arc<[Node]>,
     threshold: Threshold,
-    /// `None` where each acquisition has an owner of its own.
+    /// The owner of every lock, or `None` if each acquisition gets a new one.
     owner: Option<Arc<Identity>>,
 }
 
 impl LockSource {
-    /// A source of locks that each acquisition acquires for an owner of its own.
+    /// Creates a source of locks whose acquisitions each get a new owner.
     pub(crate) fn new(
         client: Arc<Client>,
         queues: Arc<Queues>,
@@ -41,7 +41,7 @@ impl LockSource {
         }
     }
 
-    /// A source of the same locks, for this owner.
+    /// Creates a source of the same locks for this owner.
     pub(crate) fn of_owner(&self, owner: Arc<Identity>) -> Self {
         LockSource {
             owner: Some(owner),
@@ -49,12 +49,12 @@ impl LockSource {
         }
     }
 
-    /// A lock of one name. A name that cannot be one is an error when the lock is acquired.
+    /// Returns a lock of one name. An invalid name is an error when the lock is acquired.
     pub(crate) fn one(&self, mode: Mode, name: impl AsRef<[u8]>) -> Lock {
         self.lock_of(self.layout(mode, [name]))
     }
 
-    /// Several locks taken together.
+    /// Returns a lock of several plain names taken together.
     pub(crate) fn all<N: AsRef<[u8]>>(
         &self,
         names: impl IntoIterator<Item = N>,
@@ -92,10 +92,10 @@ impl LockSource {
         Layout::of(parts, Vec::new())
     }
 
-    /// The key under which the nodes have a name.
+    /// Returns the key under which the nodes store a name.
     ///
     /// # Errors
-    /// For a name that one of them cannot keep.
+    /// [`ConfigError`] if the key is invalid, or if a node cannot store it.
     pub(crate) fn key(&self, given: &Name) -> Result<Name, ConfigError> {
         let key = self.client.config.key(given)?;
         for node in self.nodes.iter() {

@@ -1,4 +1,4 @@
-//! Asking the members of a hold whether it is still ours: re-entry and extension.
+//! Re-entry and extension: the members confirm that the claim is still this owner's.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::operation::inquiry::Inquiry;
 use crate::shared::client::Client;
 use crate::shared::hold::{Hold, requests};
 
-/// A question under way.
+/// A re-entry or extension in progress.
 pub(crate) struct Confirm {
     client: Arc<Client>,
     hold: Arc<Hold>,
@@ -26,7 +26,8 @@ pub(crate) struct Confirm {
 }
 
 impl Confirm {
-    /// Asks for the hold to be kept at its count for `lease` (the one it has if that is longer or `None`).
+    /// Sends renewals that keep the claims for `lease`, or for the hold's own lease if that is longer or `lease` is
+    /// `None`.
     pub(crate) fn begin(
         client: Arc<Client>,
         hold: Arc<Hold>,
@@ -61,7 +62,7 @@ impl Confirm {
         })
     }
 
-    /// The same with an end at this time, if that is earlier.
+    /// Ends the confirmation at `end`, if that is earlier than its deadline.
     pub(crate) fn until(mut self, end: Time) -> Self {
         self.inquiry.end_by(end);
         self
@@ -102,7 +103,7 @@ impl Confirm {
     }
 }
 
-/// How a hold in this state ended.
+/// How the hold was lost; `None` if it is held.
 fn lost(status: Status) -> Option<Lost> {
     match status {
         Status::Held => None,
@@ -122,7 +123,8 @@ impl Future for Confirm {
 
 impl Drop for Confirm {
     fn drop(&mut self) {
-        // What was heard may have shortened the hold.
+        // A reply may have shortened the hold's validity, and the keeper waits for the old end: without this call a
+        // loss would be reported late.
         self.client.keeper.reschedule(&self.hold);
     }
 }

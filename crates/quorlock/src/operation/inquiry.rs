@@ -1,4 +1,4 @@
-//! A request to members of a hold, the tally of their answers, and the report of those that are missing.
+//! A request to the members of a hold, the tally of their answers, and a report of missing ones.
 
 use std::task::{Context, Poll};
 
@@ -13,7 +13,7 @@ use crate::runtime::{Runtime, Timer};
 use crate::shared::calls::Calls;
 use crate::shared::layout::{Layout, Member};
 
-/// A request to members of a hold that waits for answers until a deadline.
+/// A request to the members of a hold whose answers are awaited until a deadline.
 pub(crate) struct Inquiry {
     confirming: Confirming,
     calls: Calls<MemberId>,
@@ -23,7 +23,7 @@ pub(crate) struct Inquiry {
 }
 
 impl Inquiry {
-    /// Sends its request to each member for which `is_asked` holds. Answers are waited for until `deadline`.
+    /// Sends a request to each member for which `is_asked` returns true. Answers are awaited until `deadline`.
     pub(crate) fn begin(
         layout: &Layout,
         runtime: &dyn Runtime,
@@ -47,12 +47,12 @@ impl Inquiry {
         }
     }
 
-    /// Waits no longer than until `end`.
+    /// Moves the deadline to `end`, if that is earlier.
     pub(crate) fn end_by(&mut self, end: Time) {
         self.deadline = self.deadline.min(end);
     }
 
-    /// Passes on the replies that have come, with when each was taken in. Ready when they decide the inquiry, or at its
+    /// Passes on the replies received so far, with the time of each. Ready when they decide the inquiry, or at its
     /// deadline.
     pub(crate) fn poll(
         &mut self,
@@ -79,24 +79,24 @@ impl Inquiry {
         }
     }
 
-    /// What the answers amount to by now.
+    /// The outcome of the answers so far.
     pub(crate) fn outcome(&self) -> Confirmation {
         self.confirming.outcome()
     }
 
-    /// What was wrong with members that failed, and from the deadline on with those that have not answered.
+    /// Reports the members that failed and, after the deadline, those that have not answered.
     pub(crate) fn reports(&self, layout: &Layout, now: Time) -> Vec<NodeReport> {
         let is_late = self.deadline <= now;
         let is_silent = |member| is_late && self.confirming.is_unanswered(member);
         layout.reports(&self.failed, is_silent, |_| None)
     }
 
-    /// Members whose requests failed. They are returned once.
+    /// Removes and returns the members whose requests failed.
     pub(crate) fn take_failed(&mut self) -> Vec<MemberId> {
         self.failed.drain(..).map(|(member, _)| member).collect()
     }
 
-    /// Requests that have not ended. They are returned once.
+    /// Removes and returns the requests that have not ended.
     pub(crate) fn take_unanswered(&mut self) -> Vec<(MemberId, Call)> {
         self.calls.drain().collect()
     }

@@ -1,4 +1,4 @@
-//! Releasing a hold, with a report.
+//! The release of a hold, with a report.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,25 +18,24 @@ use crate::shared::keeper::{CleanUp, late};
 use crate::shared::wake_ups::HeardBefore;
 use crate::telemetry;
 
-/// A release under way. Dropped early, it goes on in the keeper.
+/// A release in progress. If it is dropped early, the keeper completes it.
 pub(crate) struct Releasing {
     client: Arc<Client>,
     hold: Arc<Hold>,
     count: u32,
     began: Time,
-    /// How many other clients were told that it is free.
+    /// The largest number of other clients that a node notified of the release.
     told: u32,
-    /// What the subscriptions that rest had heard before, if there are any.
+    /// Wake-ups that resting subscriptions had received before the release; `None` if no subscriptions rest.
     heard_before: Option<HeardBefore>,
     inquiry: Inquiry,
 }
 
 impl Releasing {
-    /// Gives up one guard of a hold, with its place at the keeper: the last one frees it.
+    /// Removes one guard from a hold, with its place at the keeper. The last one releases the claims.
     ///
     /// # Errors
-    /// [`ReleaseError::NotHeld`] when the hold is known to be lost already. Nothing is sent then: the keeper does
-    /// what is left to do.
+    /// [`ReleaseError::NotHeld`] if the hold is already known to be lost. Nothing is sent then: the keeper cleans up.
     pub(crate) fn begin(
         client: Arc<Client>,
         hold: Arc<Hold>,
@@ -48,8 +47,8 @@ impl Releasing {
         match status {
             Status::Held => {}
             Status::Releasing => return Ok(None),
-            // Also of a client that was closed: from then on the work was not protected, and after its runtime has ended
-            // the claim may even stand yet.
+            // This includes a closed client: its work was not protected after the closing, and if its runtime has
+            // ended, the claim may still exist.
             Status::Lost(_) => {
                 let names = hold.layout.title();
                 return Err(ReleaseError::NotHeld { names });
@@ -72,7 +71,8 @@ impl Releasing {
             |member| claimed.binary_search(&member).is_ok(),
             |member, _| requests::release(&hold, member, count),
         );
-        // What the keeper sends goes behind that: of two releases of one claim the first has the answer that counts.
+        // The keeper's releases are sent after these. The first of two releases of one claim frees it, and the second
+        // is answered "not yours": were the keeper's first, the user would be told that the lock was lost.
         client.keeper.leave(now, orphans);
         Ok(Some(Releasing {
             client,
@@ -134,8 +134,8 @@ impl Releasing {
                 }
                 Ok(())
             }
-            // A gives back one guard of two, and B the last one. Where B's release comes to the nodes first, they say to
-            // A's that the claim is not ours: it is what both of them wanted.
+            // A releases one guard of two, and B releases the last one. If B's release reaches the nodes first, they
+            // answer A's with "not yours". Both got what they wanted, so this is no error.
             Confirmation::NotHeld if self.count != 0 && self.hold.was_released() => Ok(()),
             Confirmation::NotHeld => Err(ReleaseError::NotHeld { names: names() }),
             Confirmation::Unconfirmed | Confirmation::Pending => {
@@ -148,7 +148,7 @@ impl Releasing {
         }
     }
 
-    /// Leaves what is not confirmed to the keeper.
+    /// Passes the members that did not confirm to the keeper.
     fn hand_over(&mut self) {
         if self.count != 0 {
             return;
@@ -173,8 +173,8 @@ impl Releasing {
     }
 }
 
-/// Takes in what the members say that had not answered when the round was won. Those that still have not are sent a
-/// release behind the acquire, and are for the keeper to wait for.
+/// Reads the answers that were missing when the round was won. Members that still have not answered are sent a
+/// release behind the acquire; the keeper waits for their answers.
 fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<CleanUp> {
     let clock = &*client.runtime;
     let mut orphans = Vec::new();
@@ -187,7 +187,7 @@ fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<CleanUp> {
         let now = clock.now();
         let member = late.member;
         let mut orphan = CleanUp::of(hold, member, now, Some(late.call));
-        // Where another acquire has left a claim, it is released with the others.
+        // A claim that another acquire left is released by the release itself.
         if !hold.may_stand_on(member) {
             orphan.send_release(now, clock);
         }

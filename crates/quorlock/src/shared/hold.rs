@@ -1,4 +1,4 @@
-//! One hold: what the guards of it, its renewals and its release share.
+//! One hold: the state that its guards, its renewals and its release share.
 
 mod claims;
 mod loss_waiters;
@@ -30,16 +30,17 @@ use crate::mutex::Mutex;
 use crate::shared::layout::Layout;
 use crate::shared::under::{Readers, Under};
 
+/// A won lock, until it is released or lost.
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) layout: Arc<Layout>,
     pub(crate) owner: OwnerId,
-    /// Who wrote what it began to read.
+    /// The owner whose write hold was there when this hold began to read.
     under: Option<OwnerId>,
-    /// Who reads beside what it writes.
+    /// The owner's read holds beside this write hold.
     readers: OnceLock<Readers>,
     pub(crate) tokens: Box<[Token]>,
-    /// When the round that won it began.
+    /// When the round that won the hold began.
     began: Time,
     tell_end: TellEnd,
     state: Mutex<HoldState>,
@@ -51,45 +52,47 @@ struct HoldState {
     count: u32,
     statements: Statements,
     is_leaked: bool,
-    /// Its end was told to operators, or never will be.
+    /// The end was reported to operators, or never will be.
     is_told: bool,
     claims: Claims,
     late: Vec<PendingAcquire>,
-    /// What it began to read beside; until it is over, and renews no more.
+    /// The write hold beside which this one reads. `None` once this hold is over and no longer renewed.
     beside: Option<Under>,
     waiting: LossWaiters,
 }
 
-/// Why a hold cannot be entered once more.
+/// Why a hold cannot be entered again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NoEntry {
     Lost(Lost),
-    /// It has as many entries as it can have.
+    /// The hold has reached its limit of entries.
     Full {
         most: u32,
     },
 }
 
-/// What a round that was won leaves to the hold.
+/// The state that a won round passes to its hold.
 pub(crate) struct Won {
     /// When the round began.
     pub(crate) began: Time,
     pub(crate) layout: Arc<Layout>,
     pub(crate) owner: OwnerId,
-    /// The writer beside which the hold reads.
+    /// The write hold beside which the new hold reads.
     pub(crate) under: Option<Under>,
-    /// Tokens by group.
+    /// The tokens, one per group.
     pub(crate) tokens: Box<[Token]>,
     pub(crate) renewal: Renewal,
-    /// What may stand on each member.
+    /// The claims that may exist on the members.
     pub(crate) claims: Claims,
-    /// Acquires of the round without an answer.
+    /// Acquires of the round that have not been answered.
     pub(crate) late: Vec<PendingAcquire>,
     pub(crate) tell_end: TellEnd,
 }
 
-/// Tells operators that a hold of these names is over: its owner, token, how long it was held and how it ended. It is called
-/// once, outside the mutex, by the first caller that finds the end.
+/// Reports to operators that a hold is over: its names, owner, token, how long it was held, and how it ended.
+///
+/// It is called once, by the first caller that notices the end, and outside the mutex: a `tracing` subscriber of the
+/// user may call back into this hold.
 pub(crate) type TellEnd = fn(&dyn fmt::Display, OwnerId, Token, Duration, Status);
 
 impl Hold {
@@ -129,17 +132,17 @@ impl Hold {
         }
     }
 
-    /// Who reads beside what it writes.
+    /// The owner's read holds beside this write hold.
     pub(crate) fn readers(&self) -> &Readers {
         self.readers.get_or_init(Readers::default)
     }
 
-    /// What the hold is worth now. The first caller that finds out that it is lost tells the others.
+    /// The status at `now`. The first caller that notices a loss wakes the waiting tasks.
     pub(crate) fn status(&self, now: Time) -> Status {
         self.change(now, |state| state.renewal.status(now))
     }
 
-    /// Changes the state, then wakes the tasks that wait for its end, outside the mutex, if that is what it came to.
+    /// Changes the state. If that ends the hold, wakes the tasks that wait for its end.
     fn change<T>(&self, now: Time, change: impl FnOnce(&mut HoldState) -> T) -> T {
         let mut state = self.state.lock();
         let result = change(&mut state);
@@ -153,6 +156,8 @@ impl Hold {
         } else {
             Vec::new()
         };
+        // Drop the mutex before the report and the wake-ups. A waker may run A's task at once, on this thread; A
+        // polls its lost signal, which locks this mutex, and both would wait for ever.
         drop(state);
         if let Some(status) = ended {
             let held = now.since(self.began);
@@ -166,14 +171,16 @@ impl Hold {
         self.state.lock().renewal.valid_until()
     }
 
-    /// Whether it is held. If it is found to be lost by now, no signal is sent.
+    /// Whether the hold is valid at `now`. Unlike [`Hold::status`] it wakes no task when it finds the hold lost.
     pub(crate) fn is_valid(&self, now: Time) -> bool {
         let state = self.state.lock();
         !state.renewal.is_over() && now < state.renewal.valid_until()
     }
 
-    /// When the keeper is to look at this hold again. Renewals that have time are put off to the next tenth of a
-    /// second, so that many are sent together.
+    /// When the keeper must look at this hold again.
+    ///
+    /// Renewals with a second to spare are put off to the next tenth of a second, so that many are sent in one batch.
+    /// With less slack a renewal is sent at once: the delay could cost the lock.
     pub(crate) fn poll_timeout(&self) -> Time {
         const TOGETHER: u64 = 100_000_000;
         let state = self.state.lock();
@@ -197,7 +204,8 @@ impl Hold {
         self.state.lock().count
     }
 
-    /// Waits for the loss of the hold under `key` (0 for the first time); returns the key, or how it was lost.
+    /// Registers the task for the loss of the hold under `key` (0 on the first call). Returns the key, or how the
+    /// hold was lost.
     pub(crate) fn wait_for_loss(&self, cx: &Context<'_>, now: Time, key: u64) -> Result<u64, Lost> {
         self.change(now, |state| {
             match state.renewal.status(now) {
@@ -213,14 +221,17 @@ impl Hold {
         self.state.lock().waiting.remove(key);
     }
 
-    /// The members to renew or re-acquire, each of which the keeper asks from now on until [`Hold::end_ask`].
+    /// Returns the members that are due for a renewal or re-acquisition. Each counts as asked until
+    /// [`Hold::end_ask`].
     pub(crate) fn take_due(&self, now: Time) -> Vec<MemberId> {
         self.change(now, |state| state.renewal.take_due(now, usize::MAX))
     }
 
-    /// What to send to such a member now, and what it states; `None` when there is nothing more to ask.
+    /// Returns what to send to a due member now, and the statement of the request; `None` if nothing needs to be
+    /// sent.
     ///
-    /// Much may have changed since it was due: the member has left or joined, the hold was extended or released.
+    /// The member may have waited for its turn. Meanwhile it may have left or joined, and the hold may have been
+    /// extended or released.
     pub(crate) fn ask(&self, now: Time, member: MemberId) -> Option<(Ask, Statement)> {
         self.change(now, |state| {
             if state.renewal.status(now) != Status::Held {
@@ -258,7 +269,7 @@ impl Hold {
         });
     }
 
-    /// A member said so to a release that left some of the count.
+    /// Handles "not yours" as the answer to a release that left a part of the count.
     pub(crate) fn not_yours(&self, now: Time, member: MemberId) {
         let lease = self.lease();
         self.renewed(now, member, now, lease, RenewReply::NotYours);
@@ -268,7 +279,7 @@ impl Hold {
         self.change(now, |state| state.renewal.handle_failed(now, member));
     }
 
-    /// A member answered an acquire late. Returns whether a claim stands there that the keeper releases.
+    /// Handles a late answer to an acquire. Returns whether the member has a claim that the keeper must release.
     pub(crate) fn answered(
         &self,
         now: Time,
@@ -290,9 +301,10 @@ impl Hold {
                 | Answer::Refused(_)
                 | Answer::OtherMode(_) => {}
             }
-            // A's acquire of the round is refused, and the reply is slow. B releases, A's watchdog acquires the member
-            // and is granted, and only then the refusal comes. It says that its own request left nothing, and nothing of
-            // another: should it take the claim off the list, the release would not go there.
+            // A's acquire of the round is refused, and the reply is slow. B, on another thread, releases a guard; A's
+            // watchdog re-acquires the member and is granted; then the refusal arrives. It proves that its own
+            // request left no claim, and nothing about the other request. If it removed the claim from the list, the
+            // release would not be sent to this member, and the name would stay locked there.
             let has_left_nothing = matches!(
                 answer,
                 Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite)
@@ -305,7 +317,7 @@ impl Hold {
         })
     }
 
-    /// The acquires of the round that won whose answers have not been looked at.
+    /// Removes and returns the acquires of the won round whose answers have not been read.
     pub(crate) fn take_late(&self) -> Vec<PendingAcquire> {
         std::mem::take(&mut self.state.lock().late)
     }
@@ -314,7 +326,7 @@ impl Hold {
         self.state.lock().claims.set(member, ClaimState::Absent);
     }
 
-    /// Whether a request that has ended may have left a claim there.
+    /// Whether a finished request may have left a claim on the member.
     pub(crate) fn may_stand_on(&self, member: MemberId) -> bool {
         self.state.lock().claims.may_stand_on(member)
     }
@@ -324,7 +336,8 @@ impl Hold {
         self.state.lock().renewal.counts(member)
     }
 
-    /// Enters once more: the count is now so much. Refused unless it is held, and was not leaked.
+    /// Adds an entry and returns the new count. Fails if the hold is lost, released, leaked, or at its limit of
+    /// entries.
     pub(crate) fn enter(&self, now: Time) -> Result<u32, NoEntry> {
         let most = match self.layout.has(Mode::Read) {
             true => MOST_READ_ENTRIES,
@@ -341,7 +354,7 @@ impl Hold {
         })
     }
 
-    /// What requests that are made now state. From now on all state at least this lease.
+    /// Returns the statement for requests that are made now. All later statements have at least this lease.
     pub(crate) fn state_lease(&self, lease: Option<Lease>) -> Statement {
         let mut state = self.state.lock();
         if let Some(lease) = lease {
@@ -350,12 +363,12 @@ impl Hold {
         state.next_statement()
     }
 
-    /// Whether its last guard was given back while it was held.
+    /// Whether the last guard was released while the lock was held.
     pub(crate) fn was_released(&self) -> bool {
         self.state.lock().renewal.is_releasing()
     }
 
-    /// One guard fewer: what is left of the count, and what the hold was worth. With the last one the release begins.
+    /// Removes one entry. Returns the remaining count and the status. Removing the last entry begins the release.
     pub(crate) fn leave(&self, now: Time) -> (u32, Status) {
         self.change(now, |state| {
             state.count = state.count.saturating_sub(1);
@@ -368,7 +381,8 @@ impl Hold {
         })
     }
 
-    /// It is neither renewed nor given back from now on. Returns whether its end is not told yet, and never will be.
+    /// Stops renewals, and leaves the claims to their lease. Returns whether the end had not been reported yet; it
+    /// never will be.
     pub(crate) fn leak(&self) -> bool {
         let mut state = self.state.lock();
         let is_untold = !std::mem::replace(&mut state.is_told, true);
@@ -377,15 +391,16 @@ impl Hold {
         is_untold
     }
 
-    /// The client is closed; returns what the hold was worth.
+    /// Ends the hold because the client was closed. Returns its last status.
     pub(crate) fn close(&self, now: Time) -> Status {
         self.change(now, |state| state.renewal.close(now))
     }
 
-    /// The members on which a claim may stand, whether or not another acquire is under way there.
+    /// The members that may have a claim, except where only an acquire in flight could have left one.
     ///
-    /// Of a leaked hold there are none: its claims end with their lease. But a writer's is not left to those who read
-    /// beside it, and keep it alive.
+    /// A leaked hold has none: its claims end with their lease. A leaked write hold is the exception once it has
+    /// expired while its owner still reads beside it: to the node both are one hash, so the reader's renewals would
+    /// keep its claim alive.
     pub(crate) fn claimed(&self) -> Vec<MemberId> {
         let state = self.state.lock();
         let has_expired = state.renewal.lost() == Some(Lost::Expired);
@@ -406,7 +421,7 @@ impl Hold {
 }
 
 impl HoldState {
-    /// The next statement of the hold as it is now.
+    /// The next statement about the hold in its current state.
     fn next_statement(&mut self) -> Statement {
         self.statements.next(self.count, self.renewal.lease())
     }

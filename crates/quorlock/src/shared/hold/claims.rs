@@ -1,23 +1,23 @@
-//! What may stand on the members of a hold.
+//! The claims that may exist on the members of a hold.
 
 use quorlock_core::quorum::MemberId;
 
-/// What may stand on a member under the hold's owner by the requests that have ended. An acquire that is under way is
+/// Whether a member may have a claim of the hold's owner, by the requests that have ended. An acquire in flight is
 /// judged by its own answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ClaimState {
-    /// No claim.
+    /// The member has no claim.
     Absent,
-    /// A claim or a place in a queue, perhaps.
+    /// The member may have a claim, or a place in a queue.
     Claimed,
 }
 
-/// What may stand on each member.
+/// The claim state of each member.
 #[derive(Debug)]
 pub(crate) struct Claims(Vec<ClaimState>);
 
 impl Claims {
-    /// What may stand on the members in their order.
+    /// Takes the states of the members in their order.
     pub(crate) fn new(states: impl Iterator<Item = ClaimState>) -> Self {
         Claims(states.collect())
     }
@@ -28,7 +28,7 @@ impl Claims {
         }
     }
 
-    /// Whether a request that has ended may have left a claim there.
+    /// Whether a finished request may have left a claim on the member.
     pub(super) fn may_stand_on(&self, member: MemberId) -> bool {
         member.get(&self.0) == Some(&ClaimState::Claimed)
     }

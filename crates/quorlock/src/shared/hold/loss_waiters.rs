@@ -2,7 +2,7 @@
 
 use std::task::{Context, Waker};
 
-/// Tasks that wait for the loss of one hold, each under a key of its own.
+/// Tasks that wait for the loss of one hold, each under its own key.
 #[derive(Debug, Default)]
 pub(super) struct LossWaiters {
     wakers: Vec<(u64, Waker)>,
@@ -10,7 +10,7 @@ pub(super) struct LossWaiters {
 }
 
 impl LossWaiters {
-    /// The task is woken when the hold is over. Returns its key: the one that it has, or a new one.
+    /// Registers the task's waker. Returns its key: `key` if it is registered, otherwise a new one.
     pub(super) fn register(&mut self, cx: &Context<'_>, key: u64) -> u64 {
         if let Some((_, waker)) = self.wakers.iter_mut().find(|(k, _)| *k == key) {
             waker.clone_from(cx.waker());
@@ -25,7 +25,7 @@ impl LossWaiters {
         self.wakers.retain(|(k, _)| *k != key);
     }
 
-    /// All of them, to be woken outside the hold's mutex.
+    /// Removes and returns all wakers. The caller wakes them outside the hold's mutex.
     pub(super) fn take(&mut self) -> Vec<Waker> {
         let wakers = std::mem::take(&mut self.wakers);
         wakers.into_iter().map(|(_, waker)| waker).collect()

@@ -1,4 +1,4 @@
-//! What members of a hold were asked for and have not answered.
+//! Requests to members of a hold that have not been answered.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,21 +15,23 @@ use crate::runtime::Runtime;
 use crate::shared::calls::{Received, poll_once};
 use crate::shared::trust::{Purpose, Sent};
 
-/// What a member of a hold was asked for.
+/// A request to a member of a hold, as needed to handle its answer.
 pub(crate) struct Asked {
     pub(crate) hold: Arc<Hold>,
     pub(crate) member: MemberId,
     pub(crate) asking: Purpose,
-    /// What the request stated; the hold may state more by now.
+    /// The lease that the request stated. The hold's lease may be longer by now.
     pub(crate) lease: Lease,
     pub(crate) sent: Time,
 }
 
-/// How long after an acquire was sent its answer is looked for, if the hold lasts as long.
+/// How long after an acquire was sent the keeper reads its answer, unless the hold is released earlier.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An acquire of the round that won, without its answer. It is looked at when the hold is released, or after a while:
-/// until then no task needs to know.
+/// An acquire of the won round that was not answered before the round ended.
+///
+/// Its answer is read at the release of the hold, or after [`PATIENCE`]. Until then no task is woken for it, which
+/// saves a wake-up per member and hold.
 pub(crate) struct PendingAcquire {
     pub(crate) member: MemberId,
     sent: Time,
@@ -49,17 +51,17 @@ impl PendingAcquire {
         }
     }
 
-    /// When its answer is looked for, if the hold lasts as long.
+    /// When the keeper reads the answer, unless the hold is released earlier.
     pub(super) fn poll_timeout(&self) -> Time {
         self.sent + PATIENCE
     }
 
-    /// The answer, if it has come.
+    /// Ready with the answer, if it has arrived.
     pub(crate) fn poll(&mut self, clock: &dyn Runtime) -> Poll<Received> {
         poll_once(&mut self.call, clock)
     }
 
-    /// What was asked for, and when on the clock by which the node is judged.
+    /// The request, and the time at which the node's trust state saw it leave.
     pub(crate) fn asked(&self, hold: &Arc<Hold>) -> (Asked, Sent) {
         let asked = Asked {
             hold: hold.clone(),

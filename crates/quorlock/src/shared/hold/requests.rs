@@ -1,4 +1,4 @@
-//! What the members of a hold are sent.
+//! The requests to the members of a hold.
 
 use quorlock_core::fencing::Fence;
 use quorlock_core::message::{Access, Acquire, Claim, Mode, QueuePlace, Release, Request};
@@ -7,7 +7,7 @@ use quorlock_core::quorum::MemberId;
 use super::{Hold, Statement};
 use crate::shared::trust::Sent;
 
-/// "The count is `count` now", for one member.
+/// A release that sets the claim's count on one member; 0 frees the name.
 pub(crate) fn release(hold: &Hold, member: MemberId, count: u32) -> Request {
     let place = hold.layout.place(member);
     Request::Release(Release {
@@ -18,7 +18,7 @@ pub(crate) fn release(hold: &Hold, member: MemberId, count: u32) -> Request {
     })
 }
 
-/// "The claim is still ours", for one member.
+/// The claim to renew on one member.
 pub(crate) fn claim(hold: &Hold, member: MemberId, stated: Statement) -> Claim {
     let place = hold.layout.place(member);
     Claim {
@@ -31,7 +31,7 @@ pub(crate) fn claim(hold: &Hold, member: MemberId, stated: Statement) -> Claim {
     }
 }
 
-/// "The claim is ours", for one member that does not count, to be sent now.
+/// A re-acquire with the hold's token, for one member that does not count. It must be sent at once.
 pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Request, Sent) {
     let place = hold.layout.place(member);
     let question = place.node.ask(None);
