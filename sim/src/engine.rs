@@ -1,4 +1,4 @@
-//! One run, from beginning to end.
+//! The main loop of a run, from its beginning to its end.
 
 mod begin;
 pub(crate) mod clients;
@@ -27,7 +27,7 @@ use crate::world::subscription::Tell;
 use crate::world::task::{Program, Task, TaskKind, forget_ready, is_anything_ready, make_ready};
 use crate::world::{Counters, World, with};
 
-/// Event is left of a run.
+/// The results of a run.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) trace: u64,
@@ -53,7 +53,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
     loop {
         run_ready();
         match with(next) {
-            // Event goes on is in the middle of a step of its own.
+            // `GoesOn` belongs to a step that is stopped, and there is none in this loop.
             Next::Ready | Next::GoesOn => {}
             Next::Tell(tell) => tell.now(),
             Next::Job(job) => job.now(),
@@ -93,7 +93,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
     })
 }
 
-/// Starts a client: as a user would, outside the world.
+/// Starts a process of a client. The world is not borrowed, because this runs code of the user.
 fn start(client: ClientId) {
     let (who, program) = with(|world| {
         let who = clients::boot(world, client);
@@ -104,7 +104,7 @@ fn start(client: ClientId) {
     with(|world| executor::spawn(world, who, TaskKind::Main, work));
 }
 
-/// A client goes on: it hears what it has missed, then its tasks run.
+/// Resumes a paused client: delivers the messages that it missed, then makes its tasks ready.
 fn resume(client: ClientId) {
     let missed = with(|world| world.client(client).take_missed());
     for mail in missed.mail {
@@ -115,7 +115,7 @@ fn resume(client: ClientId) {
     missed.tasks.into_iter().for_each(make_ready);
 }
 
-/// Event comes next, outside the world.
+/// What the loop does next, while the world is not borrowed.
 enum Next {
     Ready,
     Tell(Tell),

@@ -1,4 +1,4 @@
-//! How a run begins.
+//! The beginning of a run.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use crate::world::medium::Medium;
 use crate::world::node::{NodeState, Role};
 use crate::world::task::forget_ready;
 
-/// Puts everything of the run before aside, and the beginning of this one in its place.
+/// Replaces the state of the previous run with the beginning of this one.
 pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
     forget_ready();
     world.begin(plan);
@@ -44,7 +44,7 @@ pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
         plan.duration
             .max(SimTime::nanos(world.history.progress_due))
     };
-    // A run that ends before does not show that it would not have come.
+    // A run that ends earlier does not show a lack of progress.
     world.history.demands_progress = world.history.progress_due <= stop.as_nanos();
     world.push(stop.as_nanos(), Event::Stop);
     world.servers = medium.servers(plan, world.nodes.len());
@@ -52,14 +52,14 @@ pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
     nodes::confirm(world);
 }
 
-/// The primaries, then the replicas of each.
+/// Adds the primaries, then the replicas of each.
 fn build_nodes(world: &mut World, plan: &Plan) {
     world.nodes = ById::default();
     let seats = first::<Seat>(plan.nodes.count);
     for _ in seats.clone() {
         world.nodes.push(NodeState::new(Role::Primary));
     }
-    // Event a replica has is seen by nothing unless it is promoted or recorded.
+    // The data of a replica is not observable unless it is promoted or recorded.
     let is_seen = |fault: &Fault| {
         let is_of_replica = matches!(
             fault.what,
@@ -86,7 +86,7 @@ fn build_nodes(world: &mut World, plan: &Plan) {
     build_groups(world, plan);
 }
 
-/// The sentinels of each node, if nodes are groups.
+/// Adds the sentinels of each node, if nodes are groups.
 fn build_groups(world: &mut World, plan: &Plan) {
     world.groups = ById::default();
     world.shards = None;

@@ -1,4 +1,4 @@
-//! What a client process does, what stops it, and what starts it.
+//! Client processes: how they start, what they run, and what stops them.
 
 pub(crate) mod endless;
 pub(crate) mod executor;
@@ -15,8 +15,9 @@ use crate::world::id::{ClientId, ProcessId};
 use crate::world::stop::Stop;
 use crate::world::task::Task;
 
-/// A process uses a clock, a timer, randomness or the network: at which true time that is for it. Later than now
-/// if it is being paused in the middle of what it does; `None` if it is gone.
+/// Notes that a process uses a clock, a timer, randomness or the network. Returns the true time at which the process
+/// is:
+/// later than now if a pause begins inside this step, `None` if the process has ended.
 #[inline]
 pub(crate) fn seam(world: &mut World, who: ProcessId) -> Option<u64> {
     let now = world.now();
@@ -31,7 +32,7 @@ pub(crate) fn seam(world: &mut World, who: ProcessId) -> Option<u64> {
     Some(world.moment(who))
 }
 
-/// One more use of the seams since pauses in the middle of things are due.
+/// Counts a use of a seam towards the pauses that are due inside a step.
 #[cold]
 fn count_towards_pause(world: &mut World, client: ClientId) {
     if let Some(due) = world.client(client).count_towards_pause() {
@@ -41,20 +42,20 @@ fn count_towards_pause(world: &mut World, client: ClientId) {
     }
 }
 
-/// Stands still until then.
+/// Pauses a client until this time.
 pub(crate) fn pause(world: &mut World, client: ClientId, until: u64) {
     if let Some(pause) = world.client(client).pause(until) {
         world.push(until, Event::ResumeClient(client, pause));
     }
 }
 
-/// Will be stopped in the middle of a step.
+/// Schedules a stop in the middle of a step.
 pub(crate) fn stop_inside(world: &mut World, client: ClientId, stop: Stop) {
     world.halt.arm();
     world.client(client).stops().push(stop);
 }
 
-/// Whether what the process waits for must be dropped now.
+/// Whether the future that the process waits for must be dropped now.
 pub(crate) fn is_cancelled(world: &mut World, who: ProcessId) -> bool {
     let client = world.clients.get_mut(who.client);
     let due = client.and_then(|client| client.count_towards_cancel());
@@ -64,7 +65,7 @@ pub(crate) fn is_cancelled(world: &mut World, who: ProcessId) -> bool {
     due.is_some()
 }
 
-/// The hold of this owner, which is a new one if it was not seen before.
+/// Returns the hold of this owner. It is a new hold if the owner was not seen before.
 pub(crate) fn hold_of(world: &mut World, who: ProcessId, owner: OwnerId) -> Known {
     let next = HoldId(world.history.holds);
     let Some(client) = world.clients.get_mut(who.client) else {
@@ -77,7 +78,7 @@ pub(crate) fn hold_of(world: &mut World, who: ProcessId, owner: OwnerId) -> Know
     known
 }
 
-/// Starts it, for the first time or again, with new connections.
+/// Starts a process of a client, the first or a later one, with new connections.
 pub(crate) fn boot(world: &mut World, client: ClientId) -> ProcessId {
     let (run, seed) = (world.run(), world.plan.seed);
     let who = world.client(client).boot(run, client, seed);
@@ -88,8 +89,8 @@ pub(crate) fn boot(world: &mut World, client: ClientId) -> ProcessId {
     who
 }
 
-/// Ends it: from now on nothing that is left of it has any effect. What it had sent goes on; what was to leave
-/// after its pause does not. Returns its tasks, to be dropped.
+/// Ends the process of a client: what is left of it has no effect from now on. Messages that it has sent still arrive;
+/// those that would have left after its pause do not. Returns its tasks, which the caller must drop.
 pub(crate) fn kill(world: &mut World, client: ClientId) -> Vec<Task> {
     let now = world.now();
     world.client(client).kill(now);
@@ -107,7 +108,7 @@ pub(crate) fn kill(world: &mut World, client: ClientId) -> Vec<Task> {
     tasks.collect()
 }
 
-/// What the monotonic clock of a process shows. A checker looks at it: that is no use of it.
+/// Returns the reading of a process's monotonic clock for a checker. This does not count as a use.
 pub(crate) fn shown(world: &World, who: ProcessId) -> u64 {
     let client = world.clients.get(who.client);
     client.map_or(0, |client| client.monotonic().read(world.moment(who)))

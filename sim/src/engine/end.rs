@@ -1,4 +1,4 @@
-//! How a run comes to its end: the clients stop working, everything comes to rest, and what is left is taken out.
+//! The end of a run: the clients stop working, everything comes to rest, and the state is cleared.
 
 use crate::engine::Next;
 use crate::history::Leftover;
@@ -8,10 +8,10 @@ use crate::world::id::Id;
 use crate::world::node::Role;
 use crate::world::task::TaskKind;
 
-/// How often it is looked whether everything has come to rest.
+/// How often the run is checked for rest, in nanoseconds.
 const REST: u64 = 50_000_000;
 
-/// What users wrote ends here, wherever it is; what the product does in the background goes on.
+/// Stops the user's tasks wherever they are. Background tasks of the product continue.
 pub(super) fn stop(world: &mut World) -> Next {
     world.stop();
     world.push(world.now() + REST, Event::End);
@@ -20,7 +20,7 @@ pub(super) fn stop(world: &mut World) -> Next {
     Next::Drop(tasks.collect())
 }
 
-/// The end, once nothing stands and nothing is under way any more, or ought to.
+/// Ends the run once no claim is left and no message is in flight, or the bound for that has passed.
 pub(super) fn end(world: &mut World) -> Option<Next> {
     let stopped_at = world.stopped_at().unwrap_or(world.now());
     let leftovers = leftovers(world);
@@ -34,7 +34,7 @@ pub(super) fn end(world: &mut World) -> Option<Next> {
     Some(Next::End)
 }
 
-/// What stands on primaries.
+/// Returns the claims and waiters that are left on primaries.
 fn leftovers(world: &mut World) -> Vec<Leftover> {
     let mut leftovers = Vec::new();
     for node in world.nodes.ids() {
@@ -54,7 +54,7 @@ fn leftovers(world: &mut World) -> Vec<Leftover> {
     leftovers
 }
 
-/// Takes out all that may have drops of its own.
+/// Takes out everything whose drop runs code of the product or of a user.
 pub(super) fn clear(world: &mut World) -> impl Sized + use<> {
     world.events.clear();
     world.replies.drain();

@@ -1,4 +1,4 @@
-//! Faults as they take effect.
+//! Faults, and how they take effect.
 
 mod clocks;
 mod groups;
@@ -22,7 +22,7 @@ use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
 use crate::world::stop::Stop;
 use crate::world::task::Task;
 
-/// What has to be done once the world is not borrowed.
+/// Work that must be done while the world is not borrowed.
 #[derive(Debug)]
 pub(crate) enum Deferred {
     Nothing,
@@ -51,7 +51,7 @@ pub(crate) fn schedule(world: &mut World) {
     }
 }
 
-/// What the node writes that a fault is of is lost when the fault begins.
+/// Marks what the node of a power loss writes as lost at the beginning of the fault.
 pub(crate) fn write_in_vain(world: &mut World, id: FaultId) {
     let plan = Rc::clone(&world.plan);
     for seat in plan.faults.get(id.index()).map_or(&[][..], Fault::nodes) {
@@ -66,7 +66,7 @@ pub(crate) fn begin(world: &mut World, id: FaultId) -> Deferred {
         return Deferred::Nothing;
     };
     let until = world.now() + fault.lasts.as_nanos();
-    // When others end was compared with the length of the run before it.
+    // The end of a fixed fault was compared with the length of the run before it began.
     if !fault.is_fixed() && plan.duration.as_nanos() < until {
         return Deferred::Nothing;
     }
@@ -128,7 +128,7 @@ fn begin_on_client(
     let now = world.now();
     match fault {
         ClientFault::Pause => clients::pause(world, client, until),
-        // These are to blame when they strike.
+        // These count as effective when they strike.
         ClientFault::PauseInside { nth } => {
             let counted = Counted::new(nth, until - now, id);
             world.client(client).pause_inside(counted);
@@ -197,7 +197,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
                 return;
             }
         }
-        // These are to blame when a request meets them.
+        // These count as effective when a request meets them.
         NodeFault::Error { error } => {
             elections::strike(world, seat, id, node);
             world.node(node).begin_error(*error, id);
@@ -235,7 +235,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             failover::promote(world, promotion);
             world.push(until, Event::Ends(id));
         }
-        // It is to blame when a request meets it.
+        // This counts as effective when a request meets it.
         NodeFault::Stall { nth } => {
             let counted = Counted::new(*nth, until - now, id);
             world.node(node).stall(counted);
@@ -259,7 +259,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             groups::begin(world, seat, fault, id, until);
             return;
         }
-        // They are to blame if something comes of them.
+        // These count as effective if anything comes of them.
         NodeFault::MigrateSlot { name, to, .. } => {
             migration::begin(world, seat, (*name, Seat::new(*to)), id, until);
             return;
@@ -272,9 +272,10 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
     world.blame(id);
 }
 
-/// How often each fault of the plan did something that a client can notice.
+/// Returns how often each fault of the plan had an effect that a client can notice.
 ///
-/// A node that no client asks makes no difference, nor does a replica that confirms nothing and takes no node's place.
+/// A fault of a node that no client uses is not noticed, nor is one of a replica that confirms nothing and is not
+/// promoted.
 pub(crate) fn effects(world: &mut World) -> Vec<u32> {
     let plan = Rc::clone(&world.plan);
     let effects = std::mem::take(&mut world.faults);
@@ -303,7 +304,7 @@ pub(crate) fn effects(world: &mut World) -> Vec<u32> {
         .collect()
 }
 
-/// The node at whose end replication is slow: the primary, or one of the replicas of a node of the plan.
+/// Returns the node whose replication is slow: the primary, or one of the replicas of a node of the plan.
 fn slow_end(world: &World, seat: Seat, primary: NodeId, replica: Option<u16>) -> NodeId {
     let slow = replica.and_then(|replica| world.replicas_of(seat).nth(replica.into()));
     slow.unwrap_or(primary)

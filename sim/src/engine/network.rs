@@ -1,4 +1,4 @@
-//! What goes between clients and nodes where messages are values: calls, the connections that they are sent on, and
+//! The network between clients and nodes where messages are values: calls, the connections that carry them, and
 //! subscriptions.
 
 pub(crate) mod calls;

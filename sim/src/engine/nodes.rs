@@ -1,4 +1,4 @@
-//! What becomes of nodes: they stand still, end, and begin again.
+//! The life of nodes: pauses, crashes and restarts.
 
 pub(crate) mod arrivals;
 pub(crate) mod clusters;
@@ -26,7 +26,7 @@ use crate::world::id::{Id, NodeId, first};
 use crate::world::node::Role;
 use crate::world::server::{self, Site};
 
-/// A node stands still until then.
+/// Pauses a node until this time.
 pub(crate) fn pause(world: &mut World, id: NodeId, until: u64) {
     if let Some(pause) = world.node(id).pause(until) {
         world.push(until, Event::ResumeNode(id, pause));
@@ -39,19 +39,19 @@ pub(crate) fn resume(world: &mut World, id: NodeId, pause: u32) {
     }
 }
 
-/// Ends a node; every client that is connected hears it, by way of the network. Returns whether it had been up.
+/// Crashes a node. Connected clients learn of it over the network. Returns whether the node was up.
 pub(crate) fn crash(world: &mut World, id: NodeId) -> bool {
     end(world, id, world.plan.nodes.persistence)
 }
 
-/// What a node writes from now on is lost with its power.
+/// Begins the time before a power loss: what the node writes from now on is lost.
 pub(crate) fn write_in_vain(world: &mut World, id: NodeId) {
     replicas::catch_up(world, id);
     world.node(id).write_in_vain();
     world.servers.server(id).save();
 }
 
-/// Ends a node that keeps what it had when it began to write in vain. Returns whether it had been up.
+/// Ends a node by a power loss: it keeps only what it had before that time. Returns whether the node was up.
 pub(crate) fn lose_power(world: &mut World, id: NodeId) -> bool {
     match world.plan.nodes.persistence {
         Persistence::Memory => end(world, id, Persistence::Memory),
@@ -88,20 +88,20 @@ pub(crate) fn restart(world: &mut World, id: NodeId) {
     let node = world.node(id);
     node.restart();
     let error = node.error().map(|(error, _)| error);
-    // A replica begins with all that its primary has.
+    // A replica starts over with a full copy of its primary's data.
     if let Some(primary) = node.follows() {
         replicas::follow(world, id, primary);
     }
-    // Its replicas ask it for everything, and forget what it has not.
+    // Its replicas request a full copy, and lose the keys that it does not have.
     if world.node(id).role() == Role::Primary {
         replicas::follow_anew(world, id);
     }
-    // It is another process, and what the plan says of the node goes on.
+    // It is another process, but the plan's error for this node is still in effect.
     world.servers.server(id).refuse(error);
     world.servers.listen(id);
 }
 
-/// A fault does to a server what it does to it. Returns whether it did anything.
+/// Applies a fault to a server. Returns whether it had an effect.
 pub(crate) fn strike(world: &mut World, id: NodeId, fault: &NodeFault) -> bool {
     let site = Site {
         disk: world.plan.nodes.persistence,
@@ -111,10 +111,11 @@ pub(crate) fn strike(world: &mut World, id: NodeId, fault: &NodeFault) -> bool {
     server::strike(world.servers.server(id), fault, &site)
 }
 
-/// A replica follows a node, reads all of it and leaves. Returns whether the node goes by another identity since.
+/// Simulates a backup: a replica connects, reads everything and leaves. Returns whether the node's identity has
+/// changed.
 pub(crate) fn back_up(world: &mut World, id: NodeId) -> bool {
-    // Only a first replica begins another history. A node that has replicas has a backlog, and keeps it for an hour
-    // after the last one left: longer than runs last.
+    // Only a first replica begins another history. A node with replicas has a backlog, and keeps it for an hour after
+    // the last replica has left, which is longer than runs last.
     if !world.node(id).is_up() || 0 < world.plan.nodes.replicas {
         return false;
     }
@@ -122,18 +123,18 @@ pub(crate) fn back_up(world: &mut World, id: NodeId) -> bool {
     true
 }
 
-/// A node that no replica follows frees its backlog. Returns whether it goes by another identity since.
+/// Frees the backlog of a node without replicas. Returns whether the node's identity has changed.
 pub(crate) fn free_backlog(world: &mut World, id: NodeId) -> bool {
     let node = world.node(id);
     if !node.is_up() || !node.replicas().is_empty() {
         return false;
     }
-    // What comes of it is what comes of a backup.
+    // The effect is that of a backup.
     world.servers.server(id).back_up();
     true
 }
 
-/// A request that was executed just now is the one behind which a node stands still: what it says leaves afterwards.
+/// Pauses a node after the request that it is executing. Its messages leave after the pause.
 pub(crate) fn stall(world: &mut World, id: NodeId, due: Counted) {
     let until = world.now() + due.lasts();
     world.blame(due.fault());
@@ -143,7 +144,7 @@ pub(crate) fn stall(world: &mut World, id: NodeId, due: Counted) {
     }
 }
 
-/// Nodes that are there from the beginning have been watched for long, if the plan says that they are watched.
+/// Gives every node a marker at the beginning of the run, as if it had been watched for longer than the longest lease.
 pub(crate) fn confirm(world: &mut World) {
     for id in world.nodes.ids() {
         let longest = world.plan.longest_lease_on(id.get());

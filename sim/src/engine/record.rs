@@ -1,4 +1,4 @@
-//! How everything stands after an event, for reports.
+//! Records the state after each event, for reports.
 
 pub(crate) mod message;
 
@@ -13,7 +13,7 @@ use crate::world::clock::right_wall_clock;
 use crate::world::id::{Id, NodeId};
 use crate::world::node::{NodeState, Role};
 
-/// Records how everything stands after an event.
+/// Records the state of all nodes and clients after an event.
 pub(crate) fn everything(world: &mut World) {
     let Some(mut recording) = world.recording.take() else {
         return;
@@ -51,7 +51,8 @@ fn nodes(world: &World, recording: &mut Recording) {
     }
 }
 
-/// Who has a claim under a name of a node, and until when as the node's clock runs now.
+/// Returns the owners with a claim under a name of a node, each with its expiry in true time at the clock's present
+/// rate.
 fn standing(
     world: &World,
     id: NodeId,
@@ -61,7 +62,7 @@ fn standing(
     let now = world.now();
     let wall = node.wall(now);
     let expires = |ttl| match ttl {
-        // A key is there in the whole of its last millisecond.
+        // A key exists until the end of its last millisecond.
         Ttl::Millis(millis) => {
             let last = wall.0.saturating_add(millis);
             let next = last.saturating_add(1).saturating_mul(1_000_000);

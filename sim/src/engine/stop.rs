@@ -1,12 +1,14 @@
-//! A process that is stopped in the middle of a step, while the world goes on.
+//! Processes that are stopped in the middle of a step while the world continues.
 //!
-//! A pause lets a process do at a later time what it was about to do, with what it had heard by then. Here it stands
-//! behind a use of its clocks, timers, randomness or network, with the rest of the step before it. What others do meanwhile has
-//! happened when it goes on, and what was sent to it is there, but what it had read is from before.
+//! A pause delays a whole step: the process acts later, on what it had received by then. A stop interrupts the step
+//! right
+//! after a use of a clock, a timer, randomness or the network, with the rest of the step still to run. When the process
+//! continues, other processes have acted and messages to it have arrived, but the values that it has read are old.
 //!
-//! So the rest of the world runs from within the use: the loop of [`go_on_without`] is the one of
-//! [`run`](super::run), which has that step on its stack. Nothing of the process is polled, told or dropped until the step has ended,
-//! as it may hold a mutex of its own.
+//! So the rest of the world runs from within that use: [`go_on_without`] has the loop of [`run`](super::run), with the
+//! stopped step on its stack. Nothing of the process is polled, notified or dropped until the step has ended, because
+//! the
+//! step may hold a mutex.
 
 use super::{Next, next, resume, start};
 use crate::engine::clients::executor::run_ready;
@@ -17,7 +19,7 @@ use crate::world::stop::Stop;
 use crate::world::task::Task;
 use crate::world::{World, with};
 
-/// A process uses a clock, a timer, randomness or the network, and is stopped behind that if a stop is due.
+/// Lets a process use a clock, a timer, randomness or the network. If a stop is due, the process is stopped after it.
 #[inline]
 pub(crate) fn using<R>(who: ProcessId, what: impl FnOnce(&mut World) -> R) -> R {
     let (used, due) = with(|world| {
@@ -40,8 +42,9 @@ pub(crate) fn using<R>(who: ProcessId, what: impl FnOnce(&mut World) -> R) -> R 
     used
 }
 
-/// Asks something of the product. Returns the answer, and a true time at which it was right: one at which the process was not
-/// stopped yet if it was stopped while it looked, `None` for a process that has ended.
+/// Queries the product. Returns the answer and a true time at which it was correct. If the process was stopped during
+/// the
+/// query, that is the time of the stop. The time is `None` for a process that has ended.
 pub(crate) fn ask<R>(who: ProcessId, question: impl FnOnce() -> R) -> (R, Option<u64>) {
     let before = with(|world| first_stop(world, who));
     let answer = question();
@@ -57,7 +60,9 @@ pub(crate) fn ask<R>(who: ProcessId, question: impl FnOnce() -> R) -> (R, Option
     (answer, at)
 }
 
-/// The true time as of which a process is polled: when it was first stopped since, or now. `None` if it has ended.
+/// Returns the true time of the current poll of a process: when it was first stopped in this step, or now. `None` if
+/// the
+/// process has ended.
 pub(crate) fn polled_at(world: &mut World, who: ProcessId) -> Option<u64> {
     let first = first_stop(world, who);
     let client = world.clients.get_mut(who.client)?;
@@ -73,16 +78,17 @@ fn first_stop(world: &mut World, who: ProcessId) -> Option<u64> {
     client.stops().take_first()
 }
 
-/// What comes behind a use.
+/// What follows a use.
 enum Due {
     Nothing,
     Stop(Stop),
-    /// The run does not end by itself.
+    /// The run does not end by itself, and is given up.
     End,
 }
 
-/// The stop that is due with one more use. It must end before that of another process in whose stop this one runs: that
-/// one could not go on any earlier.
+/// Counts a use. Returns the stop that is due with it. The stop must end before the stop of another process in which
+/// this
+/// one runs: that process could not continue any earlier.
 #[cold]
 fn count(world: &mut World, who: ProcessId) -> Option<Stop> {
     let (now, before) = (world.moment(who), world.halt.until());
@@ -97,7 +103,7 @@ fn count(world: &mut World, who: ProcessId) -> Option<Stop> {
     Some(stop)
 }
 
-/// Everything but this process goes on for as long as the stop lasts.
+/// Runs everything except this process for the length of the stop.
 fn go_on_without(who: ProcessId, stop: Stop) {
     with(|world| {
         let now = world.moment(who);
@@ -105,10 +111,10 @@ fn go_on_without(who: ProcessId, stop: Stop) {
         world.client(who.client).stops().begin(now);
         world.halt.begin(who.client, until);
         clients::pause(world, who.client, until);
-        // Just before the pause ends: until then nothing of the process runs.
+        // One nanosecond before the pause ends: until then nothing of the process runs.
         world.push(until - 1, Event::GoesOn);
     });
-    // What belongs to the whole run, or to processes in the middle of a step, waits until the step has ended.
+    // Events of the whole run, or of processes in the middle of a step, wait until the step has ended.
     let mut later = Vec::new();
     loop {
         run_ready();

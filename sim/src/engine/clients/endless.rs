@@ -1,4 +1,4 @@
-//! A run that does not end by itself: a client or the events go on and on while hardly any time passes.
+//! Runs that do not end by themselves: a client or the events keep going while hardly any time passes.
 
 use std::panic::resume_unwind;
 
@@ -7,10 +7,10 @@ use crate::world::World;
 use crate::world::id::ProcessId;
 use crate::world::with;
 
-/// Unwinds a step of the product that would not end.
+/// The panic payload that unwinds a step of the product which does not end.
 pub(crate) struct GivenUp;
 
-/// The run is put an end to: nothing goes on any more, and the checkers say so.
+/// Ends the run: nothing more happens, and the checkers report it.
 pub(crate) fn give_up(world: &mut World, who: Option<ProcessId>) {
     let at = world.now();
     let process = who.map(ProcessId::process);
@@ -22,9 +22,9 @@ pub(crate) fn is_given_up(world: &World) -> bool {
     world.history.endless.is_some()
 }
 
-/// Leaves the step on whose stack this is: it uses clocks, timers, randomness or the network and never ends.
+/// Unwinds the step on whose stack this runs, because it keeps using seams and does not end.
 pub(crate) fn leave() {
-    // What is dropped on the way out may come here again.
+    // A drop during the unwinding may use a seam and get here again.
     if std::thread::panicking() {
         return;
     }
@@ -34,11 +34,11 @@ pub(crate) fn leave() {
     resume_unwind(Box::new(GivenUp));
 }
 
-/// Where nothing is unwound, the run can only be named.
+/// Reports the run and exits, for builds in which panics do not unwind.
 #[expect(
     clippy::print_stderr,
     clippy::exit,
-    reason = "the process cannot go on, and no caller hears of it"
+    reason = "the process cannot go on, and no caller learns of it"
 )]
 fn say_and_exit() -> ! {
     let (seed, now) = with(|world| (world.plan.seed, world.now()));

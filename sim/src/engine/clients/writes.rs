@@ -14,7 +14,7 @@ fn latency(world: &mut World) -> u64 {
     world.store.latency(least, most)
 }
 
-/// A read or a write leaves its process.
+/// Sends a read or a write to the store.
 pub(crate) fn start(
     world: &mut World,
     who: ProcessId,
@@ -33,7 +33,7 @@ pub(crate) fn start(
     key
 }
 
-/// A read or a write comes to the store. One whose process died before it really left does not.
+/// Delivers a read or a write to the store. It is dropped if its process died before it was really sent.
 pub(crate) fn arrive(world: &mut World, key: Key<Write>) {
     let now = world.now();
     let Some(write) = world.writes.get_mut(key) else {
@@ -51,7 +51,7 @@ pub(crate) fn arrive(world: &mut World, key: Key<Write>) {
     world.push(at, Event::Written(key));
 }
 
-/// The answer of the store comes.
+/// Delivers the answer of the store.
 pub(crate) fn finish(world: &mut World, key: Key<Write>) {
     let is_over = world.writes.get_mut(key).is_some_and(Write::finish);
     if is_over {
@@ -59,7 +59,7 @@ pub(crate) fn finish(world: &mut World, key: Key<Write>) {
     }
 }
 
-/// No client waits for it any more.
+/// Records that the client no longer waits for it.
 pub(crate) fn abandon(world: &mut World, key: Key<Write>) {
     let is_over = world.writes.get_mut(key).is_some_and(Write::abandon);
     if is_over {

@@ -1,4 +1,4 @@
-//! What faults do to clocks, and what that means for timers and deadlines.
+//! Faults of clocks, and their effect on timers and deadlines.
 
 use crate::engine::clients;
 use crate::engine::clients::timers;
@@ -7,13 +7,13 @@ use crate::plan::fault::Suspended;
 use crate::world::World;
 use crate::world::id::{ClientId, Seat};
 
-/// The machine of a client is suspended until then.
+/// Suspends the machine of a client until this time.
 pub(super) fn suspend(world: &mut World, client: ClientId, until: u64, clock: Suspended) {
     let now = world.now();
     clients::pause(world, client, until);
     match clock {
         Suspended::Stops => world.client(client).stop_monotonic(now, until),
-        // Timers do not count the time that the machine is suspended.
+        // Timers do not count the time for which the machine is suspended.
         Suspended::Counts => timers::set_anew(world, client, until.saturating_sub(now)),
     }
 }
@@ -25,7 +25,7 @@ pub(super) fn run_at(world: &mut World, client: ClientId, rate_ppm: i32) {
     deadlines::set_anew(world, client);
 }
 
-/// Where the clocks of a node and its replicas begin.
+/// Sets the initial clocks of a node and its replicas.
 pub(super) fn set_nodes(world: &mut World, seat: Seat, by: i64) {
     world.node(seat.first_node()).clock_mut().step(0, by);
     for replica in world.replicas_of(seat) {

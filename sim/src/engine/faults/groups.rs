@@ -1,4 +1,4 @@
-//! Event faults do to groups: primaries that are cut off, and sentinels.
+//! Faults of groups: isolated primaries, and sentinels.
 
 use super::links;
 use crate::engine::nodes::{self, elections};
@@ -7,7 +7,7 @@ use crate::world::World;
 use crate::world::event::Event;
 use crate::world::id::{FaultId, Seat};
 
-/// A fault of a group begins. It is to blame from when it does something.
+/// Begins a fault of a group. It counts as effective from when it does something.
 pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, until: u64) {
     match fault {
         NodeFault::IsolatePrimary { clients, sentinels } => {
@@ -34,7 +34,7 @@ pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultI
             }
         }
         NodeFault::SentinelFailover => {
-            // It is to blame if a failover begins.
+            // This counts as effective if a failover begins.
             elections::order(world, seat, id);
             return;
         }
@@ -43,13 +43,13 @@ pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultI
     world.blame(id);
 }
 
-/// The members of a group hear each other again.
+/// Ends the separation of the members of a group.
 pub(super) fn end(world: &mut World, seat: Seat, id: FaultId) {
     elections::unite(world, id);
     set_links(world, seat);
 }
 
-/// Clients on one side of a cluster do not reach the other shards.
+/// Updates the links to a group. In a cluster, clients on one side do not reach the other shards either.
 fn set_links(world: &mut World, seat: Seat) {
     let is_of_cluster = world.shards.is_some();
     for other in world.groups.ids().collect::<Vec<_>>() {

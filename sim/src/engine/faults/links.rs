@@ -1,4 +1,4 @@
-//! What faults do to links.
+//! Faults of links.
 
 use crate::engine::network::{connections, subscriptions};
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault};
@@ -50,7 +50,7 @@ pub(super) fn end(world: &mut World, fault: &Fault, id: FaultId) {
     set_troubles(world, fault);
 }
 
-/// Sets what is wrong with the links of a fault, from all faults that are active.
+/// Updates the links of a fault from all active faults.
 fn set_troubles(world: &mut World, changed: &Fault) {
     let FaultKind::Link { clients, nodes, .. } = &changed.what else {
         return;
@@ -60,7 +60,7 @@ fn set_troubles(world: &mut World, changed: &Fault) {
     }
 }
 
-/// Sets what is wrong with the links of all clients to a node of the plan.
+/// Updates the links of all clients to a node of the plan.
 pub(super) fn set_all(world: &mut World, seat: Seat) {
     for client in first(world.plan.clients) {
         set(world, client, seat);
@@ -70,14 +70,16 @@ pub(super) fn set_all(world: &mut World, seat: Seat) {
 fn set(world: &mut World, client: ClientId, seat: Seat) {
     for node in ends(world, client, seat) {
         let (to_node, to_client) = troubles(world, client, seat, node);
-        // What was published meanwhile may be missing.
+        // Messages published in the meantime may be missing: without a new subscription, a waiter would sleep
+        // through a release whose message was lost.
         if world.link(client, node).set_troubles(to_node, to_client) {
             subscriptions::lose(world, client, node);
         }
     }
 }
 
-/// Where the links of a client to a node of the plan end: at the server that answers for it, or at every member of a group.
+/// Returns the far ends of a client's links to a node of the plan: the server that serves it, or every member of a
+/// group.
 fn ends(world: &World, client: ClientId, seat: Seat) -> Vec<NodeId> {
     match world.groups.get(seat) {
         Some(group) => group.members().collect(),
@@ -85,7 +87,7 @@ fn ends(world: &World, client: ClientId, seat: Seat) -> Vec<NodeId> {
     }
 }
 
-/// What is wrong with the link of a client to a node of the plan now: on the way there, and on the way back.
+/// Returns the impairments of a client's link to a node of the plan: towards the node, and towards the client.
 fn troubles(
     world: &World,
     client: ClientId,

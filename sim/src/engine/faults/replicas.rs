@@ -1,4 +1,4 @@
-//! What faults do to replicas.
+//! Faults of replicas.
 
 use crate::engine::nodes::{self, elections, replicas};
 use crate::plan::fault::NodeFault;
@@ -6,7 +6,7 @@ use crate::world::World;
 use crate::world::event::Event;
 use crate::world::id::{FaultId, NodeId, Seat};
 
-/// A fault of a replica begins. If it is the primary by now, that is what is struck.
+/// Begins a fault of a replica. If the replica has been promoted since, the fault strikes it as the primary.
 pub(super) fn begin(
     world: &mut World,
     seat: Seat,
@@ -22,7 +22,7 @@ pub(super) fn begin(
     }
     match fault {
         NodeFault::Pause => {
-            // What had come before it stood still is taken over, and nothing until it goes on.
+            // Writes that arrived before the pause are applied; later ones wait until it ends.
             replicas::catch_up(world, replica);
             world.node(replica).hold_stream(until);
             nodes::pause(world, replica, until);
@@ -34,7 +34,7 @@ pub(super) fn begin(
             if is_primary {
                 elections::primary_ended(world, seat, replica);
             } else {
-                // Its primary has one replica less until it is back.
+                // Its primary has one replica less until it returns.
                 let primary = world.failovers.primary(seat);
                 elections::cut_streams(world, primary, |other| other == replica);
             }
@@ -50,13 +50,13 @@ pub(super) fn begin(
     world.blame(id);
 }
 
-/// A replica that has begun again follows its primary, which counts it again.
+/// Ends a fault of a replica. After a crash it follows its primary again, which counts it again.
 pub(super) fn end(world: &mut World, seat: Seat, replica: NodeId, fault: &NodeFault) {
     let now = world.now();
     let primary = world.failovers.primary(seat);
     let follows = world.node(replica).follows() == Some(primary);
     let mut known = world.node(primary).replicas().iter();
-    // Those of a group are brought back by its sentinels.
+    // The sentinels of a group bring back its replicas themselves.
     let is_known = known.any(|(other, _)| *other == replica) || world.groups.get(seat).is_some();
     if *fault == NodeFault::Crash && follows && !is_known {
         world.node(primary).add_replica(replica, now);

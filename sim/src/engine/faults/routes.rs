@@ -1,11 +1,11 @@
-//! Addresses that lead to another server.
+//! Faults of routes: addresses that lead to another server.
 
 use crate::engine::nodes::failover;
 use crate::plan::fault::{FaultKind, NodeFault};
 use crate::world::World;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
 
-/// Clients are led to another server, which is noticed only where they were not led there already.
+/// Leads clients to another server. The fault counts as effective only where this changes a route.
 pub(super) fn begin(world: &mut World, seat: Seat, clients: &[u16], id: FaultId, until: u64) {
     world.faults.begin(id, until);
     if lead(world, seat, clients) {
@@ -18,7 +18,7 @@ pub(super) fn end(world: &mut World, seat: Seat, clients: &[u16], id: FaultId) {
     lead(world, seat, clients);
 }
 
-/// Leads each client to where its address of a node leads now. Returns whether that is another server for one of them.
+/// Routes each client to where its address of a node leads now. Returns whether any route has changed.
 fn lead(world: &mut World, seat: Seat, clients: &[u16]) -> bool {
     let mut is_another = false;
     for client in clients.iter().copied().map(ClientId::new) {
@@ -28,7 +28,7 @@ fn lead(world: &mut World, seat: Seat, clients: &[u16]) -> bool {
     is_another
 }
 
-/// Where an address leads a client: what began last counts.
+/// Returns the server to which an address leads a client. Of several faults, the one that began last counts.
 fn destination(world: &World, client: ClientId, seat: Seat) -> NodeId {
     let faults = world.faults.active().filter_map(|(id, _)| {
         let fault = &world.plan.faults.get(id.index())?.what;

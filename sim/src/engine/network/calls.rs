@@ -1,4 +1,4 @@
-//! Calls: a request is sent and answered, or ends without a reply.
+//! Calls: a request is sent and answered, or fails without a reply.
 
 use std::rc::Rc;
 use std::task::{Context, Waker};
@@ -27,7 +27,7 @@ pub(crate) fn send(world: &mut World, key: Key<Call>, departs: u64) {
     let passage = link.send_to_node(departs, &mut world.faults);
     match passage {
         Passage::Never if link.swallows() => {
-            // The client replaces the connection when it has waited for long enough.
+            // The client replaces the connection after the call timeout.
             let (client, node, epoch) = (call.client(), call.node(), link.epoch());
             let at = departs + world.plan.network.call_timeout.as_nanos();
             world.events.push(at, Event::Closed(client, node, epoch));
@@ -61,7 +61,7 @@ fn record(world: &mut World, key: Key<Call>, passage: Passage) {
     message::request(world, process, node, departs, passage, &request);
 }
 
-/// Sends a reply back.
+/// Sends a reply.
 pub(crate) fn reply(world: &mut World, key: Key<Call>, answer: Answer) {
     let Some(call) = world.calls.get(key) else {
         return;
@@ -91,14 +91,14 @@ pub(crate) fn reply_arrives(world: &mut World, reply: Key<Replied>) {
     }
 }
 
-/// A call ends without a reply.
+/// Ends a call without a reply.
 pub(crate) fn fail(world: &mut World, key: Key<Call>, execution: Execution, cause: Cause) {
     let answer = Err(failure(execution, cause));
     let reply = world.replies.insert(Replied::new(key, answer));
     end(world, key, reply);
 }
 
-/// The first answer counts, if a process waits for it.
+/// Stores the answer of a call, unless there is one already or no process waits for it.
 fn end(world: &mut World, key: Key<Call>, reply: Key<Replied>) {
     let call = world.calls.get_mut(key);
     if !call.is_some_and(|call| call.answer(reply)) {
@@ -106,7 +106,7 @@ fn end(world: &mut World, key: Key<Call>, reply: Key<Replied>) {
     }
 }
 
-/// The answer of a call, once; until there is one, the task is woken when it comes.
+/// Takes the answer of a call. Until it arrives, registers the task.
 pub(crate) fn poll(world: &mut World, key: Key<Call>, cx: &Context<'_>) -> Option<Key<Replied>> {
     world.calls.get_mut(key)?.poll(cx)
 }
@@ -115,7 +115,7 @@ pub(crate) fn take_answer(world: &mut World, reply: Key<Replied>) -> Option<Answ
     world.replies.remove(reply).map(Replied::into_answer)
 }
 
-/// No process waits for a call any more. Its waker is not the world's to drop.
+/// Records that no process waits for a call. Returns its waker, which must be dropped while the world is not borrowed.
 pub(crate) fn abandon(world: &mut World, key: Key<Call>) -> Option<Waker> {
     let call = world.calls.get_mut(key)?;
     let (waker, answer) = call.abandon();
@@ -135,7 +135,7 @@ pub(crate) fn free_if_over(world: &mut World, key: Key<Call>) {
     }
 }
 
-/// The calls that were sent on a connection of this client and node, or wait for one, have not ended and do now.
+/// Fails the open calls of this client to this node that were sent, or those that still wait for a connection.
 pub(crate) fn end_all(world: &mut World, client: ClientId, node: NodeId, sent: Sent) {
     let of =
         |call: &Call| call.is_open_between(client, node) && call.is_sent() == (sent == Sent::Yes);

@@ -1,4 +1,4 @@
-//! Connections: how they come about and end, and what becomes of the calls on them.
+//! Connections: how they are established, how they end, and what happens to the calls on them.
 
 use crate::engine::network::calls::{self, Sent};
 use crate::engine::network::subscriptions;
@@ -8,7 +8,7 @@ use crate::world::event::Event;
 use crate::world::id::{ClientId, NodeId};
 use crate::world::link::ConnectionStatus;
 
-/// A client begins to connect.
+/// Begins to connect a client to a node.
 pub(crate) fn connect(world: &mut World, client: ClientId, node: NodeId, departs: u64) {
     let timeout = world.plan.network.connect_timeout.as_nanos();
     let again = world.now().max(departs) + timeout;
@@ -22,7 +22,8 @@ pub(crate) fn connect(world: &mut World, client: ClientId, node: NodeId, departs
     world.push(again, Event::Reconnect(client, node, epoch));
 }
 
-/// A node is asked to connect. A paused one answers when it goes on: the scripts are loaded with the connection.
+/// Handles a connection attempt at a node. A paused node answers when it resumes. The scripts are loaded with the
+/// connection.
 pub(crate) fn connect_arrives(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
     let now = world.now();
     let state = world.node(node);
@@ -42,7 +43,7 @@ pub(crate) fn connect_arrives(world: &mut World, client: ClientId, node: NodeId,
     }
 }
 
-/// The connection is there: what has waited for it is sent, once the client is not paused.
+/// Handles an established connection: sends the calls that waited for it, once the client is not paused.
 pub(crate) fn connected(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
     let now = world.now();
     let paused_until = world.client(client).paused_until();
@@ -57,28 +58,28 @@ pub(crate) fn connected(world: &mut World, client: ClientId, node: NodeId, epoch
     }
 }
 
-/// No connection came about, so nothing was sent.
+/// Handles a failed connection attempt. The calls that waited for it were certainly not sent.
 pub(crate) fn not_connected(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
     if world.link(client, node).fail_connection(epoch) {
         calls::end_all(world, client, node, Sent::No);
     }
 }
 
-/// Tells a client, by way of the network, that its connection is gone.
+/// Notifies a client over the network that its connection has ended.
 pub(crate) fn tell_closed(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
     if let Some(at) = world.send_to_client(client, node).first() {
         world.push(at, Event::Closed(client, node, epoch));
     }
 }
 
-/// A client hears that its connection has ended: what was sent on it may have been executed.
+/// Handles the end of a connection at a client. Calls that were sent on it may have been executed.
 pub(crate) fn closed(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
     if world.link(client, node).close(epoch) {
         calls::end_all(world, client, node, Sent::Yes);
     }
 }
 
-/// Ends the connection of a client and a node at both ends. Returns whether anything was under way.
+/// Ends the connection between a client and a node at both ends. Returns whether any message was in flight.
 pub(crate) fn reset(
     world: &mut World,
     client: ClientId,
@@ -107,7 +108,7 @@ pub(crate) fn reset(
     is_under_way || !open.is_empty()
 }
 
-/// The node's end of a connection is gone.
+/// Ends the node's side of a connection.
 pub(crate) fn lose(world: &mut World, client: ClientId, node: NodeId) {
     let link = world.link(client, node);
     link.end_at_node();

@@ -1,4 +1,4 @@
-//! Calls that are out of time.
+//! Deadlines of calls.
 
 use quorlock::transport::{Cause, Execution};
 
@@ -9,7 +9,7 @@ use crate::world::event::Event;
 use crate::world::id::ClientId;
 use crate::world::slab::Key;
 
-/// A call of a client may take as long as the plan says.
+/// Watches a call of a client for the call timeout of the plan.
 pub(crate) fn watch(world: &mut World, client: ClientId, departs: u64, key: Key<Call>) {
     let timeout = world.plan.network.call_timeout.as_nanos();
     let due = world.client(client).watch_deadline(departs, timeout, key);
@@ -18,7 +18,7 @@ pub(crate) fn watch(world: &mut World, client: ClientId, departs: u64, key: Key<
     }
 }
 
-/// The clock of a client has changed.
+/// Reschedules the deadlines of a client whose clock has changed.
 pub(crate) fn set_anew(world: &mut World, client: ClientId) {
     let now = world.now();
     let state = world.client(client);
@@ -28,7 +28,7 @@ pub(crate) fn set_anew(world: &mut World, client: ClientId) {
     }
 }
 
-/// Ends the calls that are out of time. Those that never had a connection were certainly not executed.
+/// Fails the calls that have timed out. Calls that never had a connection were certainly not executed.
 pub(crate) fn expire(world: &mut World, client: ClientId) {
     let now = world.now();
     loop {

@@ -1,4 +1,4 @@
-//! A client asks: its request is sent, or waits for a connection.
+//! Requests of clients: sent at once, or after a connection is established.
 
 use std::rc::Rc;
 

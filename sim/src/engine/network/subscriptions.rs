@@ -1,4 +1,4 @@
-//! Subscriptions: what nodes publish comes as messages, and a gap is followed by a new beginning.
+//! Subscriptions: nodes publish messages to them, and after a gap the client subscribes again.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::world::link::Passage;
 use crate::world::slab::Key;
 use crate::world::subscription::{Subscribed, Tell};
 
-/// How long it takes to notice that a subscription is gone and to try again.
+/// How long it takes to notice that a subscription has ended and to subscribe again, in nanoseconds.
 const AGAIN: u64 = 100_000_000;
 
-/// A process subscribes.
+/// Subscribes a process to a channel.
 pub(crate) fn start(
     world: &mut World,
     who: ProcessId,
@@ -35,7 +35,7 @@ pub(crate) fn start(
     key
 }
 
-/// Asks the node for messages; if that gets lost, asks again.
+/// Sends a subscription to the node. If it is lost, subscribes again later.
 fn send(world: &mut World, key: Key<Subscribed>, departs: u64) {
     let Some(subscribed) = world.subscriptions.get(key) else {
         return;
@@ -57,7 +57,7 @@ fn start_again(world: &mut World, key: Key<Subscribed>, from: u64) {
     }
 }
 
-/// The subscription, if nothing has become of this attempt at it.
+/// Returns the ends of a subscription, if this attempt is the current one.
 fn attempt(world: &World, key: Key<Subscribed>, epoch: u32) -> Option<(ClientId, NodeId)> {
     let subscribed = world.subscriptions.get(key)?;
     let ends = (subscribed.client(), subscribed.node());
@@ -71,7 +71,7 @@ pub(crate) fn resubscribe(world: &mut World, key: Key<Subscribed>, epoch: u32) {
     }
 }
 
-/// The node notes who listens, and says so.
+/// Adds a subscriber at the node, and confirms it.
 pub(crate) fn arrive(world: &mut World, key: Key<Subscribed>, epoch: u32) {
     let now = world.now();
     let Some((client, node)) = attempt(world, key, epoch) else {
@@ -94,7 +94,7 @@ pub(crate) fn arrive(world: &mut World, key: Key<Subscribed>, epoch: u32) {
     }
 }
 
-/// How many clients but this one listen to a channel of a node.
+/// Returns how many clients other than `but` listen to a channel of a node.
 pub(crate) fn listening(world: &World, node: NodeId, channel: &Channel, but: ClientId) -> u32 {
     let Some(state) = world.nodes.get(node) else {
         return 0;
@@ -104,7 +104,7 @@ pub(crate) fn listening(world: &World, node: NodeId, channel: &Channel, but: Cli
     let others = subscribed.filter(|s| s.channel() == channel && s.client() != but);
     let mut clients: Vec<ClientId> = Vec::new();
     for client in others.map(Subscribed::client) {
-        // A server counts connections, of which a client has one.
+        // A server counts connections, and each client has one.
         if !clients.contains(&client) {
             clients.push(client);
         }
@@ -112,7 +112,7 @@ pub(crate) fn listening(world: &World, node: NodeId, channel: &Channel, but: Cli
     u32::try_from(clients.len()).unwrap_or(u32::MAX)
 }
 
-/// Sends what a node published to every subscription of the channel.
+/// Sends what a node published to every subscriber of the channel.
 pub(crate) fn publish(world: &mut World, node: NodeId, channel: &Channel, wake: Wake) {
     let now = world.now();
     let Some(state) = world.nodes.get(node) else {
@@ -138,13 +138,13 @@ pub(crate) fn publish(world: &mut World, node: NodeId, channel: &Channel, wake: 
             Passage::Never => lost.push(*key),
         }
     }
-    // On a connection that loses a message, nothing follows either.
+    // A connection that loses a message delivers no later ones either.
     for key in lost {
         start_again(world, key, now);
     }
 }
 
-/// A message comes to a client. A paused one hears it later.
+/// Notifies a listener that messages flow. A paused client is notified later.
 pub(crate) fn live(world: &mut World, key: Key<Subscribed>, epoch: u32) -> Option<Tell> {
     let (client, _) = attempt(world, key, epoch)?;
     deliver(world, client, Mail::Live(key))
@@ -165,7 +165,7 @@ fn deliver(world: &mut World, client: ClientId, mail: Mail) -> Option<Tell> {
     open(world, mail)
 }
 
-/// What a listener hears, if it listens still.
+/// Returns the notification for a listener, unless it has unsubscribed.
 pub(crate) fn open(world: &World, mail: Mail) -> Option<Tell> {
     let (key, wake) = match mail {
         Mail::Live(key) => (key, None),
@@ -183,7 +183,7 @@ pub(crate) fn end(world: &mut World, key: Key<Subscribed>) -> Option<Subscribed>
     Some(subscribed)
 }
 
-/// A connection has ended, and the subscriptions on it with it.
+/// Ends the subscriptions on a connection that has ended.
 pub(crate) fn lose(world: &mut World, client: ClientId, node: NodeId) {
     let now = world.now();
     let lost = |s: &Subscribed| s.client() == client && s.node() == node;
@@ -192,7 +192,7 @@ pub(crate) fn lose(world: &mut World, client: ClientId, node: NodeId) {
     }
 }
 
-/// A client talks to another node from now on.
+/// Moves the subscriptions of a client to another node, which serves this node of the plan from now on.
 pub(crate) fn move_to(world: &mut World, client: ClientId, seat: Seat, node: NodeId) {
     let now = world.now();
     let moved = |s: &Subscribed| s.client() == client && s.seat() == seat;

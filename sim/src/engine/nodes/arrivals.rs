@@ -1,4 +1,4 @@
-//! A request comes to its node: it is executed at once, later, or never.
+//! Requests that arrive at their node: executed at once, later, or never.
 
 use crate::engine::network::{calls, connections};
 use crate::engine::nodes::{self, execution};
@@ -7,7 +7,7 @@ use crate::world::call::Call;
 use crate::world::event::Event;
 use crate::world::slab::Key;
 
-/// A copy of a request comes to its node.
+/// Handles a copy of a request that arrives at its node.
 pub(crate) fn arrive(world: &mut World, key: Key<Call>) {
     let now = world.now();
     let Some(call) = world.calls.get_mut(key) else {
@@ -29,7 +29,7 @@ pub(crate) fn arrive(world: &mut World, key: Key<Call>) {
         return;
     }
     if let Some(fault) = link.take_lacking_scripts() {
-        // The node does not know the scripts: the call goes back and comes again.
+        // The node answers NOSCRIPT, and the client sends the call again with the script.
         call.copy_is_held_up();
         world.blame(fault);
         let again = now + 2 * world.plan.network.most.as_nanos();
@@ -49,7 +49,7 @@ pub(crate) fn arrive(world: &mut World, key: Key<Call>) {
     calls::free_if_over(world, key);
 }
 
-/// A request that was held up in a paused node is executed.
+/// Executes a request that was held up in a paused node.
 pub(super) fn execute_held_up(world: &mut World, key: Key<Call>) {
     if let Some(call) = world.calls.get_mut(key) {
         call.copy_arrives();
@@ -58,7 +58,7 @@ pub(super) fn execute_held_up(world: &mut World, key: Key<Call>) {
     }
 }
 
-/// A request that was held up in a node that has ended.
+/// Drops a request that was held up in a node that has ended.
 pub(super) fn forget(world: &mut World, key: Key<Call>) {
     if let Some(call) = world.calls.get_mut(key) {
         call.copy_arrives();

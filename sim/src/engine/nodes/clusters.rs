@@ -1,4 +1,4 @@
-//! What the nodes of a cluster know of each other, and tell clients.
+//! What the nodes of a cluster know of each other, and what they tell clients.
 //!
 //! Each shard is a [group](super::elections) whose voters are the nodes that were primaries when the run began.
 
@@ -9,7 +9,7 @@ use crate::world::group::{Group, Sight as _};
 use crate::world::id::{Id, NodeId, Seat, first};
 use crate::world::shards::{Heard, KnownShard, KnownSlots, Service, Shards, Tidings};
 
-/// Makes the nodes of a plan the shards of a cluster.
+/// Turns the nodes of a plan into the shards of a cluster.
 pub(crate) fn build(world: &mut World, plan: &Plan, cluster: &Cluster) {
     let Some(rules) = plan.nodes.elections() else {
         return;
@@ -24,7 +24,7 @@ pub(crate) fn build(world: &mut World, plan: &Plan, cluster: &Cluster) {
     world.shards = Some(Shards::new(cluster, plan.nodes.count, nodes.len()));
 }
 
-/// Every node knows who owns what, if the nodes are those of a cluster.
+/// Tells every node the owner of each slot, if the nodes form a cluster.
 pub(crate) fn begin(world: &mut World) {
     let Some(mut shards) = world.shards.take() else {
         return;
@@ -40,7 +40,7 @@ pub(crate) fn begin(world: &mut World) {
     refresh(world);
 }
 
-/// Every node that is awake listens to the others, and tells clients what it knows now. Without a cluster nothing happens.
+/// Updates what each node that is awake knows of the others and tells clients. Does nothing without a cluster.
 pub(crate) fn refresh(world: &mut World) {
     let Some(mut shards) = world.shards.take() else {
         return;
@@ -79,7 +79,7 @@ pub(super) fn seen(world: &World) -> Seen<'_> {
     }
 }
 
-/// Whether a majority takes the primary of a shard for down, and no other one has taken its place.
+/// Whether a majority considers the primary of a shard down and no replica has been promoted.
 fn lacks_an_owner(world: &World) -> bool {
     let mut seats = first::<Seat>(world.plan.nodes.count);
     seats.any(|seat| {
@@ -89,7 +89,7 @@ fn lacks_an_owner(world: &World) -> bool {
     })
 }
 
-/// How many of the primaries that it knows a node hears.
+/// Returns whether a node reaches a majority of the primaries that it knows.
 fn hears(world: &World, node: NodeId) -> Heard {
     let state = world.nodes.get(node);
     if !state.is_some_and(|state| state.is_up()) {
@@ -115,7 +115,7 @@ fn hears(world: &World, node: NodeId) -> Heard {
     }
 }
 
-/// The shards as a node knows them.
+/// Returns the shards as a node knows them.
 fn known_shards(world: &World, node: NodeId) -> Vec<KnownShard> {
     let seats = first::<Seat>(world.plan.nodes.count);
     let known = seats.map(|seat| {

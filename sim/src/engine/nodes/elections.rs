@@ -1,4 +1,4 @@
-//! Event the sentinels of a group do to its servers.
+//! Elections: what the sentinels of a group do to its servers.
 
 use crate::engine::nodes::sight::Seen;
 use crate::engine::nodes::{clusters, failover, replicas};
@@ -10,10 +10,10 @@ use crate::world::group::{Apart, Deed, Group};
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
 use crate::world::server::News;
 
-/// How often sentinels look at servers and tell each other what they know, in nanoseconds.
+/// How often sentinels check servers and exchange what they know, in nanoseconds.
 const LOOKS: u64 = 5_000_000;
 
-/// Lets the members of a group look around, if it is one.
+/// Calls `act` with the group of a node, the time, and what its members see; `None` if the node is not a group.
 fn with_group<R>(
     world: &mut World,
     seat: Seat,
@@ -30,14 +30,14 @@ fn with_group<R>(
         .map(|group| act(group, now, &seen))
 }
 
-/// The sentinels of every group begin to watch.
+/// Starts the sentinels of every group.
 pub(crate) fn begin(world: &mut World) {
     for seat in world.groups.ids() {
         world.push(LOOKS, Event::Watch(seat));
     }
 }
 
-/// The sentinels of a group look around, and act on what they see.
+/// Advances the sentinels of a group, and carries out what they decide.
 pub(crate) fn watch(world: &mut World, seat: Seat) {
     world.push(world.now() + LOOKS, Event::Watch(seat));
     let deeds = with_group(world, seat, |group, now, seen| group.look(now, seen));
@@ -58,7 +58,7 @@ pub(crate) fn watch(world: &mut World, seat: Seat) {
     clusters::refresh(world);
 }
 
-/// A sentinel is told to promote a replica.
+/// Orders a sentinel to promote a replica.
 pub(crate) fn order(world: &mut World, seat: Seat, by: FaultId) {
     let primary = world.failovers.primary(seat);
     let begins = with_group(world, seat, |group, now, seen| {
@@ -73,7 +73,7 @@ pub(crate) fn order(world: &mut World, seat: Seat, by: FaultId) {
     }
 }
 
-/// The most recent replica that a sentinel reaches takes the place of the primary. Without any the sentinels go on as before.
+/// Promotes the most recent replica that a sentinel reaches. Without one, nothing changes.
 pub(super) fn promote(world: &mut World, seat: Seat, leader: NodeId, old: NodeId) {
     let candidates = with_group(world, seat, |group, _, seen| {
         (group.candidates(leader, old, seen), group.cause())
@@ -112,7 +112,7 @@ pub(super) fn promote(world: &mut World, seat: Seat, leader: NodeId, old: NodeId
         .name_primary(leader, new, epoch, News::Promoted);
 }
 
-/// A server that goes on as a primary, or follows a wrong one, follows this one from now on, and loses what only it has.
+/// Makes a server follow this primary. Data that only this server has is lost.
 fn demote(world: &mut World, seat: Seat, server: NodeId, primary: NodeId) {
     replicas::catch_up(world, server);
     end_connections(world, seat, server);
@@ -128,12 +128,12 @@ fn demote(world: &mut World, seat: Seat, server: NodeId, primary: NodeId) {
 fn follow(world: &mut World, replica: NodeId, primary: NodeId) {
     replicas::catch_up(world, replica);
     let many = world.node(primary).replicas().len();
-    // The first replica begins a history, which it then has.
+    // Set before the copy: the first replica begins a new history of the primary, which the copy has to include.
     world.servers.server(primary).set_replicas(many + 1);
     failover::follow(world, replica, primary);
 }
 
-/// Sentinels end the connections of a server whose role they change, if they may.
+/// Closes the connections of a server whose role the sentinels change, if the plan lets sentinels do that.
 fn end_connections(world: &mut World, seat: Seat, server: NodeId) {
     let group = world.groups.get(seat);
     if group.is_some_and(|group| group.rules().connections == Connections::Ended) {
@@ -141,21 +141,21 @@ fn end_connections(world: &mut World, seat: Seat, server: NodeId) {
     }
 }
 
-/// A fault strikes the primary of a node, if that is a group.
+/// Records that a fault strikes the primary of a node, if the node is a group.
 pub(crate) fn strike(world: &mut World, seat: Seat, by: FaultId, server: NodeId) {
     if let Some(group) = world.groups.get_mut(seat) {
         group.strike(by, server);
     }
 }
 
-/// The server that a fault has struck: the one that it found as the primary, whatever that is now.
+/// Returns the server that a fault has struck: the primary at its beginning, even if another server is the primary now.
 pub(crate) fn struck(world: &World, seat: Seat, by: FaultId) -> NodeId {
     let group = world.groups.get(seat);
     let struck = group.and_then(|group| group.struck_by(by));
     struck.unwrap_or(world.failovers.primary(seat))
 }
 
-/// The process of a primary has ended: what its replicas did not have yet never comes.
+/// Drops the replication stream of a primary whose process has ended: what had not arrived at its replicas is lost.
 pub(crate) fn primary_ended(world: &mut World, seat: Seat, primary: NodeId) {
     let servers = world.groups.get(seat).map(|group| group.servers().to_vec());
     for server in servers.into_iter().flatten() {
@@ -169,7 +169,7 @@ pub(crate) fn primary_ended(world: &mut World, seat: Seat, primary: NodeId) {
     }
 }
 
-/// Event a server writes goes to these replicas no more.
+/// Stops the replication of a server to these replicas.
 pub(crate) fn cut_streams(world: &mut World, primary: NodeId, is_cut: impl Fn(NodeId) -> bool) {
     let now = world.now();
     let node = world.node(primary);
@@ -184,7 +184,7 @@ pub(crate) fn cut_streams(world: &mut World, primary: NodeId, is_cut: impl Fn(No
     }
 }
 
-/// The primary of a group is cut off, with these clients and sentinels.
+/// Isolates the primary of a group together with these clients and sentinels.
 pub(crate) fn isolate(
     world: &mut World,
     seat: Seat,
@@ -209,7 +209,7 @@ pub(crate) fn isolate(
         members,
         clients: Some(clients),
     };
-    // The other shards of its cluster do not hear it either.
+    // The other shards of its cluster do not reach it either.
     if world.shards.is_some() {
         for other in world.groups.ids().filter(|other| *other != seat) {
             if let Some(group) = world.groups.get_mut(other) {
@@ -223,7 +223,7 @@ pub(crate) fn isolate(
     cut_streams(world, primary, |_| true);
 }
 
-/// A sentinel hears nothing of the others.
+/// Separates a sentinel from all other members.
 pub(crate) fn make_stale(world: &mut World, seat: Seat, by: FaultId, sentinel: u16) {
     if let Some(group) = world.groups.get_mut(seat)
         && let Some(id) = group.sentinel(sentinel)
@@ -236,14 +236,14 @@ pub(crate) fn make_stale(world: &mut World, seat: Seat, by: FaultId, sentinel: u
     }
 }
 
-/// The members of a group that did not hear each other by a fault do again.
+/// Ends the separation of members by a fault.
 pub(crate) fn unite(world: &mut World, by: FaultId) {
     for group in world.groups.values_mut() {
         group.unite(by);
     }
 }
 
-/// A sentinel of a group, by its number.
+/// Returns a sentinel of a group by its number.
 pub(crate) fn sentinel(world: &World, seat: Seat, number: u16) -> Option<NodeId> {
     world.groups.get(seat)?.sentinel(number)
 }

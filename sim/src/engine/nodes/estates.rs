@@ -1,7 +1,8 @@
-//! What a process that died held is free on each node within its TTL.
+//! Checks that the claims of a dead process are free on each node within their TTL.
 //!
-//! When a process dies, or when a request of its that was under way is executed later, nodes have its claims for at most
-//! as long as it ever told them to. Then it is looked whether they are gone, before the next thing happens.
+//! When a process dies, or when a request of it is executed after its death, nodes may keep its claims for at most the
+//! longest time that it ever requested. When that time has passed, the run checks that they are gone, before the next
+//! event.
 
 use quorlock::Name;
 use quorlock::transport::Request;
@@ -13,10 +14,10 @@ use crate::world::World;
 use crate::world::estate::Estate;
 use crate::world::id::{Id, NodeId, Seat, first};
 
-/// How much later it is looked again at a node that stands still or is down.
+/// How much later a node is checked again that is paused or down, in nanoseconds.
 const LATER: u64 = 10_000_000;
 
-/// A node executes a request.
+/// Records that a node executes a request.
 pub(crate) fn note(world: &mut World, node: NodeId, by: Process, request: &Request) {
     let mut died = None;
     match request {
@@ -36,7 +37,7 @@ pub(crate) fn note(world: &mut World, node: NodeId, by: Process, request: &Reque
     }
 }
 
-/// A process dies.
+/// Records the death of a process, and schedules the check of its claims.
 pub(crate) fn leave(world: &mut World, process: Process) {
     if !world.estates.is_watched() {
         return;
@@ -48,7 +49,7 @@ pub(crate) fn leave(world: &mut World, process: Process) {
     }
 }
 
-/// What it has on a node of the plan stands for no longer than a TTL from now on.
+/// Schedules the check of a node of the plan: claims of the process last for no longer than their TTL from now on.
 fn leave_on(world: &mut World, process: Process, died: u64, seat: Seat) {
     let Some(kept) = world.estates.kept_millis(process) else {
         return;
@@ -73,10 +74,10 @@ fn leave_on(world: &mut World, process: Process, died: u64, seat: Seat) {
     world.estates.put(estate);
 }
 
-/// By how many milliseconds the clocks of a node of the plan may have been set since its claims were made.
+/// Returns by how many milliseconds the clocks of a node of the plan may have stepped since its claims were made.
 fn set_back(world: &World, seat: Seat) -> u64 {
     let by = |fault: &Fault| match &fault.what {
-        // All clocks of a node that is set at the beginning show the same.
+        // A step at the beginning sets all clocks of a node alike.
         FaultKind::Node { replica: None, .. } if fault.when == Trigger::At(SimTime::ZERO) => None,
         FaultKind::Node {
             node,
@@ -89,7 +90,7 @@ fn set_back(world: &World, seat: Seat) -> u64 {
     nanos.div_ceil(1_000_000)
 }
 
-/// When the primary of its node shows that its claims must be gone: a millisecond after their last one.
+/// Returns when the claims must be gone by the clock of their node's primary: a millisecond after their last one.
 fn due(world: &World, estate: &Estate) -> u64 {
     let now = world.now();
     let primary = world.nodes.get(world.failovers.primary(estate.seat));
@@ -97,7 +98,7 @@ fn due(world: &World, estate: &Estate) -> u64 {
     primary.map_or(u64::MAX, |node| node.clock().when(now, gone))
 }
 
-/// Looks whether the claims that are due are gone.
+/// Checks the claims that are due.
 #[cold]
 pub(crate) fn look(world: &mut World) {
     let now = world.now();
@@ -106,7 +107,7 @@ pub(crate) fn look(world: &mut World) {
         let node = world.node(primary);
         let (is_awake, wall) = (node.is_up() && node.paused_until() <= now, node.wall(now).0);
         if !is_awake || wall <= estate.until {
-            // Its clock may have been set since.
+            // Its clock may have stepped since.
             estate.due = due(world, &estate).max(now + LATER);
             world.estates.put(estate);
             continue;

@@ -1,4 +1,4 @@
-//! A node executes a request and answers, and the checkers see what it did.
+//! Execution of requests by nodes, with the checks of what a request did.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::world::id::{Id, NodeId, Seat, first};
 use crate::world::slab::Key;
 use crate::world::specification::server::Specification;
 
-/// A node executes a request and answers.
+/// Executes a request at its node and answers it.
 pub(crate) fn execute(world: &mut World, key: Key<Call>) {
     let now = world.now();
     let Some(call) = world.calls.get(key) else {
@@ -100,7 +100,7 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
     wait::reply(world, key, id, answer);
 }
 
-/// Only its owner changes a claim: of the owners that had claims, only the one that asks may have none any more.
+/// Records a theft: a release that removed the claim of an owner other than the one that sent it.
 fn look_for_theft(
     world: &mut World,
     node: NodeId,
@@ -111,7 +111,7 @@ fn look_for_theft(
     wall: WallMillis,
 ) {
     let is_theft = match (release.mode, claimed) {
-        // A plain claim is asked for by its owner, or the answer says that it is another's.
+        // The owner itself releases a plain claim, or the answer states that another owner has it.
         (Mode::Plain | Mode::Fair, [owner]) => {
             let says_so = reply == ReleaseReply::NotYours || reply == ReleaseReply::Left;
             !says_so && *owner != release.owner
@@ -128,7 +128,7 @@ fn look_for_theft(
     }
 }
 
-/// Which claims of a renewal are those of other owners, by their places. Readers renew beside each other.
+/// Returns the indices of a renewal's claims that belong to other owners. Readers are left out: they share a name.
 fn of_others(keys: &Keys, now: WallMillis, renew: &Renew) -> Vec<usize> {
     if !matches!(renew.mode, Mode::Plain | Mode::Fair) {
         return Vec::new();
@@ -142,7 +142,7 @@ fn of_others(keys: &Keys, now: WallMillis, renew: &Renew) -> Vec<usize> {
     others.map(|(place, _)| place).collect()
 }
 
-/// On how many nodes of the plan an owner has a claim on a name.
+/// Returns on how many nodes of the plan an owner has a claim on a name.
 pub(crate) fn claims_of(world: &mut World, name: &quorlock::Name, owner: OwnerId) -> usize {
     let now = world.now();
     let seats = first::<Seat>(world.plan.nodes.count);
@@ -168,7 +168,7 @@ fn note_theft(world: &mut World, node: NodeId, by: Process, name: &quorlock::Nam
     });
 }
 
-/// Who has claims under a name.
+/// The owners with a claim under a name.
 enum Owners {
     None,
     One(OwnerId),
@@ -185,7 +185,7 @@ impl Owners {
     }
 }
 
-/// Who has claims under a name, dead readers left out.
+/// Returns the owners with a claim under a name, without readers whose claims have expired.
 fn owners(keys: &Keys, now: WallMillis, name: &quorlock::Name) -> Owners {
     match keys.held(now, name) {
         Some((Held::Plain { owner, .. }, _)) => Owners::One(owner),
@@ -199,7 +199,7 @@ fn owners(keys: &Keys, now: WallMillis, name: &quorlock::Name) -> Owners {
     }
 }
 
-/// Whether a request changed anything.
+/// Whether a request changed the keys of a node.
 fn is_write(request: &Request, reply: &Result<Reply, Cause>) -> bool {
     match (request, reply) {
         (_, Ok(Reply::Acquire(AcquireReply::Refused { .. }))) => false,
@@ -210,7 +210,7 @@ fn is_write(request: &Request, reply: &Result<Reply, Cause>) -> bool {
     }
 }
 
-/// What a reply says, as a number for the trace.
+/// Returns a number for the trace that depends on the reply.
 fn digest(reply: &Result<Reply, Cause>) -> u64 {
     match reply {
         Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => match reply {

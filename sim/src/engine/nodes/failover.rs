@@ -1,4 +1,4 @@
-//! A replica takes the place of its primary.
+//! Failovers: a replica replaces its primary.
 
 use crate::engine::network::{connections, subscriptions};
 use crate::engine::nodes::replicas;
@@ -8,31 +8,31 @@ use crate::world::fault::Failover;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
 use crate::world::node::Role;
 
-/// Who takes the place of the primary of a node of the plan.
+/// A promotion at a node of the plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promotion<'a> {
     pub(crate) by: FaultId,
     pub(crate) seat: Seat,
-    /// Which of its replicas.
+    /// The index of the promoted replica.
     pub(crate) replica: u16,
-    /// The clients that find the new primary only when the old one rejoins, in the plan's numbers.
+    /// Clients that find the new primary only when the old one rejoins, by their numbers in the plan.
     pub(crate) left_behind: &'a [u16],
-    /// When that is.
+    /// When the old primary rejoins.
     pub(crate) rejoins: u64,
 }
 
-/// A replica takes the place of its primary; the old one goes on until it rejoins.
+/// Promotes a replica. The old primary stays a primary until it rejoins.
 pub(crate) fn promote(world: &mut World, promotion: Promotion<'_>) {
     let Promotion { by, seat, .. } = promotion;
     let now = world.now();
     let old = world.failovers.primary(seat);
     let new = match world.replicas_of(seat).nth(promotion.replica.into()) {
-        // The first primary of the node has its place since it was promoted.
+        // That replica is the primary already; the first primary of the node takes its index.
         Some(new) if new == old => seat.first_node(),
         Some(new) => new,
         None => return,
     };
-    // One that has not come back from an earlier failover is no replica that could be promoted.
+    // A server that has not rejoined after an earlier failover is not a replica, and cannot be promoted.
     if world.node(new).role() == Role::Primary {
         return;
     }
@@ -55,7 +55,7 @@ pub(crate) fn promote(world: &mut World, promotion: Promotion<'_>) {
     }
 }
 
-/// A replica becomes the primary, and the others that follow the old one follow it. The old one goes on.
+/// Makes a replica the primary; the old primary's other replicas follow it. The old one stays a primary.
 pub(crate) fn replace(world: &mut World, failover: Failover) {
     let now = world.now();
     let Failover {
@@ -80,7 +80,7 @@ pub(crate) fn replace(world: &mut World, failover: Failover) {
     world.failovers.push(failover);
 }
 
-/// A node becomes a replica of another one, and begins with all that it has.
+/// Makes a node a replica of another one, with a full copy of its data.
 pub(crate) fn follow(world: &mut World, node: NodeId, primary: NodeId) {
     let now = world.now();
     world.node(node).set_role(Role::ReplicaOf(primary));
@@ -88,13 +88,13 @@ pub(crate) fn follow(world: &mut World, node: NodeId, primary: NodeId) {
     world.node(primary).add_replica(node, now);
 }
 
-/// A client finds the new primary and connects to it.
+/// Routes a client to the new primary, to which it then connects.
 pub(crate) fn reroute(world: &mut World, client: ClientId, seat: Seat) {
     let new = world.failovers.primary(seat);
     lead(world, client, seat, new);
 }
 
-/// A client is led to a server, and connects to it. Returns whether that is another one than before.
+/// Routes a client to a server, to which it then connects. Returns whether the route has changed.
 pub(crate) fn lead(world: &mut World, client: ClientId, seat: Seat, new: NodeId) -> bool {
     let old = world.links.reroute(client, seat, new);
     if old != new {
@@ -106,7 +106,7 @@ pub(crate) fn lead(world: &mut World, client: ClientId, seat: Seat, new: NodeId)
     old != new
 }
 
-/// The old primary follows the new one, and forgets what only it had.
+/// Makes the old primary follow the new one. Data that only the old one has is lost.
 pub(crate) fn rejoin(world: &mut World, fault: FaultId) {
     let Some(Failover {
         seat, from: old, ..
@@ -114,7 +114,7 @@ pub(crate) fn rejoin(world: &mut World, fault: FaultId) {
     else {
         return;
     };
-    // Another one may have been promoted since; if it was the old primary itself, it stays one.
+    // Another server may have been promoted since. If that is the old primary itself, it stays a primary.
     let new = world.failovers.primary(seat);
     if new == old {
         return;

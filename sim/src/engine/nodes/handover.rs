@@ -1,4 +1,4 @@
-//! A shard of a cluster is handed over to a replica, by order.
+//! Handovers: a replica is ordered to replace the primary of a shard of a cluster.
 
 use crate::engine::nodes::clusters::{refresh, seen};
 use crate::engine::nodes::{elections, replicas};
@@ -8,7 +8,7 @@ use crate::world::group::Sight as _;
 use crate::world::id::{FaultId, NodeId, Seat};
 use crate::world::node::{NodeState, Role};
 
-/// A replica of a shard is told to take the place of its primary.
+/// Orders a replica of a shard to replace its primary.
 pub(crate) fn hand_over(world: &mut World, seat: Seat, by: FaultId, how: Handover) {
     let primary = world.failovers.primary(seat);
     let servers = world.groups.get(seat).map(|group| group.servers().to_vec());

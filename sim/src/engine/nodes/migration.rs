@@ -1,4 +1,4 @@
-//! A slot of a cluster is moved from one shard to another, key by key.
+//! Migrations: a slot of a cluster moves from one shard to another, key by key.
 
 use crate::engine::nodes::{clusters, replicas};
 use crate::plan::fault::{FaultKind, NodeFault};
@@ -8,13 +8,14 @@ use crate::world::id::{FaultId, Id, NodeId, Seat};
 use crate::world::server::Hand;
 use crate::world::shards::{MoveStage, SlotMove};
 
-/// The first key is moved after this part of the time, each next one after half of what is left; what is left at the end is moved then.
+/// The first key moves after this part of the time, each further one after half of the remaining time, and the rest at
+/// the end.
 const FIRST: u64 = 4;
 
-/// When a node that has to do with it stands still or is gone, the move goes on this much later.
+/// How long a move waits for a node that is paused or down, in nanoseconds.
 const LATER: u64 = 10_000_000;
 
-/// A slot begins to be moved, unless another shard has it, or it is moved already.
+/// Begins to move a slot, unless the shard has it already or it is already moving.
 pub(crate) fn begin(
     world: &mut World,
     seat: Seat,
@@ -45,7 +46,7 @@ pub(crate) fn begin(
     clusters::refresh(world);
 }
 
-/// The next key, the last ones, or the end of a move.
+/// Continues a move with the next key, the last keys, or its end.
 pub(crate) fn go_on(world: &mut World, by: FaultId) {
     let found = world.shards.as_ref();
     let Some(slot_move) = found.and_then(|shards| shards.move_by(by)) else {
@@ -101,7 +102,7 @@ fn is_awake(world: &World, node: NodeId) -> bool {
     node.is_some_and(|node| node.is_up() && node.paused_until() <= now)
 }
 
-/// For how long the old owner and the new one name each other.
+/// Returns for how long the old and the new owner name each other as the owner.
 fn gap(world: &World, by: FaultId) -> u64 {
     let fault = world.plan.faults.get(by.index());
     match fault.map(|fault| &fault.what) {

@@ -1,4 +1,4 @@
-//! What a node has written comes to its disk and to its replicas.
+//! Persistence and replication: the writes of a node reach its disk and its replicas.
 
 use crate::plan::Persistence;
 use crate::world::World;
@@ -6,7 +6,7 @@ use crate::world::event::Event;
 use crate::world::id::NodeId;
 use crate::world::node::EVERY_SECOND;
 
-/// Sees to it that a write comes to the disk, if the disk is ever different from the memory.
+/// Schedules a write to the disk, if the disk can differ from the memory.
 pub(super) fn persist(world: &mut World, id: NodeId) {
     if world.plan.nodes.persistence != Persistence::EverySecond {
         return;
@@ -17,14 +17,14 @@ pub(super) fn persist(world: &mut World, id: NodeId) {
     }
 }
 
-/// The disk of a node is written, if it is up.
+/// Writes the disk of a node, if the node is up.
 pub(crate) fn save(world: &mut World, id: NodeId) {
     if world.node(id).end_save() {
         world.servers.server(id).save();
     }
 }
 
-/// What a server has written comes to its disk and to its replicas.
+/// Persists and replicates what a server has written.
 pub(crate) fn keep(world: &mut World, id: NodeId) {
     if world.servers.server(id).has_written() {
         persist(world, id);
@@ -46,8 +46,8 @@ pub(super) fn replicate(world: &mut World, id: NodeId) {
     world.node(id).set_replicas(replicas);
 }
 
-/// A node takes over what has come from its primary by now. To be called before anything is read from a replica,
-/// and before anything about a node changes that decides whether it takes over.
+/// Applies what has arrived from a node's primary by now. Must be called before a replica's keys are read, and before
+/// anything changes that decides whether the node applies writes.
 pub(crate) fn catch_up(world: &mut World, id: NodeId) {
     let now = world.now();
     let node = world.node(id);
@@ -58,19 +58,19 @@ pub(crate) fn catch_up(world: &mut World, id: NodeId) {
     world.servers.server(id).catch_up(now, primary);
 }
 
-/// The same of everything that is on its way: its primary writes nothing until it has that.
+/// Applies everything in flight from a node's primary, which writes nothing until the node has it.
 pub(crate) fn catch_up_entirely(world: &mut World, id: NodeId) {
     let primary = world.node(id).follows();
     world.servers.server(id).catch_up(u64::MAX, primary);
 }
 
-/// A replica begins with all that its primary has.
+/// Makes a replica start over with a full copy of its primary's data.
 pub(super) fn follow(world: &mut World, replica: NodeId, primary: NodeId) {
     world.node(replica).begin_life();
     world.servers.follow(replica, primary);
 }
 
-/// The replicas of a node that is another process make a full synchronisation.
+/// Gives the replicas of a restarted node a full copy of its data.
 pub(super) fn follow_anew(world: &mut World, primary: NodeId) {
     let replicas = world.node(primary).replicas().to_vec();
     for (replica, _) in replicas {
@@ -106,7 +106,7 @@ mod tests {
         world.node(replica).begin_replication_delay(4);
         replicate(&mut world, primary);
         assert_eq!(world.node(primary).replicas(), [(replica, 1_034 + lag)]);
-        // What is written later does not overtake it.
+        // A later write does not overtake it.
         world.node(replica).end_replication_delay(4);
         replicate(&mut world, primary);
         assert_eq!(world.node(primary).replicas(), [(replica, 1_034 + lag)]);

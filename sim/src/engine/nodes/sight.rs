@@ -1,11 +1,11 @@
-//! What the members of a group see of each other.
+//! How the members of a group see each other.
 
 use crate::world::by_id::ById;
 use crate::world::group::Sight;
 use crate::world::id::NodeId;
 use crate::world::node::{NodeState, Role};
 
-/// The nodes as the members of a group are seen.
+/// The view that the members of a group have of all nodes.
 pub(super) struct Seen<'a> {
     pub(super) nodes: &'a ById<NodeId, NodeState>,
     pub(super) now: u64,

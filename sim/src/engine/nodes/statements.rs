@@ -1,4 +1,4 @@
-//! What the requests of each hold stated, as nodes execute them.
+//! Records what the requests of each hold state, as nodes execute them.
 
 use quorlock::transport::Request;
 use quorlock::{Name, OwnerId};
@@ -6,7 +6,7 @@ use quorlock::{Name, OwnerId};
 use crate::history::{Process, ShortenedLease};
 use crate::world::World;
 
-/// A node executes a request.
+/// Records the leases that a request states.
 pub(crate) fn note(world: &mut World, by: Process, request: &Request) {
     match request {
         Request::Acquire(ask) => {

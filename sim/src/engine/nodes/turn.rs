@@ -1,4 +1,4 @@
-//! What nodes answer about fair locks and read-write locks, as the checkers of these want to know it.
+//! Records what nodes answer about fair locks and read-write locks, for their checkers.
 
 use quorlock::transport::{
     Access, Acquire, AcquireReply, Cause, Freshness, Mode, QueuePlace, RenewReply, Reply, Request,
@@ -12,8 +12,7 @@ use crate::world::World;
 use crate::world::id::{Id, NodeId};
 use crate::world::specification::server::Specification;
 
-/// Notes what a node answered, if it is about a fair lock or a read-write lock: to whom it has said what, and of
-/// which name.
+/// Records an answer of a node, if it is about a fair lock or a read-write lock.
 pub(crate) fn note(
     world: &mut World,
     node: NodeId,
@@ -71,7 +70,8 @@ pub(crate) fn note(
     }
 }
 
-/// Notes an owner that was served and still has its place: when it is gone, it would keep others out for as long as that lasts.
+/// Records a served owner that still has its place in the queue: after its release, the place would keep others out
+/// until it expires.
 fn weigh_place(world: &mut World, node: NodeId, process: Process, wall: WallMillis, ask: &Acquire) {
     let server = Specification::of(&mut *world.servers).at(node);
     let queue = server.keys().queue(wall, &ask.name);

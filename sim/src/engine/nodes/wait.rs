@@ -1,4 +1,4 @@
-//! Requests that are answered only when replicas have what they wrote, as `WAIT` after a script has it.
+//! Answers that wait until replicas have a write, like `WAIT` after a script.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::world::id::NodeId;
 use crate::world::replication::{AwaitedReplication, Waiter};
 use crate::world::slab::Key;
 
-/// Answers, at once or when enough replicas have confirmed.
+/// Sends an answer, at once or when enough replicas have confirmed.
 pub(super) fn reply(world: &mut World, call: Key<Call>, node: NodeId, answer: Answer) {
     let wait = world.plan.nodes.wait.as_ref();
     let Some(wait) = wait.filter(|_| is_relied_upon(&answer)).cloned() else {
@@ -27,7 +27,7 @@ pub(super) fn reply(world: &mut World, call: Key<Call>, node: NodeId, answer: An
     begin(world, waiter, node, wait.replicas.into(), within);
 }
 
-/// Connections that a server has blocked until replicas have confirmed begin to wait. What it wrote is on its way to those.
+/// Begins the waits of connections that a server has blocked until replicas confirm. The writes are already on the way.
 pub(crate) fn block(world: &mut World, node: NodeId) {
     for Awaited {
         session,
@@ -41,7 +41,7 @@ pub(crate) fn block(world: &mut World, node: NodeId) {
     }
 }
 
-/// Begins to wait until so many replicas have confirmed what was written so far.
+/// Begins to wait until this many replicas have confirmed the writes so far.
 fn begin(world: &mut World, waiter: Waiter, node: NodeId, needed: usize, within: Option<u64>) {
     let lag = world.plan.nodes.replication_lag.as_nanos();
     let replicas = world.node(node).replicas().iter();
@@ -53,14 +53,14 @@ fn begin(world: &mut World, waiter: Waiter, node: NodeId, needed: usize, within:
     let due = match (enough, ends) {
         (Some(enough), Some(ends)) => enough.min(ends),
         (Some(due), None) | (None, Some(due)) => due,
-        // No replica will ever confirm, and the client waits for ever.
+        // There are too few replicas and no bound: the client waits for ever.
         (None, None) => return,
     };
     let waiting = world.waiting.insert(waiting);
     world.push(due, Event::Replicated(waiting));
 }
 
-/// The time has come at which enough replicas have confirmed, or are not waited for any more.
+/// Ends a wait: enough replicas have confirmed, or the time for it has passed.
 pub(crate) fn end(world: &mut World, key: Key<AwaitedReplication>) {
     let Some(waiting) = world.waiting.remove(key) else {
         return;
@@ -71,7 +71,7 @@ pub(crate) fn end(world: &mut World, key: Key<AwaitedReplication>) {
     }
     let paused_until = world.node(node).paused_until();
     if waiting.is_of_connection() && world.now() < paused_until {
-        // A server that stands still answers nothing, and executes nothing of what comes behind.
+        // A paused server answers nothing, and executes nothing that the connection sent after it.
         let waiting = world.waiting.insert(waiting);
         world.push(paused_until, Event::Replicated(waiting));
         return;
@@ -103,7 +103,7 @@ pub(crate) fn end(world: &mut World, key: Key<AwaitedReplication>) {
     }
 }
 
-/// Whether a client relies on what was written: the adapter waits after grants and renewals.
+/// Whether a client relies on the write: the adapter waits for replicas after grants and renewals.
 fn is_relied_upon(answer: &Answer) -> bool {
     match answer {
         Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => {

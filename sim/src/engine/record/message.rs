@@ -1,4 +1,4 @@
-//! What messages say.
+//! Records messages and their texts.
 
 use quorlock::transport::{
     AcquireReply, Act, Freshness, MarkerState, ReleaseReply, RenewReply, Reply, Request, Shown,
@@ -12,7 +12,7 @@ use crate::world::call::Answer;
 use crate::world::id::{ClientId, Id, NodeId};
 use crate::world::link::Passage;
 
-/// Records a message, if this run is recorded.
+/// Records a request, if this run is recorded.
 pub(crate) fn request(
     world: &mut World,
     process: Process,
@@ -38,7 +38,7 @@ pub(crate) fn request(
     );
 }
 
-/// The same for an answer.
+/// Records an answer, if this run is recorded.
 pub(crate) fn answer(
     world: &mut World,
     ends: (ClientId, NodeId),
@@ -52,7 +52,7 @@ pub(crate) fn answer(
     }
 }
 
-/// Records what a node published.
+/// Records a published message.
 pub(crate) fn wake(
     recording: &mut Recording,
     ends: (ClientId, NodeId),
@@ -96,7 +96,7 @@ fn passes(
     }
 }
 
-/// Whose claims a request may make.
+/// Returns the owners whose claims a request may make.
 fn owners(request: &Request) -> Vec<quorlock::OwnerId> {
     match request {
         Request::Acquire(acquire) => vec![acquire.owner],
@@ -126,7 +126,7 @@ fn asked(request: &Request) -> String {
     }
 }
 
-/// What stories tell of a node whose votes do not count.
+/// Returns the suffix about a node whose votes do not count.
 fn marker(shown: &Shown) -> &'static str {
     match shown.marker {
         ShownMarker::Own(_, MarkerState::Confirmed) => "",
