@@ -1,4 +1,4 @@
-//! How long a holder may believe.
+//! How long a holder may rely on its lock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The shortest lease: below it two drift allowances (see [`Lease::drift`]) would leave nothing to rely on.
+    /// The shortest lease: 5 ms. Two drift allowances (see [`Lease::drift`]) would use up most of a shorter one.
     pub const SHORTEST: Duration = Duration::from_millis(5);
 
-    /// Takes a length, rounded up to whole milliseconds.
+    /// Returns a lease of this length, rounded up to whole milliseconds.
     ///
     /// # Errors
-    /// [`LeaseTooShort`] below [`Lease::SHORTEST`].
+    /// [`LeaseTooShort`] if the length is below [`Lease::SHORTEST`].
     pub fn new(length: Duration) -> Result<Self, LeaseTooShort> {
         if length < Self::SHORTEST {
             return Err(LeaseTooShort { length });
@@ -30,32 +30,35 @@ impl Lease {
         })
     }
 
-    /// The length.
+    /// Returns the length.
     #[must_use]
     pub const fn length(self) -> Duration {
         Duration::from_millis(self.millis)
     }
 
-    /// The length in milliseconds, as it goes on the wire.
+    /// Returns the length in milliseconds, as it is sent on the wire.
     #[must_use]
     pub const fn millis(self) -> u64 {
         self.millis
     }
 
-    /// What is taken off a lease because clocks run at different rates: 1 % of it and 2 ms.
+    /// Returns the drift allowance: the time that a holder subtracts from the lease because clocks run at different
+    /// rates. It is 1 % of the lease and 2 ms.
     ///
-    /// 1 % covers two clocks that differ by 10,000 ppm (a crystal is within 50, a slewing NTP client within 1,000),
-    /// 2 ms the precision with which Redis expires keys. The formula is that of the Redlock description.
+    /// 1 % covers two clocks that differ by 10,000 ppm (a crystal is within 50 ppm, a slewing NTP client within 1,000
+    /// ppm), and 2 ms cover the precision with which Redis expires keys. The formula is from the description of
+    /// Redlock.
     #[must_use]
     pub fn drift(self) -> Duration {
         drift(self.length())
     }
 
-    /// Until when a confirmation of a request sent at `sent` carries: `sent + lease - drift`.
+    /// Returns until when the confirmation of a request sent at `sent` is valid: `sent + lease - drift`.
     #[must_use]
     pub fn term(self, sent: Time) -> Time {
-        // From when the request was sent, as the node began to count after that. Counted from the reply, which was a second on its
-        // way, A would rely on its claim for a second in which the node has given the name to B.
+        // The term counts from when the request was sent, because the node starts its TTL after that. If it counted
+        // from the reply, and the reply took a second, A would rely on its claim for a second in which the node may
+        // grant the name to B.
         sent + self.length().saturating_sub(self.drift())
     }
 }
@@ -66,18 +69,18 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// The drift allowance of a span: 1 % and 2 ms.
+/// Returns the drift allowance of a duration: 1 % and 2 ms.
 #[must_use]
 pub fn drift(span: Duration) -> Duration {
-    // A's clock is slow by 1 %: when it shows 9.95 s, 10.05 s have passed, the claim of 10 s has expired, and B has the name. A
-    // stopped at 9.9 s.
+    // Drift: A's clock is 1 % slow. When it shows 9.95 s, 10.05 s have passed, the claim of 10 s has expired, and B
+    // holds the name. With the allowance A has stopped at 9.9 s.
     span / 100 + Duration::from_millis(2)
 }
 
-/// A lease so short that the drift allowance would use it up.
+/// The error for a lease that is so short that the drift allowance would use it up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LeaseTooShort {
-    /// The length that was asked for.
+    /// The length that was passed to [`Lease::new`].
     pub length: Duration,
 }
 
@@ -94,7 +97,7 @@ impl fmt::Display for LeaseTooShort {
 
 impl std::error::Error for LeaseTooShort {}
 
-/// The `nth` largest of a few values, from 1; `None` when there are not so many.
+/// Returns the `nth` largest of a few values, counting from 1; `None` if there are fewer than `nth`.
 pub(crate) fn largest<T: Ord>(values: impl Iterator<Item = T> + Clone, nth: usize) -> Option<T> {
     if values.clone().count() < nth {
         return None;
@@ -103,26 +106,26 @@ pub(crate) fn largest<T: Ord>(values: impl Iterator<Item = T> + Clone, nth: usiz
     values.clone().filter(is_among_them).max()
 }
 
-/// Until when each member's confirmations carry, and what follows for the whole.
+/// The term of each member, and until when the lock is valid as a result.
 ///
-/// A member's term is the largest over its own confirmed requests. A group is valid until the threshold-th largest
-/// term of its members, the whole until the earliest of its groups. It can move back when a member leaves.
-/// (Crediting every confirmation to the latest pass would believe too long: of five members, two may have confirmed
-/// the last renewal and one only the one before.)
+/// A member's term is the largest over its own confirmed requests. A group is valid until the threshold-th largest term
+/// of its members, and the lock until the earliest of its groups. This time can move back when a member leaves. (It
+/// would be wrong to credit every confirmation to the latest renewal: of five members, two may have confirmed the last
+/// renewal and a third only the one before.)
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Terms {
     members: Arc<Members>,
     terms: Vec<Option<Time>>,
-    /// Until when each group is valid, which follows from its members' terms.
+    /// Until when each group is valid, computed from the terms of its members.
     groups: Vec<Time>,
-    /// The earliest of the groups.
+    /// Until when the earliest of the groups is valid.
     valid_until: Time,
-    /// How many groups are the earliest.
+    /// How many groups end at `valid_until`.
     earliest: usize,
 }
 
 impl Terms {
-    /// No member has confirmed anything.
+    /// Returns terms in which no member has confirmed anything.
     #[must_use]
     pub fn new(members: Arc<Members>) -> Self {
         let terms = vec![None; members.len()];
@@ -136,13 +139,13 @@ impl Terms {
         }
     }
 
-    /// The members these terms are of.
+    /// Returns the members of the lock.
     #[must_use]
     pub fn members(&self) -> &Arc<Members> {
         &self.members
     }
 
-    /// A request that the member confirmed carries until `term`: the member counts from now on.
+    /// Records that the member confirmed a request, which is valid until `term`. From now on the member counts.
     pub fn confirm(&mut self, member: MemberId, term: Time) {
         if let Some(place) = member.get_mut(&mut self.terms) {
             *place = Some(place.map_or(term, |before| before.max(term)));
@@ -150,7 +153,7 @@ impl Terms {
         }
     }
 
-    /// The member no longer counts.
+    /// Removes the member's term: the member no longer counts.
     pub fn leave(&mut self, member: MemberId) {
         if let Some(place) = member.get_mut(&mut self.terms) {
             *place = None;
@@ -158,13 +161,13 @@ impl Terms {
         }
     }
 
-    /// Whether the member counts.
+    /// Returns whether the member counts.
     #[must_use]
     pub fn counts(&self, member: MemberId) -> bool {
         matches!(member.get(&self.terms), Some(Some(_)))
     }
 
-    /// Whether every group has as many counting members as it needs, whatever their terms.
+    /// Returns whether every group has as many counting members as it needs, whatever their terms are.
     #[must_use]
     pub fn has_quorum(&self) -> bool {
         self.members.groups().all(|group| {
@@ -173,20 +176,23 @@ impl Terms {
         })
     }
 
-    /// Until when the holder may rely on the lease; [`Time::ZERO`] without a quorum.
+    /// Returns until when the holder may rely on the lease; [`Time::ZERO`] without a quorum.
     #[must_use]
     pub fn valid_until(&self) -> Time {
         self.valid_until
     }
 
-    /// The term of a member has changed. A lock can have thousands of names, whose members answer one after the other:
-    /// all groups are looked at only when the last of the earliest has become later.
+    /// Updates `valid_until` after the term of a member has changed.
+    ///
+    /// A lock can have thousands of names, whose members answer one after the other. Therefore all groups are scanned
+    /// only when the last of the earliest groups has moved to a later time.
     fn change(&mut self, member: MemberId) {
         let Some(group) = self.members.group(self.members.group_of(member)) else {
             return;
         };
         let terms = group.slice(&self.terms).iter().flatten().copied();
-        // Of the terms 30, 20 and 10 of three members, the second largest: at 20 two of them may free the name, and B needs two.
+        // The threshold-th largest term: of three members with the terms 30, 20 and 10 it is 20. After 20 two of them
+        // may have freed the name, and two are enough for B. By the largest term A would still hold the lock then.
         let until = largest(terms, group.threshold().needed()).unwrap_or(Time::ZERO);
         let Some(place) = self.groups.get_mut(group.index()) else {
             return;
@@ -233,7 +239,7 @@ mod tests {
         assert_eq!(lease.term(ms(1_000)), ms(10_898));
     }
 
-    /// Every assignment of terms 0 (none), 10, 20, 30 to five members: the answer is the third largest.
+    /// Every assignment of the terms 0 (none), 10, 20 and 30 to five members. The expected value is the third largest.
     #[test]
     fn a_majority_is_valid_until_its_threshold_th_largest_term() {
         let members = Arc::new(Members::new([Threshold::majority(5)]));
@@ -271,7 +277,7 @@ mod tests {
         assert_eq!(terms.valid_until(), ms(10));
     }
 
-    /// Whatever changes, in whatever order: it is what looking at all groups says.
+    /// After any change, in any order, the result equals that of a scan over all groups.
     #[test]
     fn the_end_of_several_groups_is_that_of_the_earliest_after_every_change() {
         let members = Arc::new(Members::new([

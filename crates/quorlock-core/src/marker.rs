@@ -1,127 +1,127 @@
-//! The sign on a node that its process was watched for long enough.
+//! A key on a node which shows that its process was watched for long enough.
 //!
-//! A node that restarted without its data, was flushed, or took over from another has forgotten claims that their
-//! holders rely upon. Its uptime is no evidence: a promoted replica, a flush and a step of its clock each fake it. So
-//! the clients keep a marker on every node, a key that names the process that it was written by. A marker that is gone
-//! or names another process says that claims may be gone too.
+//! A node that restarted without its data, was flushed, or took over from another node has forgotten claims that their
+//! holders rely on. Its uptime is not evidence: a promoted replica, a flush and a step of its clock can each make it
+//! wrong. Therefore the clients keep a marker on every node: a key that names the process that it was written on. If
+//! the marker is missing or names another process, claims may be missing too.
 
 use crate::failure::Cause;
 use crate::time::WallMillis;
 
-/// How long a node keeps a marker that no client looks at: seven days. An acquire that finds less than half of it left
-/// starts it anew.
+/// How long a node keeps a marker that no client checks, in milliseconds: seven days. An acquire that finds less than
+/// half of this time left restarts it.
 pub const KEPT_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// Which process a node is: the first 52 bits of Redis' `master_replid`, which a server draws when it starts and again when
-/// it becomes a primary.
+/// The process that a node is: the first 52 bits of Redis' `master_replid`, which a server draws when it starts and
+/// again when it becomes a primary.
 ///
-/// (`run_id` adds nothing to it, and asking for it costs a script more than all else that it does.)
+/// (`run_id` would add nothing, and reading it costs a script more than everything else that the script does.)
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Process(pub u64);
 
-/// A random number below 2^53 by which one watch of a process is told from another.
+/// A random number below 2^53 that distinguishes one watch of a process from another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Nonce(u64);
 
 impl Nonce {
-    /// Of any 64 random bits.
+    /// Returns a nonce made of any 64 random bits.
     #[must_use]
     pub const fn from_random(bits: u64) -> Self {
         Nonce(bits >> 11)
     }
 
-    /// A number that came over the wire.
+    /// Returns the nonce with a number that was received over the wire.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Nonce(number)
     }
 
-    /// The number, as it goes on the wire.
+    /// Returns the number, as it is sent on the wire.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 }
 
-/// What a request wants to know of the node that executes it, and what it is to do with the marker.
+/// The part of a request that checks or changes the marker of the node that executes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Check {
-    /// The longest lease of any client of the deployment. The node refuses longer ones, and a marker of its process
-    /// that states another figure is an error.
+    /// The longest lease of any client of the deployment, in milliseconds. The node refuses longer leases, and a marker
+    /// of its process that states another value is an error.
     pub longest_millis: u64,
-    /// What to do.
+    /// What the node does with its marker.
     pub act: Act,
-    /// The process that the client trusts, and the nonce of its watch. A node that is that process, and has that
-    /// marker, confirmed, does nothing; what it shows is known already, and costs it less to say.
+    /// The process that the client trusts, and the nonce of its watch. If the node is that process and has that marker,
+    /// confirmed, it changes nothing, and its short reply repeats what the client knows.
     pub trusted: Option<(Process, Nonce)>,
-    /// What a node has after a restart.
+    /// Which data a node has after a restart.
     pub restarts: Restarts,
-    /// The nonce of the watch that the client trusted last, also where it trusts nothing now. With
-    /// [`Restarts::KeepEverything`] a node inherits no marker with another one.
+    /// The nonce of the watch that the client trusted last, even if it trusts none now. With
+    /// [`Restarts::KeepEverything`] a node does not inherit a marker with another nonce.
     pub known: Option<Nonce>,
 }
 
-/// What the operator says of a node that has been restarted.
+/// The operator's statement about the data of a restarted node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Restarts {
-    /// It may have forgotten claims.
+    /// The node may have forgotten claims.
     MayForget,
-    /// It has every write that it acknowledged, and no other server ever takes its address. A process that is asked to
-    /// mark itself ([`Act::Mark`], [`Act::MarkFresh`]) and finds the confirmed marker of the one before makes it its own, if
-    /// nothing shows that the operator errs: the node has no replica and was none ([`Lineage::Own`]), and the marker
-    /// has the nonce of [`Check::known`], if that names one.
+    /// The node has every write that it acknowledged, and no other server ever takes over its address. A process that
+    /// is asked to mark itself ([`Act::Mark`], [`Act::MarkFresh`]) and finds the confirmed marker of the previous
+    /// process adopts it, unless there is evidence against the statement: the node must not have a replica or have been
+    /// one ([`Lineage::Own`]), and the marker must have the nonce of [`Check::known`] if that names one.
     KeepEverything,
 }
 
-/// Whose writes a node has.
+/// The origin of a node's data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Lineage {
-    /// Its own: it has no replicas, and was none as far as it knows.
+    /// All data was written to this node: it has no replicas, and was not a replica as far as it knows.
     #[default]
     Own,
-    /// It has replicas, or took over from a primary (its `master_replid2` is not zeros).
+    /// The node has replicas, or took over from a primary (its `master_replid2` is not zero).
     Shared,
 }
 
-/// What to do with the marker.
+/// What a request does with the marker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Act {
-    /// Nothing.
+    /// Read the marker only.
     Look,
-    /// If there is none of this process, write an observing one.
+    /// Write an observing marker if this process has none.
     Mark(Nonce),
-    /// The same, but a confirmed one if there is none at all.
+    /// Like [`Act::Mark`], but write a confirmed marker if the node has none from any process.
     MarkFresh(Nonce),
-    /// If it is of this process and has this nonce, it is confirmed from now on.
+    /// Confirm the marker if it names this process and has this nonce.
     Confirm(Nonce),
 }
 
 /// Whether a process was watched for long enough.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MarkerState {
-    /// Not yet.
+    /// The process is still being watched; its votes do not count.
     Observing,
-    /// It was: its votes count.
+    /// The process was watched for long enough; its votes count.
     Confirmed,
 }
 
-/// What a node shows of itself.
+/// The process and the marker that a node shows in a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Shown {
-    /// Which process it is.
+    /// The process that the node is.
     pub process: Process,
-    /// What its marker says, after whatever the request wrote.
+    /// The state of its marker after the request.
     pub marker: ShownMarker,
 }
 
-/// What the marker of a node says.
+/// The marker of a node, as seen by the process that the node is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ShownMarker {
-    /// There is none: the node is new, has forgotten everything, or was not used for days.
+    /// There is no marker: the node is new, has forgotten everything, or was not used for days.
     Missing,
-    /// It names another process: the node was restarted, or took over from another.
+    /// The marker names another process: the node was restarted, or took over from another.
     Anothers,
-    /// It names this process.
+    /// The marker names this process.
     Own(Nonce, MarkerState),
 }
 
@@ -133,23 +133,23 @@ pub(crate) struct Marked {
     marker: Option<Marker>,
 }
 
-/// A marker as it is stored.
+/// A marker as it is stored on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Marker {
-    /// Who wrote it.
+    /// The process on which it was written.
     pub process: Process,
-    /// Its nonce.
+    /// The nonce of the watch that began with it.
     pub nonce: Nonce,
-    /// The longest lease of any client of the deployment.
+    /// The longest lease of any client of the deployment, in milliseconds.
     pub longest_millis: u64,
     /// Whether the process was watched for long enough.
     pub state: MarkerState,
-    /// When it expires.
+    /// When the marker expires, by the node's clock.
     pub expires: WallMillis,
 }
 
 impl Marked {
-    /// The marker at `now`.
+    /// Returns the marker at `now`, if it has not expired.
     pub(crate) fn marker(&self, now: WallMillis) -> Option<Marker> {
         self.marker.filter(|marker| now <= marker.expires)
     }
@@ -158,7 +158,7 @@ impl Marked {
         self.marker = marker;
     }
 
-    /// Refuses a lease that is too long, and a figure that is not that of this process's marker.
+    /// Returns an error if the lease is too long, or if this process's marker states another longest lease.
     pub(crate) fn admits(
         &self,
         now: WallMillis,
@@ -174,7 +174,7 @@ impl Marked {
         Ok(())
     }
 
-    /// Does what the act says with the marker, and says what is there then.
+    /// Executes the act on the marker, and returns the marker's state afterwards.
     pub(crate) fn check(&mut self, now: WallMillis, check: Check) -> Shown {
         let found = self.marker(now);
         let is_trusted = |marker: Marker| {
@@ -194,6 +194,10 @@ impl Marked {
             });
             return self.shown(now);
         }
+        // The marker: node 1 restarts empty. It has forgotten A's claim and grants the name to B. With nodes 4 and 5 B
+        // has a majority, while A has 1, 2 and 3. Therefore a process without its own marker starts as observing, and a
+        // client confirms it only after it has watched this nonce for a longest lease: by then A's claim is over.
+        // `MarkFresh` skips this, for nodes that no client can have used before.
         match found.filter(|marker| marker.process == self.process) {
             Some(marker) => {
                 let confirms = check.act == Act::Confirm(marker.nonce);
@@ -231,18 +235,19 @@ impl Marked {
         self.shown(now)
     }
 
-    /// Whether the marker of the process before is this one's, too.
+    /// Returns whether this process adopts the marker of the previous process.
     fn inherits(&self, marker: Marker, check: Check) -> bool {
         check.restarts == Restarts::KeepEverything
             && self.lineage == Lineage::Own
             && marker.process != self.process
             && marker.state == MarkerState::Confirmed
             && marker.longest_millis == check.longest_millis
-            // A looks, sees that it does not know the nonce, and leaves it: B, which knows none, would inherit behind
-            // it. So one request decides, and where it does not inherit it writes another marker over this one.
+            // Suppose inheriting were a separate step. A reads the marker, sees a nonce that it does not know, and
+            // leaves the marker. B, which knows no nonce, would inherit it afterwards. Therefore one request decides,
+            // and if it does not inherit the marker, it overwrites it with another.
             && matches!(check.act, Act::Mark(_) | Act::MarkFresh(_))
-            // Another nonce than the client knows is of a watch that it has not seen: something else than a restart
-            // has happened, so it is watched again.
+            // A nonce that the client does not know belongs to a watch that it has not seen. Something other than a
+            // restart has happened, so the process is watched again.
             && check.known.is_none_or(|nonce| nonce == marker.nonce)
     }
 

@@ -1,7 +1,7 @@
-//! What is asked of a node, and what it answers: the whole vocabulary.
+//! The requests to a node and its replies.
 //!
-//! Requests state absolute facts, never increments: "this owner holds this name at count k for lease L", "the count
-//! is now k". A node that executes one twice is where it was after the first time.
+//! Requests state absolute facts, never increments: "this owner holds this name at count k for lease L", "the count is
+//! now k". Executing a request twice has the same effect as executing it once.
 
 use std::time::Duration;
 
@@ -17,50 +17,50 @@ use crate::time::millis_of;
 /// One request to one node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Request {
-    /// Record a claim, if the name is free or the claim is the owner's already.
+    /// Records a claim, if the name is free or the claim already belongs to the owner.
     Acquire(Acquire),
-    /// Extend claims that are still their owners'; never makes one.
+    /// Extends claims that still belong to their owners; never creates one.
     Renew(Renew),
-    /// Lower the count of a claim, or end it.
+    /// Lowers the count of a claim, or ends it.
     Release(Release),
-    /// Say what stands under a name; changes nothing.
+    /// Reports what is stored under a name; changes nothing.
     Inspect(Inspect),
-    /// Free a name, whichever owner holds it.
+    /// Frees a name, whichever owner holds it.
     ForceRelease(ForceRelease),
-    /// Say which process the node is and what its marker shows, and perhaps change that.
+    /// Reports which process the node is and what its marker shows, and changes the marker if the [`Check`] says so.
     Probe(Check),
 }
 
 /// "The owner holds the name at this count for this lease."
 ///
-/// Granted when the name is free or already the owner's. On a claim that is the owner's already, the TTL becomes the
-/// larger of what is left and the lease.
+/// Granted if the name is free or already belongs to the owner. If it already belongs to the owner, its TTL becomes the
+/// larger of the remaining TTL and the lease.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Acquire {
-    /// What is locked.
+    /// Name to lock.
     pub name: Name,
-    /// In which mode.
+    /// Mode to lock it in, and what only this mode needs.
     pub access: Access,
-    /// For whom.
+    /// Owner of the claim.
     pub owner: OwnerId,
-    /// The hold count from now on, at least 1.
+    /// Hold count from now on, at least 1.
     pub count: u32,
-    /// For how long.
+    /// Lease of the claim.
     pub lease: Lease,
     /// How the node chooses the token.
     pub fence: Fence,
-    /// How long an unused token counter is kept.
+    /// How long the node keeps an unused token counter.
     pub retention: Retention,
-    /// How the claim is kept beyond its lease, if it is.
+    /// How long the claim is kept beyond its lease; `None` for no longer.
     pub keep: Option<ClockMargin>,
-    /// The claim version whose claim this one may replace.
+    /// Claim version that this claim may replace.
     pub replaces: Option<ClaimVersion>,
-    /// Whether the node is to show which process it is, so that its vote can be trusted.
+    /// What the node reports about its process and marker, so that its vote can be trusted; `None` for nothing.
     pub check: Option<Check>,
 }
 
 impl Acquire {
-    /// For how long the node keeps the claim.
+    /// Returns how long the node keeps the claim, in milliseconds: the lease and the margin.
     #[must_use]
     pub fn kept_millis(&self) -> u64 {
         kept_millis(self.lease, self.keep)
@@ -75,33 +75,33 @@ fn kept_millis(lease: Lease, keep: Option<ClockMargin>) -> u64 {
 /// "These claims are still their owners'; keep them for this long."
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Renew {
-    /// The mode of all claims. Fair claims are renewed as plain ones are.
+    /// Mode of all claims. Fair claims are renewed like plain ones.
     pub mode: Mode,
-    /// The claims, each answered by itself.
+    /// Claims to extend, each with its own reply.
     pub claims: Vec<Claim>,
-    /// How long an unused token counter is kept.
+    /// How long the node keeps an unused token counter.
     pub retention: Retention,
 }
 
 /// One claim of a [`Renew`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Claim {
-    /// What is locked.
+    /// Locked name.
     pub name: Name,
-    /// For whom.
+    /// Owner of the claim.
     pub owner: OwnerId,
-    /// The hold count from now on, at least 1.
+    /// Hold count from now on, at least 1.
     pub count: u32,
-    /// For how long: the TTL becomes the larger of what is left and this.
+    /// Lease of the claim. The TTL becomes the larger of the remaining TTL and this lease.
     pub lease: Lease,
-    /// The hold's token; the node stores it if it is larger than what it has.
+    /// Token of the hold. The node stores it if it is larger than the stored one.
     pub token: Token,
-    /// How the claim is kept beyond its lease, if it is. All claims of a request are kept so, or none is.
+    /// How long the claim is kept beyond its lease. Either all claims of a request have a margin, or none has.
     pub keep: Option<ClockMargin>,
 }
 
 impl Claim {
-    /// For how long the node keeps the claim.
+    /// Returns how long the node keeps the claim, in milliseconds: the lease and the margin.
     #[must_use]
     pub fn kept_millis(&self) -> u64 {
         kept_millis(self.lease, self.keep)
@@ -110,172 +110,173 @@ impl Claim {
 
 /// "The owner holds the name at this count from now on."
 ///
-/// At count 0 the owner does not wait for it either: a place in the queue of a fair lock ends.
+/// At count 0 the owner no longer waits for the name either: it loses its place in the queue of a fair lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Release {
-    /// What is locked.
+    /// Locked name.
     pub name: Name,
-    /// In which mode.
+    /// Mode of the lock.
     pub mode: Mode,
-    /// For whom.
+    /// Owner of the claim.
     pub owner: OwnerId,
-    /// The count that is left; 0 frees the name and wakes a waiter.
+    /// Remaining hold count; 0 frees the name and wakes a waiter.
     pub count: u32,
 }
 
 /// "Who holds the name?"
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Inspect {
-    /// What may be locked.
+    /// Name to inspect.
     pub name: Name,
 }
 
 /// "The name is free from now on, whichever owner holds it."
 ///
-/// For operators. It is the one request that is not owner-checked: the holder learns of it at its next renewal. The
-/// token counter stays, so that the next hold gets a larger token. Where no owner holds the name, those at the
-/// head of the fair lock's queue who are dead are dropped, or, if none is, the first: it keeps the name from all others
-/// until it comes.
+/// This request is for operators. It is the only one that does not check the owner: the holder learns of it at its next
+/// renewal. The token counter stays, so that the next hold gets a larger token. If no owner holds the name, the dead
+/// waiters at the head of the fair lock's queue are dropped. If none of them is dead, the first waiter is dropped,
+/// because it blocks the name for all others until it acquires it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ForceRelease {
-    /// The name to free.
+    /// Name to free.
     pub name: Name,
 }
 
 /// How long a node keeps the token counter of a name that no client uses.
 ///
-/// A counter shared with Redisson's fenced lock must not expire: Redisson would start again at 1.
+/// A counter that is shared with Redisson's fenced lock must not expire: Redisson would start again at 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Retention {
-    /// It expires this many milliseconds after its last use.
+    /// The counter expires this many milliseconds after its last use.
     Millis(u64),
-    /// It never expires.
+    /// The counter never expires.
     Forever,
 }
 
 impl Retention {
-    /// A retention of this span.
+    /// Returns a retention of this duration, rounded up to whole milliseconds.
     #[must_use]
     pub fn of(span: Duration) -> Self {
         Retention::Millis(millis_of(span))
     }
 }
 
-/// One node's answer to a request that it executed.
+/// A node's reply to a request that it executed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Reply {
-    /// To [`Request::Acquire`].
+    /// Reply to [`Request::Acquire`].
     Acquire(AcquireReply),
-    /// To [`Request::Acquire`] with a [`Check`].
+    /// Reply to [`Request::Acquire`] with a [`Check`].
     Checked(AcquireReply, Shown),
-    /// To [`Request::Renew`]: one for each claim, in order.
+    /// Replies to [`Request::Renew`]: one for each claim, in order.
     Renew(Vec<RenewReply>),
-    /// To [`Request::Release`].
+    /// Reply to [`Request::Release`].
     Release(ReleaseReply),
-    /// To [`Request::Inspect`].
+    /// Reply to [`Request::Inspect`].
     Inspect(InspectReply),
-    /// To [`Request::ForceRelease`].
+    /// Reply to [`Request::ForceRelease`].
     ForceRelease(ForceReleaseReply),
-    /// To [`Request::Probe`].
+    /// Reply to [`Request::Probe`].
     Probe(Shown),
 }
 
-/// The answer to [`Acquire`].
+/// The reply to [`Acquire`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum AcquireReply {
     /// The claim is recorded.
     Granted {
-        /// Whether it was there before.
+        /// Whether the claim already existed.
         freshness: Freshness,
-        /// The token stored for the name now.
+        /// Token that is now stored for the name.
         token: Token,
     },
     /// Another owner holds the name.
     Refused {
-        /// What is left of their claim.
+        /// Remaining TTL of the claim in the way.
         ttl: Ttl,
-        /// Its claim version, if it has one and the request has one.
+        /// Claim version of the claim in the way, if both it and the request have one.
         version: Option<ClaimVersion>,
     },
     /// Others are in front, and the owner has a place in the queue.
     Queued {
-        /// What is left of the claim in the way; where there is none, how long the first in the queue has to come.
+        /// Remaining TTL of the claim in the way. Without such a claim, the time that the first waiter has left to
+        /// acquire the name.
         ttl: Ttl,
     },
-    /// The key is a lock of another mode.
+    /// The name is locked in this other mode.
     OtherMode(Mode),
 }
 
-/// Whether a granted claim was there before.
+/// Whether a granted claim existed before.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Freshness {
     /// The name was free.
     Anew,
-    /// The claim was the owner's already.
+    /// The claim already belonged to the owner.
     AlreadyYours,
 }
 
-/// What a node still has on a key.
+/// The remaining time to live of a key on a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Ttl {
-    /// So many milliseconds.
+    /// Remaining milliseconds.
     Millis(u64),
-    /// The key has no expiry: another program's, or an operator's doing.
+    /// The key has no expiry: another program or an operator has written it.
     Unbounded,
 }
 
-/// The answer to one [`Claim`].
+/// The reply to one [`Claim`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum RenewReply {
-    /// It is the owner's, and extended.
+    /// The claim belongs to the owner and is extended.
     AlreadyYours {
-        /// The token stored for the name now.
+        /// Token that is now stored for the name.
         token: Token,
     },
-    /// It is not: expired, freed or another owner's.
+    /// The claim does not belong to the owner: it expired, was freed, or another owner holds the name.
     NotYours,
 }
 
-/// The answer to [`Release`].
+/// The reply to [`Release`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ReleaseReply {
-    /// The name is free, and those who wait were woken.
+    /// The name is free, and waiters were woken.
     Freed {
-        /// How many other clients listen for that, as far as the node knows. They wait for the name, or did so a moment
-        /// ago.
+        /// Number of other clients that listen for this, as far as the node can tell. They wait for the name, or did so
+        /// a moment ago.
         told: u32,
     },
-    /// The claim stays, at the stated count.
+    /// The claim remains, at the stated count.
     Kept,
-    /// It was not the owner's: never was, expired, or released before.
+    /// The claim did not belong to the owner: it never did, it expired, or it was released before.
     NotYours,
-    /// The claim has ended, or the place in the queue; the name is not free, or was so before.
+    /// The claim or the place in the queue has ended, but the name is not free, or already was.
     Left,
 }
 
 impl ReleaseReply {
-    /// The name is free, and no other client is known to listen for that.
+    /// The name is free, and no other client is known to listen for this.
     pub const FREED: ReleaseReply = ReleaseReply::Freed { told: 0 };
 }
 
-/// The answer to [`Inspect`].
+/// The reply to [`Inspect`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct InspectReply {
-    /// What stands under the name.
+    /// What is stored under the name.
     pub found: Found,
-    /// How many wait for the fair lock.
+    /// Number of waiters in the queue of the fair lock.
     pub waiting: u64,
-    /// The token stored for the name, if there is one.
+    /// Token that is stored for the name, if there is one.
     pub token: Option<Token>,
 }
 
 impl InspectReply {
-    /// What a node says about a name that it was asked about.
+    /// Returns a reply with these contents.
     #[must_use]
     pub fn new(found: Found, waiting: u64, token: Option<Token>) -> Self {
         InspectReply {
@@ -286,46 +287,45 @@ impl InspectReply {
     }
 }
 
-/// What stands under a name, for people to read.
+/// What is stored under a name, for people to read.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Found {
-    /// Nothing: the name is free.
+    /// Nothing is stored: the name is free.
     Nothing,
-    /// A plain lock, or a fair one.
+    /// A claim of a plain or a fair lock.
     Plain {
-        /// Whose, as it is written there. A client of other make may write what is no
-        /// [`OwnerId`].
+        /// Owner, as it is written there. A client of another kind may write text that is not an [`OwnerId`].
         owner: String,
-        /// At which hold count.
+        /// Hold count.
         count: u64,
-        /// What is left of it.
+        /// Remaining TTL of the claim.
         ttl: Ttl,
     },
-    /// A read-write lock.
+    /// Claims of a read-write lock.
     ReadWrite {
-        /// Who writes, as it is written there, and at which hold count.
+        /// Writer, as it is written there, and its hold count.
         writer: Option<(String, u64)>,
-        /// How many read, whose leases have not run out.
+        /// Number of readers whose leases have not run out.
         readers: u64,
-        /// What is left of it.
+        /// Remaining TTL of the whole key.
         ttl: Ttl,
     },
-    /// A key that is no lock at all.
+    /// A key that is not a lock.
     NotALock,
 }
 
-/// The answer to [`ForceRelease`]. A key that is no lock at all is an error, and stays.
+/// The reply to [`ForceRelease`]. A key that is not a lock is an error, and stays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ForceReleaseReply {
-    /// A claim was ended, or a place in the queue in front of all others, and a waiter was woken.
+    /// A claim or the first place in the queue was ended, and a waiter was woken.
     Freed,
-    /// The name was free, and no waiter stood in front.
+    /// The name was free, and no waiter was in front.
     WasFree,
 }
 
-/// What a node publishes about a name.
+/// The message that a node publishes about a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Wake {

@@ -1,27 +1,27 @@
-//! In which ways a name can be locked, and where a node says that it may be tried.
+//! The modes in which a name can be locked, and the channels on which a node publishes that it is free.
 
 use std::fmt;
 
 use crate::name::Name;
 use crate::owner::OwnerId;
 
-/// In which way a name is held.
+/// The mode in which a name is locked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Mode {
-    /// Reentrant exclusive lock.
+    /// A reentrant exclusive lock.
     Plain,
-    /// Reentrant exclusive lock that is granted in the order in which it was asked for.
+    /// A reentrant exclusive lock that is granted in the order of the requests.
     Fair,
-    /// Shared by readers (a read-write lock).
+    /// The shared mode of a read-write lock.
     Read,
-    /// Held by a writer (a read-write lock).
+    /// The exclusive mode of a read-write lock.
     Write,
 }
 
-/// How often one owner can enter a read lock.
+/// How many times one owner can enter a read lock.
 ///
-/// Each entry has a lease of its own on the nodes, as Redisson keeps it, so a request about a reader costs as many
-/// commands as it has entries, and holds up a server for as long.
+/// Each entry has its own lease on the nodes, as Redisson stores it. A request about a reader therefore costs as many
+/// commands as it has entries, and blocks a server for that long.
 pub const MOST_READ_ENTRIES: u32 = 1_000;
 
 impl fmt::Display for Mode {
@@ -35,25 +35,25 @@ impl fmt::Display for Mode {
     }
 }
 
-/// How a name is asked for: the mode, and what only this mode needs to know.
+/// The mode of an acquire, and what only this mode needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Access {
-    /// As a plain lock.
+    /// Acquires a plain lock.
     Plain,
-    /// As a fair lock.
+    /// Acquires a fair lock.
     Fair(QueuePlace),
-    /// To read.
+    /// Acquires a read lock.
     Read {
-        /// The write claim of this owner is not in the way: a writer may read, and go on reading after it has stopped
-        /// to write.
+        /// Owner whose write claim does not block the reader. A writer may read, and may keep reading after it has
+        /// stopped writing.
         under: Option<OwnerId>,
     },
-    /// To write.
+    /// Acquires a write lock.
     Write,
 }
 
 impl Access {
-    /// The mode.
+    /// Returns the mode.
     #[must_use]
     pub const fn mode(self) -> Mode {
         match self {
@@ -65,32 +65,32 @@ impl Access {
     }
 }
 
-/// What becomes of a request for a fair lock that cannot be granted now.
+/// What a node does with a request for a fair lock that it cannot grant now.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum QueuePlace {
-    /// It is refused.
+    /// The request is refused.
     None,
-    /// It gets a place in the queue, or keeps the one that it has. A waiter that has not asked again for this time is
-    /// taken for dead, and loses its place.
+    /// The waiter gets a place in the queue, or keeps its place. A waiter that does not repeat its request for this
+    /// time is considered dead and loses its place.
     Kept {
-        /// How long a waiter keeps its place without asking again, by the node's clock.
+        /// How long a waiter keeps its place without repeating its request, by the node's clock.
         millis: u64,
     },
 }
 
-/// Where a node says that a name may be tried.
+/// The channel on which a node publishes that a name may be tried.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Channel {
-    /// To everybody who waits for the plain lock.
+    /// Reaches all waiters of the plain lock.
     Lock(Name),
-    /// To one waiter of the fair lock.
+    /// Reaches one waiter of the fair lock.
     Waiter(Name, OwnerId),
-    /// To everybody who waits to read or to write.
+    /// Reaches all waiting readers and writers.
     ReadWrite(Name),
 }
 
 impl Channel {
-    /// Where an owner who waits for a name in this mode is to listen.
+    /// Returns the channel on which an owner that waits for a name in this mode listens.
     #[must_use]
     pub fn of(name: &Name, mode: Mode, owner: OwnerId) -> Self {
         match mode {
@@ -100,7 +100,7 @@ impl Channel {
         }
     }
 
-    /// The name that may be tried.
+    /// Returns the name that may be tried.
     #[must_use]
     pub fn name(&self) -> &Name {
         match self {
@@ -110,7 +110,7 @@ impl Channel {
 }
 
 impl From<Name> for Channel {
-    /// The channel of a plain lock.
+    /// Returns the channel of a plain lock.
     fn from(name: Name) -> Self {
         Channel::Lock(name)
     }

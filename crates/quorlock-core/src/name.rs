@@ -1,4 +1,4 @@
-//! What is locked.
+//! The names of locks.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,16 +11,16 @@ pub const LONGEST_NAME: usize = 512;
 
 /// The name of a lock: 1 to [`LONGEST_NAME`] bytes without NUL. Cheap to clone.
 ///
-/// It need not be text: keys of Redis are bytes. Braces, spaces and any Unicode are fine. On the wire it is the key of the
-/// claim, to the letter, so that a key under which something else is kept cannot be one.
+/// A name need not be text, because keys of Redis are bytes. Braces, spaces and any Unicode are allowed. On the wire
+/// the name is exactly the key of the claim, so a key that stores something else cannot be a name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<[u8]>);
 
 impl Name {
-    /// Checks and takes a name: a text, or any bytes.
+    /// Returns the name with this text or these bytes.
     ///
     /// # Errors
-    /// [`NameError`] when it is empty, too long, holds a NUL, or is a key under which something else is kept.
+    /// [`NameError`] if it is empty, too long, contains a NUL, or is a key that stores something else.
     pub fn new(name: impl AsRef<[u8]>) -> Result<Self, NameError> {
         let name = name.as_ref();
         if name.is_empty() {
@@ -36,20 +36,20 @@ impl Name {
         }
     }
 
-    /// The name as it is on the wire.
+    /// Returns the name as it is on the wire.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The name as text, unless it is none.
+    /// Returns the name as text, if it is valid UTF-8.
     #[must_use]
     pub fn to_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// The name for people to read, as it is displayed: a text as it is, and of other names each byte that belongs to no
-    /// text as `\xff`. Two names may read the same.
+    /// Returns the name for people to read, as it is displayed. Valid UTF-8 is returned unchanged. In other names each
+    /// invalid byte is written as `\xff`. Two names may have the same text.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self.to_str() {
@@ -59,7 +59,8 @@ impl Name {
     }
 }
 
-/// A backslash of the name itself is doubled, so that what it stands for is no question.
+/// Returns the name with invalid bytes escaped. A backslash in the name is doubled, so that it cannot be confused with
+/// an escape.
 fn escaped(name: &[u8]) -> String {
     let mut text = String::with_capacity(4 * name.len());
     for chunk in name.utf8_chunks() {
@@ -92,22 +93,22 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Why a text cannot be the name of a lock.
+/// The reason why a text cannot be the name of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NameError {
-    /// It has no bytes.
+    /// The name is empty.
     Empty,
-    /// It has more than [`LONGEST_NAME`] bytes.
+    /// The name has more than [`LONGEST_NAME`] bytes.
     TooLong {
-        /// How many it has.
+        /// Length of the rejected name, in bytes.
         bytes: usize,
     },
-    /// It holds a NUL.
+    /// The name contains a NUL.
     Nul,
-    /// It is a key under which nodes keep something else.
+    /// The name is a key under which nodes store something else.
     Reserved {
-        /// What they keep there.
+        /// What they store there.
         kept: &'static str,
     },
 }
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(name.to_str(), None);
         assert_eq!(name.to_string(), r"orders/\xff\\ü\x80");
         assert_eq!(format!("{name:?}"), r#"b"orders/\xff\\\xc3\xbc\x80""#);
-        // It reads the same as this one, and is another.
+        // This text reads the same but is a different name.
         let text = Name::new(name.to_string()).unwrap();
         assert_eq!(text.to_string(), name.to_string());
         assert_ne!(text, name);

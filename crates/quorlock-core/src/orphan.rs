@@ -1,4 +1,4 @@
-//! A claim that may stand on one member for an owner that has given up, and its removal.
+//! Cleans up a claim that a member may hold for an owner that has given up.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use crate::message::ReleaseReply;
 use crate::round::Answer;
 use crate::time::Time;
 
-/// How many releases are sent for one orphan if they keep failing; its TTL ends it after that.
+/// How many releases are sent for one orphan if they keep failing. After that its TTL ends it.
 const TRIES: u8 = 5;
 
-/// The pause after a release that failed, times the number of failures.
+/// The pause after a failed release, multiplied by the number of failures.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// One possible claim that no hold will renew, until it is certainly gone.
+/// A possible claim that no hold will renew, until it is certainly gone.
 ///
-/// A release is sent at once, whether or not the acquire was answered: on one connection it is executed after it. If
-/// the acquire's answer comes later and says that the claim stands, and the release had found nothing (it overtook
-/// the acquire), another release follows.
+/// A release is sent at once, whether or not the acquire was answered: on the same connection the node executes it
+/// after the acquire. If the acquire is answered later and the claim may exist, and the release had found nothing (it
+/// overtook the acquire), another release follows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Orphan {
     acquire: ReplyStatus,
@@ -34,16 +34,19 @@ enum ReplyStatus {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum ReleaseStatus {
+    /// To be sent at this time.
     Due(Time),
-    /// Sent; whether the acquire had been answered by then.
+    /// Sent. The value tells whether the acquire had been answered before.
     Sent(ReplyStatus),
-    /// It found nothing, but the acquire may not have been executed by then.
+    /// It found nothing, but the node may execute the acquire later.
     Overtook,
+    /// No further release is needed.
     Done,
 }
 
 impl Orphan {
-    /// A claim for which no acquire is under way any more. It is gone by itself at `gone`, when its lease has run out.
+    /// Returns an orphan whose acquire is no longer under way. The claim expires by itself at `gone`, at the end of its
+    /// lease.
     #[must_use]
     pub fn new(now: Time, gone: Time) -> Self {
         Orphan {
@@ -54,7 +57,7 @@ impl Orphan {
         }
     }
 
-    /// A claim whose acquire has not been answered.
+    /// Returns an orphan whose acquire has not been answered.
     #[must_use]
     pub fn unanswered(now: Time, gone: Time) -> Self {
         Orphan {
@@ -63,13 +66,13 @@ impl Orphan {
         }
     }
 
-    /// Whether to send a release now.
+    /// Returns whether a release is due now.
     #[must_use]
     pub fn is_due(&self, now: Time) -> bool {
         matches!(self.release, ReleaseStatus::Due(at) if at <= now) && now < self.gone
     }
 
-    /// Whether to send a release now; if so, it counts as sent.
+    /// Returns whether to send a release now. If so, it counts as sent.
     pub fn next_release(&mut self, now: Time) -> bool {
         let is_due = self.is_due(now);
         if is_due {
@@ -79,7 +82,7 @@ impl Orphan {
         is_due
     }
 
-    /// The acquire was answered.
+    /// Handles the answer to the acquire.
     pub fn handle_acquire(&mut self, now: Time, answer: Answer) {
         self.acquire = ReplyStatus::Answered;
         match answer {
@@ -97,13 +100,13 @@ impl Orphan {
         }
     }
 
-    /// A release was answered.
+    /// Handles the reply to a release.
     pub fn handle_release(&mut self, now: Time, reply: ReleaseReply) {
         let ReleaseStatus::Sent(before) = self.release else {
             return;
         };
-        // A's acquire may still be on its way when its release finds nothing. If the release were the last word, the claim that comes
-        // behind it would keep B out until its TTL is over.
+        // Orphans: A gives up while its acquire is still under way, and its release finds nothing. If this release were
+        // the last one, the claim that the acquire creates afterwards would keep B out until its TTL ends.
         self.release = match (reply, before, self.acquire) {
             (ReleaseReply::NotYours, ReplyStatus::Pending, ReplyStatus::Pending) => {
                 ReleaseStatus::Overtook
@@ -115,7 +118,7 @@ impl Orphan {
         };
     }
 
-    /// A release brought no reply.
+    /// Handles a release without a reply. Silence is not refusal: the claim may still exist.
     pub fn handle_failed(&mut self, now: Time) {
         if let ReleaseStatus::Sent(_) = self.release {
             self.release = if self.tries < TRIES {
@@ -126,13 +129,13 @@ impl Orphan {
         }
     }
 
-    /// The claim does not end by itself before `gone`: others keep it alive. Until then releases are tried again.
+    /// Extends the time until the claim is gone, because others keep it alive. Releases are tried again until `gone`.
     pub fn keep_alive(&mut self, gone: Time) {
         self.gone = self.gone.max(gone);
         self.tries = self.tries.min(TRIES - 2);
     }
 
-    /// Whether nothing is left to do.
+    /// Returns whether nothing is left to do.
     #[must_use]
     pub fn is_done(&self, now: Time) -> bool {
         match self.release {
@@ -142,7 +145,7 @@ impl Orphan {
         }
     }
 
-    /// When to look again.
+    /// Returns when to check [`Orphan::next_release`] and [`Orphan::is_done`] again.
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
         match self.release {
@@ -219,8 +222,8 @@ mod tests {
         assert!(!late.next_release(GONE) && late.is_done(GONE));
     }
 
-    /// Every order of four events over every kind of answer: it always ends, with a release that was sent after the
-    /// acquire was known to stand, or with none needed.
+    /// Every order of four events with every kind of answer. Each ends either with a release that was sent after the
+    /// acquire was known to have been granted, or without the need for one.
     #[test]
     fn every_short_history_ends_without_a_claim_left_behind() {
         for acquire in [

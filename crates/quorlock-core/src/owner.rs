@@ -1,11 +1,11 @@
-//! Under which identity a claim is made.
+//! The identity under which a claim is made.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One client: a random UUID, drawn once per client.
+/// The identity of a client: a random UUID, drawn once per client.
 ///
-/// Kept as a number, in two halves: it is compared and copied far more often than it is written.
+/// It is stored as a number, in two halves, because it is compared and copied far more often than it is written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId {
     high: u64,
@@ -13,10 +13,10 @@ pub struct ClientId {
 }
 
 impl ClientId {
-    /// How long its text is.
+    /// The length of its text, in bytes.
     const BYTES: usize = 36;
 
-    /// Makes a version 4 UUID of 128 random bits (six of them are overwritten).
+    /// Returns a version 4 UUID made of 128 random bits (six of them are overwritten).
     #[must_use]
     pub fn from_random(bits: u128) -> Self {
         let version = 0x4 << 76;
@@ -31,7 +31,7 @@ impl ClientId {
         }
     }
 
-    /// Its text, written from the last digit to the first.
+    /// Returns its text, written from the last digit to the first.
     fn text(self) -> [u8; Self::BYTES] {
         let mut rest = u128::from(self.high) << 64 | u128::from(self.low);
         let mut text = [b'-'; Self::BYTES];
@@ -61,24 +61,25 @@ impl fmt::Debug for ClientId {
     }
 }
 
-/// The owner of a claim: a client and a number that the client gives to no second round.
+/// The owner of a claim: a client, and a number that the client uses for one round only.
 ///
-/// On the wire it is `<uuid>:<number>`, the shape of Redisson's `<client uuid>:<thread id>`.
+/// On the wire it is `<uuid>:<number>`, the format of Redisson's `<client uuid>:<thread id>`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerId {
-    /// The client.
+    /// Client that makes the claim.
     pub client: ClientId,
-    /// Which of its rounds; below 2^63, as a JVM reads it.
+    /// Number of the client's round; below 2^63, because a JVM reads it as a `long`.
     pub number: u64,
 }
 
 impl OwnerId {
-    /// How long its text can be.
+    /// The longest text of an owner, in bytes.
     pub const MOST_BYTES: usize = ClientId::BYTES + 1 + 20;
 
-    /// Its text, which is ASCII.
+    /// Writes its text, which is ASCII, into the buffer and returns it.
     pub fn write_to(self, text: &mut [u8; Self::MOST_BYTES]) -> &[u8] {
-        // The number first, from its last digit to its first: then it is known where the client goes.
+        // The number is written first, from its last digit to its first, because its length determines where the client
+        // begins.
         let mut at = text.len();
         let mut rest = self.number;
         let mut put = |byte| {
@@ -116,7 +117,7 @@ impl fmt::Debug for OwnerId {
     }
 }
 
-/// The text is not `<uuid>:<number>`.
+/// The error for a text that is not `<uuid>:<number>`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAnOwner;
 

@@ -1,9 +1,9 @@
-//! Who must say yes: thresholds, members, tallies, verdicts.
+//! Quorums: thresholds, members, tallies, verdicts.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many of how many must grant.
+/// How many members of a group must grant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Threshold {
     needed: usize,
@@ -11,9 +11,9 @@ pub struct Threshold {
 }
 
 impl Threshold {
-    /// N/2 + 1 of N: any two majorities share a member.
+    /// Returns the threshold N/2 + 1 of N: any two majorities share a member.
     ///
-    /// An even number is allowed and buys nothing: 3 of 4 tolerates one failure, as 2 of 3 does.
+    /// An even number is allowed but has no advantage: 3 of 4 tolerates one failure, as 2 of 3 does.
     #[must_use]
     pub const fn majority(of: usize) -> Self {
         Threshold {
@@ -22,75 +22,76 @@ impl Threshold {
         }
     }
 
-    /// Every one.
+    /// Returns the threshold N of N: every member must grant.
     #[must_use]
     pub const fn all(of: usize) -> Self {
         Threshold { needed: of, of }
     }
 
-    /// How many must grant.
+    /// Returns how many members must grant.
     #[must_use]
     pub const fn needed(self) -> usize {
         self.needed
     }
 
-    /// How many there are.
+    /// Returns how many members there are.
     #[must_use]
     pub const fn of(self) -> usize {
         self.of
     }
 
-    /// How many may fail to grant.
+    /// Returns how many members may fail to grant.
     #[must_use]
     pub const fn spare(self) -> usize {
         self.of - self.needed
     }
 }
 
-/// One member: one name on one node. An index into the [`Members`] it comes from.
+/// A member of a lock: one name on one node. The value is an index into the [`Members`] that it comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MemberId(u16);
 
 impl MemberId {
-    /// Its place among all members.
+    /// Returns its index among all members.
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// Its entry in a list by member.
+    /// Returns its entry in a list that is indexed by member.
     #[must_use]
     pub fn get<T>(self, list: &[T]) -> Option<&T> {
         list.get(self.index())
     }
 
-    /// Its entry in a list by member.
+    /// Returns its entry in a list that is indexed by member, mutably.
     #[must_use]
     pub fn get_mut<T>(self, list: &mut [T]) -> Option<&mut T> {
         list.get_mut(self.index())
     }
 }
 
-/// The members of a lock in canonical order, in groups of which each has its threshold. Every group is needed.
+/// The members of a lock in canonical order, divided into groups. Each group has its own threshold, and every group is
+/// needed.
 ///
-/// A lock on one node is one group of one; a lock on a majority of nodes one group of N; several locks taken together
-/// are several groups.
+/// A lock on one node has one group of one member. A lock on a majority of nodes has one group of N members. Several
+/// locks taken together have several groups.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Members {
     groups: Vec<Threshold>,
-    /// Where the members of each group end.
+    /// For each group, the index after its last member.
     ends: Vec<usize>,
     len: u16,
 }
 
 impl Members {
-    /// The most members a lock can have.
+    /// The largest number of members of a lock.
     pub const MOST: usize = u16::MAX as usize;
 
-    /// The members of groups with these thresholds, group after group.
+    /// Returns the members of groups with these thresholds, group after group.
     ///
     /// # Panics
-    /// When there are more than [`Members::MOST`]; the constructor of a lock refuses that.
+    /// Panics if there are more than [`Members::MOST`]; the constructor of a lock rejects that earlier.
     #[must_use]
     pub fn new(groups: impl IntoIterator<Item = Threshold>) -> Self {
         let groups: Vec<_> = groups.into_iter().collect();
@@ -104,36 +105,36 @@ impl Members {
         Members { groups, ends, len }
     }
 
-    /// How many members there are in all.
+    /// Returns the number of members in all groups.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::from(self.len)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Every member, in canonical order.
+    /// Returns every member, in canonical order.
     pub fn all(&self) -> impl Iterator<Item = MemberId> + use<> {
         (0..self.len).map(MemberId)
     }
 
-    /// The member at this place, if there are so many.
+    /// Returns the member with this index, if there is one.
     #[must_use]
     pub fn at(&self, index: usize) -> Option<MemberId> {
         let index = u16::try_from(index).ok()?;
         (index < self.len).then_some(MemberId(index))
     }
 
-    /// Every group, in canonical order.
+    /// Returns every group, in canonical order.
     pub fn groups(&self) -> impl Iterator<Item = Group> + '_ {
         (0..self.groups.len()).filter_map(|index| self.group(index))
     }
 
-    /// The group at this place, if there are so many.
+    /// Returns the group with this index, if there is one.
     #[must_use]
     pub fn group(&self, index: usize) -> Option<Group> {
         let threshold = *self.groups.get(index)?;
@@ -145,7 +146,7 @@ impl Members {
         })
     }
 
-    /// The group a member belongs to.
+    /// Returns the index of the group that a member belongs to.
     #[must_use]
     pub fn group_of(&self, member: MemberId) -> usize {
         self.ends.partition_point(|end| *end <= member.index())
@@ -161,65 +162,65 @@ pub struct Group {
 }
 
 impl Group {
-    /// Its place among the groups.
+    /// Returns its index among the groups.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// The place of its first member among all members.
+    /// Returns the index of its first member among all members.
     #[must_use]
     pub fn start(&self) -> usize {
         self.range.start
     }
 
-    /// How many of its members must grant.
+    /// Returns how many of its members must grant.
     #[must_use]
     pub fn threshold(&self) -> Threshold {
         self.threshold
     }
 
-    /// Its members.
+    /// Returns its members.
     pub fn members(&self) -> impl Iterator<Item = MemberId> + use<> {
         self.range
             .clone()
             .map(|index| MemberId(u16::try_from(index).unwrap_or(u16::MAX)))
     }
 
-    /// Its part of a list by member.
+    /// Returns its part of a list that is indexed by member.
     #[must_use]
     pub fn slice<'a, T>(&self, list: &'a [T]) -> &'a [T] {
         list.get(self.range.clone()).unwrap_or(&[])
     }
 }
 
-/// What is known of one member's answer.
+/// What is known about the answer of one member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Vote {
-    /// It was not asked.
+    /// The member was not asked.
     Unasked,
-    /// It was asked and has not answered.
+    /// The member was asked and has not answered.
     Pending,
-    /// It granted.
+    /// The member granted.
     Granted,
-    /// It definitely did not grant.
+    /// The member definitely did not grant.
     Refused,
-    /// No answer, or none that says whether it granted.
+    /// The member did not answer, or its answer does not tell whether it granted.
     Failed,
 }
 
-/// What a tally amounts to.
+/// The result of a tally.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Verdict {
-    /// Both are possible yet.
+    /// The tally can still be won or lost.
     Pending,
-    /// Enough have granted.
+    /// Enough members have granted.
     Won,
-    /// Too many will not.
+    /// So many members did not grant that the threshold is out of reach.
     Lost,
 }
 
-/// The answers so far.
+/// The votes of the members so far.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Tally {
     members: Arc<Members>,
@@ -227,33 +228,33 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// No member was asked.
+    /// Returns a tally in which no member was asked.
     #[must_use]
     pub fn new(members: Arc<Members>) -> Self {
         let votes = vec![Vote::Unasked; members.len()];
         Tally { members, votes }
     }
 
-    /// The members that vote.
+    /// Returns the members that vote.
     #[must_use]
     pub fn members(&self) -> &Arc<Members> {
         &self.members
     }
 
-    /// Notes what is known of a member now.
+    /// Records the vote of a member.
     pub fn record(&mut self, member: MemberId, vote: Vote) {
         if let Some(place) = member.get_mut(&mut self.votes) {
             *place = vote;
         }
     }
 
-    /// What is known of a member.
+    /// Returns the vote of a member.
     #[must_use]
     pub fn vote(&self, member: MemberId) -> Vote {
         member.get(&self.votes).copied().unwrap_or(Vote::Unasked)
     }
 
-    /// Won when every group is won, lost when one is lost.
+    /// Returns the verdict: won when every group is won, lost when one is lost.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let mut verdict = Verdict::Won;
@@ -267,7 +268,7 @@ impl Tally {
         verdict
     }
 
-    /// The verdict of one group.
+    /// Returns the verdict of one group.
     #[must_use]
     pub fn group_verdict(&self, group: &Group) -> Verdict {
         let (mut granted, mut denied) = (0, 0);
@@ -287,7 +288,7 @@ impl Tally {
         }
     }
 
-    /// How many members of a group have this vote.
+    /// Returns how many members of a group have this vote.
     #[must_use]
     pub fn count(&self, group: &Group, vote: Vote) -> usize {
         group
@@ -311,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Every combination of the five votes over every group size up to five, against the definition.
+    /// Every combination of the five votes over every group size up to five, compared with the definition.
     #[test]
     fn a_group_is_won_by_its_threshold_and_lost_when_it_is_out_of_reach() {
         let votes = [

@@ -1,31 +1,31 @@
-//! Giving back on purpose, and what can be said about it afterwards.
+//! Releasing or confirming a hold, and the result that can be reported afterwards.
 
 use std::sync::Arc;
 
 use crate::message::{ReleaseReply, RenewReply};
 use crate::quorum::{MemberId, Members, Tally, Verdict, Vote};
 
-/// What asking a hold's members amounts to: releasing it, or confirming it (re-entry, extension, a token).
+/// The result of asking the members of a hold to release it or to confirm it (re-entry, extension, a token).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Confirmation {
-    /// Not decided yet.
+    /// The result is not decided yet.
     Pending,
-    /// A threshold of every group said that the claim was ours, and did what was asked.
+    /// A threshold of every group answered that the claim was ours, and executed the request.
     Confirmed,
-    /// So many members said that it was not ours that we held no quorum.
+    /// So many members answered that the claim was not ours that we held no quorum.
     NotHeld,
-    /// So many members did not answer that nothing can be said.
+    /// So many members did not answer that the result is unknown.
     Unconfirmed,
 }
 
-/// A question to the members of a hold, each of which says whether the claim is ours.
+/// A request to the members of a hold, each of which answers whether the claim is ours.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Confirming {
     tally: Tally,
 }
 
 impl Confirming {
-    /// Asks the members for which `is_asked` holds; the others are known not to have the claim.
+    /// Returns a request to the members for which `is_asked` holds. The others are known not to have the claim.
     #[must_use]
     pub fn new(members: Arc<Members>, is_asked: impl Fn(MemberId) -> bool) -> Self {
         let mut tally = Tally::new(members.clone());
@@ -40,19 +40,19 @@ impl Confirming {
         Confirming { tally }
     }
 
-    /// Whether the member is asked and has not answered.
+    /// Returns whether the member was asked and has not answered.
     #[must_use]
     pub fn is_unanswered(&self, member: MemberId) -> bool {
         self.tally.vote(member) == Vote::Pending
     }
 
-    /// A member answered a release.
+    /// Records a member's reply to a release.
     pub fn handle_released(&mut self, member: MemberId, reply: ReleaseReply) {
         let is_ours = reply != ReleaseReply::NotYours;
         self.record(member, is_ours);
     }
 
-    /// A member answered a renewal.
+    /// Records a member's reply to a renewal.
     pub fn handle_renewed(&mut self, member: MemberId, reply: RenewReply) {
         let is_ours = reply != RenewReply::NotYours;
         self.record(member, is_ours);
@@ -67,12 +67,12 @@ impl Confirming {
         self.tally.record(member, vote);
     }
 
-    /// A member did not answer, or with an error, or not what was asked for.
+    /// Records that a member did not answer, answered with an error, or did not do what was requested.
     pub fn handle_failed(&mut self, member: MemberId) {
         self.tally.record(member, Vote::Failed);
     }
 
-    /// The members that have not answered are not waited for any more.
+    /// Records that the members without an answer are no longer waited for.
     pub fn handle_timeout(&mut self) {
         for member in self.tally.members().clone().all() {
             if self.tally.vote(member) == Vote::Pending {
@@ -81,7 +81,7 @@ impl Confirming {
         }
     }
 
-    /// What it amounts to by now.
+    /// Returns the result so far.
     #[must_use]
     pub fn outcome(&self) -> Confirmation {
         match self.tally.verdict() {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::quorum::Threshold;
 
-    /// Every combination of answers of three members, one of which may not even be asked.
+    /// Every combination of the answers of three members, one of which may not be asked.
     #[test]
     fn every_combination_of_three_answers() {
         for code in 0..125usize {

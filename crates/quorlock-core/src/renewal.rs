@@ -1,4 +1,4 @@
-//! Keeping a lock: what a hold is worth at each moment, and when to ask for more.
+//! Keeps a lock: the state of a hold at each moment, and when to renew it.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,15 +12,16 @@ use crate::time::Time;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Lost {
-    /// Its lease ran out: it was not renewed, or not for longer than the longest hold.
+    /// The lease ran out: the hold was not renewed, or it reached the longest hold.
     Expired,
-    /// Nodes said that it is no longer ours: expired there, force-released or flushed, perhaps another owner's.
+    /// Nodes answered that the claim is not ours: it expired there, was force-released or flushed, or belongs to
+    /// another owner.
     Taken,
-    /// Its lease ran out while too many nodes did not answer its renewals.
+    /// The lease ran out while too many nodes did not answer renewals.
     Unreachable,
     /// The client that held it was closed.
     Closed,
-    /// It was released, on purpose.
+    /// The lock was released on purpose.
     Released,
 }
 
@@ -40,28 +41,28 @@ impl fmt::Display for Lost {
 
 impl std::error::Error for Lost {}
 
-/// What a hold is.
+/// The state of a hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Status {
-    /// Held, as far as the lease says.
+    /// The lock is held until its lease ends.
     Held,
-    /// Release has begun.
+    /// The release has begun.
     Releasing,
-    /// No longer held, and not on purpose.
+    /// The lock is no longer held, for this reason.
     Lost(Lost),
 }
 
 /// How the watchdog renews.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Watchdog {
-    /// From one renewal of a member to the next: a third of the lease.
+    /// Time from one renewal of a member to the next: a third of the lease.
     pub period: Duration,
-    /// From a renewal that failed to the next try.
+    /// Time from a failed renewal to the next attempt: a fifteenth of the lease.
     pub retry: Duration,
 }
 
 impl Watchdog {
-    /// Every third of the lease, tried again after a fifteenth.
+    /// Returns a watchdog that renews every third of the lease, and tries again after a fifteenth.
     #[must_use]
     pub fn for_lease(lease: Lease) -> Self {
         Watchdog {
@@ -74,26 +75,26 @@ impl Watchdog {
 /// Whether an answer was taken into account.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Heeded {
-    /// It was.
+    /// The answer was taken into account.
     Yes,
-    /// It came too late, or from a member that did not count.
+    /// The answer came too late, or from a member that did not count.
     No,
 }
 
 /// What to send to a member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ask {
-    /// A renewal: the member counts.
+    /// A renewal, because the member counts.
     Renew,
-    /// A fresh acquire that carries the hold's token: the member does not count (any more), and may join.
+    /// A fresh acquire that carries the hold's token, because the member does not count (any more) and may join.
     Reacquire,
 }
 
-/// A hold, from winning it until it is released or lost.
+/// A hold, from the moment it is won until it is released or lost.
 ///
-/// A renewal counts only if the node says **already yours**, and only while the hold is valid: counting a fresh grant
-/// would revive a lapsed hold behind the back of the owner that held the name in between. Only a member that does *not*
-/// count may join by a fresh grant, and only while the rest holds the lock without it.
+/// A renewal counts only if the node answers **already yours**, and only while the hold is valid. If a fresh grant
+/// counted, it would revive a lapsed hold although another owner may have held the name in between. Only a member that
+/// does *not* count may join by a fresh grant, and only while the other members hold the lock without it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Renewal {
     lease: Lease,
@@ -113,8 +114,8 @@ struct Kept {
 }
 
 impl Renewal {
-    /// A hold with the terms of the round that won it. Without a watchdog it ends with its lease; with or without,
-    /// it ends at `until`.
+    /// Returns a hold with the terms of the round that won it. Without a watchdog it ends with its lease. In either
+    /// case it ends at `until`.
     #[must_use]
     pub fn new(
         now: Time,
@@ -141,13 +142,13 @@ impl Renewal {
         }
     }
 
-    /// Until when the holder may rely on the lock, if nothing else happens.
+    /// Returns until when the holder may rely on the lock if nothing else happens.
     #[must_use]
     pub fn valid_until(&self) -> Time {
         self.terms.valid_until().min(self.until)
     }
 
-    /// What the hold is now. Losing it by the clock happens here.
+    /// Returns the state of the hold at `now`. This is where a hold becomes lost because its time is over.
     pub fn status(&mut self, now: Time) -> Status {
         if self.status == Status::Held && self.valid_until() <= now {
             self.status = Status::Lost(if self.is_unreachable() {
@@ -159,7 +160,7 @@ impl Renewal {
         self.status
     }
 
-    /// Whether so many members left their last renewal unanswered that a group has no quorum of others.
+    /// Returns whether so many members left their last renewal unanswered that a group has no quorum without them.
     fn is_unreachable(&self) -> bool {
         self.terms.members().groups().any(|group: Group| {
             let members = group.slice(&self.members).iter();
@@ -168,26 +169,26 @@ impl Renewal {
         })
     }
 
-    /// The lease that requests state. For one owner it never shrinks: a request that is overtaken by a later, shorter
-    /// one must not cut it off.
+    /// Returns the lease that requests state. For one owner it never shrinks: requests can overtake each other, and a
+    /// shorter one must not cut off a longer one.
     #[must_use]
     pub fn lease(&self) -> Lease {
         self.lease
     }
 
-    /// Raises the lease that requests state from now on; a shorter one changes nothing.
+    /// Raises the lease that requests state from now on; a shorter one changes nothing. Returns the lease in effect.
     pub fn raise_lease(&mut self, lease: Lease) -> Lease {
         self.lease = self.lease.max(lease);
         self.lease
     }
 
-    /// Whether the member counts.
+    /// Returns whether the member counts.
     #[must_use]
     pub fn counts(&self, member: MemberId) -> bool {
         self.terms.counts(member)
     }
 
-    /// The next member whose renewal is due by now and not under way, and what to send to it.
+    /// Returns the next member whose renewal is due and not under way, and what to send to it.
     pub fn next_ask(&mut self, now: Time) -> Option<(MemberId, Ask)> {
         let member = self.take_due(now, 1).pop()?;
         let ask = if self.counts(member) {
@@ -198,7 +199,7 @@ impl Renewal {
         Some((member, ask))
     }
 
-    /// The first members, so many at most, whose renewals are due by now and not under way; from now on they are.
+    /// Returns up to `most` members whose renewals are due and not under way. From now on they count as under way.
     pub fn take_due(&mut self, now: Time, most: usize) -> Vec<MemberId> {
         let Some(watchdog) = self.watchdog else {
             return Vec::new();
@@ -216,20 +217,20 @@ impl Renewal {
         taken.collect()
     }
 
-    /// Whether the lease reaches to the end of the longest hold, so that renewing it would buy nothing.
+    /// Returns whether the lease reaches the end of the longest hold, so that a renewal would have no effect.
     fn is_capped(&self) -> bool {
         self.until <= self.terms.valid_until()
     }
 
-    /// A request of [`Renewal::next_ask`] has come to its end; its answer follows by one of the other verbs.
+    /// Handles the end of a request of [`Renewal::next_ask`]. Its answer is passed to one of the other methods.
     pub fn handle_end(&mut self, member: MemberId) {
         if let Some(kept) = member.get_mut(&mut self.members) {
             kept.is_asked = false;
         }
     }
 
-    /// A member answered a renewal or re-entry that was sent at `sent` and stated `lease`. Returns whether that
-    /// changed anything.
+    /// Handles the reply of a member to a renewal or re-entry that was sent at `sent` and stated `lease`. Returns
+    /// whether it was taken into account.
     pub fn handle_renewed(
         &mut self,
         now: Time,
@@ -251,7 +252,8 @@ impl Renewal {
         Heeded::Yes
     }
 
-    /// Whether a request was sent before the member left: its answer tells nothing of what stands there now.
+    /// Returns whether a request was sent before the member left, so that its answer tells nothing about the member's
+    /// present state.
     fn is_old(&self, member: MemberId, sent: Time) -> bool {
         let left = member.get(&self.members).and_then(|kept| kept.left);
         left.is_some_and(|left| sent <= left)
@@ -276,7 +278,7 @@ impl Renewal {
         }
     }
 
-    /// A member granted an acquire that was sent at `sent`: a late answer of the round that won, or a re-acquire.
+    /// Handles a grant of an acquire that was sent at `sent`: a late answer of the round that won, or a re-acquire.
     ///
     /// Returns whether the claim belongs to the hold; if not, the caller releases it.
     pub fn handle_granted(
@@ -290,7 +292,8 @@ impl Renewal {
             return false;
         }
         if self.is_old(member, sent) {
-            // It was asked before it said "not yours", and what it grants now may be gone again.
+            // The request was sent before the member answered "not yours", so the claim that it granted may be gone
+            // again.
             return true;
         }
         self.terms.confirm(member, lease.term(sent));
@@ -298,7 +301,7 @@ impl Renewal {
         true
     }
 
-    /// A request to a member of this hold brought no reply: it neither extends nor ends anything.
+    /// Handles a request to a member that brought no reply. It neither extends nor ends anything.
     pub fn handle_failed(&mut self, now: Time, member: MemberId) {
         let retry = self.watchdog.map(|watchdog| now + watchdog.retry);
         if let Some(kept) = member.get_mut(&mut self.members) {
@@ -309,7 +312,7 @@ impl Renewal {
         }
     }
 
-    /// Release begins: nothing is renewed or re-acquired any more. Returns what the hold was worth.
+    /// Begins the release: from now on nothing is renewed or re-acquired. Returns the state of the hold before.
     pub fn begin_release(&mut self, now: Time) -> Status {
         let status = self.status(now);
         if status == Status::Held {
@@ -318,12 +321,12 @@ impl Renewal {
         status
     }
 
-    /// Renews nothing from now on: the hold ends with its lease.
+    /// Stops all renewals: the hold ends with its lease.
     pub fn stop_renewing(&mut self) {
         self.watchdog = None;
     }
 
-    /// How it was lost, if that is known. The clock is not looked at.
+    /// Returns how the hold was lost, if it is known to be. Does not compare the lease with the clock.
     #[must_use]
     pub fn lost(&self) -> Option<Lost> {
         match self.status {
@@ -332,19 +335,19 @@ impl Renewal {
         }
     }
 
-    /// Whether it was given back while it was held.
+    /// Returns whether the release began while the lock was held.
     #[must_use]
     pub fn is_releasing(&self) -> bool {
         self.status == Status::Releasing
     }
 
-    /// Whether it is known to be lost. The clock is not looked at.
+    /// Returns whether the hold is known to be over. Does not compare the lease with the clock.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.status != Status::Held
     }
 
-    /// The client is being closed. Returns what the hold was worth.
+    /// Ends the hold because the client is closed. Returns the state of the hold before.
     pub fn close(&mut self, now: Time) -> Status {
         let status = self.status(now);
         if status == Status::Held {
@@ -353,13 +356,13 @@ impl Renewal {
         status
     }
 
-    /// When to look at [`Renewal::status`] and [`Renewal::next_ask`] again.
+    /// Returns when to check [`Renewal::status`] and [`Renewal::next_ask`] again.
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
         match self.status {
             Status::Held => {}
             Status::Releasing => return Time::NEVER,
-            // Its claims go back at once.
+            // Its claims are released at once.
             Status::Lost(_) => return Time::ZERO,
         }
         let end = self.valid_until();

@@ -1,34 +1,33 @@
-//! Keys that belong to names: no lock can have one of them as its own name.
+//! Keys that belong to other names and cannot be the names of locks.
 //!
-//! Beside the claim, whose key is the name to the letter, a node keeps more about a name under keys of other forms. A
-//! lock named like one of them would be in the way of another lock, and that one in its: the counter of the one name
-//! would be the claim of the other.
+//! The key of a claim is exactly its name. A node stores more data about a name under keys of other forms. A lock named
+//! like one of these keys would conflict with another lock: the counter of one name would be the claim of the other.
 
-/// What the key of a name's token counter begins with.
+/// Prefix of the key of a name's token counter.
 pub const TOKEN: &str = "redisson_lock_token";
 
-/// What the key of those who wait for a name's fair lock begins with.
+/// Prefix of the key of the queue of a name's fair lock.
 pub const QUEUE: &str = "redisson_lock_queue";
 
-/// What the key of the times begins with after which Redisson drops those who wait.
+/// Prefix of the key of the times after which Redisson drops waiters.
 pub const TIMEOUTS: &str = "redisson_lock_timeout";
 
-/// What the key of the times begins with until which our waiters are taken to be alive.
+/// Prefix of the key of the times until which Quorlock's waiters are considered alive.
 pub const ALIVE: &str = "quorlock_lock_alive";
 
-/// What the keys begin with in which Redisson notes that it has unlocked a name.
+/// Prefix of the keys in which Redisson records that it has unlocked a name.
 const LATCH: &str = "redisson_unlock_latch";
 
-/// The key of a node's marker, and what it begins with where all names of a node lie under one tag.
+/// Key of a node's marker, and its prefix where all names of a node are stored under one tag.
 pub const MARKER: &str = "quorlock_marker";
 
-/// What stands in the key of a reader's own lease between the reader and the number of its hold.
+/// The part of the key of a reader's own lease that is between the reader and the number of its hold.
 pub const LEASE: &str = "rwlock_timeout";
 
-/// What is kept under this key, if it is one that belongs to a name, or to the node.
+/// Returns what is stored under this key, if the key belongs to a name or to the node.
 ///
-/// Such a key is `prefix:{name}`, and `prefix:name` for a name that holds a `{` itself: one without any belongs to
-/// nothing.
+/// Such a key is `prefix:{name}`, or `prefix:name` for a name that contains a `{` itself. A key without any `{` belongs
+/// to nothing.
 #[must_use]
 pub fn kept_under(key: &[u8]) -> Option<&'static str> {
     if key == MARKER.as_bytes() {
@@ -38,7 +37,7 @@ pub fn kept_under(key: &[u8]) -> Option<&'static str> {
     if let (Some(prefix), Some(name)) = (halves.next(), halves.next())
         && name.contains(&b'{')
     {
-        // A prefix of ours is text.
+        // All known prefixes are text.
         match std::str::from_utf8(prefix).unwrap_or_default() {
             TOKEN => return Some("another name's token counter"),
             QUEUE | TIMEOUTS | ALIVE => return Some("another name's queue"),

@@ -1,15 +1,15 @@
-//! The parts of a node that is divided, as a Redis Cluster is.
+//! The slots of a node that is divided, as a Redis Cluster is.
 
 use std::fmt;
 
 use crate::name::Name;
 
-/// Which part of a node the keys of a name lie in. Parts are served, moved and lost by themselves.
+/// The part of a node in which the keys of a name are stored. Each part is served, moved and lost separately.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Slot(pub u16);
 
 impl Slot {
-    /// The one part of a node that is not divided.
+    /// The only slot of a node that is not divided.
     pub const WHOLE: Slot = Slot(0);
 }
 
@@ -19,36 +19,36 @@ impl fmt::Display for Slot {
     }
 }
 
-/// A name that a node cannot keep.
+/// The error for a name that a node cannot store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum UnfitName {
-    /// The node is divided, and the keys of the name would lie in different parts: no request can be about two of them.
+    /// The node is divided, and the keys of the name would be in different slots. No request can use keys in two slots.
     Scattered {
-        /// The name.
+        /// Rejected name.
         name: Name,
-        /// What to lock instead: the same name behind a tag, which keeps its keys together.
+        /// Name to lock instead: the same name behind a tag, which keeps its keys together.
         instead: String,
     },
-    /// The node keeps all names under a tag of its own, so the tag of the name would mean nothing.
+    /// The node stores all names under its own tag, so the tag in the name would have no effect.
     Tagged {
-        /// The name.
+        /// Rejected name.
         name: Name,
-        /// What to lock instead: the same name without its braces.
+        /// Name to lock instead: the same name without its braces.
         instead: String,
     },
-    /// The node keeps all names under a tag of its own, and behind that the name would be too long.
+    /// The node stores all names under its own tag, and with the tag the name is too long.
     TooLong {
-        /// The name.
+        /// Rejected name.
         name: Name,
-        /// The longest name that the node can keep, in bytes.
+        /// The longest name that the node can store, in bytes.
         most: usize,
     },
-    /// The node keeps all names under a tag of its own, and behind that the name is a key under which something else is kept.
+    /// The node stores all names under its own tag, and with the tag the name is a key that stores something else.
     Reserved {
-        /// The name.
+        /// Rejected name.
         name: Name,
-        /// What is kept there.
+        /// What is stored there.
         kept: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Time as the machines see it: always an input, never read.
+//! Time, as an input of the state machines. Nothing in this crate reads a clock.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -6,37 +6,37 @@ use std::time::Duration;
 
 /// A reading of one client's monotonic clock, in nanoseconds since an origin of that clock.
 ///
-/// Readings of two clocks have nothing to do with each other, not even those of two clients in one process, which may
-/// have been given clocks of their own: what passes from one to the other is a span. The clock should count the time the machine was
-/// suspended: a lease does not stop running while its holder sleeps.
+/// Readings of two clocks cannot be compared, not even those of two clients in one process, which may have been given
+/// different clocks. Only durations may be passed from one client to another. The clock should count the time for which
+/// the machine was suspended: a lease continues to run while its holder sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
 impl Time {
-    /// The origin.
+    /// The origin of the clock.
     pub const ZERO: Time = Time(0);
-    /// Later than any reading: "never".
+    /// A time later than any reading, used for "never".
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// The reading `nanos` nanoseconds after the origin.
+    /// Returns the reading `nanos` nanoseconds after the origin.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Time(nanos)
     }
 
-    /// The reading `millis` milliseconds after the origin.
+    /// Returns the reading `millis` milliseconds after the origin.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Time(millis.saturating_mul(1_000_000))
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// How long ago `earlier` was; zero if it is not earlier.
+    /// Returns the time since `earlier`; zero if `earlier` is not earlier.
     #[must_use]
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -77,26 +77,26 @@ impl fmt::Debug for Time {
     }
 }
 
-/// Milliseconds of a wall clock since 1970. A client uses it for nothing but a fencing floor; a node expires its
-/// claims by it, as Redis does.
+/// Milliseconds of a wall clock since 1970. A client uses it only as a fencing floor. A node uses it to expire claims,
+/// as Redis does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct WallMillis(pub u64);
 
 impl WallMillis {
-    /// This moment plus `millis` milliseconds.
+    /// Returns this time plus `millis` milliseconds.
     #[must_use]
     pub const fn plus(self, millis: u64) -> WallMillis {
         WallMillis(self.0.saturating_add(millis))
     }
 
-    /// This moment minus `millis` milliseconds, not below 0.
+    /// Returns this time minus `millis` milliseconds, at least 0.
     #[must_use]
     pub const fn minus(self, millis: u64) -> WallMillis {
         WallMillis(self.0.saturating_sub(millis))
     }
 }
 
-/// A span as whole milliseconds, rounded up: what goes on the wire is never shorter than what was asked.
+/// Returns a duration in whole milliseconds, rounded up: the value on the wire is never shorter than the requested one.
 #[must_use]
 pub fn millis_of(span: Duration) -> u64 {
     let begun = span.subsec_nanos().div_ceil(1_000_000);

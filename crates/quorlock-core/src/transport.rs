@@ -1,4 +1,4 @@
-//! How a request reaches a node: the seam between the algorithm and the world.
+//! How a request reaches a node: the interface between the algorithm and the network.
 
 use std::fmt;
 use std::future::Future;
@@ -12,72 +12,72 @@ use crate::slot::{Slot, UnfitName};
 
 /// A request under way.
 ///
-/// It may be sent when it is made or when it is first polled. Dropping it does not take it back: the node may have
-/// executed it or do so later.
+/// The request may be sent when the call is made or when it is first polled. Dropping the call does not cancel the
+/// request: the node may have executed it, or may do so later.
 pub type Call = Pin<Box<dyn Future<Output = Result<Reply, TransportError>> + Send>>;
 
-/// The way to one node.
+/// Carries requests to one node.
 ///
-/// A call is sent at most once, never again by itself: whether to ask again is the algorithm's decision. It ends
-/// within a time that the implementation bounds. Calls made later are not answered later for the sake of one that
-/// hangs.
+/// A call is sent at most once and never resent by the transport: whether to try again is the algorithm's decision. It
+/// ends within a time that the implementation bounds. A call that hangs does not delay the answers to later calls.
 pub trait Transport: Send + Sync + fmt::Debug + 'static {
-    /// Carries one request to the node and brings back its reply.
+    /// Sends one request to the node and returns its reply.
     fn call(&self, request: Request) -> Call;
 
-    /// Tells `listener` what the node publishes on `channel`, until the subscription is dropped.
+    /// Passes the messages that the node publishes on `channel` to `listener`, until the subscription is dropped.
     ///
-    /// Returns at once. [`Listener::live`] is called when messages flow, and again after every gap.
+    /// Returns at once. [`Listener::live`] is called when messages begin to flow, and again after every gap.
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription;
 
-    /// Tells `witness` when the node can be reached again after it could not, until the subscription is dropped.
+    /// Notifies `witness` when the node can be reached again after it could not, until the subscription is dropped.
     ///
-    /// Returns at once. [`Witness::reachable`] is called at once too, when the node can be reached now: a node that came back
-    /// a moment before is not missed. While there is a witness, the transport tries to reach the node by itself.
+    /// Returns at once. If the node can be reached now, [`Witness::reachable`] is called at once too, so that a node
+    /// that came back a moment before is not missed. While there is a witness, the transport tries to reach the node
+    /// without further calls.
     ///
-    /// By default nothing is told, and waiters ask again when their pauses are over.
+    /// The default implementation never notifies, and waiters ask again when their pauses are over.
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
         drop(witness);
         Subscription::new(())
     }
 
-    /// Which part of the node the keys of a name lie in. A request about names in different parts may be executed in one of them and
-    /// fail in another; the locks make none.
+    /// Returns the slot of the node in which the keys of a name are stored. A request about names in different slots
+    /// may be executed in one of them and fail in another; the locks make no such request.
     ///
-    /// By default a node is not divided.
+    /// The default implementation is for a node that is not divided.
     ///
     /// # Errors
-    /// [`UnfitName`] for a name that this node cannot keep.
+    /// [`UnfitName`] for a name that this node cannot store.
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         let _ = name;
         Ok(Slot::WHOLE)
     }
 
-    /// Which server this is, without secrets: for the canonical order, errors and logs.
+    /// Returns the address of the server, without secrets. It is used for the canonical order, errors and logs.
     fn address(&self) -> &str;
 }
 
-/// Hears what a node publishes on one channel. Neither method may block.
+/// Receives the messages that a node publishes on one channel. Its methods must not block.
 pub trait Listener: Send + Sync + 'static {
-    /// Messages flow from now on. What was published before may have been missed: look again.
+    /// Called when messages begin to flow. Earlier messages may have been missed, so the listener must check again.
     fn live(&self);
 
-    /// The node published this.
+    /// Called with each message that the node publishes.
     fn wake(&self, message: Wake);
 }
 
-/// Waits for a node that cannot be reached. Its method may not block.
+/// Waits for a node that cannot be reached. Its method must not block.
 pub trait Witness: Send + Sync + 'static {
-    /// The node can be reached: a call has a chance of an answer.
+    /// Called when the node can be reached: a call is likely to be answered.
     fn reachable(&self);
 }
 
-/// Keeps a [`Listener`] listening or a [`Witness`] waiting; dropping it ends that.
+/// Keeps a [`Listener`] subscribed or a [`Witness`] waiting. Dropping it ends the subscription.
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription(#[expect(dead_code, reason = "held for its drop")] Box<dyn Send + Sync>);
 
 impl Subscription {
-    /// Wraps whatever ends the subscription when it is dropped.
+    /// Returns a subscription that ends when the given value is dropped.
     pub fn new(ended_by_drop: impl Send + Sync + 'static) -> Self {
         Subscription(Box::new(ended_by_drop))
     }

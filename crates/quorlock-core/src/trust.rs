@@ -1,10 +1,10 @@
-//! Whose votes count: nodes that were watched for the longest lease since they started.
+//! Decides which nodes' votes count: those that were watched for the longest lease since their process started.
 //!
-//! A process that has just started may have forgotten claims. Every claim that it may have forgotten was asked for
-//! before, so none is relied upon any more once the longest lease of all clients has passed since a client saw the
-//! new process. That is measured on the client's own clock, from the receipt of the first reply that showed the
-//! marker's nonce to the sending of the request that confirms it. Until then the node is *quarantined*: it is asked, so
-//! that it knows whose the name is, but its fresh grants are not counted.
+//! A process that has just started may have forgotten claims. Every claim that it may have forgotten was requested
+//! before it started. Therefore no client relies on any of them once the longest lease of all clients has passed since
+//! a client first saw the new process. This time is measured on the client's own clock, from the receipt of the first
+//! reply that showed the marker's nonce to the sending of the request that confirms it. Until then the node is
+//! *quarantined*: it receives requests, so that it learns which owner holds a name, but its fresh grants do not count.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,50 +13,50 @@ use crate::lease::drift;
 use crate::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
 use crate::time::Time;
 
-/// What one client thinks of one node.
+/// The trust of one client in one node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Trust {
-    /// How long a process is watched.
+    /// How long a process is watched: the longest lease and its drift allowance.
     watch: Duration,
     state: State,
-    /// The nonce of the watch that was trusted last. It outlives the trust.
+    /// The nonce of the watch that was trusted last. It is kept when trust is withdrawn.
     known: Option<Nonce>,
-    /// When trust was last withdrawn: a request sent before that restores nothing.
+    /// When trust was last withdrawn. The reply to a request sent before this time restores nothing.
     withdrawn: Option<Time>,
-    /// When to ask for the marker to be confirmed.
+    /// When to request the confirmation of the marker.
     due: Time,
     is_confirming: bool,
-    /// When to have the marker looked at as if nothing were trusted.
+    /// When the next request is sent as if nothing were trusted, so that the node checks its marker.
     look_due: Time,
 }
 
-/// How often a marker is looked at, so that it does not expire under those who use it.
+/// How often a client makes a node check its marker, so that a marker in use does not expire.
 const LOOK: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum State {
     /// There is no marker to watch.
     Unmarked(Why),
-    /// This nonce was shown first at this time, and nothing else since.
+    /// This nonce was first shown at this time, and nothing else since.
     Watching(Nonce, Time),
     Trusted(Process, Nonce),
     /// Another address of the same quorum leads to this process.
     Twin(Process),
 }
 
-/// Why the votes of a node are not counted.
+/// Why the votes of a node do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Why {
-    /// It has not answered yet.
+    /// The node has not answered yet.
     Unknown,
-    /// It has no marker: it is new, or has forgotten everything.
+    /// The node has no marker: it is new, or has forgotten everything.
     Missing,
-    /// Its marker names another process: it was restarted, or took over from another.
+    /// The node's marker names another process: the node was restarted, or took over from another.
     Restarted,
-    /// Its marker is not confirmed: it is being watched.
+    /// The node's marker is not confirmed: the process is being watched.
     Watched,
-    /// It is the same server as another node of the quorum.
+    /// The node is the same server as another node of the quorum.
     SameServer,
 }
 
@@ -76,17 +76,18 @@ impl fmt::Display for Why {
     }
 }
 
-/// Whether a vote that came with a reply counts.
+/// Whether the vote in a reply counts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Counts {
-    /// It does.
+    /// The vote counts.
     Yes,
-    /// The node is quarantined.
+    /// The vote does not count, because the node is quarantined.
     No,
 }
 
 impl Trust {
-    /// Nothing is known of the node. No client of the deployment asks for longer leases than `longest`.
+    /// Returns the trust in a node that has not been contacted. No client of the deployment requests longer leases than
+    /// `longest`.
     #[must_use]
     pub fn new(longest: Duration) -> Self {
         Trust {
@@ -100,10 +101,10 @@ impl Trust {
         }
     }
 
-    /// A reply to a request sent at `sent` showed this.
+    /// Handles what the reply to a request sent at `sent` showed.
     ///
-    /// Any reply may withdraw trust. Only a request that was sent after the last withdrawal restores it: what an
-    /// earlier one shows may be older than what withdrew it.
+    /// Any reply may withdraw trust. Only a request that was sent after the last withdrawal restores it: the state that
+    /// an earlier one shows may be older than the state that withdrew it.
     pub fn handle_shown(&mut self, now: Time, sent: Time, shown: Shown) -> Counts {
         match shown.marker {
             ShownMarker::Own(nonce, MarkerState::Confirmed) => {
@@ -111,6 +112,9 @@ impl Trust {
                 if self.is_twin(shown.process) {
                     return Counts::No;
                 }
+                // A's request reaches the old process, and its reply is delayed. Meanwhile the node restarts, and
+                // another reply withdraws trust. The late reply shows a process that no longer exists, and must not
+                // restore trust.
                 if self.state != trusted && self.withdrawn.is_some_and(|at| sent < at) {
                     return Counts::No;
                 }
@@ -120,6 +124,8 @@ impl Trust {
                 return Counts::Yes;
             }
             ShownMarker::Own(nonce, MarkerState::Observing) => {
+                // The watch begins at the receipt of the first reply with this nonce, not when its request was sent: in
+                // between the previous process may have granted claims that this one has forgotten.
                 if !matches!(self.state, State::Watching(watched, _) if watched == nonce) {
                     self.state = State::Watching(nonce, now);
                     self.due = now + self.watch;
@@ -137,35 +143,39 @@ impl Trust {
         self.due = Time::NEVER;
     }
 
-    /// Another address of the same quorum shows the same process: one of the two must not count.
+    /// Handles that another address of the same quorum shows the same process. One of the two must not count, or one
+    /// server would have two votes.
     pub fn handle_twin(&mut self, now: Time, process: Process) {
         self.state = State::Twin(process);
         self.withdrawn = Some(now);
         self.due = Time::NEVER;
     }
 
-    /// No other address leads to this process any more. If one did, what the process shows from now on counts again.
+    /// Handles that no other address leads to this process any more. If one did, the votes of the process count again
+    /// from its next reply.
     ///
-    /// The slots of A and B, shards of one cluster, lie on one primary, and B does not count. Then A's slot is moved on.
+    /// For example, the slots of A and B, two shards of one cluster, are on one primary, and B does not count. Then A's
+    /// slot moves to another primary.
     pub fn handle_single(&mut self, process: Process) {
         if self.is_twin(process) {
             self.unmark(Why::Unknown);
         }
     }
 
-    /// Whether another address of the quorum has led to this process.
+    /// Returns whether another address of the quorum has led to this process.
     #[must_use]
     pub fn is_twin(&self, process: Process) -> bool {
         self.state == State::Twin(process)
     }
 
-    /// Whether requests are to write a marker where there is none.
+    /// Returns whether requests should write a marker where there is none.
     #[must_use]
     pub fn wants_marker(&self) -> bool {
         !matches!(self.state, State::Trusted(..))
     }
 
-    /// What a request that is sent now is to say that is trusted: the first one of every hour says nothing.
+    /// Returns the process and nonce that a request sent now states as trusted. The first request of every hour states
+    /// none, so that the node checks its marker.
     pub fn next_trusted(&mut self, now: Time) -> Option<(Process, Nonce)> {
         let trusted = self.trusted()?;
         if now < self.look_due {
@@ -175,17 +185,17 @@ impl Trust {
         None
     }
 
-    /// The nonce of the watch that was trusted last, also if nothing is trusted now.
+    /// Returns the nonce of the watch that was trusted last, even if nothing is trusted now.
     ///
-    /// The client trusts server 1, whose address leads to server 2 from now on: that one shows the marker of its
-    /// former process, and trust is withdrawn. A client that forgot the nonce of server 1 with it would have server 2
-    /// inherit its own in the next request.
+    /// Suppose the client trusts server 1, whose address now leads to server 2. Server 2 shows the marker of its own
+    /// previous process, and trust is withdrawn. If the client forgot the nonce of server 1 at the same time, its next
+    /// request would let server 2 inherit that marker.
     #[must_use]
     pub fn known(&self) -> Option<Nonce> {
         self.known
     }
 
-    /// The nonce to confirm now, if it was watched for long enough; then it counts as asked for.
+    /// Returns the nonce to confirm now, if it was watched for long enough. The confirmation then counts as under way.
     pub fn next_confirmation(&mut self, now: Time) -> Option<Nonce> {
         match self.state {
             State::Watching(nonce, _) if self.due <= now && !self.is_confirming => {
@@ -196,8 +206,8 @@ impl Trust {
         }
     }
 
-    /// The request of [`Trust::next_confirmation`] has come to its end; if it was answered, what it showed comes by
-    /// [`Trust::handle_shown`]. Until trust is restored it is asked for again after a while.
+    /// Handles the end of the request of [`Trust::next_confirmation`]. If it was answered, the answer is passed to
+    /// [`Trust::handle_shown`]. While trust is not restored, another confirmation follows after a pause.
     pub fn handle_end(&mut self, now: Time) {
         self.is_confirming = false;
         if let State::Watching(..) = self.state {
@@ -206,7 +216,7 @@ impl Trust {
         }
     }
 
-    /// When to call [`Trust::next_confirmation`].
+    /// Returns when to call [`Trust::next_confirmation`].
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
         if self.is_confirming {
@@ -216,7 +226,8 @@ impl Trust {
         }
     }
 
-    /// Why its votes do not count, and until when at least if that is known; `None` when they count.
+    /// Returns why the node's votes do not count, and the earliest time at which they will if that is known; `None` if
+    /// they count.
     #[must_use]
     pub fn quarantine(&self) -> Option<(Why, Option<Time>)> {
         match self.state {
@@ -227,8 +238,8 @@ impl Trust {
         }
     }
 
-    /// The watch of the process that is trusted: another one than before means that it is another process, or that it
-    /// was quarantined in between.
+    /// Returns the watch of the process that is trusted. A watch that differs from an earlier one means that it is
+    /// another process, or that the node was quarantined in between.
     #[must_use]
     pub fn trusted(&self) -> Option<(Process, Nonce)> {
         match self.state {
@@ -242,7 +253,7 @@ impl Trust {
 mod tests {
     use super::*;
 
-    /// With the drift allowance of 1 % and 2 ms a process is watched for 10.102 s.
+    /// With the drift allowance of 1 % and 2 ms, a process is watched for 10.102 s.
     const LONGEST: Duration = Duration::from_secs(10);
 
     fn ms(millis: u64) -> Time {
@@ -374,7 +385,7 @@ mod tests {
         assert_eq!(trust.known(), Some(nonce(2)));
     }
 
-    /// A client that slept sees another process whose marker another client has confirmed.
+    /// A client that was suspended sees another process, whose marker another client has confirmed.
     #[test]
     fn another_process_that_others_have_watched_is_another_watch() {
         let mut trust = trusted();
