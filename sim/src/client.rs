@@ -1,4 +1,4 @@
-//! What clients do: the work, and the lock that they do it with.
+//! Clients of a simulation: the work that they do, and the locks that they use.
 
 pub mod assertion;
 pub mod context;

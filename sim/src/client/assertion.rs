@@ -1,4 +1,4 @@
-//! What the code under test says of itself: properties, and marks on the time line.
+//! Assertions of the code under test: properties, and marks on the time line.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -12,10 +12,10 @@ use crate::history::own::{Breach, Mark, Modality, StatedProperty};
 use crate::world::id::ProcessId;
 use crate::world::{World, with};
 
-/// The property that a client breaks that panics.
+/// The name of the property that a panic of a client breaks.
 pub const NO_PANIC: &str = "no client panics";
 
-/// Where a property stands in the source.
+/// The place of a property in the source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SourcePlace {
     /// The file, as the compiler names it.
@@ -25,18 +25,18 @@ pub struct SourcePlace {
 }
 
 thread_local! {
-    /// Whether a run of a property test goes on in this thread.
+    /// Whether this thread is running a property test.
     static IS_TESTED: Cell<bool> = const { Cell::new(false) };
-    /// The client that is polled.
+    /// The client that is being polled.
     static POLLED: Cell<Option<ProcessId>> = const { Cell::new(None) };
-    /// What the last panic of a client said.
+    /// The message of the last panic of a client.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Notes a look at a property. The macros `always!`, `sometimes!` and `eventually!` call it.
+/// Records a check of a property. The macros `always!`, `sometimes!` and `eventually!` call it.
 ///
 /// # Panics
-/// Where no property test is run and a property of `always!` is false: then it is an assertion.
+/// Outside of a property test, if a property of `always!` is false: then it is an assertion.
 #[doc(hidden)]
 pub fn look(
     modality: Modality,
@@ -60,7 +60,7 @@ pub fn look(
     with(|world| note(world, modality, name, story));
 }
 
-/// Notes what became of a property; a story tells how it was false.
+/// Records the result of a check. The story describes how the property was false; `None` if it was true.
 fn note(world: &mut World, modality: Modality, name: &str, story: Option<String>) {
     let (at, process) = moment(world);
     let known = &mut world.history.stated;
@@ -88,7 +88,7 @@ fn note(world: &mut World, modality: Modality, name: &str, story: Option<String>
     }
 }
 
-/// Puts a mark on the time line of the client that is polled. The macro `mark!` calls it.
+/// Puts a mark on the time line of the client that is being polled. The macro `mark!` calls it.
 #[doc(hidden)]
 pub fn mark(text: String) {
     if IS_TESTED.get() {
@@ -99,14 +99,14 @@ pub fn mark(text: String) {
     }
 }
 
-/// When it is for the client that is polled, and which that is.
+/// Returns the true time of the client that is being polled, and its process.
 fn moment(world: &World) -> (u64, Option<crate::history::Process>) {
     let polled = POLLED.get().filter(|who| who.run == world.run());
     let at = polled.map_or(world.now(), |who| world.moment(who));
     (at, polled.map(ProcessId::process))
 }
 
-/// Does something that is no client's doing, on whose stack it may be.
+/// Runs code that belongs to no client, although a client may be on its stack.
 pub(crate) fn unattended<R>(job: impl FnOnce() -> R) -> R {
     let before = POLLED.replace(None);
     let done = job();
@@ -114,7 +114,7 @@ pub(crate) fn unattended<R>(job: impl FnOnce() -> R) -> R {
     done
 }
 
-/// Runs what is tested: meanwhile properties are noted, and a panic of a client is one more that is broken.
+/// Runs a property test: properties are recorded, and a panic of a client breaks [`NO_PANIC`].
 pub(crate) fn tested<R>(run: impl FnOnce() -> R) -> R {
     struct Ends(bool);
     impl Drop for Ends {
@@ -127,7 +127,7 @@ pub(crate) fn tested<R>(run: impl FnOnce() -> R) -> R {
     run()
 }
 
-/// The work of a client in a property test.
+/// The work of a client in a property test. Its checks and panics are attributed to the client.
 pub(crate) struct Attended {
     who: ProcessId,
     work: Pin<Box<dyn Future<Output = ()>>>,
@@ -146,7 +146,7 @@ impl Future for Attended {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        // Another client may be in the middle of a step, on whose stack this is.
+        // This may run on the stack of another client that is stopped in the middle of a step: restored below.
         let before = POLLED.replace(Some(self.who));
         let polled = catch_unwind(AssertUnwindSafe(|| self.work.as_mut().poll(cx)));
         let polled = polled.or_else(|payload| {
@@ -162,8 +162,8 @@ impl Future for Attended {
     }
 }
 
-/// What a client says when it panics goes into the history. A failure is run hundreds of times while it is shrunk, and
-/// would fill the screen.
+/// Installs a panic hook that puts a client's panic message into the history instead of printing it: a failure is run
+/// hundreds of times while it is shrunk, and would fill the screen.
 fn listen_to_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -186,10 +186,11 @@ fn listen_to_panics() {
     });
 }
 
-/// A property that must be true at each look, or the run fails: `always!(condition, "its name")`.
+/// Checks a property that must always be true, or the run fails: `always!(condition, "its name")`.
 ///
-/// More arguments are those of [`format!`] and say what was seen; they are not evaluated while the condition is true. A
-/// property that no run looks at fails the test, see [`PropertyTest`](crate::property_test::PropertyTest).
+/// Further arguments are those of [`format!`] and describe the state. They are evaluated only if the condition is
+/// false.
+/// A property that no run checks fails the test, see [`PropertyTest`](crate::property_test::PropertyTest).
 ///
 /// ```
 /// # let stock = 3;
@@ -202,9 +203,9 @@ macro_rules! always {
     };
 }
 
-/// A property that must be true at one look at least, in one of all the runs of a test: `sometimes!(condition, "its name")`.
+/// Checks a property that must be true at least once in all the runs of a test: `sometimes!(condition, "its name")`.
 ///
-/// It shows that the test comes to what it is about: that a client does wait, that a write is refused.
+/// It shows that the test reaches what it is meant to test: that a client does wait, that a write is refused.
 ///
 /// ```
 /// # let attempts = 2;
@@ -217,9 +218,9 @@ macro_rules! sometimes {
     };
 }
 
-/// A property that must be true at one look at least in each run that looks at it: `eventually!(condition, "its name")`.
+/// Checks a property that must be true at least once in each run that checks it: `eventually!(condition, "its name")`.
 ///
-/// It begins with the first look. A run goes on after its faults for long enough that clients can acquire their locks.
+/// It begins with the first check. After its faults, a run lasts long enough for clients to acquire their locks.
 ///
 /// ```
 /// # let delivered = 3;
@@ -232,7 +233,7 @@ macro_rules! eventually {
     };
 }
 
-/// Puts a mark on the time line of the client that is at work: `mark!("pays {amount}")`. The page of a failure shows it.
+/// Puts a mark on the time line of the current client: `mark!("pays {amount}")`. The page of a failure shows it.
 #[macro_export]
 macro_rules! mark {
     ($($text:tt)+) => {

@@ -1,4 +1,4 @@
-//! What a client of a simulation has in its hands.
+//! The context of a client: everything that a simulation gives to one client process.
 
 mod office;
 mod record;
@@ -34,20 +34,20 @@ use crate::world::medium::Medium;
 use crate::world::stop::Stop;
 use crate::world::with;
 
-/// One client process of a simulation: its locks, its clock, its randomness, the store, and the marks by which the
-/// checkers follow it.
+/// One client process of a simulation: its locks, its clock, its randomness, the store, and the records for the
+/// checkers.
 ///
-/// Cheap to clone. It is used by the future that it was given to and by no other.
+/// Cheap to clone. Only the future that receives it may use it.
 #[derive(Clone)]
 pub struct Context {
     who: ProcessId,
     plan: Rc<Plan>,
-    /// One of all nodes, or one of each node for a lock that takes one name from each.
+    /// One client of the product for all nodes, or one for each node if a lock takes one name from each.
     locks: Rc<[Locks]>,
     transports: Rc<[SimTransport]>,
-    /// How many clients of the product were made since.
+    /// How many further clients of the product were made since the start.
     made: Rc<std::cell::Cell<u16>>,
-    /// What takes the place of the product, if the plan says so.
+    /// The client that replaces the product's, if the plan has a variant.
     variant: Option<Rc<model::ModelClient>>,
     draw: Rc<std::cell::RefCell<Draw>>,
 }
@@ -70,62 +70,64 @@ impl Context {
         }
     }
 
-    /// Which client this is, from 0.
+    /// Returns the client's number, from 0.
     #[must_use]
     pub fn client(&self) -> u16 {
         self.who.client.get()
     }
 
-    /// How often it was restarted before.
+    /// Returns how often the client was restarted before this process.
     #[must_use]
     pub fn restarts(&self) -> u16 {
         self.who.restarts
     }
 
-    /// The plan that is run.
+    /// Returns the plan of this run.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The client of the product. With [`LockKind::Multi`] it is that of the first node.
+    /// Returns the client of the product. With [`LockKind::Multi`] it is the one of the first node.
     ///
     /// # Panics
-    /// Never: a plan has nodes.
+    /// Never, because a plan has nodes.
     #[must_use]
     pub fn locks(&self) -> &Locks {
         self.locks.first().expect("BUG: a plan without nodes")
     }
 
-    /// A lock of one name or several, as the plan's kind of lock has it: with [`LockKind::Multi`] name after name on
-    /// node after node, otherwise all on the same nodes.
+    /// Creates a lock of one or more names, according to the plan's kind of lock. With [`LockKind::Multi`] the names
+    /// are
+    /// distributed over the nodes; otherwise they all use the same nodes.
     ///
     /// # Panics
-    /// Without names, or with one that cannot be one.
+    /// If there are no names, or one of them is not a valid name.
     pub fn lock<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.lock_by(names, |locks, name| locks.lock(name))
     }
 
-    /// The same by fair locks. With [`LockKind::Redlock`] acquiring it is an error: several queues have no common order.
+    /// Creates a fair lock of one or more names, like [`Context::lock`].
+    /// With [`LockKind::Redlock`] its acquisition is an error, because several queues have no common order.
     ///
     /// # Panics
-    /// As [`Context::lock`].
+    /// Like [`Context::lock`].
     pub fn fair<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.lock_by(names, |locks, name| locks.fair(name))
     }
 
-    /// The same by the locks of a reader.
+    /// Creates a read lock of one or more names, like [`Context::lock`].
     ///
     /// # Panics
-    /// As [`Context::lock`].
+    /// Like [`Context::lock`].
     pub fn read<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.lock_by(names, |locks, name| locks.read(name))
     }
 
-    /// The same by the locks of a writer.
+    /// Creates a write lock of one or more names, like [`Context::lock`].
     ///
     /// # Panics
-    /// As [`Context::lock`].
+    /// Like [`Context::lock`].
     pub fn write_lock<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.lock_by(names, |locks, name| locks.write(name))
     }
@@ -148,17 +150,18 @@ impl Context {
         Lock::all(parts).expect("the names of a lock")
     }
 
-    /// Which client of this process has a name.
+    /// Returns the index of this process's client for a name.
     fn place_of(&self, name: &str) -> u16 {
         let place = with(|world| world.history.name(name)).0;
         place % u16::try_from(self.locks.len()).unwrap_or(1)
     }
 
-    /// Another client beside the one that has a name: younger, and with a clock of its own. Of a plan with
-    /// [`LockKind::Multi`]; else it is the same one.
+    /// Creates another client for a name, with a later start and its own clock. Only with [`LockKind::Multi`];
+    /// otherwise
+    /// it returns the existing client.
     ///
     /// # Panics
-    /// Never: the plan was checked.
+    /// Never, because the plan was checked.
     #[must_use]
     pub fn another_client_of(&self, name: &str) -> Locks {
         let place = self.place_of(name);
@@ -173,17 +176,17 @@ impl Context {
         locks.expect("the plan was checked")
     }
 
-    /// The client that has a name: the only one, or with [`LockKind::Multi`] that of its node.
+    /// Returns the client for a name: the only one, or with [`LockKind::Multi`] the one of the name's node.
     #[must_use]
     pub fn client_of(&self, name: &str) -> Locks {
         let locks = self.locks.get(usize::from(self.place_of(name)));
         locks.unwrap_or(self.locks()).clone()
     }
 
-    /// The lock of these names that the plan puts to the test, which need not be the product's.
+    /// Creates the lock under test for these names. It is the product's, or that of the plan's variant.
     ///
     /// # Panics
-    /// As [`Context::lock`].
+    /// Like [`Context::lock`].
     pub fn subject(&self, names: &[String]) -> Subject {
         match &self.variant {
             Some(client) => Subject::Variant(model::ModelLock::new(client, names)),
@@ -191,10 +194,10 @@ impl Context {
         }
     }
 
-    /// The same of one name for an owner, who enters the hold again that it has.
+    /// Creates the lock under test for an owner of its own, so that an acquisition during a hold enters the hold again.
     ///
     /// # Panics
-    /// As [`Context::lock`].
+    /// Like [`Context::lock`].
     pub fn reentrant_subject(&self, name: String) -> Subject {
         match &self.variant {
             Some(client) => Subject::Variant(model::ModelLock::new(client, &[name]).owned()),
@@ -202,56 +205,59 @@ impl Context {
         }
     }
 
-    /// A candidate for the leadership of a name, of the product.
+    /// Creates a candidate of the product for the leadership of a name.
     pub fn candidate(&self, name: &str) -> Candidate {
         self.locks().leader(name)
     }
 
-    /// The wall clock of this process, in milliseconds.
+    /// Returns the reading of this process's wall clock, in milliseconds since 1970.
     #[must_use]
     pub fn wall_clock(&self) -> u64 {
         SimRuntime::new(self.who).wall_clock().0
     }
 
-    /// The monotonic clock of this process.
+    /// Returns the reading of this process's monotonic clock.
     #[must_use]
     pub fn now(&self) -> Time {
         with(|world| Time::from_nanos(clients::read_monotonic(world, self.who)))
     }
 
-    /// Waits, by the clock of this process.
+    /// Sleeps for this long by the clock of this process.
     pub async fn sleep(&self, span: Duration) {
         let at = self.now() + span;
         let mut timer = SimTimer::new(self.who);
         poll_fn(|cx| timer.poll_until(cx, at)).await;
     }
 
-    /// A number in `least..=most`, from the seed.
+    /// Draws a number in `least..=most` from the seed.
     #[must_use]
     pub fn random(&self, least: u64, most: u64) -> u64 {
         self.draw.borrow_mut().between(least, most)
     }
 
-    /// A span between two, from the seed.
+    /// Draws a duration in `least..=most` from the seed.
     #[must_use]
     pub fn random_span(&self, least: SimTime, most: SimTime) -> Duration {
         Duration::from_nanos(self.random(least.as_nanos(), most.as_nanos()))
     }
 
-    /// Stops this process behind the `nth` use of its clocks, timers, randomness or network from now on (from 1), for so
-    /// long: what it has read is old when it goes on, and everything else has gone on meanwhile. Only in the fast lane.
+    /// Stops this process after the `nth` use of its clocks, timers, randomness or network from now on, counted from 1.
+    /// When it continues after `lasts`, the rest of the world has continued in the meantime, and what it has read is
+    /// old.
+    /// Only in the fast lane.
     ///
-    /// A pause stops a process between two steps, or delays what it sends; this stops it in the middle of a step.
+    /// A pause takes effect between two steps, or delays what the process sends; a stop takes effect in the middle of a
+    /// step.
     pub fn stop_inside(&self, nth: u32, lasts: Duration) {
         let lasts = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
         let stop = Stop::new(nth, lasts, None);
         with(|world| clients::stop_inside(world, self.who.client, stop));
     }
 
-    /// Waits for a future unless a fault of the plan cancels it: then it is dropped where it stands.
+    /// Waits for a future, unless a fault of the plan cancels it: then the future is dropped where it is.
     ///
     /// # Errors
-    /// [`Cancelled`].
+    /// [`Cancelled`] if a fault dropped the future.
     pub async fn cancellable<T>(&self, future: impl Future<Output = T>) -> Result<T, Cancelled> {
         let mut future = pin!(future);
         poll_fn(|cx| {
@@ -267,18 +273,18 @@ impl Context {
         .await
     }
 
-    /// Goes into the sections of all names of a guard.
+    /// Enters the sections of all names of a guard.
     pub fn critical_section(&self, guard: &impl Hold) -> SectionHandle {
         let hold = with(|world| clients::hold_of(world, self.who, guard.id()).id());
         SectionHandle::enter(self.who, guard, hold, Access::Alone, HoldId::NONE)
     }
 
-    /// The same for a guard whose acquisition was recorded.
+    /// Enters the sections of a guard whose acquisition was recorded.
     pub fn section(&self, held: &HeldLock) -> SectionHandle {
         SectionHandle::enter(self.who, &held.guard, held.hold, held.access, held.under)
     }
 
-    /// Puts a mark on the time line of this client, as [`mark!`](crate::mark) does. The page of a failure shows it.
+    /// Puts a mark on the time line of this client, like [`mark!`](crate::mark). The page of a failure shows it.
     pub fn mark(&self, text: impl Into<String>) {
         let text = text.into();
         let process = Some(self.who.process());
@@ -292,13 +298,13 @@ impl Context {
         self.who
     }
 
-    /// A candidate begins to wait for the leadership of this name.
+    /// Records that a candidate begins to wait for the leadership of this name.
     pub fn stand(&self, name: NameId) -> Candidacy<'_> {
         Candidacy::new(self, name)
     }
 }
 
-/// The settings of the client that keeps the node at a place, or of that of all nodes.
+/// Returns the settings of the client for the node at this index, or for all nodes.
 fn builder(plan: &Plan, who: ProcessId, place: u16, runtime: SimRuntime) -> LocksBuilder {
     let lease = plan.lease_of(who.client.get());
     let longest = plan.longest_lease_on(place).max(lease);

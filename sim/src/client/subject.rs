@@ -1,4 +1,4 @@
-//! What is put to the test: the product's lock, or a variant of the simulator's own. Workloads do not care which.
+//! The lock under test: the product's, or a variant of the simulator. Workloads use both in the same way.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::model;
 /// A lock under test.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// Of the product.
+    /// A lock of the product.
     Product(quorlock::Lock),
-    /// A read-write lock of the product, and which side of it.
+    /// A read or write lock of the product, with its access.
     ReadWrite(quorlock::Lock, Access),
-    /// Of the simulator.
+    /// A lock of a variant of the simulator.
     Variant(model::ModelLock),
 }
 
@@ -27,7 +27,7 @@ impl From<quorlock::Lock> for Subject {
 }
 
 impl Subject {
-    /// The same with a lease of its own, which nothing renews.
+    /// Sets a lease that is not renewed.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         match self {
@@ -37,7 +37,7 @@ impl Subject {
         }
     }
 
-    /// The same, for a client that waits no longer than this. A variant of the simulator waits all the same.
+    /// Sets the longest wait of an acquisition. A variant of the simulator ignores it.
     #[must_use]
     pub fn wait(self, at_most: Duration) -> Self {
         match self {
@@ -47,7 +47,7 @@ impl Subject {
         }
     }
 
-    /// In which way its holds keep others out.
+    /// Returns how its holds exclude others.
     pub(crate) fn access(&self) -> Access {
         match self {
             Subject::ReadWrite(_, access) => *access,
@@ -101,9 +101,9 @@ impl Hold for quorlock::Guard {
 #[derive(Debug)]
 #[must_use = "dropping a guard releases the lock"]
 pub enum SubjectGuard {
-    /// Of the product.
+    /// A guard of the product.
     Product(quorlock::Guard),
-    /// Of the simulator.
+    /// A guard of a variant of the simulator.
     Variant(model::ModelGuard),
 }
 
@@ -145,7 +145,7 @@ impl Hold for SubjectGuard {
 }
 
 impl SubjectGuard {
-    /// The token of the first name.
+    /// Returns the token of the first name, or 0 without one.
     pub(crate) fn token(&self) -> u64 {
         let mut first = None;
         self.each_name(&mut |name| {
@@ -182,7 +182,7 @@ impl SubjectGuard {
         }
     }
 
-    /// Runs work while the lock is held, then releases it; `None` if it was lost meanwhile.
+    /// Runs work while the lock is held, then releases it. Returns `None` if the lock was lost before the work ended.
     pub(crate) async fn while_held<F: Future>(self, work: F) -> Option<F::Output> {
         match self {
             SubjectGuard::Product(guard) => {

@@ -1,4 +1,4 @@
-//! What the simulator's own clients do.
+//! The workloads of the simulator's own clients.
 
 mod crowd;
 mod exclusion;
@@ -25,9 +25,9 @@ use crate::client::subject::Subject;
 use crate::history::NameId;
 use crate::plan::{Watchdog, WorkloadKind};
 
-/// The client of the plan's workload.
+/// Returns the work of a client under the plan's workload.
 pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
-    // In this order, so that a plan's faults can name them by number.
+    // Registered in this order, so that a plan's faults can refer to names by number.
     for index in 0..ctx.plan().workload.names {
         let _ = ctx.name(&name(index));
     }
@@ -52,19 +52,19 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
     }
 }
 
-/// The text of the `index`-th name.
+/// Returns the text of the `index`-th name.
 pub(crate) fn name(index: u16) -> String {
     crate::plan::name_of(index)
 }
 
-/// A lock, and its names in the history.
+/// A lock with the ids of its names.
 struct Target {
     lock: Subject,
     names: Vec<NameId>,
 }
 
 impl Target {
-    /// The lock of one name, or what goes for it: with a lock that takes one name from each node, of all names.
+    /// Creates the lock of one name. If a lock takes one name from each node, it is the lock of all names.
     fn of(ctx: &Context, index: u16) -> Self {
         if ctx.plan().lock == crate::plan::LockKind::Multi {
             Self::over(ctx, 0..ctx.plan().workload.names.max(2))
@@ -73,7 +73,7 @@ impl Target {
         }
     }
 
-    /// The lock of several names.
+    /// Creates the lock of several names.
     fn over(ctx: &Context, indices: impl IntoIterator<Item = u16>) -> Self {
         let texts: Vec<String> = indices.into_iter().map(name).collect();
         let names = texts.iter().map(|text| ctx.name(text)).collect();
@@ -81,14 +81,14 @@ impl Target {
         Target { lock, names }
     }
 
-    /// One for each name.
+    /// Creates one target for each name.
     fn each(ctx: &Context) -> Vec<Self> {
         let names = 0..ctx.plan().workload.names.max(1);
         names.map(|index| Self::of(ctx, index)).collect()
     }
 }
 
-/// The names that are acquired together, one set for each lock of the plan.
+/// Returns the sets of names that are acquired together, one set for each lock of the plan.
 fn names_of(ctx: &Context) -> Vec<Vec<String>> {
     let names = ctx.plan().workload.names;
     match ctx.plan().lock {
@@ -97,7 +97,7 @@ fn names_of(ctx: &Context) -> Vec<Vec<String>> {
     }
 }
 
-/// Both at once, until both have ended.
+/// Runs both futures concurrently until both have ended.
 async fn two(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     let (mut one_ended, mut other_ended) = (false, false);
@@ -112,7 +112,7 @@ async fn two(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     .await;
 }
 
-/// With the lease of the plan, renewed or not.
+/// Applies the lease of the plan, unless the watchdog renews the lock.
 fn leased(ctx: &Context, lock: Subject) -> Subject {
     let workload = &ctx.plan().workload;
     match workload.watchdog {
@@ -121,7 +121,7 @@ fn leased(ctx: &Context, lock: Subject) -> Subject {
     }
 }
 
-/// One of several, at random.
+/// Returns a random element.
 fn any<'a, T>(ctx: &Context, list: &'a [T]) -> Option<&'a T> {
     if let [only] = list {
         return Some(only);
@@ -141,7 +141,7 @@ fn hold_span(ctx: &Context) -> Duration {
     ctx.random_span(workload.hold_least, workload.hold_most)
 }
 
-/// Acquires; at times it gives up early, or does not wait.
+/// Acquires a lock. Sometimes it gives up early or does not wait.
 async fn patiently(ctx: &Context, target: &Target) -> Option<HeldLock> {
     match ctx.random(0, 9) {
         0 => ctx

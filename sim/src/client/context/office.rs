@@ -1,4 +1,4 @@
-//! Candidates and leaders, as the checkers see them.
+//! Records of candidates and leaders, for the checkers.
 
 use quorlock::OwnerId;
 
@@ -9,19 +9,21 @@ use crate::history::{Action, HoldId, NameId, Outcome, Reign};
 use crate::world::id::ProcessId;
 use crate::world::with;
 
-/// A candidate that waits to be elected, in the history an acquisition.
+/// A candidate that waits for its election. The history records it as an acquisition.
 #[derive(Debug)]
-#[must_use = "what becomes of a candidate is recorded through it"]
+#[must_use = "the outcome of a candidacy is recorded through it"]
 pub struct Candidacy<'a> {
     ctx: &'a Context,
     name: NameId,
     begun: Begun,
 }
 
-/// A leader at work. It stops when this is dropped.
+/// A leader at work. Its work ends when this is dropped.
 ///
-/// It is taken to believe that it leads from its election until it last said so ([`LeadershipRecord::look`], [`LeadershipRecord::believe`]), if it ever did. Two leaders of
-/// one name that believe at the same true time break the property `leadership`.
+/// The leader is taken to believe that it leads from its election until the last time it was confirmed by
+/// [`LeadershipRecord::look`] or [`LeadershipRecord::believe`]. Two leaders of one name that believe so at the same
+/// true
+/// time break the property `leadership`.
 #[derive(Debug)]
 #[must_use = "dropping it ends the work of the leader"]
 pub struct LeadershipRecord {
@@ -35,7 +37,7 @@ impl<'a> Candidacy<'a> {
         Candidacy { ctx, name, begun }
     }
 
-    /// It was elected, under this identity, for this term.
+    /// Records that the candidate was elected, with this identity and term.
     pub fn elected(self, owner: OwnerId, term: u64) -> LeadershipRecord {
         let who = self.ctx.who();
         let hold = with(|world| clients::hold_of(world, who, owner).id());
@@ -59,14 +61,14 @@ impl<'a> Candidacy<'a> {
         LeadershipRecord { who, reign }
     }
 
-    /// It was not elected, and says why.
+    /// Records that the candidate was not elected, and knows it.
     pub fn failed(self) {
         self.ctx.end(self.begun, Outcome::Fail);
     }
 }
 
 impl LeadershipRecord {
-    /// Asks whether the leader leads, and notes it.
+    /// Checks whether the leader leads, and records the result.
     pub fn look(&self, leads: impl FnOnce() -> bool) -> bool {
         let (leads, asked) = stop::ask(self.who, leads);
         if let Some(asked) = asked.filter(|_| leads) {
@@ -75,7 +77,7 @@ impl LeadershipRecord {
         leads
     }
 
-    /// Notes that the leader leads now: for work that is polled only then.
+    /// Records that the leader leads now. For work that is polled only while it leads.
     pub fn believe(&self) {
         if let Some(polled) = with(|world| stop::polled_at(world, self.who)) {
             self.note(|reign, _| reign.believed = Some(polled));

@@ -1,4 +1,4 @@
-//! Operations that leave a record in the history.
+//! Operations that are recorded in the history.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::seam::store::Writing;
 use crate::world::store::StoreRequest;
 use crate::world::with;
 
-/// A fault of the plan dropped the future.
+/// The error of a future that a fault of the plan dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("cancelled by the plan")]
 pub struct Cancelled;
 
-/// A guard, and the hold that it is of as the history knows it.
+/// A guard together with its hold in the history.
 #[derive(Debug)]
 pub struct HeldLock {
-    /// The guard.
+    /// The guard of the hold.
     pub guard: SubjectGuard,
     pub(crate) hold: HoldId,
     pub(crate) access: Access,
-    /// The hold of the same owner who writes, of one who reads beside that.
+    /// The write hold of the same owner, if this is a read hold beside it.
     pub(crate) under: HoldId,
 }
 
@@ -38,7 +38,7 @@ impl HeldLock {
         }
     }
 
-    /// The same for one who reads beside this hold, in which it writes.
+    /// Marks this read hold as one beside a write hold of the same owner.
     #[must_use]
     pub fn under(mut self, writing: &HeldLock) -> Self {
         self.under = writing.hold;
@@ -46,7 +46,7 @@ impl HeldLock {
     }
 }
 
-/// An operation that has begun.
+/// The index of an operation that has begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun(usize);
 
@@ -69,7 +69,7 @@ impl Context {
         })
     }
 
-    /// Notes that an operation has won this hold, with this token.
+    /// Records that an operation has won this hold, with this token.
     pub(super) fn end_with(&self, begun: Begun, hold: HoldId, token: u64) {
         self.end(begun, Outcome::Ok);
         with(|world| {
@@ -90,7 +90,7 @@ impl Context {
         });
     }
 
-    /// Notes that an acquisition was won: a new hold, or an old one entered again.
+    /// Records that an acquisition succeeded: with a new hold, or by entering an existing one again.
     fn won(&self, begun: Begun, guard: &SubjectGuard, access: Access) -> HoldId {
         let process = self.who.process();
         let (id, token) = (guard.id(), guard.token());
@@ -126,7 +126,7 @@ impl Context {
         })
     }
 
-    /// The names of a guard, bit by bit.
+    /// Returns the names of a guard as bits.
     fn mask(guard: &SubjectGuard) -> u64 {
         with(|world| {
             let mut mask = 0;
@@ -135,16 +135,16 @@ impl Context {
         })
     }
 
-    /// The place of a name in the history.
+    /// Returns the id of a name in the history.
     #[must_use]
     pub fn name(&self, name: &str) -> NameId {
         with(|world| world.history.name(name))
     }
 
-    /// Acquires, and records it. `names` are those of the lock.
+    /// Acquires a lock, and records the operation. `names` are those of the lock.
     ///
     /// # Errors
-    /// As [`quorlock::Lock::acquire`]; `None` when a fault of the plan cancelled it.
+    /// Like [`quorlock::Lock::acquire`]; `None` if a fault of the plan cancelled it.
     pub async fn acquire(
         &self,
         lock: &Subject,
@@ -167,10 +167,10 @@ impl Context {
         }
     }
 
-    /// Tries, and records it.
+    /// Tries to acquire a lock without waiting, and records the operation.
     ///
     /// # Errors
-    /// As [`quorlock::Lock::try_acquire`]; `None` when a fault of the plan cancelled it.
+    /// Like [`quorlock::Lock::try_acquire`]; `None` if a fault of the plan cancelled it.
     pub async fn try_acquire(
         &self,
         lock: &Subject,
@@ -197,10 +197,10 @@ impl Context {
         }
     }
 
-    /// Enters a hold once more through its guard, and records it.
+    /// Enters a hold once more through its guard, and records the operation.
     ///
     /// # Errors
-    /// As [`quorlock::Guard::reenter`]; `None` when a fault of the plan cancelled it.
+    /// Like [`quorlock::Guard::reenter`]; `None` if a fault of the plan cancelled it.
     pub async fn reenter(&self, held: &HeldLock) -> Result<HeldLock, Option<ConfirmError>> {
         let names = Self::mask(&held.guard);
         let begun = self.begin(Action::Reenter, names, held.hold, held.guard.token());
@@ -220,10 +220,10 @@ impl Context {
         }
     }
 
-    /// Extends a lease, and records it.
+    /// Extends the lease of a hold, and records the operation.
     ///
     /// # Errors
-    /// As [`quorlock::Guard::extend`]; `None` when a fault of the plan cancelled it.
+    /// Like [`quorlock::Guard::extend`]; `None` if a fault of the plan cancelled it.
     pub async fn extend(
         &self,
         held: &HeldLock,
@@ -249,10 +249,10 @@ impl Context {
         }
     }
 
-    /// Releases, and records it.
+    /// Releases a hold, and records the operation.
     ///
     /// # Errors
-    /// As [`quorlock::Guard::release`]; `None` when a fault of the plan cancelled it.
+    /// Like [`quorlock::Guard::release`]; `None` if a fault of the plan cancelled it.
     pub async fn release(&self, held: HeldLock) -> Result<(), Option<ReleaseError>> {
         let names = Self::mask(&held.guard);
         let begun = self.begin(Action::Release, names, held.hold, held.guard.token());
@@ -280,21 +280,25 @@ impl Context {
         }
     }
 
-    /// Writes to the store under a hold, with its token or without, and records it. It is on its way when this
-    /// returns its future.
+    /// Writes to the store under a hold, with or without its token, and records the operation. `None` if a fault of the
+    /// plan
+    /// cancelled it; the write may still reach the store.
     pub async fn write(&self, held: &HeldLock, name: NameId, fencing: Fencing) -> Option<Accepted> {
         self.put(held, name, StoreRequest::Write, fencing).await
     }
 
-    /// Writes to the store what came of a read at this time, with the hold's token, and records it.
+    /// Writes a value to the store that was computed from a read at `read_at`, with the hold's token, and records the
+    /// operation. `None` if a fault of the plan cancelled it.
     pub async fn update(&self, held: &HeldLock, name: NameId, read_at: u64) -> Option<Accepted> {
         let asked = StoreRequest::Update { read_at };
         self.put(held, name, asked, Fencing::On).await
     }
 
-    /// Reads from the store under a hold: whether the store let it, and when.
+    /// Reads from the store under a hold. Returns whether the store accepted the read, and when; `None` if a fault of
+    /// the
+    /// plan cancelled it.
     ///
-    /// With its token the read is refused as a write would be, and raises the largest token that the store has seen.
+    /// A read with a token is rejected like a write, and raises the largest token that the store has seen.
     pub async fn read_store(
         &self,
         held: &HeldLock,
@@ -338,7 +342,7 @@ impl Context {
         }
     }
 
-    /// Notes what a guard says about its hold, beside the number of guards that are out.
+    /// Records a guard's hold count together with the number of guards that exist.
     pub fn count(&self, held: &HeldLock, expected: u32) {
         let counted = held.guard.hold_count();
         let process = self.who.process();
@@ -358,9 +362,9 @@ impl Context {
 /// Whether a read or a write carries its token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fencing {
-    /// The store compares it.
+    /// It carries its token, which the store compares.
     On,
-    /// The store takes every write.
+    /// It carries no token, and the store accepts it.
     Off,
 }
 
@@ -379,7 +383,7 @@ fn mask(names: &[NameId]) -> u64 {
     names.iter().fold(0, |mask, name| mask | bit(*name))
 }
 
-/// What the last guard of a hold leaves behind.
+/// What the last guard of a hold leaves behind when it is released.
 pub(super) struct LastGuard {
     pub(super) hold: HoldId,
     pub(super) owner: OwnerId,
@@ -387,8 +391,9 @@ pub(super) struct LastGuard {
 }
 
 impl LastGuard {
-    /// `None` for a guard that is not the last one, for a lock of the simulator's own, and where an owner may write beside
-    /// its reading.
+    /// Returns the state to check after the release. `None` for a guard that is not the last one, for a lock of a
+    /// variant,
+    /// and for a read or write lock, where the owner may hold the other side too.
     pub(super) fn behind(held: &HeldLock) -> Option<Self> {
         let is_plain =
             matches!(held.guard, SubjectGuard::Product(_)) && held.access == Access::Alone;

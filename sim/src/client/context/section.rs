@@ -1,4 +1,4 @@
-//! Stays inside what a lock protects, as the exclusion checker sees them.
+//! Records of stays inside critical sections, for the exclusion checker.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -18,21 +18,25 @@ use crate::world::with;
 
 /// A stay inside a critical section. It ends when this is dropped.
 ///
-/// The client is taken to believe in its lock from the moment at which its guard was won ([`Context::acquire`](super::Context::acquire) records
-/// it; of another guard it is the moment at which the client went in) until the last moment at which it looked and found
-/// it held. A look of a process that is stopped while it looks is one of the moment before the stop. Two clients that believe in the same name at the same true time break exclusion.
+/// The client is taken to believe in its lock from the moment at which its guard was won until its last check that
+/// found
+/// the lock held. [`Context::acquire`](super::Context::acquire) records when a guard was won; for any other guard, it
+/// is the
+/// moment of entering. A check during which the process is stopped counts for the moment before the stop. Two clients
+/// that
+/// believe in the same name at the same true time break exclusion.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the section"]
 pub struct SectionHandle {
     who: ProcessId,
     first: usize,
     names: usize,
-    /// Until when the hold was valid at the last look, by the clock of the client.
+    /// Until when the hold was valid at the last check, by the clock of the client, in nanoseconds.
     until: Cell<Option<u64>>,
 }
 
 impl SectionHandle {
-    /// Goes in.
+    /// Enters the sections of a guard's names.
     pub(super) fn enter(
         who: ProcessId,
         guard: &impl Hold,
@@ -40,20 +44,21 @@ impl SectionHandle {
         access: Access,
         under: HoldId,
     ) -> SectionHandle {
-        // Asked before the world is borrowed: it reads the clock.
+        // Checked before the world is borrowed, because the guard reads the clock.
         let (is_held, asked) = stop::ask(who, || guard.is_held());
         with(|world| {
             let entered = world.moment(who);
-            // A process that stood still since the product looked at its clock was given its guard before, perhaps in a step before
-            // this one: one that goes on and tries once more, in no time, has what it won by the first try.
+            // If the process was paused since the product read its clock, the guard was won before the pause, perhaps
+            // in an earlier step: a process that resumes and tries again within the same instant gets what its first
+            // try has won.
             let is_at_once = entered == world.now()
                 && world.client(who.client).paused_until() != entered
                 && world.plan.variant.has_product_clients();
             let first = world.history.sections.len();
             guard.each_name(&mut |name| {
                 let name = world.history.name(name);
-                // A client that dawdles between its guard and its section holds the lock meanwhile: a second guard
-                // that is won then breaks exclusion, wherever the first client stands.
+                // A client that lingers between its guard and its section holds the lock in that time: a second guard
+                // that is won then breaks exclusion, even if the first client has not entered its section.
                 let mut grants = world.history.grants.iter().rev();
                 let grant = grants.find(|grant| grant.hold == hold && grant.name == name);
                 let won = grant.map_or(entered, |grant| grant.won);
@@ -89,7 +94,7 @@ impl SectionHandle {
         })
     }
 
-    /// Asks the guard whether the lock is held, and notes it.
+    /// Checks whether the guard's lock is held, and records the result.
     #[must_use]
     pub fn look(&self, guard: &impl Hold) -> bool {
         let (validity, asked) = stop::ask(self.who, || guard.validity());
@@ -105,7 +110,7 @@ impl SectionHandle {
         validity.is_some()
     }
 
-    /// What was said of a hold, and is seen to be wrong.
+    /// Returns what a guard stated about its hold, if the statement is wrong.
     fn weigh(
         &self,
         world: &mut World,
@@ -117,14 +122,14 @@ impl SectionHandle {
             return (world.plan.holds_last && believed.is_some())
                 .then_some(BeliefStatement::Renewed);
         };
-        // Any time may have passed in a process that stood still while it looked.
+        // Any amount of time may have passed in a process that was stopped during the check.
         let is_at_once = world.moment(self.who) == asked && world.now() == asked;
         if validity == Duration::MAX || !is_at_once {
             self.until.set(None);
             return None;
         }
         if let Some(most) = world.plan.workload.max_hold {
-            // By the clock of the client, which may be slow.
+            // The bound holds by the clock of the client, which may be slow.
             let most = most.plus(SimTime::nanos(most.as_nanos() / 50)).as_nanos();
             let won = world.history.sections.get(self.first)?.won;
             if won.saturating_add(most) < asked {
@@ -144,12 +149,12 @@ impl SectionHandle {
         let now = clients::shown(world, self.who);
         let until = now.saturating_add(u64::try_from(validity.as_nanos()).unwrap_or(u64::MAX));
         let before = self.until.replace(Some(until));
-        // Where several nodes decide, one that leaves takes its part with it.
+        // On several nodes, a member that leaves takes its term with it and shortens the validity.
         let is_shorter = before.is_some_and(|before| until < before);
         (is_shorter && world.plan.lock == LockKind::Single).then_some(BeliefStatement::ValidUntil)
     }
 
-    /// Notes that what was said of the hold is wrong.
+    /// Records a wrong statement about the hold.
     pub(super) fn complain(&self, said: BeliefStatement) {
         with(|world| {
             let Some(section) = world.history.sections.get(self.first) else {
@@ -167,19 +172,19 @@ impl SectionHandle {
         });
     }
 
-    /// Notes that the lock is held now: for work under `Guard::while_held`, which is polled only then.
+    /// Records that the lock is held now. For work under `Guard::while_held`, which is polled only while it is held.
     pub fn believe(&self) {
         if let Some(polled) = with(|world| stop::polled_at(world, self.who)) {
             self.each(|section, _| section.believed = Some(polled));
         }
     }
 
-    /// The moment, as far as this client's poll has come.
+    /// Returns the true time of this client's current poll.
     pub(crate) fn moment(&self) -> u64 {
         with(|world| world.moment(self.who))
     }
 
-    /// Notes that the lock was held until then.
+    /// Records that the lock was held until this time.
     pub(crate) fn believe_until(&self, at: u64) {
         self.each(|section, _| section.believed = section.believed.max(Some(at)));
     }
@@ -198,16 +203,17 @@ impl SectionHandle {
     }
 }
 
-/// For how long a hold can be valid by requests that state this lease: a lease, less the drift allowance, from when the last
-/// of them was sent, and its answer has taken a round trip. `None` where that is not known.
+/// Returns how long a hold can be valid after requests with this lease: the lease less the drift allowance, counted
+/// from
+/// when the last request was sent, less the round trip of its answer. `None` where the round trip has no lower bound.
 pub(super) fn longest_validity(plan: &Plan, lease: SimTime) -> Option<Duration> {
     let stands_still = |fault: &Fault| fault.kind() == Kind::SuspendClient;
     let is_known = plan.lane == Lane::Fast
         && plan.variant.has_product_clients()
         && !plan.faults.iter().any(stands_still);
-    // A clock of the client that is slow shows less of it.
+    // A slow clock of the client shows a shorter round trip.
     let round_trip = plan.network.least.as_duration() * 2 * 3 / 4;
-    // In whole milliseconds.
+    // The product rounds leases to whole milliseconds.
     let lease = Lease::new(lease.as_duration()).ok()?;
     let term = lease.term(Time::ZERO).since(Time::ZERO);
     is_known.then(|| term.saturating_sub(round_trip))

@@ -1,4 +1,4 @@
-//! Whether calls do what they say that they did.
+//! Checks that calls had the effect that their results state.
 
 use std::time::Duration;
 
@@ -19,12 +19,13 @@ fn nanos(span: Duration) -> u64 {
 }
 
 impl Context {
-    /// Notes an extension that is not as long as it was asked for: by a lease from then, less the drift allowance. Nor is it
-    /// longer than that, from when it can have been sent.
+    /// Records a wrong extension. It must last for `lease` from the request on, less the drift allowance, and no longer
+    /// than
+    /// `lease` after the earliest time at which its requests can have been sent.
     pub(super) fn weigh_extension(&self, held: &HeldLock, lease: Duration, asked: u64) {
         let is_stop = |fault: &Fault| matches!(fault.kind(), Kind::StopInside | Kind::PauseInside);
-        // In a process that stands still any time may have passed since the product looked at its clock; and no extension
-        // reaches beyond the longest hold.
+        // Any amount of time may have passed since the product read its clock in a process that was stopped; and no
+        // extension goes beyond the longest hold.
         let is_capped = self.plan.workload.max_hold.is_some();
         if is_capped || self.plan.faults.iter().any(is_stop) {
             return;
@@ -34,7 +35,7 @@ impl Context {
         let passed = Duration::from_nanos(now.saturating_sub(asked));
         let least = lease.saturating_sub(lease / 100 + Duration::from_millis(3) + passed);
         let most = longest_validity(&self.plan, SimTime::nanos(nanos(lease)));
-        // Other tasks extend a hold of several clients at the same time, by more.
+        // In other workloads, other tasks extend the same hold at the same time, by more.
         let is_alone = self.plan.workload.kind == WorkloadKind::Extending;
         let said = match () {
             () if validity < least => BeliefStatement::Extended,
@@ -57,14 +58,14 @@ impl Context {
         });
     }
 
-    /// Notes a release that was confirmed, and still keeps others out.
+    /// Records a release that was confirmed but still keeps others out.
     pub(super) fn weigh_release(&self, left: &LastGuard) {
         let plan = &self.plan;
         let comes_again = |fault: &Fault| matches!(fault.kind(), Kind::Duplicate | Kind::Reorder);
-        // A request that comes once more may claim the name anew, and so may another task for the same owner.
+        // A duplicated request may claim the name again, and so may another task of the same owner.
         let is_claimed_anew =
             plan.workload.kind == WorkloadKind::Crowd || plan.faults.iter().any(comes_again);
-        // A node that comes back with what it had a while ago, or a replica that takes over, has the claim again.
+        // A node that restarts with old data, or a promoted replica, may have the claim again.
         let has_past = |fault: &Fault| {
             matches!(
                 fault.kind(),

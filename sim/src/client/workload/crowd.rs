@@ -1,4 +1,4 @@
-//! Several tasks of one process that want the same, some of them as one owner.
+//! Several tasks of one process compete for the same lock, some of them as one owner.
 
 use super::{Target, any, exclusion, leased, patiently, think, two};
 use crate::client::context::Context;
@@ -8,13 +8,14 @@ use crate::plan::LockKind;
 pub(super) async fn client(ctx: Context) {
     let alone = Target::each(&ctx);
     let owned = owned(&ctx);
-    // One leads, the second follows, and the third is there when the second takes over. Two of one owner take turns.
+    // The first leads the process's queue, the second follows, and the third is still there when the second becomes
+    // the leader. Two of one owner take turns.
     let first = two(work(&ctx, &alone), work(&ctx, &alone));
     let second = two(work(&ctx, &owned), work(&ctx, &owned));
     two(work(&ctx, &alone), two(first, second)).await;
 }
 
-/// The same locks for one owner of this process. A lock that takes one name from each node has none.
+/// Creates the same locks for one owner of this process. A lock that takes one name from each node has no owner.
 fn owned(ctx: &Context) -> Vec<Target> {
     if ctx.plan().lock == LockKind::Multi {
         return Target::each(ctx);

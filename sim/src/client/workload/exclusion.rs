@@ -1,4 +1,4 @@
-//! Acquire, stay a while, release.
+//! Acquires, stays in the section for a while, and releases.
 
 use super::{Target, any, hold_span, think};
 use crate::client::context::{Context, HeldLock, SectionHandle};
@@ -17,7 +17,7 @@ pub(super) async fn client(ctx: Context) {
     }
 }
 
-/// Stays in the section, looking now and then; goes out as soon as the lock is not held any more.
+/// Stays in the section and checks the lock now and then. Leaves it as soon as the lock is no longer held.
 pub(super) async fn stay(ctx: &Context, held: &HeldLock) {
     let section = ctx.section(held);
     let looks = u32::from(ctx.plan().workload.looks).max(1);
@@ -29,7 +29,7 @@ pub(super) async fn stay(ctx: &Context, held: &HeldLock) {
     }
 }
 
-/// Stays for a part of the time, then looks.
+/// Stays for a quarter of a hold, then checks the lock.
 pub(super) async fn linger(ctx: &Context, section: &SectionHandle, held: Option<&HeldLock>) {
     let _ = ctx.cancellable(ctx.sleep(hold_span(ctx) / 4)).await;
     if let Some(held) = held {

@@ -1,10 +1,10 @@
-//! Extend a hold in one task and enter it again in another, beside the watchdog.
+//! Extends a hold in one task and enters it again in another, beside the watchdog.
 
 use super::exclusion::linger;
 use super::{Target, any, think, two};
 use crate::client::context::{Context, HeldLock, SectionHandle};
 
-/// A hold is extended so often, by as much each time, up to twice its lease.
+/// How often a hold is extended and entered. The extensions grow in equal steps up to twice the lease.
 const STEPS: u32 = 4;
 
 pub(super) async fn client(ctx: Context) {

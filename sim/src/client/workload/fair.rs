@@ -1,11 +1,11 @@
-//! Wait for one's turn, give up at times, and try without waiting.
+//! Waits its turn in a fair lock, sometimes gives up, and sometimes tries without waiting.
 
 use super::{Target, any, exclusion, leased, names_of, patiently, think, two};
 use crate::client::context::Context;
 use crate::client::subject::Subject;
 
 pub(super) async fn client(ctx: Context) {
-    // A queue of two is none: with two at work in each process there are enough to overtake each other.
+    // A queue of two cannot show overtaking. With two tasks in each process there are enough waiters for it.
     two(work(&ctx), work(&ctx)).await;
 }
 

@@ -1,4 +1,4 @@
-//! Acquire, stay a while, release, and ask again at once.
+//! Acquires, stays in the section for a while, releases, and acquires again at once.
 
 use super::exclusion::stay;
 use super::{Target, any};
@@ -12,7 +12,7 @@ pub(super) async fn client(ctx: Context) {
                 stay(&ctx, &held).await;
                 let _ = ctx.release(held).await;
             }
-            // It is answered at once while no node can be reached: without a pause no time would pass.
+            // The acquisition fails at once while no node can be reached: without a pause no time would pass.
             Err(_) => super::think(&ctx).await,
         }
     }

@@ -1,4 +1,4 @@
-//! Be a candidate, lead for some time, step down, resign or lose, and be a candidate again.
+//! Campaigns, leads for some time, steps down, resigns or loses, and campaigns again.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
@@ -14,7 +14,7 @@ use crate::client::subject::{Hold as _, Subject};
 use crate::history::NameId;
 use crate::plan::variant::Flaw;
 
-/// A campaign ends after so many terms at the latest.
+/// The largest number of terms in one campaign.
 const TERMS: u64 = 4;
 
 pub(super) async fn client(ctx: Context) {
@@ -41,16 +41,16 @@ pub(super) async fn client(ctx: Context) {
     }
 }
 
-/// One name, and what this process does to lead under it.
+/// A candidacy of this process under one name.
 struct Stand<'a> {
     ctx: &'a Context,
     text: &'a str,
     name: NameId,
-    /// How many the process has won.
+    /// How many elections the process has won.
     elections: &'a Cell<u64>,
 }
 
-/// What came first.
+/// What ended a wait.
 enum First {
     Time,
     Event(Option<LeaderEvent>),
@@ -64,7 +64,7 @@ impl Stand<'_> {
         candidate.rest(Duration::from_nanos(rest))
     }
 
-    /// By events.
+    /// Campaigns by the events of a [`Candidacy`].
     async fn follow(&self) {
         let mut candidacy = self.candidate().campaign();
         for _ in 0..self.ctx.random(1, TERMS) {
@@ -89,7 +89,7 @@ impl Stand<'_> {
         }
     }
 
-    /// Works in one term, then goes in one of several ways. An error ends the campaign.
+    /// Works for one term, then ends it in one of several ways. An error ends the campaign.
     async fn lead(
         &self,
         candidacy: &mut Candidacy,
@@ -104,14 +104,14 @@ impl Stand<'_> {
         for _ in 0..looks {
             let first = self.first(step, candidacy);
             match self.ctx.cancellable(first).await.map_err(drop)? {
-                // One that waits for an event has not had a turn to hear of it.
+                // A task that waits for an event has not been polled since the loss, and may still not know of it.
                 First::Time if office.look(leads) => {}
                 First::Time => break,
                 First::Event(Some(_)) => return Ok(()),
                 First::Event(None) => return Err(()),
             }
         }
-        // The work ends before the name is given back.
+        // The work ends before the name is released: otherwise the next leader works at the same time.
         drop(office);
         if self.ctx.random(0, 2) == 0 {
             return Err(());
@@ -121,7 +121,7 @@ impl Stand<'_> {
         lost.map(drop).map_err(drop)
     }
 
-    /// The end of a span, or what the candidacy tells before that.
+    /// Waits for the end of a duration, or for an earlier event.
     async fn first(&self, span: Duration, candidacy: &mut Candidacy) -> First {
         let mut sleep = pin!(self.ctx.sleep(span));
         let mut next = pin!(candidacy.next());
@@ -134,7 +134,7 @@ impl Stand<'_> {
         .await
     }
 
-    /// By work that runs while this process leads.
+    /// Campaigns by work that runs while this process leads.
     async fn run(&self) {
         let first = RefCell::new(Some(self.ctx.stand(self.name)));
         let left = Cell::new(self.ctx.random(1, TERMS));
@@ -160,7 +160,7 @@ impl Stand<'_> {
         }
     }
 
-    /// By a lock of the simulator's own, which is all that a leader of it has.
+    /// Leads by a lock of a variant, which has no elections of its own.
     async fn hold(&self, lock: &Subject) {
         let standing = self.ctx.stand(self.name);
         let Ok(Ok(guard)) = self.ctx.cancellable(lock.acquire()).await else {
@@ -180,7 +180,7 @@ impl Stand<'_> {
         let _ = self.ctx.cancellable(guard.release()).await;
     }
 
-    /// For how long a leader works: mostly as the plan says, at times for several leases.
+    /// Returns how long a leader works: mostly as long as the plan states, sometimes for several leases.
     fn reign_span(&self) -> Duration {
         let lease = self.ctx.plan().workload.lease.as_duration();
         match self.ctx.random(0, 3) {
@@ -189,7 +189,7 @@ impl Stand<'_> {
         }
     }
 
-    /// What the leader gives to those whom it writes to.
+    /// Returns the term that the leader attaches to its writes.
     fn term(&self, token: u64) -> u64 {
         self.elections.set(self.elections.get() + 1);
         let variant = self.ctx.plan().variant;
@@ -203,7 +203,7 @@ impl Stand<'_> {
     }
 }
 
-/// It is polled only while the term lasts: each poll says so, before it does anything else.
+/// Polls work that runs only during the term. Each poll records first that the leader leads.
 async fn believing(office: LeadershipRecord, work: impl Future<Output = ()>) {
     let mut work = pin!(work);
     poll_fn(|cx| {

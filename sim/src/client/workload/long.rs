@@ -1,4 +1,4 @@
-//! Work for longer than a lease, under the watchdog, which is cancelled when the lock is lost.
+//! Works for longer than a lease under the watchdog. The work is cancelled if the lock is lost.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -13,7 +13,7 @@ pub(super) async fn client(ctx: Context) {
         .map(|index| {
             let target = Target::of(&ctx, index);
             let names: Vec<String> = target.names.iter().map(|n| super::name(n.0)).collect();
-            // Without a lease of its own: the watchdog renews it.
+            // No lease of its own, so that the watchdog renews it.
             Target {
                 lock: ctx.subject(&names),
                 names: target.names,
@@ -50,12 +50,12 @@ async fn work(ctx: &Context, held: HeldLock, span: Duration) {
         ctx.cancellable(held.guard.while_held(body)).await,
         ended.get(),
     ) {
-        // The result is said to be of a time when the lock was held, also if the last poll took long.
+        // `while_held` promises that the lock was held when the work ended, even if its last poll took long.
         section.believe_until(ended);
     }
 }
 
-/// It is polled only while the lock is held: each poll says so, before it does anything else.
+/// Polls work that runs only while the lock is held. Each poll records first that it is held.
 async fn believing(section: &SectionHandle, work: impl Future<Output = ()>) {
     let mut work = pin!(work);
     poll_fn(|cx| {

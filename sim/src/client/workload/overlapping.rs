@@ -1,4 +1,4 @@
-//! Overlapping sets of names, named in different orders.
+//! Acquires overlapping sets of names, listed in different orders.
 
 use super::exclusion::stay;
 use super::{Target, think};

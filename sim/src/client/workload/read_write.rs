@@ -1,4 +1,4 @@
-//! Read beside others, write alone, read beside one's own writing, and ask to write while reading.
+//! Reads beside others, writes alone, reads beside its own write hold, and requests to write while reading.
 
 use std::cell::Cell;
 
@@ -15,7 +15,7 @@ pub(super) async fn client(ctx: Context) {
     two(work(&ctx), work(&ctx)).await;
 }
 
-/// Begin to write and to read as one owner at once, beside others who write and read.
+/// Acquires both sides as one owner at the same time, beside others that read and write.
 pub(super) async fn both_sides(ctx: Context) {
     let all = names_of(&ctx);
     let sides = async {
@@ -38,7 +38,7 @@ async fn work(ctx: &Context) {
             return;
         };
         let share = Share::new(ctx, texts);
-        // Only an owner has both sides, and an owner is of one client: of one node, or of a majority.
+        // Only an owner has both sides, and an owner belongs to one client: of one node, or of a quorum.
         let has_owner = ctx.plan().lock != LockKind::Multi;
         match ctx.random(0, 9) {
             0 if has_owner => share.downgrade().await,
@@ -49,7 +49,7 @@ async fn work(ctx: &Context) {
     }
 }
 
-/// One or several names, in both ways.
+/// One or more names, for reading and for writing.
 struct Share<'a> {
     ctx: &'a Context,
     texts: &'a [String],
@@ -71,7 +71,7 @@ impl<'a> Share<'a> {
             (None, _) => self.ctx.write_lock(self.texts),
         };
         let lock = leased(self.ctx, Subject::ReadWrite(lock, access));
-        // Readers need not agree on how long they stay.
+        // Readers may have different leases.
         match (access, self.ctx.plan().workload.watchdog) {
             (Access::Read, Watchdog::Off) => {
                 let lease = self.ctx.plan().workload.lease.as_duration();
@@ -102,7 +102,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Stays for a while and writes.
+    /// Stays for a while, then writes.
     async fn written(&self, held: &HeldLock) -> SectionHandle {
         let section = self.ctx.section(held);
         let stay = self.ctx.sleep(hold_span(self.ctx));
@@ -114,7 +114,7 @@ impl<'a> Share<'a> {
         section
     }
 
-    /// Writes, then goes on reading: no other client writes in between.
+    /// Writes, then keeps reading. No other client writes in between.
     async fn downgrade(&self) {
         let owner = self.ctx.locks().owner();
         let (writer, reader) = (Access::Write, Access::Read);
@@ -134,8 +134,9 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Begins both at once. A writer reads beside its own writing; a reader that wants to write is told that it would wait
-    /// for itself.
+    /// Acquires both sides at the same time. A writer may read beside its own hold; a reader that requests to write
+    /// gets the
+    /// error that it would wait for itself.
     async fn both(&self) {
         let owner = self.ctx.locks().owner();
         let (writing, lock) = (
@@ -160,14 +161,14 @@ impl<'a> Share<'a> {
             exclusion::stay(self.ctx, &held).await;
             let _ = self.ctx.release(held).await;
         };
-        // What is polled first has begun first.
+        // The future that is polled first begins first.
         match self.ctx.random(0, 1) {
             0 => two(write, read).await,
             _ => two(read, write).await,
         }
     }
 
-    /// Reads, and then wants to write. It is told that it would wait for itself, and begins anew.
+    /// Reads, then requests to write. It gets the error that it would wait for itself, releases and starts over.
     async fn upgrade(&self) {
         let owner = self.ctx.locks().owner();
         let Some(reading) = self.acquire(&self.of(Access::Read, Some(&owner))).await else {
@@ -188,7 +189,7 @@ impl<'a> Share<'a> {
                 drop(section);
                 let _ = self.ctx.release(reading).await;
             }
-            // The lease of the reader had run out meanwhile.
+            // The reader's lease had expired before.
             Ok(writing) => {
                 drop(section);
                 drop(self.written(&writing).await);

@@ -1,9 +1,9 @@
-//! Enter a hold again, through the guard and through its owner, and leave it step by step.
+//! Enters a hold again, through the guard and through its owner, and leaves it step by step.
 
 use super::{Target, any, leased, name, think};
 use crate::client::context::{Context, HeldLock};
 
-/// No hold is entered more often.
+/// The largest number of times that a hold is entered again.
 const DEEPEST: u64 = 4;
 
 pub(super) async fn client(ctx: Context) {
@@ -24,7 +24,7 @@ pub(super) async fn client(ctx: Context) {
     }
 }
 
-/// Goes deeper at random, then comes out guard by guard.
+/// Enters the hold a random number of times, then leaves it guard by guard.
 async fn nest(ctx: &Context, target: &Target, outermost: HeldLock) {
     let section = ctx.section(&outermost);
     let hold = outermost.hold;
@@ -38,7 +38,7 @@ async fn nest(ctx: &Context, target: &Target, outermost: HeldLock) {
         };
         let Some(held) = entered else { break };
         if held.hold != hold {
-            // The hold was lost; this is a new one, with a section of its own.
+            // The hold was lost. This is a new one, which has its own section.
             let _ = ctx.release(held).await;
             break;
         }

@@ -1,9 +1,9 @@
-//! Try without waiting, many at once.
+//! Tries without waiting, many times at once.
 
 use super::{Target, any, exclusion};
 use crate::client::context::{Context, HeldLock};
 
-/// How many tries go out at once.
+/// The largest number of tries in one burst.
 const AT_ONCE: u64 = 4;
 
 pub(super) async fn client(ctx: Context) {

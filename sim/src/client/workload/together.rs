@@ -1,5 +1,5 @@
-//! Take locks of several clients together, each client with settings, an age and a clock of its own, and do several things
-//! with one hold at once.
+//! Acquires locks of several clients together, each client with its own settings, age and clock, and uses one hold from
+//! several tasks at the same time.
 
 use quorlock::Lock;
 
@@ -8,7 +8,7 @@ use super::{Target, hold_span, leased, name, patiently, think, two};
 use crate::client::context::{Context, HeldLock, SectionHandle};
 use crate::client::subject::Subject;
 
-/// A hold is extended so often by each of two tasks, and entered again so often by a third.
+/// How often each of two tasks extends a hold, and how often a third enters it again.
 const STEPS: u32 = 3;
 
 pub(super) async fn client(ctx: Context) {
@@ -27,7 +27,7 @@ async fn work(ctx: &Context) {
         let section = ctx.section(&held);
         let extensions = two(extend(ctx, &section, &held), extend(ctx, &section, &held));
         two(extensions, enter(ctx, &section, &held)).await;
-        // What was extended is relied upon for longer than some nodes are watched.
+        // The extended hold is relied on for longer than some nodes are watched.
         stay_on(ctx, &section, &held).await;
         drop(section);
         match ctx.random(0, 3) {
@@ -39,7 +39,7 @@ async fn work(ctx: &Context) {
     }
 }
 
-/// Some of the names in some order: the first client is the one whose lease and clock the lock goes by.
+/// Picks some of the names in some order. The lock uses the lease and the clock of the first name's client.
 fn target(ctx: &Context) -> Option<Target> {
     let names = ctx.plan().workload.names.max(2);
     let first = u16::try_from(ctx.random(0, u64::from(names) - 1)).ok()?;
@@ -57,7 +57,7 @@ fn target(ctx: &Context) -> Option<Target> {
     })
 }
 
-/// The lock of one name, at times of a client that is younger than the others. The first name is that of a fair lock.
+/// Creates the lock of one name, sometimes of a client that is younger than the others. The first name is a fair lock.
 fn part(ctx: &Context, index: u16) -> Lock {
     let text = name(index);
     let locks = match ctx.random(0, 4) {
@@ -70,7 +70,7 @@ fn part(ctx: &Context, index: u16) -> Lock {
     }
 }
 
-/// By up to four leases: more than the clients of some nodes take, which is an error.
+/// Extends the hold by up to four leases. That is more than the clients of some nodes allow, and an error there.
 async fn extend(ctx: &Context, section: &SectionHandle, held: &HeldLock) {
     let lease = ctx.plan().workload.lease.as_duration();
     for _ in 0..STEPS {

@@ -1,10 +1,10 @@
-//! Read from a store, work, and write back what came of it.
+//! Reads from a store, works, and writes back the result.
 
 use super::{Target, any, hold_span, think};
 use crate::client::context::{Context, Fencing};
 use crate::history::Accepted;
 
-/// The write carries the token; the read does if `reading` says so.
+/// Runs the workload. Writes always carry the token; `reading` selects whether reads do too.
 pub(super) async fn client(ctx: Context, reading: Fencing) {
     let targets = Target::each(&ctx);
     loop {

@@ -1,4 +1,4 @@
-//! Write to a store while the lock is held.
+//! Writes to a store while the lock is held.
 
 use super::{Target, any, hold_span, think};
 use crate::client::context::{Context, Fencing};
