@@ -1,4 +1,4 @@
-//! Clients of real Redis servers, with the constructors of [`Locks`] that take addresses.
+//! Clients of real Redis servers: the constructors of [`Locks`] that take addresses.
 
 use std::sync::Arc;
 
@@ -17,48 +17,54 @@ use crate::shared::trust::NodeTrust;
 use crate::telemetry;
 
 impl Locks {
-    /// Locks on one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
+    /// Connects to one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
     ///
-    /// `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]` are locks on the primary of a Sentinel group,
-    /// whichever server that is at the time. `redis+cluster://[user[:password]@]host[:port][,host[:port]..]` are locks on a Redis
-    /// Cluster, each on the node that owns the slot of its name. A failover may lose a claim that the new primary has not got, and the lock is
-    /// granted twice then; see [`RedisConfig::wait`](quorlock_redis::RedisConfig::wait), and [`Locks::quorum`] of several groups.
+    /// `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]` locks on the current primary of a
+    /// Sentinel group. `redis+cluster://[user[:password]@]host[:port][,host[:port]..]` locks on a Redis Cluster, each
+    /// name on the node that owns its slot. A failover may lose a claim that the new primary has not received, and
+    /// the lock is then granted twice; see [`RedisConfig::wait`](quorlock_redis::RedisConfig::wait), and
+    /// [`Locks::quorum`] of several groups.
     ///
     /// # Errors
-    /// [`ConnectError`] when the server cannot be used, and why.
+    /// [`ConnectError`] with the reason, if the server cannot be used.
     pub async fn connect(address: impl AsRef<str>) -> Result<Self, ConnectError> {
         Self::builder().connect(address).await
     }
 
-    /// Locks on a majority of independent Redis servers (RedLock). The servers must not replicate each other. Sentinel groups and
-    /// clusters are members like servers, in any mixture: each is one thing that fails by itself. (Of a cluster one shard is used, under a
-    /// tag. For a majority of its shards see [`Locks::majority_of_shards`].)
+    /// Connects to a majority of independent Redis servers (RedLock).
     ///
-    /// A minority may be down at the moment; it is used when it comes up. An even number is allowed and buys nothing:
-    /// four tolerate one failure, as three do.
+    /// The servers must not replicate each other. Sentinel groups and clusters can be members like servers, in any
+    /// mixture, as each fails independently. Of a cluster one shard is used, under a tag; for a majority of its
+    /// shards see [`Locks::majority_of_shards`].
     ///
-    /// Servers that are new to these locks are watched first, for one [`longest_lease`](LocksBuilder::longest_lease), a
-    /// minute by default: the first lock comes after that, unless [`LocksBuilder::trust_fresh_nodes`] was called.
+    /// A minority may be down while connecting; it is used when it comes up. An even number is allowed but gains
+    /// nothing: four tolerate one failure, as three do.
+    ///
+    /// Servers without a marker are quarantined for one [`longest_lease`](LocksBuilder::longest_lease), a minute by
+    /// default. The first lock on new servers is granted after that, unless [`LocksBuilder::trust_fresh_nodes`] was
+    /// called.
     ///
     /// # Errors
-    /// [`ConnectError`] when too few servers can be used, one of them is no primary Redis server that lets us in, or
-    /// two addresses lead to the same server. (The servers that answer are compared; a server that is down, and one
-    /// whose user may not ask `INFO`, cannot be.)
+    /// [`ConnectError`] if too few servers can be used, one of them is not a primary Redis server that accepts the
+    /// login, or two addresses lead to the same server. Only servers that answer are compared. A server whose user is
+    /// not allowed to run `INFO` is not compared either.
     pub async fn quorum<A: AsRef<str>>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Self, ConnectError> {
         Self::builder().quorum(addresses).await
     }
 
-    /// Locks on a majority of the shards of one Redis Cluster: `redis+cluster://[user[:password]@]host[:port][,host[:port]..]`, and of how
-    /// many shards (an odd number, three or more, and no more than the cluster has primaries).
+    /// Connects to a majority of the shards of one Redis Cluster.
     ///
-    /// Each name is locked on that many primaries, under a tag on each. So a lock is held, and others are granted, while any minority
-    /// of those shards fails over, and a promoted replica that has not got a claim does not give it away: its votes do not count for
-    /// one [`longest_lease`](LocksBuilder::longest_lease). Set `cluster-require-full-coverage no`, or all shards stop serving
-    /// while one has no primary.
+    /// The address is `redis+cluster://[user[:password]@]host[:port][,host[:port]..]`. The number of shards must be
+    /// odd, at least three, and no larger than the number of primaries.
     ///
-    /// All clients of the names use the same number of shards. A name must not have a tag of its own.
+    /// Each name is locked on that many primaries, under a tag on each. While any minority of those shards fails
+    /// over, locks stay held and others are granted. A promoted replica that has not received a claim does not give
+    /// the lock away: its votes do not count for one [`longest_lease`](LocksBuilder::longest_lease). Set
+    /// `cluster-require-full-coverage no`, or all shards stop serving while one has no primary.
+    ///
+    /// All clients of the names must use the same number of shards. A name must not contain a tag.
     ///
     /// ```no_run
     /// # async fn shards() -> Result<(), Box<dyn std::error::Error>> {
@@ -72,9 +78,9 @@ impl Locks {
     /// ```
     ///
     /// # Errors
-    /// As [`Locks::quorum`], and for a number of shards that cannot be ([`ConfigError::ShardCount`],
-    /// [`ConfigError::TooFewPrimaries`]), an address that leads to no cluster ([`ConfigError::NoCluster`]), and two shards on
-    /// one primary ([`ConfigError::SameShard`]).
+    /// Those of [`Locks::quorum`], and [`ConnectError::Config`] for an invalid number of shards
+    /// ([`ConfigError::ShardCount`], [`ConfigError::TooFewPrimaries`]), an address that leads to no cluster
+    /// ([`ConfigError::NoCluster`]), and two shards on one primary ([`ConfigError::SameShard`]).
     pub async fn majority_of_shards(
         address: impl AsRef<str>,
         shards: usize,
@@ -84,18 +90,18 @@ impl Locks {
 }
 
 impl LocksBuilder {
-    /// As [`Locks::connect`], with these settings.
+    /// Like [`Locks::connect`], with these settings.
     ///
     /// # Errors
-    /// As [`Locks::connect`], and [`ConnectError::Config`].
+    /// Those of [`Locks::connect`], and [`ConnectError::Config`].
     pub async fn connect(self, address: impl AsRef<str>) -> Result<Locks, ConnectError> {
         self.quorum([address]).await
     }
 
-    /// As [`Locks::quorum`], with these settings.
+    /// Like [`Locks::quorum`], with these settings.
     ///
     /// # Errors
-    /// As [`Locks::quorum`], and [`ConnectError::Config`].
+    /// Those of [`Locks::quorum`], and [`ConnectError::Config`].
     pub async fn quorum<A: AsRef<str>>(
         self,
         addresses: impl IntoIterator<Item = A>,
@@ -109,11 +115,11 @@ impl LocksBuilder {
         self.join(nodes).await
     }
 
-    /// As [`Locks::majority_of_shards`], with these settings.
+    /// Like [`Locks::majority_of_shards`], with these settings.
     ///
     /// # Errors
-    /// As [`Locks::majority_of_shards`], [`ConnectError::Config`], and [`ConfigError::ClusterTrust`] with another
-    /// [`node_trust`](LocksBuilder::node_trust) than [`NodeTrust::Watched`].
+    /// Those of [`Locks::majority_of_shards`], [`ConnectError::Config`], and [`ConfigError::ClusterTrust`] if
+    /// [`node_trust`](LocksBuilder::node_trust) is set to another value than [`NodeTrust::Watched`].
     pub async fn majority_of_shards(
         self,
         address: impl AsRef<str>,
@@ -150,8 +156,8 @@ impl LocksBuilder {
         self.join(nodes).await
     }
 
-    /// The members that these addresses are. Of a cluster among several that is one shard: only what lies in one slot has one process to
-    /// watch, and a marker that scripts about it can use.
+    /// Converts the nodes at these addresses to members. A cluster among several members is used with one shard: only
+    /// the keys of one slot are on one process, which can be watched, and whose marker scripts can read.
     fn members(&self, nodes: Vec<RedisTransport>) -> Result<Vec<RedisTransport>, ConfigError> {
         let of = nodes.len();
         let member = |node: RedisTransport| match node.shard(0, 1) {
@@ -168,7 +174,7 @@ impl LocksBuilder {
         nodes.into_iter().map(member).collect()
     }
 
-    /// Checks that a cluster in a majority is watched: replicas take the places of its primaries, and slots move between them.
+    /// Checks that a cluster in a majority is watched: replicas replace its primaries, and slots move between them.
     fn trusts_as_cluster(&self, cluster: &RedisTransport, of: usize) -> Result<(), ConfigError> {
         match self.trust_in(of) {
             NodeTrust::Watched => Ok(()),
@@ -179,7 +185,7 @@ impl LocksBuilder {
         }
     }
 
-    /// A client of these nodes, if enough of them can be used.
+    /// Makes a client of these nodes, if enough of them are usable.
     async fn join(self, mut nodes: Vec<RedisTransport>) -> Result<Locks, ConnectError> {
         nodes.sort_by(|a, b| a.address().cmp(b.address()));
         distinct(nodes.iter().map(|node| node.address()))?;
@@ -210,8 +216,9 @@ impl LocksBuilder {
         Ok(self.build(nodes.collect())?)
     }
 
-    /// A call that takes longer than half of a lease leaves no time to try again on another connection. Of the default
-    /// nothing is said: a client of short leases, which has not set it, could only be told to set it.
+    /// Warns if a call may take longer than half of a lease, because no time is left then to retry on another
+    /// connection. The default is exempt: a client with short leases that has not set it could only be told to set
+    /// it.
     fn doubt_call_timeout(&self) {
         let lease = self.watchdog_lease;
         let bound = self.redis.chosen_call_bound();
@@ -221,14 +228,14 @@ impl LocksBuilder {
         telemetry::built(doubt.into_iter());
     }
 
-    /// Locks on one server by a client of your own, of the `redis` crate in the version of
+    /// Creates a client of one server from an existing client of the `redis` crate, in the version of
     /// [`RedisClient`](crate::transport::RedisClient).
     ///
-    /// The client's addresses, credentials and database are used, over connections of Quorlock's own: a lock must not
-    /// wait behind other commands, nor be sent again by itself. Nothing is sent yet.
+    /// The client's addresses, credentials and database are used, over separate connections: a lock request must
+    /// neither wait behind other commands nor be resent automatically. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ConnectError`] for an address that is not supported, or settings that do not fit together.
+    /// [`ConnectError`] if the address is not supported, or settings do not fit together.
     pub fn from_redis_client(self, client: &RedisClient) -> Result<Locks, ConnectError> {
         let node = RedisTransport::from_redis_client(client, self.redis.clone())?;
         self.doubt_call_timeout();
@@ -236,7 +243,8 @@ impl LocksBuilder {
     }
 }
 
-/// Checks that the slots of shards lie on as many primaries. (A slot without an owner is told by the check of its shard.)
+/// Checks that the slots of all shards are on different primaries. A slot without an owner is reported by its shard's
+/// check.
 async fn on_different_primaries(shards: &[RedisTransport]) -> Result<(), ConfigError> {
     let name = Name::new("lock").map_err(ConfigError::Name)?;
     let found = shards.iter().map(|shard| async {
@@ -258,8 +266,8 @@ async fn on_different_primaries(shards: &[RedisTransport]) -> Result<(), ConfigE
     }
 }
 
-/// Checks that no two addresses lead to one server, or to one Sentinel group. A group whose primary cannot be asked now is
-/// known by its sentinels.
+/// Checks that no two addresses lead to one server or to one Sentinel group. A group whose primary does not answer is
+/// identified by its sentinels.
 fn different(
     nodes: &[RedisTransport],
     checks: &[Result<Checked, NodeError>],
@@ -281,7 +289,7 @@ fn different(
     Ok(())
 }
 
-/// Tells which nodes the next backup will make look like another process.
+/// Warns about nodes that the next backup will make look like another process.
 fn warn_of_backups(nodes: &[RedisTransport], checks: &[Result<Checked, NodeError>]) {
     let without: Vec<_> = nodes
         .iter()
@@ -297,7 +305,7 @@ fn warn_of_backups(nodes: &[RedisTransport], checks: &[Result<Checked, NodeError
     }
 }
 
-/// Tells what is legal and doubtful, each once for all the nodes that it is true of.
+/// Warns about what is legal but doubtful, once per doubt with all the nodes that it applies to.
 async fn warn_of_doubts(nodes: &[RedisTransport], prefix: &[u8]) {
     let doubts = join_all(nodes.iter().map(|node| node.doubts(prefix))).await;
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
@@ -315,8 +323,8 @@ async fn warn_of_doubts(nodes: &[RedisTransport], prefix: &[u8]) {
     }
 }
 
-/// Whether a doubt is one where there are so many nodes. One of a majority that has forgotten its locks is noticed, and a single
-/// server with replicas is what it is.
+/// Whether a doubt matters with this many nodes. In a majority a node that lost its locks is noticed, so missing
+/// persistence does not. A single server may have replicas on purpose.
 fn counts(doubt: &Doubt, nodes: usize) -> bool {
     match doubt {
         Doubt::KeepsNothing => nodes == 1,

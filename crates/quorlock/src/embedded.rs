@@ -1,4 +1,4 @@
-//! A lock server inside the process.
+//! An in-memory lock server.
 
 mod call;
 
@@ -22,11 +22,10 @@ use crate::runtime::{Runtime, TokioRuntime};
 use crate::sync::Counter;
 use call::{EmbeddedCall, OutcomeSlot};
 
-/// An in-memory node run inside the process: the same keys, expiry and wake-ups as a Redis server has, without one.
+/// An in-memory node run inside the process, with the keys, expiry and wake-ups of a Redis server.
 ///
-/// For tests of your own and for trying things out. It can be killed, paused and restarted, and given a latency.
-/// Clones are the same node. It answers exactly as the Lua scripts on a real server do, which the conformance tests
-/// check.
+/// Use it in tests and to try things out. It can be killed, paused and restarted, and given a latency. Clones are the
+/// same node. It answers exactly as the Lua scripts do on a real server, which the conformance tests check.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -48,13 +47,13 @@ pub struct EmbeddedNode {
     shared: Arc<NodeShared>,
 }
 
-/// What is left of an [`EmbeddedNode`]'s keys when it is restarted.
+/// What a restart of an [`EmbeddedNode`] keeps of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Persistence {
-    /// Nothing: Redis without an append-only file.
+    /// A restart loses everything, like Redis without an append-only file.
     Memory,
-    /// Everything: `appendfsync always`.
+    /// A restart keeps everything, like `appendfsync always`.
     EveryWrite,
 }
 
@@ -88,13 +87,13 @@ enum ProcessStatus {
 type Outcome = Result<Reply, TransportError>;
 
 impl EmbeddedNode {
-    /// An empty node without persistence or latency, on tokio's clock.
+    /// Creates an empty node without persistence or latency, on tokio's clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_runtime(Arc::new(TokioRuntime::new()))
     }
 
-    /// An empty node on the clock of a runtime of your own.
+    /// Creates an empty node on the clock of a custom runtime.
     #[must_use]
     pub fn with_runtime(runtime: Arc<dyn Runtime>) -> Self {
         static NEXT: Counter = Counter::new();
@@ -121,21 +120,21 @@ impl EmbeddedNode {
         }
     }
 
-    /// The same with this persistence. Only for a node that has not been cloned.
+    /// Sets what a restart keeps. Call it before the node is cloned; later it has no effect.
     #[must_use]
     pub fn persistence(self, persistence: Persistence) -> Self {
         self.changed(|shared| shared.persistence = persistence)
     }
 
-    /// The same with this long a way to the node and back. Only for a node that has not been cloned.
+    /// Sets the time of a round trip to the node. Call it before the node is cloned; later it has no effect.
     ///
-    /// Requests then travel in tasks of their own: one whose caller has gone is executed all the same.
+    /// Requests then run in tasks of their own: a request is executed even if its caller was dropped.
     #[must_use]
     pub fn latency(self, round_trip: Duration) -> Self {
         self.changed(|shared| shared.latency = round_trip)
     }
 
-    /// The same with this bound on a call (default 2 s). Only for a node that has not been cloned.
+    /// Sets the call time-out (default 2 s). Call it before the node is cloned; later it has no effect.
     #[must_use]
     pub fn call_timeout(self, timeout: Duration) -> Self {
         self.changed(|shared| shared.call_timeout = timeout)
@@ -148,7 +147,7 @@ impl EmbeddedNode {
         self
     }
 
-    /// Kills the node: calls fail until it is restarted, and what it had not answered is lost.
+    /// Kills the node. Calls fail until it is restarted, and requests that it had not answered are lost.
     pub fn kill(&self) {
         let lost = {
             let mut state = self.shared.state.lock();
@@ -163,7 +162,7 @@ impl EmbeddedNode {
         }
     }
 
-    /// Stops the node where it is (SIGSTOP): it accepts requests, and executes them when it is resumed.
+    /// Suspends the node like SIGSTOP: it accepts requests, and executes them when it is resumed.
     pub fn pause(&self) {
         let mut state = self.shared.state.lock();
         if state.running == ProcessStatus::Up {
@@ -171,7 +170,8 @@ impl EmbeddedNode {
         }
     }
 
-    /// Lets a paused node go on. It executes what has come in, also requests whose callers have gone.
+    /// Resumes a paused node. It executes the requests that arrived meanwhile, including those whose callers were
+    /// dropped.
     pub fn resume(&self) {
         let queued = {
             let mut state = self.shared.state.lock();
@@ -187,7 +187,7 @@ impl EmbeddedNode {
         self.shared.tell_live(None);
     }
 
-    /// Starts a killed node again, with what its [`Persistence`] kept.
+    /// Restarts a killed node, with the keys that its [`Persistence`] kept.
     pub fn restart(&self) {
         {
             let mut state = self.shared.state.lock();
@@ -204,76 +204,76 @@ impl EmbeddedNode {
         self.shared.tell_live(None);
     }
 
-    /// What a backup by replication (`redis-cli --rdb`) does to a server without a backlog: it draws its `master_replid`
-    /// anew, and is taken for another process with all of its keys.
+    /// Simulates a backup by replication (`redis-cli --rdb`) of a server without a backlog: the node draws a new
+    /// `master_replid`. So clients take it for another process, although it keeps all its keys.
     pub fn back_up(&self) {
         let process = process(&*self.shared.runtime);
         self.shared.state.lock().node.set_process(process);
     }
 
-    /// What stands under a name now, and what is left of it.
+    /// Returns the lock that a name has now, and its remaining TTL.
     #[must_use]
     pub fn held(&self, name: &Name) -> Option<(Held, Ttl)> {
         let now = self.shared.clock();
         self.shared.state.lock().node.held(now, name)
     }
 
-    /// Who waits for the fair lock of a name now, the next one first, and for how long each is taken to be alive yet.
+    /// Returns the queue of a name's fair lock: the waiters, the next one first, and how long each keeps its place.
     #[must_use]
     pub fn queue(&self, name: &Name) -> Vec<(OwnerId, Ttl)> {
         let now = self.shared.clock();
         self.shared.state.lock().node.queue(now, name)
     }
 
-    /// Who reads under a name now, at which hold count, and what is left of each one's lease.
+    /// Returns the readers of a name, with the hold count and remaining lease of each.
     #[must_use]
     pub fn readers(&self, name: &Name) -> Vec<(OwnerId, u32, Ttl)> {
         let now = self.shared.clock();
         self.shared.state.lock().node.readers(now, name)
     }
 
-    /// Every name under which something stands now.
+    /// Returns all names that have a lock or a queue now.
     #[must_use]
     pub fn names(&self) -> Vec<Name> {
         let now = self.shared.clock();
         self.shared.state.lock().node.names(now).cloned().collect()
     }
 
-    /// The token counter of a name.
+    /// Returns the token counter of a name.
     #[must_use]
     pub fn stored_token(&self, name: &Name) -> Option<Token> {
         let now = self.shared.clock();
         self.shared.state.lock().node.stored_token(now, name)
     }
 
-    /// The claim version of the claim that stands under a name, if it has one.
+    /// Returns the claim version of a name's claim, if it has one.
     #[must_use]
     pub fn version(&self, name: &Name) -> Option<ClaimVersion> {
         let now = self.shared.clock();
         self.shared.state.lock().node.version(now, name)
     }
 
-    /// The marker by which clients know that they have watched the node for long enough.
+    /// Returns the marker, by which clients know that they have watched the node for long enough.
     #[must_use]
     pub fn marker(&self) -> Option<Marker> {
         let now = self.shared.clock();
         self.shared.state.lock().node.marker(now)
     }
 
-    /// Which process it is: another one after each restart.
+    /// Returns the node's process, which changes with each restart.
     #[must_use]
     pub fn process(&self) -> Process {
         self.shared.state.lock().node.process()
     }
 
-    /// Puts something under the key of a name, as another program would; `None` for no expiry.
+    /// Stores a value under the key of a name, as another program would. A TTL of `None` means no expiry.
     pub fn put(&self, name: &Name, held: Held, ttl: Option<Duration>) {
         let now = self.shared.clock();
         let expires = ttl.map(|ttl| now.plus(millis_of(ttl)));
         self.shared.state.lock().node.put(name, held, expires);
     }
 
-    /// Sets the token counter of a name, as another program would; `None` for no expiry.
+    /// Sets the token counter of a name, as another program would. A TTL of `None` means no expiry.
     pub fn put_token(&self, name: &Name, token: Token, ttl: Option<Duration>) {
         let now = self.shared.clock();
         let expires = ttl.map(|ttl| now.plus(millis_of(ttl)));
@@ -281,12 +281,12 @@ impl EmbeddedNode {
         state.node.put_token(name, token, expires);
     }
 
-    /// Forgets everything, as `FLUSHALL` does.
+    /// Deletes everything, as `FLUSHALL` does.
     pub fn flush(&self) {
         self.shared.state.lock().node.flush();
     }
 
-    /// How many requests the node has executed.
+    /// Returns the number of requests that the node has executed.
     #[must_use]
     pub fn executed(&self) -> u64 {
         self.shared.state.lock().executed
@@ -300,14 +300,14 @@ impl Default for EmbeddedNode {
 }
 
 impl NodeShared {
-    /// The node's own wall clock.
+    /// Reads the node's wall clock.
     fn clock(&self) -> WallMillis {
         let since = self.runtime.now().since(self.began);
         self.began_wall
             .plus(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Takes a request: `None` when it is queued until the node is resumed.
+    /// Executes a request. Returns `None` if the node is paused, and the request is queued until it is resumed.
     fn take(&self, request: &Request, slot: &Arc<OutcomeSlot>) -> Option<Outcome> {
         {
             let mut state = self.state.lock();
@@ -348,7 +348,7 @@ impl NodeShared {
             .map_err(|cause| TransportError::definite(cause, refusal(cause)))
     }
 
-    /// Tells listeners (one, or all) that messages flow.
+    /// Notifies one listener, or all of them, that messages are delivered.
     fn tell_live(&self, only: Option<u64>) {
         let listeners: Vec<_> = {
             let state = self.state.lock();
@@ -364,7 +364,7 @@ impl NodeShared {
     }
 }
 
-/// A new process.
+/// Draws the id of a new process.
 fn process(runtime: &dyn Runtime) -> Process {
     Process(runtime.random() >> 12)
 }

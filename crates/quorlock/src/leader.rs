@@ -1,4 +1,4 @@
-//! Leader election: one of many candidates leads, and its term is a fencing token.
+//! Leader election: one of several candidates leads, and its term is a fencing token.
 
 mod candidacy;
 mod candidate;

@@ -1,21 +1,22 @@
 //! The metrics, recorded through the [`metrics`](https://docs.rs/metrics) facade. Feature `metrics`.
 //!
-//! Install a recorder or an exporter of your own, before the first client is made or before [`describe`] is called. No label has more
-//! values than are listed here, except the address of a node; names of locks and owners are in the `tracing` events.
+//! Install a recorder or an exporter before the first client is made or [`describe`] is called. Labels have only the
+//! values that are listed here, except for the addresses of nodes. Names of locks and owners are in the `tracing`
+//! events.
 
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram};
 
-/// What a metric is.
+/// The kind of a metric.
 enum Kind {
     Histogram,
     Gauge,
-    /// With a label and all its values; none for a counter without a label.
+    /// A label and all its values; empty for a counter without a label.
     Counter(&'static str, &'static [&'static str]),
 }
 
 const PLAIN: Kind = Kind::Counter("", &[]);
 
-/// The table of metrics: each with its constant, its name, what it is and what its documentation says.
+/// The table of metrics: the constant, the name, the kind and the documentation of each.
 macro_rules! metrics {
     ($($(#[doc = $doc:literal])+ $constant:ident = $name:literal, $kind:expr;)+) => {
         $($(#[doc = $doc])+ pub const $constant: &str = $name;)+
@@ -79,10 +80,10 @@ metrics! {
     ORPHANS_CLEANED = "quorlock_orphans_cleaned_total", PLAIN;
 }
 
-/// Gives every metric its unit and its documentation, and makes every counter exist, at zero: an alert on a counter that begins with
-/// its first event would miss that event.
+/// Registers the unit and documentation of every metric, and every counter at zero. An alert on a counter that
+/// appears with its first event would miss that event.
 ///
-/// Each client does so when it is made. Call it by yourself where the recorder is installed later than that.
+/// Every client calls this when it is made. Call it yourself if the recorder is installed later.
 pub fn describe() {
     for (name, kind, text) in ALL {
         let text = text.trim_start();
@@ -91,7 +92,7 @@ pub fn describe() {
             Kind::Gauge => describe_gauge!(*name, Unit::Count, text),
             Kind::Counter(label, values) => {
                 describe_counter!(*name, Unit::Count, text);
-                // Registered is enough, and counts nothing.
+                // Registering a counter is enough to show it at zero.
                 if values.is_empty() {
                     drop(counter!(*name));
                 }

@@ -1,4 +1,4 @@
-//! What operators ask: who holds a name, and freeing it by force.
+//! The operator's requests: who holds a name, and releasing it by force.
 
 pub(crate) mod ask;
 mod force;
@@ -14,7 +14,7 @@ use quorlock_core::name::Name;
 use crate::error::ConfigError;
 use crate::locks::source::LockSource;
 
-/// What the nodes show under a name.
+/// Reads what the nodes store under a name.
 pub(crate) async fn inspect(
     source: &LockSource,
     name: impl AsRef<[u8]>,
@@ -40,7 +40,7 @@ pub(crate) async fn inspect(
     })
 }
 
-/// Frees a name on the nodes by force.
+/// Releases a name on the nodes by force.
 pub(crate) async fn force_release(
     source: &LockSource,
     name: impl AsRef<[u8]>,

@@ -1,4 +1,4 @@
-//! An identity that can enter its own locks again.
+//! An identity whose locks are reentrant.
 
 pub(crate) mod identity;
 mod slots;
@@ -12,55 +12,58 @@ use crate::error::ConfigError;
 use crate::lock::Lock;
 use crate::locks::source::LockSource;
 
-/// An identity: acquiring a name again through it re-enters the hold it has, instead of waiting for itself.
+/// An identity whose locks are reentrant: acquiring a held name again through it enters the hold instead of waiting.
 ///
 /// Clones are the same identity. An owner whose hold was lost starts a new hold, with a new token; guards of the lost
-/// one stay lost. Entering again keeps the lease and the watchdog of the hold, whatever the lock says that is entered.
+/// hold stay lost. A re-entry keeps the lease and the watchdog of the hold and ignores those of the entering lock.
 #[derive(Clone, Debug)]
 pub struct Owner {
     source: LockSource,
 }
 
 impl Owner {
-    /// A new identity for locks of this source.
+    /// Creates an identity for the locks of this source.
     pub(crate) fn new(source: &LockSource) -> Self {
         Owner {
             source: source.of_owner(Arc::default()),
         }
     }
 
-    /// A lock of this name, to be acquired by this owner.
+    /// Returns a lock of this name for this owner.
     pub fn lock(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Plain, name)
     }
 
-    /// A fair lock of this name, to be acquired by this owner. See [`Locks::fair`](crate::Locks::fair).
+    /// Returns a fair lock of this name for this owner. See [`Locks::fair`](crate::Locks::fair).
     pub fn fair(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Fair, name)
     }
 
-    /// The lock of this name for a reader, to be acquired by this owner, who may be its writer. See [`Locks::read`](crate::Locks::read).
+    /// Returns a read lock of this name for this owner, which may also be its writer. See
+    /// [`Locks::read`](crate::Locks::read).
     ///
-    /// An owner that writes reads at once, and goes on reading when the guard of its write lock is released: others
-    /// may read from then on, and no other owner has written in between.
+    /// An owner that holds the write lock acquires it at once, and keeps reading when it releases the write lock.
+    /// From then on others may read, and no other owner has written in between.
     pub fn read(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Read, name)
     }
 
-    /// The lock of this name for a writer, to be acquired by this owner. See [`Locks::write`](crate::Locks::write).
+    /// Returns a write lock of this name for this owner. See [`Locks::write`](crate::Locks::write).
     ///
-    /// An owner that reads cannot acquire it, it would wait for itself: that is an error at once
-    /// ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)). What an owner begins on one name while another acquisition of that name is under
-    /// way waits for that one first, and is then answered as if it had begun after it. One whose future is woken and not
-    /// polled is passed over after 100 to 200 ms, and begins at the end of the line when it is polled again.
+    /// An owner that reads cannot acquire it, because it would wait for itself: this is an error at once
+    /// ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
+    ///
+    /// Acquisitions of one owner that share a name run one after the other, each as if it had begun after the one
+    /// before. If the future of one is woken and not polled, it is passed over after 100 to 200 ms, and starts at the
+    /// end of the line when it is polled again.
     pub fn write(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Write, name)
     }
 
-    /// Several locks taken together, to be acquired by this owner.
+    /// Returns a lock of several names taken together, for this owner.
     ///
     /// # Errors
-    /// As [`Locks::all`](crate::Locks::all).
+    /// Those of [`Locks::all`](crate::Locks::all).
     pub fn all<N: AsRef<[u8]>>(
         &self,
         names: impl IntoIterator<Item = N>,

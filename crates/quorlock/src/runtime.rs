@@ -1,4 +1,4 @@
-//! The seam to the world: clocks, timers, tasks and randomness.
+//! The interface to the environment: clocks, timers, tasks and randomness.
 
 mod suspended;
 
@@ -14,58 +14,60 @@ use quorlock_core::time::{Time, WallMillis};
 /// A task to run in the background.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Where the locks get time, timers, background tasks and randomness from.
+/// The source of time, timers, background tasks and randomness.
 ///
-/// [`TokioRuntime`] is the default. Nothing in this crate reads a clock, waits, spawns or draws but through it, so a
-/// simulator can put its own in place.
+/// [`TokioRuntime`] is the default. This crate reads clocks, waits, spawns and draws random numbers only through this
+/// trait, so a simulator can provide its own.
 pub trait Runtime: Send + Sync + fmt::Debug + 'static {
-    /// The monotonic clock. It should count the time the machine was suspended.
+    /// Reads the monotonic clock. It should count the time during which the machine was suspended.
     fn now(&self) -> Time;
 
-    /// The wall clock; used for nothing but fencing floors.
+    /// Reads the wall clock, which is used only for fencing floors.
     fn wall_clock(&self) -> WallMillis;
 
-    /// A new timer.
+    /// Creates a timer.
     fn timer(&self) -> Box<dyn Timer>;
 
     /// Runs a task in the background.
     fn spawn(&self, task: Task);
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     fn random(&self) -> u64;
 }
 
-/// One timer, set anew with every poll.
+/// One timer, which is set again by every poll.
 pub trait Timer: Send {
-    /// Ready when the monotonic clock has reached `at`; otherwise the task is woken then. [`Time::NEVER`] never comes.
+    /// Ready when the monotonic clock has reached `at`; otherwise the task is woken then. [`Time::NEVER`] is never
+    /// reached.
     fn poll_until(&mut self, cx: &mut Context<'_>, at: Time) -> Poll<()>;
 }
 
 /// Tokio's clock, timers and tasks; the clock also counts the time for which the machine was suspended.
 ///
-/// The clock of tokio and of the standard library stands still while a Linux machine is suspended, and a lease does
-/// not. On Linux and Android the difference between `CLOCK_BOOTTIME` and `CLOCK_MONOTONIC` is added to it. On Windows
-/// the clock of the standard library counts suspended time by itself; **on macOS and the BSDs it does not**, and a
-/// holder that wakes there believes in its lease until it hears from a node.
+/// The clocks of tokio and of the standard library do not count the time during which a Linux machine is suspended,
+/// but nodes do. On Linux and Android the difference between `CLOCK_BOOTTIME` and `CLOCK_MONOTONIC` is added. On
+/// Windows the clock of the standard library counts suspended time by itself. **On macOS and the BSDs suspended time
+/// is not counted**: a holder that resumes there takes its lease for valid until a node answers otherwise.
 ///
-/// No timer counts suspended time. Holds are looked at once a second and at every poll of
-/// [`while_held`](crate::Guard::while_held), so a loss is told within a second of resuming.
+/// No timer counts suspended time. Holds are checked once a second and at every poll of
+/// [`while_held`](crate::Guard::while_held), so a loss is reported within a second of resuming.
 ///
-/// Where tokio's time is paused (in tests), so are the locks.
+/// While tokio's time is paused, as in tests, the time of the locks is paused, too.
 ///
-/// All of one process show the same time: the clock has one zero, which lies before the process was started.
+/// All values in a process show the same time: the clock has one zero, which lies before the start of the process.
 #[derive(Clone, Copy, Default, Debug)]
 #[non_exhaustive]
 pub struct TokioRuntime;
 
-/// What the clock showed when a runtime of the process was first used. A year: a runtime whose time has been paused
-/// since then is behind that moment by as much, and its clock has to go on all the same.
+/// What the clock showed when a runtime of the process was first used: one year. With paused time, a runtime can lag
+/// behind that moment by the time since then, and its clock must not run into zero.
 const HEAD_START: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// When the clock showed [`HEAD_START`], without the time for which the machine was suspended.
+/// When the clock showed [`HEAD_START`], not counting suspended time.
 ///
-/// One for the process: of two runtimes with a zero each, the older one would show a later time at the same moment.
-/// What a lock of two clients was shown by the nodes of one would be dated by the clock of the other.
+/// The process has one origin. With one per runtime, the clock of client A's older runtime would show a later time
+/// than B's at the same moment. In a lock over both clients, an observation made on A's nodes would be compared with
+/// a reading of B's clock.
 #[expect(clippy::disallowed_methods, reason = "this is the Runtime seam")]
 fn origin() -> Instant {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
@@ -73,14 +75,14 @@ fn origin() -> Instant {
 }
 
 impl TokioRuntime {
-    /// Must be used inside a tokio runtime with its time driver enabled.
+    /// Creates the default runtime. It must be used inside a tokio runtime with its time driver enabled.
     #[must_use]
     pub fn new() -> Self {
         origin();
         TokioRuntime
     }
 
-    /// What the clock shows at this moment, without the time for which the machine was suspended.
+    /// What the clock shows at this instant, not counting suspended time.
     fn reading(instant: Instant) -> Duration {
         let origin = origin();
         match instant.checked_duration_since(origin) {
@@ -89,7 +91,7 @@ impl TokioRuntime {
         }
     }
 
-    /// When the clock shows this much, likewise.
+    /// The instant at which the clock shows this reading, not counting suspended time.
     fn moment(reading: Duration) -> Option<Instant> {
         let origin = origin();
         match reading.checked_sub(HEAD_START) {
@@ -102,7 +104,8 @@ impl TokioRuntime {
 #[expect(clippy::disallowed_methods, reason = "this is the Runtime seam")]
 impl Runtime for TokioRuntime {
     fn now(&self) -> Time {
-        // In this order: what is told was the time at some moment of this call, however long a pause in between.
+        // In this order the result is the time at some moment of this call, however long the pause between the two
+        // reads.
         let suspended = suspended::time();
         Time::ZERO + suspended + Self::reading(tokio::time::Instant::now().into_std())
     }
@@ -136,10 +139,10 @@ impl Timer for TokioTimer {
         if at == Time::NEVER {
             return Poll::Pending;
         }
-        // On tokio's clock, which leaves out the time for which the machine was suspended.
+        // The time on tokio's clock, which does not count suspended time.
         let shown = at.since(Time::ZERO).saturating_sub(suspended::time());
         let Some(instant) = TokioRuntime::moment(shown) else {
-            // It cannot be said when that is: it has long been, or never comes.
+            // Not representable as an instant: it is long past, or is never reached.
             return match HEAD_START < shown {
                 true => Poll::Pending,
                 false => Poll::Ready(()),
@@ -211,7 +214,8 @@ mod tests {
         tokio::time::Instant::now()
     }
 
-    /// A holder that has slept through its lease is told so: at once where it asks, within a second where it waits.
+    /// A holder that was suspended for longer than its lease learns of the loss: at once when it checks, within a
+    /// second when it waits.
     #[tokio::test(start_paused = true)]
     async fn a_holder_whose_machine_was_suspended_for_longer_than_its_lease_has_lost() {
         let node = crate::EmbeddedNode::new();

@@ -1,9 +1,10 @@
-//! What is told to operators while it happens: `tracing` events and metrics, each behind its feature.
+//! What operators see: `tracing` events and metrics, each behind its feature.
 //!
-//! It stands above what is stored: state says what has changed, and the operation or the keeper that changed it tells.
+//! This module is above the stored state: state returns what has changed, and the operation or the keeper that
+//! changed it reports it here.
 //!
-//! Without the features nothing of this is left. An uncontended acquisition asks once whether anybody listens, and so
-//! does its end. Events hold keys, owners, tokens and addresses without credentials.
+//! Without the features all of it compiles to nothing. An uncontended acquisition checks once whether a subscriber is
+//! interested, and so does its end. Events contain keys, owners, tokens and addresses without credentials.
 
 #![cfg_attr(
     not(all(feature = "metrics", feature = "tracing")),
@@ -36,7 +37,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use self::span::outcome;
 pub(crate) use self::span::{Span, acquire as acquire_span, hold as hold_span};
 
-/// Counts one, with a label if there is one.
+/// Increments a counter, optionally with a label.
 macro_rules! count {
     ($name:ident $(, $label:literal => $value:expr)?) => {
         #[cfg(feature = "metrics")]
@@ -44,7 +45,7 @@ macro_rules! count {
     };
 }
 
-/// Notes a span of time.
+/// Records a time span in a histogram.
 macro_rules! note {
     ($name:ident, $span:expr $(, $label:literal => $value:expr)?) => {
         #[cfg(feature = "metrics")]
@@ -60,7 +61,7 @@ macro_rules! shift {
     };
 }
 
-/// Tells an event.
+/// Emits an event.
 macro_rules! tell {
     ($level:ident, $($rest:tt)+) => {
         #[cfg(feature = "tracing")]
@@ -68,7 +69,7 @@ macro_rules! tell {
     };
 }
 
-/// An acquisition under way: when it began, if its end will be told. It is counted until it is dropped.
+/// An acquisition in progress: when it began, if its end will be reported. It counts as a waiter until it is dropped.
 pub(crate) struct Began(Option<Time>);
 
 impl Drop for Began {
@@ -77,7 +78,7 @@ impl Drop for Began {
     }
 }
 
-/// An acquisition begins. The clock is read only if its end will be told.
+/// Begins an acquisition. The clock is read only if the end will be reported.
 pub(crate) fn begin(now: impl FnOnce() -> Time) -> Began {
     shift!(WAITERS, increment);
     Began(is_wanted().then(now))
@@ -91,7 +92,7 @@ fn is_wanted() -> bool {
     cfg!(feature = "metrics")
 }
 
-/// An acquisition has ended.
+/// Reports the end of an acquisition.
 pub(crate) fn acquired(
     began: &Began,
     now: impl FnOnce() -> Time,
@@ -113,13 +114,13 @@ pub(crate) fn acquired(
     note!(WAIT_SECONDS, waited, "outcome" => outcome(result));
 }
 
-/// A round was won, which took this long: a hold begins, whose end is told by [`ended`] or [`leaked`].
+/// Reports a won round and its duration. The new hold's end is reported by [`ended`] or [`leaked`].
 pub(crate) fn won(lasted: Duration) {
     shift!(HOLDS, increment);
     note!(ROUND_SECONDS, lasted, "outcome" => "won");
 }
 
-/// A round was lost, which took this long.
+/// Reports a lost round and its duration.
 pub(crate) fn round_lost(
     names: &dyn Display,
     loss: &Loss,
@@ -163,7 +164,7 @@ pub(crate) fn round_lost(
     }
 }
 
-/// Whether an operator would hear that a wait begins for what its own client holds. It was said `before`.
+/// Whether an operator would see the event of [`waits_for_itself`]. `before` is set once the warning was emitted.
 pub(crate) fn hears_of_itself(before: &AtomicBool) -> bool {
     #[cfg(feature = "tracing")]
     {
@@ -177,8 +178,8 @@ pub(crate) fn hears_of_itself(before: &AtomicBool) -> bool {
     false
 }
 
-/// A wait begins for what its own client holds: a mistake where the task that waits is the holder, and normal where
-/// tasks take turns. So a client is warned once.
+/// Reports a wait for a lock that this client holds. It is a mistake if the waiting task is the holder, and normal if
+/// tasks alternate. So each client warns once, and logs at debug level afterwards.
 pub(crate) fn waits_for_itself(names: &dyn Display, before: &AtomicBool) {
     if before.swap(true, Ordering::Relaxed) {
         tell!(debug, %names, "waiting for what this client holds");
@@ -191,26 +192,26 @@ pub(crate) fn waits_for_itself(names: &dyn Display, before: &AtomicBool) {
     }
 }
 
-/// A client is made: its metrics exist from now on.
+/// Registers the metrics when a client is made.
 pub(crate) fn made() {
     #[cfg(feature = "metrics")]
     crate::metrics::describe();
 }
 
-/// A client was made with settings that are legal and doubtful.
+/// Reports settings of a new client that are legal but doubtful.
 pub(crate) fn built(doubts: impl Iterator<Item = String>) {
     for doubt in doubts {
         tell!(warn, doubt, "a setting is legal and doubtful");
     }
 }
 
-/// A round was won whose members handed out different tokens.
+/// Reports a won round whose members handed out different tokens.
 pub(crate) fn raised(names: &dyn Display) {
     count!(RAISED_TOKENS);
     tell!(debug, %names, "the nodes handed out different tokens: proposing a larger one");
 }
 
-/// A hold is over: released or lost.
+/// Reports the end of a hold: released or lost.
 pub(crate) fn ended(
     names: &dyn Display,
     owner: OwnerId,
@@ -232,7 +233,7 @@ pub(crate) fn ended(
     }
 }
 
-/// A hold is not this process's any more, and nothing is told of its end.
+/// Removes a leaked hold from the gauge. Its end is not reported.
 pub(crate) fn leaked() {
     shift!(HOLDS, decrement);
 }
@@ -249,18 +250,18 @@ fn kind(lost: Lost) -> &'static str {
     }
 }
 
-/// A candidate leads. (The end of its term is that of the hold: lost, or released.)
+/// Reports that a candidate leads. The end of its term is reported as the end of its hold.
 pub(crate) fn elected(name: &dyn Display, owner: OwnerId, term: Token) {
     count!(ELECTIONS);
     tell!(info, %name, %owner, %term, "elected: leads");
 }
 
-/// A candidate was not elected, for another reason than a leader.
+/// Reports that a candidate could not be elected, for another reason than an existing leader.
 pub(crate) fn not_elected(name: &dyn Display, error: &AcquireError) {
     tell!(warn, %name, %error, "a candidate cannot be elected");
 }
 
-/// A node did not answer a renewal of so many claims.
+/// Reports a node that did not answer a renewal, and the number of claims in it.
 pub(crate) fn renewal_failed(address: &str, error: Option<&TransportError>, claims: usize) {
     count!(RENEWAL_FAILURES);
     match error {
@@ -273,18 +274,18 @@ pub(crate) fn renewal_failed(address: &str, error: Option<&TransportError>, clai
     }
 }
 
-/// A node says that a claim is gone.
+/// Reports a claim that a node no longer has.
 pub(crate) fn claim_gone(name: &Name, owner: OwnerId, address: &str) {
     count!(CLAIMS_GONE);
     tell!(warn, %name, %owner, address, "a claim is gone from a node");
 }
 
-/// A node answered late, or not at all, in a round that was won without it.
+/// Reports a node that did not grant a hold that was won without it.
 pub(crate) fn node_missing(name: &Name, owner: OwnerId, address: &str, error: &TransportError) {
     tell!(warn, %name, %owner, address, cause = ?error.cause, %error, "a node does not back a hold");
 }
 
-/// Too few nodes confirmed a release.
+/// Reports a release that too few nodes confirmed.
 pub(crate) fn release_unconfirmed(names: &dyn Display, owner: OwnerId, problems: &[NodeReport]) {
     count!(RELEASES_UNCONFIRMED);
     tell!(warn, %names, %owner, "a release is not confirmed; it goes on in the background");
@@ -293,7 +294,7 @@ pub(crate) fn release_unconfirmed(names: &dyn Display, owner: OwnerId, problems:
     }
 }
 
-/// The votes of a node do not count from now on, or count again.
+/// Reports a node whose votes stop counting, or count again.
 pub(crate) fn trust_changed(address: &str, change: Option<TrustChange>) {
     match change {
         None => {}
@@ -314,7 +315,7 @@ fn quarantined(address: &str, is_so: f64) {
     ::metrics::gauge!(crate::metrics::QUARANTINED, "address" => address.to_owned()).set(is_so);
 }
 
-/// These nodes will be taken for restarted when they are next backed up.
+/// Warns about nodes that the next backup will make look restarted.
 #[cfg(feature = "redis")]
 pub(crate) fn without_backlog(addresses: &str) {
     tell!(
@@ -326,7 +327,7 @@ pub(crate) fn without_backlog(addresses: &str) {
     let _ = addresses;
 }
 
-/// Whether an operator would hear of what is doubtful.
+/// Whether an operator would see warnings about doubtful servers.
 #[cfg(feature = "redis")]
 pub(crate) fn hears_of_doubts() -> bool {
     #[cfg(feature = "tracing")]
@@ -337,7 +338,7 @@ pub(crate) fn hears_of_doubts() -> bool {
     false
 }
 
-/// Something about these nodes is legal and doubtful.
+/// Warns about nodes that are usable but doubtful.
 #[cfg(feature = "redis")]
 pub(crate) fn doubtful(addresses: &str, doubt: &dyn Display) {
     tell!(warn, addresses, %doubt, "a server is usable and doubtful");
@@ -345,7 +346,7 @@ pub(crate) fn doubtful(addresses: &str, doubt: &dyn Display) {
     let _ = (addresses, doubt);
 }
 
-/// Nothing is left to do for a claim that may have stood on a node.
+/// Reports that nothing is left to clean up for a claim that may have existed on a node.
 pub(crate) fn orphan_cleaned(name: &Name, owner: OwnerId, address: &str) {
     count!(ORPHANS_CLEANED);
     tell!(debug, %name, %owner, address, "cleaned up a claim");

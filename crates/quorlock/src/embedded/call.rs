@@ -1,4 +1,4 @@
-//! A request on its way to an embedded node.
+//! A request to an embedded node.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use super::{NodeShared, Outcome};
 use crate::mutex::Mutex;
 use crate::runtime::Timer;
 
-/// Where the outcome of a request is put.
+/// The place in which the outcome of a request is stored.
 #[derive(Default)]
 pub(super) struct OutcomeSlot(Mutex<(Option<Outcome>, Option<Waker>)>);
 
@@ -42,7 +42,7 @@ impl OutcomeSlot {
     }
 }
 
-/// A call: sent at its first poll, answered or timed out later.
+/// A call that is sent at its first poll, and answered or timed out later.
 pub(super) struct EmbeddedCall {
     shared: Arc<NodeShared>,
     request: Option<Request>,
@@ -62,7 +62,7 @@ impl EmbeddedCall {
         }
     }
 
-    /// Sends the request; ready when the node is so near that it has answered.
+    /// Sends the request. Returns the outcome if the node has no latency and has answered.
     fn send(&mut self, request: Request) -> Option<Outcome> {
         self.deadline = self.shared.runtime.now() + self.shared.call_timeout;
         if self.shared.latency.is_zero() {

@@ -1,4 +1,4 @@
-//! A candidate at work: a stream of what becomes of it.
+//! A campaigning candidate, as a stream of events.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -20,45 +20,48 @@ use crate::runtime::Timer;
 use crate::shared::client::Client;
 use crate::telemetry;
 
-/// What becomes of a candidate.
+/// An event in the course of a candidacy.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LeaderEvent {
-    /// The candidate leads.
+    /// The candidate was elected, and leads.
     #[non_exhaustive]
     Elected {
-        /// The fencing token of the term, larger than that of every leader before.
+        /// The fencing token of the term, larger than that of every earlier leader.
         term: Token,
-        /// The term itself: whether it lasts, and stepping down.
+        /// The handle of the term, to check it and to step down.
         leadership: Leadership,
     },
-    /// The candidate leads no longer, and is a candidate again.
+    /// The candidate no longer leads, and is a candidate again.
     #[non_exhaustive]
     Lost {
-        /// Which term has ended.
+        /// The fencing token of the term that ended.
         term: Token,
-        /// How. [`Lost::Released`](crate::Lost::Released) where the leader stepped down.
+        /// How the term ended; [`Lost::Released`](crate::Lost::Released) if the leader stepped down.
         how: Lost,
     },
-    /// An attempt to be elected has failed: no quorum for [`RetryPolicy::without_quorum`](crate::RetryPolicy::without_quorum), or nodes refuse.
-    /// The candidate goes on after a pause, unless the error is one that no waiting cures
-    /// ([`AcquireError::Config`], [`AcquireError::Closed`]): then the stream ends.
+    /// An attempt to be elected failed: there was no quorum for
+    /// [`RetryPolicy::without_quorum`](crate::RetryPolicy::without_quorum), or nodes refused.
+    ///
+    /// The candidate tries again after a pause. If waiting cannot cure the error ([`AcquireError::Config`],
+    /// [`AcquireError::Closed`]), the stream ends.
     #[non_exhaustive]
     Failed {
-        /// What went wrong, node by node.
+        /// The error, with a report of each node.
         error: AcquireError,
     },
 }
 
-/// A candidate, as a stream of [`LeaderEvent`]s: elected, lost, elected again, until it is dropped. See
+/// A candidate as a stream of [`LeaderEvent`]s: elected, lost, elected again, until it is dropped. See
 /// [`Candidate::campaign`](crate::Candidate::campaign).
 ///
-/// **Poll it or drop it.** A term lasts without being polled, renewed in the background, and its end is told when the
-/// stream is polled next: work that does not poll it asks [`Leadership::is_leading`] or waits for [`Leadership::lost`], which
-/// end before a node may let another candidate win. A candidate that is not polled wins nothing.
+/// **Poll it or drop it.** A term continues without polling, as it is renewed in the background. Its end is reported
+/// at the next poll of the stream. Work that does not poll the stream must check [`Leadership::is_leading`] or wait
+/// for [`Leadership::lost`], which report the end before a node may let another candidate win. A candidate that is
+/// not polled is not elected.
 ///
-/// Dropping it gives up the candidacy; a leader's name is released, **in the background and without a report**
-/// ([`Candidacy::resign`] has one).
+/// Dropping it ends the candidacy. The name of a leader is then released **in the background and without a report**;
+/// use [`Candidacy::resign`] for one with a report.
 #[must_use = "streams do nothing unless polled"]
 pub struct Candidacy {
     lock: Lock,
@@ -70,9 +73,9 @@ pub struct Candidacy {
 enum Course {
     Campaigning(Acquire),
     Leading(Box<Leading>),
-    /// It is no candidate until then.
+    /// No candidate until this time.
     Resting(Time),
-    /// What no waiting cures has ended it.
+    /// Ended by an error that waiting cannot cure.
     Over,
 }
 
@@ -94,16 +97,16 @@ impl Candidacy {
         }
     }
 
-    /// What happens next to this candidate; `None` when what no waiting cures has ended the candidacy.
+    /// Returns the next event of this candidate; `None` after an error that waiting cannot cure.
     ///
     /// # Cancel safety
-    /// Nothing is lost if it is dropped early: the candidacy is as it was.
+    /// If the future is dropped early, no event is lost: the candidacy is unchanged.
     pub async fn next(&mut self) -> Option<LeaderEvent> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// The term of which [`LeaderEvent::Elected`] was told and not yet [`LeaderEvent::Lost`]. It may be over all the same: ask
-    /// [`Leadership::is_leading`].
+    /// Returns the term whose [`LeaderEvent::Elected`] was reported and whose [`LeaderEvent::Lost`] was not. The term
+    /// may be over by now: check [`Leadership::is_leading`].
     #[must_use]
     pub fn leadership(&self) -> Option<&Leadership> {
         match &self.course {
@@ -112,13 +115,13 @@ impl Candidacy {
         }
     }
 
-    /// Gives up the candidacy, and the leadership with it, with a report: stop the work first.
+    /// Ends the candidacy, and the leadership with it, and reports the release. Stop the work first.
     ///
     /// # Errors
-    /// As [`Guard::release`], of a leader; none of a candidate.
+    /// Those of [`Guard::release`], if the candidate leads; otherwise none.
     ///
     /// # Cancel safety
-    /// Dropped early, the release goes on in the background.
+    /// If the future is dropped early, the release continues in the background.
     pub async fn resign(self) -> Result<(), ReleaseError> {
         match self.course {
             Course::Leading(leading) => leading.guard.release().await,
@@ -126,9 +129,10 @@ impl Candidacy {
         }
     }
 
-    /// Polls work while the term lasts. `None` says that it was dropped, or ended too late to have been protected.
+    /// Polls the work while the term lasts. Returns `None` if it was dropped, or ended too late to have been
+    /// protected.
     ///
-    /// The work is gone when this future is, so before the stream is polled again, which releases the name.
+    /// The work is dropped with this future, and so before the next poll of the stream, which releases the name.
     pub(super) async fn lead<F: Future>(&mut self, work: F) -> Option<F::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| {
@@ -141,7 +145,8 @@ impl Candidacy {
             let Poll::Ready(output) = work.as_mut().poll(cx) else {
                 return Poll::Pending;
             };
-            // The last poll may have taken longer than the lease. Work that stepped down and then ended has ended in time.
+            // The last poll may have taken longer than the lease. But work that stepped down and then ended was in
+            // time.
             let is_late = Pin::new(&mut leading.lost).poll(cx).is_ready();
             Poll::Ready((!is_late).then_some(output))
         })
@@ -168,11 +173,11 @@ impl Candidacy {
         LeaderEvent::Elected { term, leadership }
     }
 
-    /// The term has ended. What goes with it releases the name.
+    /// Handles the end of the term. The guard is dropped here, which releases the name.
     fn lost(&mut self, term: Token, how: Lost) -> LeaderEvent {
         self.course = if how == Lost::Released {
-            // The others were woken by the release, and need a round trip. A candidate that asked again now, with its
-            // connection at hand, would mostly be there before them, and stepping down would lead nowhere.
+            // A steps down. The release wakes B, whose request needs a round trip. If A requested the name now, it
+            // would mostly arrive before B, and stepping down would have no effect.
             Course::Resting(self.client().now() + self.rest)
         } else {
             Course::campaigning(&self.lock)
@@ -184,7 +189,8 @@ impl Candidacy {
         self.course = match &error {
             AcquireError::Config(_) | AcquireError::Closed => Course::Over,
             _ => {
-                // Some errors come at once (a login that is refused): without a pause a node would be asked without end.
+                // Some errors are immediate, such as a refused login. Without a pause the candidate would flood the
+                // node with requests.
                 let pause = self.client().config.retry.backoff_cap;
                 Course::Resting(self.client().now() + pause)
             }
@@ -204,7 +210,7 @@ impl Course {
 }
 
 impl Leading {
-    /// Ready when the term is over, on purpose or not.
+    /// Ready when the term is over, by a loss or on purpose.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Lost> {
         if let Poll::Ready(lost) = Pin::new(&mut self.lost).poll(cx) {
             return Poll::Ready(lost);

@@ -1,4 +1,4 @@
-//! A candidate, and its settings.
+//! A candidate and its settings.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::lock::Lock;
 
 /// A candidate for the leadership of a name. See [`Locks::leader`](crate::Locks::leader).
 ///
-/// Cheap to clone; two campaigns are two candidates, also of one `Candidate`.
+/// Cheap to clone. Two campaigns are two candidates, even if one `Candidate` started both.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Candidate {
@@ -23,36 +23,39 @@ impl Candidate {
         Candidate { lock, rest: None }
     }
 
-    /// The lease of the leader, which is renewed every third of it for as long as it leads. Default
+    /// Sets the lease of the leader, which is renewed after every third of it. Default:
     /// [`LocksBuilder::watchdog_lease`](crate::LocksBuilder::watchdog_lease), 30 s.
     ///
-    /// It is how long the name has no leader when the leader dies, and on a majority of nodes a lease after a candidate has first
-    /// seen the last renewal. A leader that reaches too few nodes leads for less than a lease.
+    /// When the leader dies, the name has no leader for up to one lease. On a majority of nodes it is one lease after
+    /// a candidate first saw the leader's last renewal. A leader that reaches too few nodes stops leading within a
+    /// lease.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lock = self.lock.renewed_lease(lease);
         self
     }
 
-    /// How long a leader that [stepped down](Leadership::step_down) is no candidate, so that others get their turn. Default a
-    /// tenth of the lease: waiters are woken by the release, and need a round trip. Where no other candidate waits, the name has
-    /// no leader for that long. With zero it may win again at once.
+    /// Sets how long a leader that [stepped down](Leadership::step_down) is no candidate. Default: a tenth of the
+    /// lease.
+    ///
+    /// The rest lets other candidates win: the release wakes them, and their requests need a round trip. If no other
+    /// candidate waits, the name has no leader for this time. With zero the same candidate may win again at once.
     pub fn rest(mut self, rest: Duration) -> Self {
         self.rest = Some(rest);
         self
     }
 
-    /// Becomes a candidate, until the stream is dropped. Nothing happens before the stream is polled.
+    /// Starts a candidacy, which lasts until the stream is dropped. Nothing is sent before the stream is polled.
     pub fn campaign(&self) -> Candidacy {
         let rest = self.rest.unwrap_or(self.lock.lease_length() / 10);
         Candidacy::new(self.lock.clone(), rest)
     }
 
-    /// Runs `work` in every term in which this candidate leads, until it ends by itself, and gives the leadership back then.
+    /// Runs `work` in every term of this candidate until the work completes, then releases the leadership.
     ///
-    /// At the end of a term the work is dropped where it stands, before the name is released, and the candidate runs again: `work` is called
-    /// anew in the next term. Whether the term lasts is looked at before every poll of the work and after the last one;
-    /// what work returns that ended too late is dropped, and it runs again. [`Leadership::step_down`], from within the work or
-    /// from another task, ends a term on purpose.
+    /// At the end of a term the work is dropped at its current await point, before the name is released. The
+    /// candidate then campaigns again, and `work` is called again in its next term. The term is checked before and
+    /// after every poll of the work. If the work completes too late, its output is dropped, and it runs again.
+    /// [`Leadership::step_down`] ends a term on purpose, from within the work or from another task.
     ///
     /// To stop, drop the future: the work is dropped first, and the name is released in the background.
     ///
@@ -72,11 +75,12 @@ impl Candidate {
     /// ```
     ///
     /// # Errors
-    /// [`AcquireError::Config`] and [`AcquireError::Closed`], which no waiting cures. Nodes that do not answer, or refuse,
-    /// are asked again; the `tracing` events tell of them.
+    /// [`AcquireError::Config`] and [`AcquireError::Closed`], which waiting cannot cure. After other errors the
+    /// candidate tries again; the `tracing` events report them.
     ///
     /// # Cancel safety
-    /// Dropped early, the work is dropped where it stands, and then the name is released in the background.
+    /// If the future is dropped early, the work is dropped at its current await point, and then the name is released
+    /// in the background.
     pub async fn run_while_leader<F: Future>(
         self,
         mut work: impl FnMut(Leadership) -> F,
@@ -86,7 +90,7 @@ impl Candidate {
             match candidacy.next().await {
                 Some(LeaderEvent::Elected { leadership, .. }) => {
                     if let Some(output) = candidacy.lead(work(leadership)).await {
-                        // The work was done in time: what becomes of the release does not take its result away.
+                        // The work was done in time, so a failed release does not take its output away.
                         let _ = candidacy.resign().await;
                         return Ok(output);
                     }

@@ -15,10 +15,11 @@ use crate::shared::client::Client;
 use crate::shared::hold::Hold;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// One term of a leader: what it has to show, and whether it still lasts. Cheap to clone, and it may go to any task.
+/// One term of a leader: its fencing token, and whether it still lasts. Cheap to clone, and can be sent to any task.
 ///
-/// It does not hold the leadership: that ends with the [`Candidacy`](crate::Candidacy) that won it, or with the future of
-/// [`run_while_leader`](crate::Candidate::run_while_leader). A term that is over stays over, also while the same candidate leads in a later one.
+/// It does not keep the leadership, which ends with the [`Candidacy`](crate::Candidacy) that won it, or with the
+/// future of [`run_while_leader`](crate::Candidate::run_while_leader). A term that is over stays over, even while the
+/// same candidate leads in a later one.
 #[derive(Clone)]
 pub struct Leadership {
     client: Arc<Client>,
@@ -26,7 +27,7 @@ pub struct Leadership {
     resignation: Arc<Resignation>,
 }
 
-/// The wish of a leader to step down, and the candidacy that hears of it.
+/// The leader's wish to step down, and the waker of its candidacy.
 #[derive(Default)]
 struct Resignation {
     is_wished: AtomicBool,
@@ -42,17 +43,18 @@ impl Leadership {
         }
     }
 
-    /// The term: larger than that of every leader before, whichever candidate or process that was.
+    /// Returns the fencing token of the term, which is larger than that of every earlier leader in any process.
     ///
-    /// It is the fencing token of the lock ([`Guard::fencing_token`]). Give it to the resource with every write: a
-    /// resource that rejects smaller terms than it has seen is safe even from a leader that was stopped and does not know
-    /// that its time is over.
+    /// It is the fencing token of the lock ([`Guard::fencing_token`]). Send it to the resource with every write. A
+    /// resource that rejects terms smaller than the largest it has seen is safe even from a leader that was suspended
+    /// and does not know that its term is over.
     #[must_use]
     pub fn term(&self) -> Token {
         self.hold.token(0)
     }
 
-    /// Under which identity the nodes have the leader. [`LeaderView::Led`](crate::LeaderView::Led) shows it as text.
+    /// Returns the identity under which the nodes store the leader. [`LeaderView::Led`](crate::LeaderView::Led) shows
+    /// it as text.
     #[must_use]
     pub fn owner_id(&self) -> OwnerId {
         self.hold.owner
@@ -60,13 +62,13 @@ impl Leadership {
 
     /// Whether the candidate leads in this term. No node is asked.
     ///
-    /// It becomes false before a node may let another candidate win, and once [`Leadership::step_down`] was called.
+    /// It becomes false before a node may let another candidate win, and when [`Leadership::step_down`] is called.
     #[must_use]
     pub fn is_leading(&self) -> bool {
         !self.is_resigned() && self.hold.status(self.client.now()) == Status::Held
     }
 
-    /// For how long the candidate may rely on leading from now on, if nothing else happens; zero when the term is over.
+    /// Returns how long the term stays valid from now on without another renewal; zero if it is over.
     #[must_use]
     pub fn validity(&self) -> Duration {
         if !self.is_leading() {
@@ -76,22 +78,25 @@ impl Leadership {
         self.hold.valid_until().since(now)
     }
 
-    /// Ready when the term is over, and how; at latest when its validity ends, even if no node answers.
+    /// Returns a future that is ready when the term is over. It is ready by the end of the validity at the latest,
+    /// even if no node answers.
     pub fn lost(&self) -> LostSignal {
         LostSignal::new(self.client.clone(), self.hold.clone())
     }
 
-    /// Ends the term on purpose. The candidate stays one, and may win again after its [rest](crate::Candidate::rest).
+    /// Ends the term on purpose. The candidate may win again after its [rest](crate::Candidate::rest).
     ///
-    /// [`Leadership::is_leading`] is false from now on, and the name is released as soon as the candidacy is polled: stop the work first.
-    /// [`run_while_leader`](crate::Candidate::run_while_leader) drops its work before it releases. In a term that is over this does nothing.
+    /// Stop the work first: [`Leadership::is_leading`] is false from now on, and the name is released at the next
+    /// poll of the candidacy. [`run_while_leader`](crate::Candidate::run_while_leader) drops its work before it
+    /// releases. The call has no effect in a term that is over.
     pub fn step_down(&self) {
-        // First the wish, then the waker: a candidacy that registers in between sees the wish.
+        // Store the wish before waking. If the order were reversed, the candidacy could register its waker and read
+        // "no wish" between the two, and sleep although the leader steps down.
         self.resignation.is_wished.store(true, Ordering::Release);
         self.resignation.candidacy.wake();
     }
 
-    /// Whether the leader wishes to step down; otherwise the task is woken when it does.
+    /// Whether the leader has stepped down; otherwise the task is woken when it does.
     pub(super) fn poll_resigned(&self, cx: &Context<'_>) -> bool {
         self.resignation.candidacy.register(cx.waker());
         self.is_resigned()

@@ -1,4 +1,4 @@
-//! Following who leads, from outside.
+//! A view of the leader for processes that are no candidates.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,34 +20,35 @@ use crate::runtime::Timer;
 use crate::shared::layout::Layout;
 use crate::shared::wake_ups::WakeUps;
 
-/// Who leads, as the nodes showed it at some moment of the last look.
+/// The leader as the nodes showed it at some moment of the last look.
 ///
-/// **A view is a picture of the past and no promise.** The leader in it may have been lost since, and it may not know of its
-/// election yet. What must be right asks the resource to compare terms.
+/// **A view describes the past, and promises nothing.** The leader in it may have lost its term since, or may not
+/// know of its election yet. Where correctness depends on the leader, the resource must compare terms.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LeaderView {
     /// As many nodes as a leader needs show this owner.
     #[non_exhaustive]
     Led {
-        /// The owner, as the nodes have it: [`Leadership::owner_id`](crate::Leadership::owner_id) as text, or that of a Redisson client.
+        /// The owner, as the nodes store it: [`Leadership::owner_id`](crate::Leadership::owner_id) as text, or the id
+        /// of a Redisson client.
         owner: String,
-        /// Its term, if as many of these nodes as a leader needs have the same one stored. While a term is being agreed upon
-        /// it may be missing, or be smaller than the one that comes of it.
+        /// The leader's term, if enough of these nodes store the same one. While a term is being agreed upon it may
+        /// be missing, or smaller than the final one.
         term: Option<Token>,
-        /// How many nodes show the owner.
+        /// The number of nodes that show the owner.
         nodes: usize,
     },
-    /// Enough nodes are free for a candidate to win: there is no leader.
+    /// There is no leader: enough nodes are free for a candidate to win.
     Vacant,
-    /// Enough nodes answered, and no owner has enough of them: an election is under way, or claims were left behind.
+    /// Enough nodes answered, but no owner has a quorum: an election is in progress, or claims were left behind.
     Undecided,
-    /// Too few nodes answered to say.
+    /// Too few nodes answered.
     Unknown,
 }
 
 impl LeaderView {
-    /// The owner that leads, if one is seen.
+    /// Returns the owner that leads, if the nodes show one.
     #[must_use]
     pub fn leader(&self) -> Option<&str> {
         match self {
@@ -56,7 +57,7 @@ impl LeaderView {
         }
     }
 
-    /// What the answers of the nodes amount to, of which a leader needs so many.
+    /// Summarizes the answers of the nodes; a leader needs `needed` of them.
     fn of(answers: &[Option<InspectReply>], needed: usize) -> Self {
         let mut owners: BTreeMap<&str, Vec<Option<Token>>> = BTreeMap::new();
         let (mut free, mut replies) = (0, 0);
@@ -65,7 +66,7 @@ impl LeaderView {
             match &reply.found {
                 Found::Plain { owner, .. } => owners.entry(owner).or_default().push(reply.token),
                 Found::Nothing => free += 1,
-                // Another kind of lock, or no lock: no candidate's, and in the way of all.
+                // Another kind of lock, or no lock: it is no candidate's, and blocks all of them.
                 _ => {}
             }
         }
@@ -82,10 +83,10 @@ impl LeaderView {
         }
     }
 
-    /// Whether a follower has nothing new to hear.
+    /// Whether an observer would learn nothing new from the other view.
     fn is_same(&self, other: &LeaderView) -> bool {
         match (self, other) {
-            // A node more or less that shows the leader is no other leader.
+            // One node more or less that shows the leader is no news.
             (
                 LeaderView::Led { owner, term, .. },
                 LeaderView::Led {
@@ -97,7 +98,8 @@ impl LeaderView {
     }
 }
 
-/// The token that so many of the nodes have. A node that granted late may have a larger one of its own, which is no term.
+/// The token that at least `needed` nodes store. A node that granted late may have a larger one from its own counter,
+/// which is no term.
 fn agreed(tokens: &[Option<Token>], needed: usize) -> Option<Token> {
     let mut known: Vec<Token> = tokens.iter().copied().flatten().collect();
     known.sort_unstable();
@@ -106,12 +108,13 @@ fn agreed(tokens: &[Option<Token>], needed: usize) -> Option<Token> {
     enough.next().and_then(|run| run.first().copied())
 }
 
-/// A stream of [`LeaderView`]s: one at first, and then one whenever the leader or its term is seen to be another. See
+/// A stream of [`LeaderView`]s: the first view, and another one whenever the leader or its term changes. See
 /// [`Locks::observe_leader`](crate::Locks::observe_leader).
 ///
-/// It looks when a node tells that the name is released, and every [second](LeaderObserver::every) in any case; after a change and after
-/// a release up to four times in between. A look is one small request to each node. Leaders that come and go between two looks are
-/// not seen; the term shows that there were some. It ends when the client is closed.
+/// It looks at the nodes when one publishes the release of the name, and every [second](LeaderObserver::every) in any
+/// case; after a change or a release up to four times in between. A look is one small request to each node. Leaders
+/// that come and go between two looks are not seen, but the term shows that there were some. The stream ends when the
+/// client is closed.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -136,9 +139,9 @@ pub struct LeaderObserver {
     layout: Arc<Layout>,
     every: Duration,
     ears: WakeUps,
-    /// As whom it listens.
+    /// The owner under which it subscribes.
     owner: OwnerId,
-    /// How long it waits for the next look, if nothing wakes it.
+    /// The pause before the next look, unless a wake-up shortens it.
     pause: Duration,
     glance: Glance,
     timer: Box<dyn Timer>,
@@ -147,16 +150,16 @@ pub struct LeaderObserver {
 
 enum Glance {
     Looking(Look),
-    /// Since the last look.
+    /// Waiting since the last look.
     Waiting(Time),
 }
 
 type Look = Pin<Box<dyn Future<Output = LeaderView> + Send>>;
 
-/// No two looks are closer together than this part of the usual distance.
+/// The shortest pause between looks is the usual pause divided by this.
 const CLOSEST: u32 = 10;
 
-/// However often one asks to look: a node has other things to do.
+/// The shortest usual pause between looks, to limit the load on the nodes.
 const SHORTEST: Duration = Duration::from_millis(50);
 
 impl LeaderObserver {
@@ -175,24 +178,26 @@ impl LeaderObserver {
         }
     }
 
-    /// How often to look if no node tells of anything; at least 50 ms. Default a second.
+    /// Sets the usual pause between looks if no node publishes a release; at least 50 ms. Default: one second.
     ///
-    /// It bounds how late the end of a leader that died is seen, beside its lease. No two looks are closer together than a tenth of this.
+    /// It bounds, together with the lease, how late an observer learns that a leader died. The pause between looks is
+    /// never shorter than a tenth of it.
     pub fn every(mut self, span: Duration) -> Self {
         self.every = span.max(SHORTEST);
         self.pause = self.every / CLOSEST;
         self
     }
 
-    /// The next view; `None` when the client was closed.
+    /// Returns the next view; `None` if the client was closed.
     ///
     /// # Cancel safety
-    /// Nothing is lost if it is dropped early.
+    /// If the future is dropped early, no view is lost.
     pub async fn next(&mut self) -> Option<LeaderView> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// What is new of a view, if anything is. What comes next is looked for soon after a change, then less often.
+    /// Returns the view if it is new. After a change the next look follows soon; each look without a change doubles
+    /// the pause.
     fn seen(&mut self, view: LeaderView) -> Option<LeaderView> {
         let now = self.source.client().now();
         self.glance = Glance::Waiting(now);
@@ -206,7 +211,7 @@ impl LeaderObserver {
     }
 }
 
-/// One look at all nodes.
+/// Looks at all nodes once.
 fn look(source: &LockSource, layout: &Layout) -> Look {
     let source = source.clone();
     let name = layout.names().next().cloned();
@@ -250,7 +255,8 @@ impl Stream for LeaderObserver {
                     }
                 }
                 Glance::Waiting(since) => {
-                    // Also after a wake-up: where a name changes hands all the time, each release would cost a look.
+                    // Pause after a wake-up, too: where a name changes hands all the time, each release would cost a
+                    // look.
                     let at = *since + this.pause;
                     if this.timer.poll_until(cx, at).is_pending() {
                         return Poll::Pending;
@@ -301,12 +307,12 @@ mod tests {
                 [claim("x", 5), claim("x", 5), claim("x", 5)],
                 led(Some(5), 3),
             ),
-            // The third granted late, out of a counter of its own.
+            // The third node granted late, from its own counter.
             (
                 [claim("x", 5), claim("x", 5), claim("x", 9)],
                 led(Some(5), 3),
             ),
-            // The nodes handed out different tokens: one is being agreed upon.
+            // The nodes granted with different tokens, and one is being agreed upon.
             ([claim("x", 5), claim("x", 1), claim("y", 1)], led(None, 2)),
             ([claim("x", 5), claim("y", 5), None], LeaderView::Undecided),
             ([claim("x", 5), free(), free()], LeaderView::Vacant),

@@ -1,4 +1,4 @@
-//! One request to every node, within a bound.
+//! One request to every node, with a bound on the wait.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -13,7 +13,7 @@ use crate::shared::calls::Calls;
 use crate::shared::layout::Node;
 use crate::telemetry;
 
-/// What each node answers, with its address, or why it does not.
+/// Sends a request to each node. Returns its address, and its answer or the error.
 pub(crate) async fn all<T>(
     source: &LockSource,
     request: &Request,
@@ -32,7 +32,7 @@ pub(crate) async fn all<T>(
         .collect()
 }
 
-/// Asks each node what it shows of itself, if they are watched, and says why those are quarantined that are.
+/// Reads the marker of each watched node. Returns why nodes are quarantined, for those that are.
 pub(super) async fn about_themselves(source: &LockSource) -> Vec<Option<Quarantine>> {
     let seen = each(
         source,
@@ -47,13 +47,14 @@ pub(super) async fn about_themselves(source: &LockSource) -> Vec<Option<Quaranti
     nodes.map(|node| node.quarantine()).collect()
 }
 
-/// How long each node is given.
+/// How long each node has to answer.
 fn patience(source: &LockSource) -> Duration {
     let config = &source.client().config;
     config.member_timeout(config.watchdog_lease)
 }
 
-/// One request to each node, with what the caller remembers of it, and what was made of the results of those that answered in time.
+/// Sends one request to each node, with a value for its handler. Returns what the handler made of the results that
+/// arrived in time.
 async fn each<S: Copy, T>(
     source: &LockSource,
     request: impl Fn(&Node) -> Option<(Request, S)>,

@@ -1,4 +1,4 @@
-//! What came of freeing a name by force.
+//! The report of a release by force.
 
 use std::fmt;
 
@@ -8,30 +8,30 @@ use quorlock_core::transport::TransportError;
 
 use crate::error::ConfigError;
 
-/// What each node did. See [`Locks::force_release`](crate::Locks::force_release).
+/// What each node did in a release by force. See [`Locks::force_release`](crate::Locks::force_release).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ForceReleased {
     /// The key, with the key prefix.
     pub name: Name,
-    /// How many nodes a lock needs.
+    /// The number of nodes that a lock needs.
     pub needed: usize,
-    /// Each node, in canonical order.
+    /// The result of each node, in canonical order.
     pub nodes: Vec<NodeForceRelease>,
 }
 
-/// What one node did.
+/// What one node did in a release by force.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct NodeForceRelease {
-    /// Which node, without credentials.
+    /// The node's address, without credentials.
     pub address: String,
-    /// What it did, or why it did nothing, or may have done nothing.
+    /// What the node did, or the error. After an indeterminate error the node may have released the name.
     pub result: Result<ForceReleaseReply, TransportError>,
 }
 
 impl ForceReleased {
-    /// How many nodes ended a claim; none if no owner held the name.
+    /// Returns the number of nodes that ended a claim. It is zero if no owner held the name.
     #[must_use]
     pub fn freed(&self) -> usize {
         self.count(|reply| reply == ForceReleaseReply::Freed)
@@ -53,14 +53,14 @@ impl ForceReleased {
     }
 }
 
-/// Why a name is not known to be free.
+/// The error of a release by force.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForceReleaseError {
-    /// The name cannot be one.
+    /// The name is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Fewer nodes than a lock needs say that the name is free now: the owner that held it may hold it still.
+    /// Fewer nodes than a lock needs report that the name is free: its owner may still hold it.
     #[error("not enough nodes have freed it; ask again, or wait for the TTL: {0}")]
     Unconfirmed(ForceReleased),
 }
@@ -85,7 +85,7 @@ impl fmt::Display for NodeForceRelease {
         match &self.result {
             Ok(ForceReleaseReply::Freed) => f.write_str("freed"),
             Ok(ForceReleaseReply::WasFree) => f.write_str("was free"),
-            // As in `is_free`: what is not known to mean "free" is not taken for it.
+            // Like `is_free`: an unknown reply is not taken for "free".
             Ok(other) => write!(f, "not confirmed: {other:?}"),
             Err(error) => write!(f, "not confirmed: {error}"),
         }

@@ -1,4 +1,4 @@
-//! Who holds a name.
+//! The report of who holds a name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,67 +9,68 @@ use quorlock_core::transport::TransportError;
 
 use crate::error::Quarantine;
 
-/// What the nodes show under a name. See [`Locks::inspect`](crate::Locks::inspect).
+/// What the nodes store under a name. See [`Locks::inspect`](crate::Locks::inspect).
 ///
-/// As text it has a line for the whole, and one for each node.
+/// Its text has one line with the summary, and one for each node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Inspection {
     /// The key, with the key prefix.
     pub name: Name,
-    /// How many nodes an owner needs.
+    /// The number of nodes that a lock needs.
     pub needed: usize,
-    /// Each node, in canonical order.
+    /// The answer of each node, in canonical order.
     pub nodes: Vec<NodeInspection>,
 }
 
-/// What one node shows.
+/// What one node stores under a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct NodeInspection {
-    /// Which node, without credentials.
+    /// The node's address, without credentials.
     pub address: String,
-    /// What stands there and the stored token, or why the node is not counted.
+    /// The lock and the stored token, or the error for which the node is not counted.
     pub found: Result<InspectReply, TransportError>,
-    /// Why its votes for new holds do not count, if they do not. Of a node that did not answer it is what was known.
+    /// Why the node's votes for new holds do not count, if it is quarantined. For a node that did not answer it is
+    /// the last known state.
     pub quarantine: Option<Quarantine>,
 }
 
-/// What the nodes' answers amount to.
+/// The summary of the nodes' answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Summary {
-    /// Enough nodes show this owner: it holds the name.
+    /// Enough nodes show the same owner: it holds the name.
     Held {
-        /// The owner, as the nodes have it.
+        /// The owner, as the nodes store it.
         owner: String,
-        /// How many nodes show it.
+        /// The number of nodes that show this owner.
         nodes: usize,
     },
     /// Enough nodes show readers, and no writer.
     Read {
-        /// How many nodes show readers.
+        /// The number of nodes that show readers.
         nodes: usize,
     },
-    /// No owner holds the name, but enough nodes keep it for the first in the queue of the fair lock, who has yet to come.
-    /// One that is dead is passed over in time; [`Locks::force_release`](crate::Locks::force_release) does so at once.
+    /// No owner holds the name, but enough nodes reserve it for the first waiter in the queue of the fair lock. A
+    /// dead waiter is passed over in time; [`Locks::force_release`](crate::Locks::force_release) does so at once.
     Queued {
-        /// How many nodes keep it.
+        /// The number of nodes that reserve the name.
         nodes: usize,
     },
-    /// Enough nodes are free for a client to acquire the name.
+    /// The name is free on enough nodes for a client to acquire it.
     Free,
-    /// Keys that are no locks keep everybody from acquiring the name.
+    /// Keys that are no locks prevent every client from acquiring the name.
     Obstructed,
-    /// Enough nodes answered, but no owner has enough of them, nor are enough free: votes are split, or an owner left
-    /// claims behind. This passes; look again.
+    /// Enough nodes answered, but no owner has a quorum, and too few nodes are free: votes are split, or an owner
+    /// left claims behind. This state passes; inspect again.
     Undecided,
-    /// Too few nodes answered to say.
+    /// Too few nodes answered.
     Unknown,
 }
 
 impl Inspection {
-    /// What the nodes' answers amount to.
+    /// Returns the summary of the nodes' answers.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let mut owners: BTreeMap<&str, usize> = BTreeMap::new();
@@ -86,7 +87,7 @@ impl Inspection {
                 Found::Nothing => queued += 1,
                 Found::ReadWrite { writer: None, .. } => read += 1,
                 Found::NotALock => strange += 1,
-                // Neither free nor anybody's: the node counts for no side.
+                // Another kind of lock is neither free nor one owner's: the node counts for no side.
                 _ => {}
             }
         }
@@ -112,7 +113,7 @@ impl Inspection {
     }
 }
 
-/// Whether the name can be acquired there. What dead readers have left is in no owner's way.
+/// Whether the name can be acquired on the node. What dead readers left behind is in no owner's way.
 fn is_free(reply: &InspectReply) -> bool {
     match reply.found {
         Found::Nothing => reply.waiting == 0,

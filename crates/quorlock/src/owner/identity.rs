@@ -1,4 +1,4 @@
-//! What the locks of one owner share: what it holds, and whose turn it is.
+//! What the locks of one owner share: its holds, and the order of its acquisitions.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use crate::shared::hold::Hold;
 use crate::shared::layout::Layout;
 use crate::shared::under::Under;
 
-/// The identity behind an owner, which its locks carry.
+/// The identity of an owner. Each of its locks has a reference.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
     pub(super) slots: Mutex<Slots>,
@@ -26,7 +26,8 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Enters the hold that the owner has, or wins a new one by `anew`, which is told the writer of what the reader reads.
+    /// Enters the owner's hold, or wins a new one through `anew`, which gets the write hold beside which the owner
+    /// reads.
     pub(crate) async fn acquire<F>(
         &self,
         client: &Arc<Client>,
@@ -38,7 +39,7 @@ impl Identity {
         F: Future<Output = Result<Guard, AcquireError>>,
     {
         let slot = self.slot(layout);
-        // What the owner holds it enters without a turn: nothing is asked for that another acquisition could be granted.
+        // A re-entry needs no turn: it requests nothing that another acquisition of the owner could be granted.
         if let Some(guard) = slot.reenter_within(client, waits).await? {
             return Ok(guard);
         }
@@ -50,21 +51,21 @@ impl Identity {
                 NoTurn::Closed => AcquireError::Closed,
             })?;
             let mut acquiring = pin!(async {
-                // What the owner holds is known only now: an acquisition that began before has ended.
+                // Check again in the turn: an acquisition that began earlier may have won the hold since.
                 if let Some(guard) = slot.reenter_within(client, waits).await? {
                     return Ok(guard);
                 }
                 let under = self.under(layout, client.now())?;
                 Ok(slot.remember(anew(under).await?))
             });
-            // One that was passed over begins again at the end of the line.
+            // An acquisition that was passed over starts again at the end of the line.
             if let Some(result) = poll_fn(|cx| turn.poll(cx, acquiring.as_mut())).await {
                 return result;
             }
         }
     }
 
-    /// The same without waiting.
+    /// Like [`Identity::acquire`], without waiting.
     pub(crate) async fn try_acquire<F>(
         &self,
         client: &Arc<Client>,
@@ -75,7 +76,8 @@ impl Identity {
         F: Future<Output = Result<Guard, AcquireError>>,
     {
         let slot = self.slot(layout);
-        // Two tasks enter at once what the owner holds: the one without the turn is not to hear that others hold it.
+        // Without this, of two tasks that enter a hold at once, the one without the turn would be told that others
+        // hold it.
         if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
             return Ok(guard);
         }
@@ -83,7 +85,7 @@ impl Identity {
             return Err(contended(client, layout, Waits::UNBOUNDED));
         };
         let mut acquiring = pin!(async {
-            // Another task may have won it since.
+            // Check again in the turn: another task may have won the hold since.
             if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
                 return Ok(guard);
             }
@@ -98,14 +100,15 @@ impl Identity {
         self.slots.lock().slot(layout)
     }
 
-    /// As whom the owner writes what it is going to read, by a new hold of this lock.
+    /// The write hold beside which a new read hold of this lock would read.
     ///
-    /// To be asked when the owner is known not to hold the lock itself: A writes, and has lost what it read beside
-    /// that. Should it read anew as any other would, it would wait for its own claim to write.
+    /// Call it when the owner is known not to hold the lock itself. A holds the write lock, and has lost its read
+    /// hold beside it. If A's new read request did not name its write hold, it would be refused by A's own claim, and
+    /// A would wait for itself.
     fn under(&self, layout: &Layout, now: Time) -> Result<Option<Under>, AcquireError> {
         let mut under = None;
         for hold in self.slots.lock().sharing_names(layout) {
-            // A lost hold, whose guard is still out, is nothing that the owner has.
+            // A lost hold may still have a guard, but the owner no longer holds it.
             if hold.is_valid(now) {
                 under = under.or(beside(&hold, layout)?);
             }
@@ -114,7 +117,7 @@ impl Identity {
     }
 }
 
-/// Another acquisition of the owner has its turn.
+/// The error when another acquisition of the owner has the turn.
 fn contended(client: &Client, layout: &Layout, waits: Waits) -> AcquireError {
     let now = client.now();
     AcquireError::Contended {
@@ -124,7 +127,8 @@ fn contended(client: &Client, layout: &Layout, waits: Waits) -> AcquireError {
     }
 }
 
-/// Whether an owner that has this hold can acquire the layout as well; if it is to read what the hold writes, as whom.
+/// Checks that an owner with this hold can also acquire the layout. Returns the write hold if the layout reads beside
+/// it.
 fn beside(hold: &Hold, layout: &Layout) -> Result<Option<Under>, AcquireError> {
     let names = || layout.title();
     let (held, wanted) = (&hold.layout.parts, &layout.parts);

@@ -1,4 +1,4 @@
-//! What an owner has of each lock.
+//! The holds of one owner, by lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -16,14 +16,14 @@ use crate::shared::client::Client;
 use crate::shared::hold::Hold;
 use crate::shared::layout::Layout;
 
-/// What one owner has of one lock.
+/// The owner's hold of one lock, if it has one.
 #[derive(Debug, Default)]
 pub(super) struct HoldSlot {
     hold: Mutex<Weak<Hold>>,
 }
 
 impl HoldSlot {
-    /// The hold, as long as it has guards.
+    /// Returns the hold if it has guards.
     pub(super) fn live(&self) -> Option<Arc<Hold>> {
         let hold = self.hold.lock().upgrade()?;
         (0 < hold.count()).then_some(hold)
@@ -34,7 +34,7 @@ impl HoldSlot {
         guard
     }
 
-    /// Enters the hold once more, if it is still held.
+    /// Enters the hold again, if it is still held.
     pub(super) async fn reenter(
         &self,
         client: &Arc<Client>,
@@ -60,8 +60,8 @@ impl HoldSlot {
         }
     }
 
-    /// Enters the hold once more, if it is still held; nodes that do not confirm that are asked again while the caller
-    /// waits.
+    /// Enters the hold again, if it is still held. While nodes do not confirm it, the request is repeated until the
+    /// wait ends.
     pub(super) async fn reenter_within(
         &self,
         client: &Arc<Client>,
@@ -101,8 +101,8 @@ impl HoldSlot {
     }
 }
 
-/// The slots of one owner, by the keys of their locks and by the names that these have. An acquisition looks at those
-/// only that have a name of its lock: an owner may have thousands of holds.
+/// The slots of one owner, indexed by the keys of their locks and by name. An acquisition visits only slots that
+/// share a name with its lock, because an owner may have thousands of holds.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     slots: BTreeMap<Arc<str>, Filed>,
@@ -119,15 +119,15 @@ struct Filed {
 }
 
 impl Filed {
-    /// Whether it has a live hold, or an acquisition is under way that will fill it.
+    /// Whether the slot has a live hold, or an acquisition in progress that may fill it.
     fn is_in_use(&self) -> bool {
         1 < Arc::strong_count(&self.slot) || self.slot.live().is_some()
     }
 }
 
 impl Slots {
-    /// The live holds of other locks that have a name of this lock, in the order of their keys. Slots with such a name that are not in
-    /// use are forgotten on the way.
+    /// Returns the live holds of other locks that share a name with this lock, in the order of their keys. Removes
+    /// unused slots that it visits.
     pub(super) fn sharing_names(&mut self, layout: &Layout) -> Vec<Arc<Hold>> {
         let names = layout.names();
         let keys = names.filter_map(|name| self.by_name.get(name)).flatten();
@@ -151,7 +151,7 @@ impl Slots {
         holds
     }
 
-    /// The slot of this lock, which is made if there is none.
+    /// Returns the slot of this lock, which is created if it does not exist.
     pub(super) fn slot(&mut self, layout: &Layout) -> Arc<HoldSlot> {
         if let Some(filed) = self.slots.get(&layout.key) {
             return filed.slot.clone();
@@ -171,8 +171,8 @@ impl Slots {
         slot
     }
 
-    /// Forgets what is not in use whenever the number of slots has doubled, so that memory follows what is held and
-    /// each acquisition pays for its own.
+    /// Removes unused slots whenever the number of slots has doubled: memory follows the number of holds, at a
+    /// constant cost per acquisition.
     fn sweep(&mut self) {
         const FEW: usize = 64;
         if self.slots.len() < 2 * self.swept_at_len + FEW {
@@ -205,7 +205,7 @@ impl Slots {
 mod tests {
     use crate::{EmbeddedNode, Locks};
 
-    /// Each looks at what shares a name with it, not at all that the owner holds.
+    /// Each acquisition visits the slots that share a name with it, not all slots of the owner.
     #[tokio::test(start_paused = true)]
     async fn an_acquisition_looks_only_at_holds_that_share_a_name_with_it() {
         let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
@@ -221,7 +221,7 @@ mod tests {
             let lock = owner.all(names).unwrap();
             lock.acquire().await.unwrap().release().await.unwrap();
         }
-        // Each of them meets the one before, and forgets it.
+        // Each of them visits the slot of the one before, and removes it.
         assert_eq!(owner.source.owner().unwrap().slots.lock().looked_at, 499);
         let overlapping = owner.all(["held:7", "free"]).unwrap();
         assert!(matches!(

@@ -1,4 +1,4 @@
-//! Acquisitions through one owner take turns at each name.
+//! The order of one owner's acquisitions that share a name.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::{Future, poll_fn};
@@ -15,58 +15,59 @@ use crate::shared::keeper::Keeper;
 use crate::shared::layout::Layout;
 use crate::shared::waiters::{LeaderDue, Led, Relief};
 
-/// The names at which acquisitions of one owner are under way.
+/// The names at which one owner has acquisitions in progress.
 ///
-/// Of two that have a name in common, in whatever modes, the later waits here until the earlier has ended, and only
-/// then looks at what the owner holds. Should both ask the nodes at once, to write and to read one name, each would be
-/// refused by the claim of the other: the owner would wait for itself.
+/// Of two acquisitions that share a name, in any modes, the later one waits here until the earlier one has ended, and
+/// only then looks at the owner's holds. Otherwise: task A requests the write lock and task B the read lock of one
+/// name, for the same owner. Nodes 1 and 2 grant A, nodes 3 and 4 grant B, and each is refused by the other's claim:
+/// the owner waits for itself.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Mutex<Lines>);
 
-/// Who stands in line at each name. A ticket joins the lines of all of its names at once: of two that have several names
-/// in common the same one is in front everywhere.
+/// The acquisitions in line at each name. A ticket joins the lines of all of its names at once. So of two that share
+/// several names, the same one is in front everywhere, and they cannot deadlock.
 type Lines = BTreeMap<Name, VecDeque<Arc<Ticket>>>;
 
-/// The place of one acquisition in the lines of all of its names. It leaves them when it is dropped.
+/// The place of one acquisition in the lines of all of its names. It leaves the lines on drop.
 #[derive(Debug)]
 pub(crate) struct Turn(Arc<Ticket>);
 
-/// What the acquisition, those who make room for it, and the keeper share.
+/// The state that an acquisition shares with those behind it and with the keeper.
 #[derive(Debug)]
 struct Ticket {
     turns: Arc<Turns>,
     keeper: Arc<Keeper>,
     names: Box<[Name]>,
-    /// To be locked behind the lines.
+    /// Locked after the lines, where both are needed.
     attendance: Mutex<Attendance>,
 }
 
 #[derive(Debug, Default)]
 struct Attendance {
     waker: Option<Waker>,
-    /// How often its task came.
+    /// How often the acquisition was polled.
     polls: u64,
-    /// Whether it was woken and has not come since.
+    /// Whether it was woken and has not been polled since.
     is_due: bool,
-    /// Whether its task polls it just now.
+    /// Whether it is being polled right now.
     is_here: bool,
     is_watched: bool,
-    /// Whether a try was refused for its sake.
+    /// Whether a `try_acquire` was refused because of it.
     is_in_the_way: bool,
-    /// It did not come when it was woken, and stands in no line any more.
+    /// Whether it was passed over: it was woken and not polled, and is in no line any more.
     is_passed_over: bool,
 }
 
-/// Why an acquisition has no turn.
+/// Why an acquisition gets no turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NoTurn {
-    /// Its time is over.
+    /// Its wait is over.
     Late,
     /// Its client was closed.
     Closed,
 }
 
-/// What a waiter for its turn finds when it comes.
+/// The state of a waiter when it is polled.
 enum Came {
     /// It is the first at all of its names.
     First,
@@ -75,7 +76,7 @@ enum Came {
 }
 
 impl Turns {
-    /// Waits until no earlier acquisition has a name of this lock, until `give_up_at`.
+    /// Waits until no earlier acquisition shares a name with this lock, but no longer than until `give_up_at`.
     pub(crate) async fn wait(
         self: &Arc<Self>,
         layout: &Layout,
@@ -103,7 +104,7 @@ impl Turns {
         Ok(turn)
     }
 
-    /// The turn, if no other acquisition has a name of this lock.
+    /// Returns the turn, if no other acquisition shares a name with this lock.
     pub(crate) fn try_begin(self: &Arc<Self>, layout: &Layout, client: &Client) -> Option<Turn> {
         let in_front = {
             let mut lines = self.0.lock();
@@ -128,7 +129,7 @@ impl Turns {
     fn join(self: &Arc<Self>, layout: &Layout, client: &Client) -> Turn {
         let ticket = self.ticket(layout, client);
         let in_front = ticket.push(&mut self.0.lock());
-        // One that was alone needed no watching when it was woken.
+        // Start watching the ones in front now: while they were alone, no wake-up of theirs was watched.
         in_front.iter().for_each(Ticket::watch_if_due);
         Turn(ticket)
     }
@@ -145,8 +146,8 @@ impl Turns {
 }
 
 impl Turn {
-    /// Goes on with what is done in the turn; ready with `None` when the turn was given to another, because this one
-    /// did not come when it was woken. What it has begun must be dropped then.
+    /// Polls the work of the turn. Ready with `None` if the turn passed to another acquisition because this one was
+    /// woken and not polled; the caller must then drop the work that it has begun.
     pub(crate) fn poll<T>(
         &self,
         cx: &mut Context<'_>,
@@ -163,7 +164,7 @@ impl Turn {
 }
 
 impl Ticket {
-    /// Joins the lines of its names; returns who is just in front of it there.
+    /// Joins the lines of its names. Returns the tickets directly in front of it.
     fn push(self: &Arc<Self>, lines: &mut Lines) -> Vec<Arc<Ticket>> {
         let mut in_front = Vec::new();
         for name in &self.names {
@@ -174,7 +175,7 @@ impl Ticket {
         in_front
     }
 
-    /// Leaves them; returns who is the first of a line now.
+    /// Leaves the lines of its names. Returns the tickets that are now first.
     fn remove(&self, lines: &mut Lines) -> Vec<Arc<Ticket>> {
         let mut next = Vec::new();
         for name in &self.names {
@@ -192,7 +193,7 @@ impl Ticket {
         next
     }
 
-    /// Its task has come, to look whether it has the turn.
+    /// Handles a poll of a waiter: reports whether it has the turn.
     fn come(&self, cx: &Context<'_>) -> Came {
         let lines = self.turns.0.lock();
         let mut attendance = self.attendance.lock();
@@ -208,7 +209,7 @@ impl Ticket {
         }
     }
 
-    /// Its task has come, to go on in its turn; `false` if it has none any more.
+    /// Handles a poll of the work; returns false if the turn was passed on.
     fn begin_poll(&self, cx: &Context<'_>) -> bool {
         let mut attendance = self.attendance.lock();
         attendance.is_here = !attendance.is_passed_over;
@@ -216,13 +217,13 @@ impl Ticket {
         attendance.is_here
     }
 
-    /// Whether others depend on its coming when it is woken.
+    /// Whether other acquisitions are blocked while this one is woken and not polled.
     fn has_others(&self, lines: &Lines, attendance: &Attendance) -> bool {
         let mut lines = self.names.iter().filter_map(|name| lines.get(name));
         attendance.is_in_the_way || lines.any(|line| !is_in(line.back(), self))
     }
 
-    /// Where others depend on it and it is due, the keeper is told, which passes it over if it does not come.
+    /// If it is due and blocks others, tells the keeper, which passes it over unless it is polled in time.
     fn watch_if_due(self: &Arc<Self>) {
         let is_news = {
             let lines = self.turns.0.lock();
@@ -237,7 +238,7 @@ impl Ticket {
             self.keeper.watch_queue(self.clone());
         }
         if self.keeper.is_dead() {
-            // None passes it over any more. Those behind it see for themselves that the client has ended.
+            // A dead keeper passes no ticket over. The ones behind it notice on their own that the client has ended.
             self.wake_all();
         }
     }
@@ -276,10 +277,10 @@ fn is_in(place: Option<&Arc<Ticket>>, ticket: &Ticket) -> bool {
     place.is_some_and(|other| std::ptr::eq(&**other, ticket))
 }
 
-/// What the acquisition waits for has come: its turn, or what it waits for in its turn.
+/// Wakes the acquisition: it has the turn, or its work can continue.
 ///
-/// A has the turn, B waits behind it, and A's task is woken and does something else with its thread: the owner would
-/// wait for itself.
+/// If A has the turn, B waits behind it, and A's task is woken but does something else with its thread, the owner
+/// waits for itself. So the keeper watches a due ticket that blocks others.
 impl Wake for Ticket {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
@@ -313,7 +314,7 @@ impl Led for Ticket {
         drop(attendance);
         let next = self.remove(&mut lines);
         drop(lines);
-        // It may just come: were it not woken once more, it would wait where it does not stand any more.
+        // Its task may be polling right now. Without another wake-up it would wait in a line that it has left.
         self.wake_task();
         next.iter().for_each(Wake::wake_by_ref);
         Relief::Over

@@ -1,4 +1,4 @@
-//! What the clocks of Rust leave out: the time for which the machine was suspended.
+//! The time during which the machine was suspended, which Rust's clocks do not count.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) use counted::time;
@@ -12,13 +12,14 @@ mod counted {
 
     use rustix::time::{ClockId, clock_gettime};
 
-    /// The most that was seen, in nanoseconds.
+    /// The largest time that was read, in nanoseconds.
     static SEEN: AtomicU64 = AtomicU64::new(0);
 
-    /// How long the machine has been suspended since it was started. It never goes down.
+    /// How long the machine has been suspended since it was booted. It never decreases.
     ///
-    /// `CLOCK_BOOTTIME` is `CLOCK_MONOTONIC` and this. It is read first: a thread that is held up before it reads the
-    /// other sees too little, which those that were not held up have put right; no reader ever sees too much.
+    /// It is `CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC`, read in this order. A thread that is preempted between the two
+    /// reads gets too small a value, which the largest value of other readers corrects; no reader gets too large a
+    /// value.
     pub(in super::super) fn time() -> Duration {
         let with = nanos(ClockId::Boottime);
         let without = nanos(ClockId::Monotonic);
@@ -35,9 +36,9 @@ mod counted {
         seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
     }
 
-    /// What was seen now or before, whichever is more.
+    /// Returns the larger of `now` and the largest value so far.
     fn largest(seen: &AtomicU64, now: u64) -> u64 {
-        // Nearly always it is known already, and a write would be for nothing.
+        // The value rarely grows, and an unneeded write would contend for the cache line.
         let before = seen.load(Ordering::Relaxed);
         if now <= before {
             return before;
@@ -62,7 +63,7 @@ mod counted {
             let before = nanos(ClockId::Boottime);
             let told = u64::try_from(time().as_nanos()).unwrap();
             let without = nanos(ClockId::Monotonic);
-            // Between a reading of the one before and a reading of the other after there is time, never less than none.
+            // Time passes between these readings, and never a negative one.
             assert!(before <= without + told);
             assert!(without + told <= nanos(ClockId::Boottime));
         }
@@ -73,7 +74,7 @@ mod counted {
 mod uncounted {
     use std::time::Duration;
 
-    /// Nothing: the clock of the standard library is taken as it is.
+    /// Always zero: the clock of the standard library is used as it is.
     pub(in super::super) fn time() -> Duration {
         #[cfg(test)]
         let time = Duration::from_nanos(super::pretended::NANOS.get());
@@ -83,7 +84,7 @@ mod uncounted {
     }
 }
 
-/// A suspended machine for tests of one thread.
+/// A pretended suspension of the machine, for tests of one thread.
 #[cfg(test)]
 pub(super) mod pretended {
     use std::cell::Cell;
@@ -93,7 +94,7 @@ pub(super) mod pretended {
         pub(super) static NANOS: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// The machine sleeps for this time: the clocks of Rust stand still.
+    /// Suspends the machine for this time, during which Rust's clocks stand still.
     pub(in super::super) fn suspend(span: Duration) {
         let span = u64::try_from(span.as_nanos()).unwrap();
         NANOS.set(NANOS.get() + span);

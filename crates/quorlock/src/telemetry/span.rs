@@ -1,4 +1,4 @@
-//! Spans of `tracing`: one for each acquisition, and one for each guard. Without the feature they are nothing.
+//! Spans of `tracing`: one per acquisition, and one per guard. Without the feature they are empty.
 
 use std::fmt::Display;
 
@@ -7,11 +7,11 @@ use quorlock_core::owner::OwnerId;
 
 use crate::error::{AcquireError, ReleaseError};
 
-/// The span of an acquisition or of a guard. It is closed when it is dropped.
+/// The span of an acquisition or of a guard. It ends when it is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Span(#[cfg(feature = "tracing")] tracing::Span);
 
-/// An acquisition begins.
+/// Opens the span of an acquisition.
 pub(crate) fn acquire(names: &dyn Display) -> Span {
     Span(
         #[cfg(feature = "tracing")]
@@ -26,7 +26,7 @@ pub(crate) fn acquire(names: &dyn Display) -> Span {
     )
 }
 
-/// A guard is given out.
+/// Opens the span of a guard.
 pub(crate) fn hold(names: &dyn Display, owner: OwnerId, token: Token) -> Span {
     Span(
         #[cfg(feature = "tracing")]
@@ -42,14 +42,14 @@ pub(crate) fn hold(names: &dyn Display, owner: OwnerId, token: Token) -> Span {
 }
 
 impl Span {
-    /// Does something inside of it.
+    /// Runs `act` inside the span.
     pub(crate) fn within<T>(&self, act: impl FnOnce() -> T) -> T {
         #[cfg(feature = "tracing")]
         let _entered = self.0.enter();
         act()
     }
 
-    /// Notes how an acquisition ended.
+    /// Records how an acquisition ended.
     pub(crate) fn acquired(&self, result: Result<(OwnerId, Token), &AcquireError>) {
         #[cfg(feature = "tracing")]
         {
@@ -61,7 +61,7 @@ impl Span {
         }
     }
 
-    /// Notes how a guard was given back.
+    /// Records how a guard was released.
     pub(crate) fn released(&self, result: &Result<(), ReleaseError>) {
         self.ended(match result {
             Ok(()) => "released",
@@ -70,14 +70,14 @@ impl Span {
         });
     }
 
-    /// Notes what became of a guard.
+    /// Records how a guard ended.
     pub(crate) fn ended(&self, outcome: &'static str) {
         #[cfg(feature = "tracing")]
         self.0.record("outcome", outcome);
     }
 }
 
-/// How an acquisition ended, in a word.
+/// The outcome of an acquisition as a label value.
 #[cfg(any(feature = "metrics", feature = "tracing"))]
 pub(super) fn outcome(result: Result<(OwnerId, Token), &AcquireError>) -> &'static str {
     match result {
