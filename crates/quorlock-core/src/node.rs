@@ -1,8 +1,8 @@
 //! The executable specification of one lock server.
 //!
-//! Plain Rust that applies a [`Request`] to the keys of one node at a given time of the node's own clock. The
-//! in-memory node and the simulator run it; the Lua scripts of `quorlock-redis` on a real server answer alike, which
-//! a conformance test checks on generated sequences.
+//! Plain Rust that applies a [`Request`] to the keys of one node, at a given time of the node's own clock. The
+//! in-memory node and the simulator run this code. On a real server the Lua scripts of `quorlock-redis` give the same
+//! answers, which a conformance test checks on generated sequences.
 
 use std::collections::BTreeMap;
 
@@ -36,26 +36,26 @@ pub struct Node {
     swept_at_len: usize,
 }
 
-/// What a request did.
+/// The result of a request.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Applied {
-    /// The reply, or the error that the server raises before its first write.
+    /// Reply, or the error that the server raises before its first write.
     pub reply: Result<Reply, Cause>,
-    /// What the node publishes, and where.
+    /// Message that the node publishes, and its channel.
     pub published: Published,
 }
 
-/// What a request publishes.
+/// The message that a request publishes, if any.
 type Published = Option<(Channel, Wake)>;
 
 impl Node {
-    /// A node without keys.
+    /// Returns a node without keys.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Executes one request, atomically, at `now` of the node's clock.
+    /// Executes one request atomically, at `now` of the node's clock.
     pub fn apply(&mut self, now: WallMillis, request: &Request) -> Applied {
         let mut published = None;
         let reply = match request {
@@ -74,7 +74,7 @@ impl Node {
         Applied { reply, published }
     }
 
-    /// An acquire that perhaps shows which process the node is.
+    /// Executes an acquire, and its check of the marker if it has one.
     fn checked_acquire(
         &mut self,
         now: WallMillis,
@@ -205,7 +205,7 @@ impl Node {
         Ok(ForceReleaseReply::Freed)
     }
 
-    /// The keys of a name, without a claim that has expired.
+    /// Returns the keys of a name, after removing a claim that has expired.
     fn seen(&mut self, now: WallMillis, name: &Name) -> Option<&mut Keys> {
         let keys = self.names.get_mut(name)?;
         keys.expire_claim(now);
@@ -221,7 +221,8 @@ impl Node {
         keys.expect("BUG: a name that was just added")
     }
 
-    /// Forgets expired keys whenever the number of names has doubled, so that memory follows what is in use.
+    /// Removes expired keys whenever the number of names has doubled, so that memory is proportional to the names in
+    /// use.
     fn sweep(&mut self, now: WallMillis) {
         if 2 * self.swept_at_len + 1024 <= self.names.len() {
             self.names.retain(|_, keys| keys.sweep(now));
@@ -229,7 +230,7 @@ impl Node {
         }
     }
 
-    /// Puts something under the key of a name, as another program would. Readers get leases of the same length.
+    /// Stores a value under the key of a name, as another program would. Readers get leases of the same length.
     pub fn put(&mut self, name: &Name, held: Held, expires: Option<WallMillis>) {
         self.names
             .entry(name.clone())
@@ -243,14 +244,15 @@ impl Node {
         self.names.entry(name.clone()).or_default().token = Some(Key { value, expires });
     }
 
-    /// Forgets everything, as `FLUSHALL` does. A restart without persistence is this and [`Node::set_process`].
+    /// Removes all keys, as `FLUSHALL` does. A restart without persistence is a flush followed by
+    /// [`Node::set_process`].
     pub fn flush(&mut self) {
         let lineage = self.marked.lineage;
         *self = Node::of_process(self.marked.process);
         self.marked.lineage = lineage;
     }
 
-    /// A node without keys that is this process.
+    /// Returns a node without keys that is this process.
     #[must_use]
     pub fn of_process(process: Process) -> Self {
         let mut node = Node::default();
@@ -258,23 +260,23 @@ impl Node {
         node
     }
 
-    /// Which process the node is.
+    /// Returns the process that the node is.
     #[must_use]
     pub fn process(&self) -> Process {
         self.marked.process
     }
 
-    /// Whether all that the node has was written to itself, from now on.
+    /// Sets whether all data of the node counts as written to itself, from now on.
     pub fn set_lineage(&mut self, lineage: Lineage) {
         self.marked.lineage = lineage;
     }
 
-    /// The node is another process from now on: it was restarted, or became a primary. Its keys stay.
+    /// Makes the node another process from now on, as a restart or a promotion does. Its keys stay.
     pub fn set_process(&mut self, process: Process) {
         self.marked.process = process;
     }
 
-    /// The marker at `now`.
+    /// Returns the marker at `now`.
     #[must_use]
     pub fn marker(&self, now: WallMillis) -> Option<Marker> {
         self.marked.marker(now)
@@ -285,26 +287,26 @@ impl Node {
         self.marked.put(marker);
     }
 
-    /// What stands under a name at `now`, and what is left of it.
+    /// Returns what is stored under a name at `now`, and its remaining TTL.
     #[must_use]
     pub fn held(&self, now: WallMillis, name: &Name) -> Option<(Held, Ttl)> {
         let key = self.names.get(name)?.claim(now)?;
         Some((key.value.clone(), key.ttl(now)))
     }
 
-    /// The token stored for a name at `now`.
+    /// Returns the token that is stored for a name at `now`.
     #[must_use]
     pub fn stored_token(&self, now: WallMillis, name: &Name) -> Option<Token> {
         self.names.get(name)?.token(now)
     }
 
-    /// The claim version of the claim that stands under a name at `now`, if it has one.
+    /// Returns the claim version of the claim under a name at `now`, if it has one.
     #[must_use]
     pub fn version(&self, now: WallMillis, name: &Name) -> Option<ClaimVersion> {
         self.names.get(name)?.version(now)
     }
 
-    /// Who stands in the queue of a fair lock at `now`, and for how long each is taken to be alive yet.
+    /// Returns the waiters in the queue of a fair lock at `now`, and how much longer each is considered alive.
     #[must_use]
     pub fn queue(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, Ttl)> {
         let keys = self.names.get(name);
@@ -312,7 +314,7 @@ impl Node {
             .unwrap_or_default()
     }
 
-    /// Who reads under a name at `now`, at which hold count, and what is left of each one's lease.
+    /// Returns the readers of a name at `now`, each with its hold count and the rest of its lease.
     #[must_use]
     pub fn readers(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, u32, Ttl)> {
         let keys = self.names.get(name);
@@ -320,7 +322,7 @@ impl Node {
             .unwrap_or_default()
     }
 
-    /// Every name under which something stands at `now`, in order.
+    /// Returns every name that has a claim at `now`, in order.
     pub fn names(&self, now: WallMillis) -> impl Iterator<Item = &Name> {
         self.names
             .iter()

@@ -65,6 +65,8 @@ impl Watchdog {
     /// Returns a watchdog that renews every third of the lease, and tries again after a fifteenth.
     #[must_use]
     pub fn for_lease(lease: Lease) -> Self {
+        // After a lost renewal two thirds of the lease are left, enough for several attempts that are a fifteenth
+        // apart.
         Watchdog {
             period: lease.length() / 3,
             retry: lease.length() / 15,
@@ -239,6 +241,8 @@ impl Renewal {
         lease: Lease,
         reply: RenewReply,
     ) -> Heeded {
+        // A's hold lapsed, and B has held the name since. A late "already yours" that was sent before must not revive
+        // it.
         if self.status(now) != Status::Held || !self.counts(member) || self.is_old(member, sent) {
             return Heeded::No;
         }

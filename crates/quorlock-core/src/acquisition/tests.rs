@@ -146,7 +146,7 @@ fn a_first_split_vote_is_tried_again_as_soon_as_the_subscriptions_are_live() {
     assert_eq!(*a.step(), Step::Ask(Order::Parallel));
 }
 
-/// The holder has three of five members, the other two grant and are given back.
+/// The holder has three of five members. The other two grant, and the grants are given back.
 #[test]
 fn a_holder_of_a_bare_majority_is_waited_for_but_a_second_split_is_a_collision() {
     let mut a = five();
@@ -251,7 +251,8 @@ fn only_the_members_that_refused_are_listened_to_anew() {
     assert!(matches!(a.step(), Step::Listen(_)));
     a.handle_live();
     assert_eq!(*a.step(), Step::Ask(Order::Canonical { first: 1 }));
-    // The fair lock was granted and given back: another owner comes next, and where it would listen does not matter.
+    // The fair lock was granted and given back. The next round has another owner, so the channel of this one does not
+    // matter.
     a.handle_deaf(member(1));
     a.handle_loss(ms(0), ms(0), loss(0), 0);
     assert_eq!(*a.step(), Step::Sleep(ms(5_000)));
@@ -312,12 +313,12 @@ fn no_number_of_failed_rounds_ends_an_acquisition_but_a_time_does() {
         a.handle_loss(ms(1_001 + n), ms(1_000 + n), loss.clone(), 0);
         assert!(matches!(a.step(), Step::BackOff(_)), "{n}: {:?}", a.step());
         a.handle_timeout(Time::NEVER);
-        // Counted from the beginning of the first.
+        // The time counts from the beginning of the first failed round.
         assert_eq!(a.gives_up_at(unbounded), ms(31_000));
         assert_eq!(a.gives_up_at(bounded), ms(90_000));
     }
     assert_eq!(a.last_loss(), Some(GiveUp::TooSlow));
-    // Who came later has not waited for as long.
+    // A caller that came later has not waited as long.
     assert_eq!(
         a.gives_up_at(Limit::WithoutQuorumFrom(ms(7_000))),
         ms(37_000)
@@ -339,7 +340,7 @@ fn a_quorum_that_answers_ends_the_time_without_one() {
     }
 }
 
-/// A crowd asks the first member first, and is refused by it or not by turns; no other member answers.
+/// Competitors in first-member order are alternately refused and granted by the first member; no other member answers.
 #[test]
 fn the_first_member_alone_is_no_quorum_that_answers() {
     let unbounded = Limit::WithoutQuorumFrom(ms(0));

@@ -1,4 +1,4 @@
-//! The claim versions of claims.
+//! Acquires of plain locks with claim versions and take-over.
 
 use super::keys::Keys;
 use super::plain;
@@ -6,7 +6,7 @@ use crate::failure::Cause;
 use crate::message::{Acquire, AcquireReply};
 use crate::time::WallMillis;
 
-/// An acquire of a plain lock that perhaps replaces a claim, and gives its own a claim version.
+/// Executes an acquire of a plain lock. With a clock margin it may replace a claim, and gives its own claim a version.
 pub(super) fn acquire(
     keys: &mut Keys,
     now: WallMillis,
@@ -15,8 +15,9 @@ pub(super) fn acquire(
     let Some(keep) = ask.keep else {
         return plain::acquire(keys, now, ask);
     };
-    // C saw A's claim unchanged for A's lease, so A has stopped relying on it. Only this very claim version is replaced: if A has renewed
-    // since, or B has replaced the claim before C, the number or the owner is another, and C is refused.
+    // Take-over: C was shown A's claim unchanged for A's lease, so A has stopped relying on it. Only a claim with
+    // exactly this version is replaced. If A has renewed since, or B has replaced the claim before C, the number or the
+    // owner differs, and C is refused.
     let replaces = ask.replaces.filter(|version| version.owner != ask.owner);
     if replaces.is_some() && replaces == keys.version(now) && !keys.has_queue(now) {
         keys.forget_claim();

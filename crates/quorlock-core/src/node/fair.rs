@@ -1,7 +1,7 @@
-//! Claims of fair locks: plain claims, and a queue of those who wait for one.
+//! Claims of fair locks: plain claims, and a queue of waiters.
 //!
-//! A waiter that is not heard of for as long as it said it would be is dead. The dead are dropped when they come to
-//! the head of the queue, by the next request. All of it goes by the clock of the node.
+//! A waiter that does not repeat its request within the time that it stated is considered dead. Dead waiters are
+//! dropped by the next request once they are at the head of the queue. All times are by the clock of the node.
 
 use super::Published;
 use super::keys::{Key, Keys, Queue};
@@ -77,7 +77,7 @@ pub(super) fn release(
     })
 }
 
-/// Drops the dead at the head of the queue; whether there were any.
+/// Drops dead waiters from the head of the queue. Returns whether there were any.
 pub(super) fn drop_dead(keys: &mut Keys, now: WallMillis) -> bool {
     let Some(key) = keys.queue.as_mut().filter(|key| key.is_there(now)) else {
         return false;
@@ -93,13 +93,14 @@ pub(super) fn drop_dead(keys: &mut Keys, now: WallMillis) -> bool {
     has_dropped
 }
 
-/// Drops the first in the queue; whether there was one.
+/// Drops the first waiter in the queue. Returns whether there was one.
 pub(super) fn drop_first(keys: &mut Keys, now: WallMillis) -> bool {
     let first = keys.first(now);
     first.is_some_and(|(owner, _)| leave_queue(keys, now, owner))
 }
 
-/// Puts the owner at the end of the queue, unless it stands in it, and notes that it is alive.
+/// Puts the owner at the end of the queue, unless it is already in it, and extends the time for which it is considered
+/// alive.
 fn keep_place(keys: &mut Keys, now: WallMillis, ask: &Acquire, millis: u64) {
     let alive = now.plus(millis);
     let key = keys.queue.get_or_insert_with(|| Key {
@@ -133,7 +134,7 @@ fn wake_first(keys: &Keys, now: WallMillis, name: &Name, published: &mut Publish
     *published = first_waiting(keys, now, name).map(|channel| (channel, Wake::Unlocked));
 }
 
-/// Where the first in the queue listens.
+/// Returns the channel on which the first waiter in the queue listens.
 pub(super) fn first_waiting(keys: &Keys, now: WallMillis, name: &Name) -> Option<Channel> {
     let (owner, _) = keys.first(now)?;
     Some(Channel::Waiter(name.clone(), owner))

@@ -1,32 +1,32 @@
-//! What stands under the keys of names.
+//! The values under the keys of names.
 
 use std::collections::BTreeMap;
 
 use crate::message::Mode;
 use crate::owner::OwnerId;
 
-/// What stands under the key of a name.
+/// The value under the key of a name.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Held {
-    /// A claim of a plain lock, or of a fair one.
+    /// A claim of a plain or a fair lock.
     Plain {
-        /// Whose.
+        /// Owner of the claim.
         owner: OwnerId,
-        /// At which hold count.
+        /// Hold count of the owner.
         count: u32,
     },
     /// Claims of a read-write lock.
     ReadWrite(ReadWrite),
-    /// A key that is no lock at all.
+    /// A key that is not a lock.
     NotALock,
 }
 
-/// The claims of a read-write lock: readers, or a writer, who may be among the readers.
+/// The claims of a read-write lock: readers, or a writer, which may also be one of the readers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ReadWrite {
-    /// Who writes, and at which hold count.
+    /// Writer and its hold count.
     pub writer: Option<(OwnerId, u32)>,
-    /// The readers, each with its hold count. Some may be dead: their leases have run out, and no request has removed them yet.
+    /// Readers and their hold counts. Some may be dead: their leases have run out, and no request has removed them yet.
     pub readers: BTreeMap<OwnerId, u32>,
 }
 
@@ -40,7 +40,7 @@ impl ReadWrite {
 }
 
 impl Held {
-    /// What one reader holds.
+    /// Returns the claims of a lock with one reader.
     #[must_use]
     pub fn read(owner: OwnerId, count: u32) -> Self {
         Held::ReadWrite(ReadWrite {
@@ -49,7 +49,7 @@ impl Held {
         })
     }
 
-    /// What a writer holds.
+    /// Returns the claims of a lock with a writer.
     #[must_use]
     pub fn write(owner: OwnerId, count: u32) -> Self {
         Held::ReadWrite(ReadWrite {

@@ -1,4 +1,4 @@
-//! The keys of one name: what is stored, whatever the mode.
+//! The keys of one name, for all modes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,7 +10,7 @@ use crate::message::{Acquire, Freshness, RenewReply, Retention, Ttl};
 use crate::owner::OwnerId;
 use crate::time::WallMillis;
 
-/// Who waits, and until when it is taken to be alive; the first one is next.
+/// The waiters in order, and until when each is considered alive.
 pub(super) type Queue = VecDeque<(OwnerId, WallMillis)>;
 
 /// The keys of one name.
@@ -18,15 +18,15 @@ pub(super) type Queue = VecDeque<(OwnerId, WallMillis)>;
 pub(super) struct Keys {
     pub(super) claim: Option<Key<Held>>,
     pub(super) token: Option<Key<Token>>,
-    /// The version of the claim.
+    /// Version of the claim, if it was requested with a clock margin.
     pub(super) version: Option<ClaimVersion>,
-    /// Who waits for the fair lock.
+    /// Waiters of the fair lock.
     pub(super) queue: Option<Key<Queue>>,
-    /// Each reader's own lease.
+    /// Lease of each reader.
     pub(super) reads: BTreeMap<OwnerId, Key<()>>,
 }
 
-/// A key with its expiry, as Redis keeps it: an absolute time of the node's own clock, at which it still exists.
+/// A key and its expiry as Redis stores it: an absolute time of the node's own clock, at which the key still exists.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key<V> {
     pub(super) value: V,
@@ -52,7 +52,7 @@ impl<V> Key<V> {
 }
 
 impl Keys {
-    /// The key of the claim.
+    /// Returns the key of the claim, if it has not expired.
     pub(super) fn claim(&self, now: WallMillis) -> Option<&Key<Held>> {
         self.claim.as_ref().filter(|key| key.is_there(now))
     }
@@ -61,7 +61,7 @@ impl Keys {
         self.claim.as_mut().filter(|key| key.is_there(now))
     }
 
-    /// What stands under the name.
+    /// Returns what is stored under the name, if it has not expired.
     pub(super) fn held(&self, now: WallMillis) -> Option<&Held> {
         self.claim(now).map(|key| &key.value)
     }
@@ -77,7 +77,7 @@ impl Keys {
         self.claim = Some(Key { value, expires });
     }
 
-    /// Deletes what stands under the name, with all that belongs to it.
+    /// Deletes the claim under the name and everything that belongs to it.
     pub(super) fn forget_claim(&mut self) {
         self.version = None;
         if let Some(Key {
@@ -91,15 +91,15 @@ impl Keys {
         }
     }
 
-    /// Deletes what stands under the name if it has expired, as Redis does with each key that it looks at. Otherwise a claim that its owner
-    /// was told to have lost, and so never gives back, would stand again when the clock is set back.
+    /// Deletes the claim if it has expired, as Redis does with each key that it accesses. Otherwise a claim whose owner
+    /// was told that it is lost, and which is therefore never released, would exist again when the clock is set back.
     pub(super) fn expire_claim(&mut self, now: WallMillis) {
         if self.claim.as_ref().is_some_and(|key| !key.is_there(now)) {
             self.forget_claim();
         }
     }
 
-    /// The token of a grant, stored.
+    /// Chooses the token of a grant and stores it.
     pub(super) fn hand_out(
         &mut self,
         now: WallMillis,
@@ -108,7 +108,7 @@ impl Keys {
     ) -> Token {
         let stored = self.token(now);
         let token = match (freshness, stored, ask.fence) {
-            // A resent request gets the value that it was given.
+            // A request that is executed twice gets the value of the first time.
             (Freshness::AlreadyYours, Some(stored), Fence::Mint { .. }) => stored,
             _ => mint(stored, ask.fence, now),
         };
@@ -116,8 +116,8 @@ impl Keys {
         token
     }
 
-    /// Stores the token of a claim that goes on for this long, if it is larger than what is there, or half of the time is over for
-    /// which that is kept: nearly all renewals change nothing.
+    /// Stores the token of a claim that is kept for this long, if it is larger than the stored one or half of the
+    /// retention is over. Almost all renewals therefore write nothing.
     pub(super) fn carry(
         &mut self,
         now: WallMillis,
@@ -133,7 +133,7 @@ impl Keys {
         RenewReply::AlreadyYours { token }
     }
 
-    /// Whether the token counter, as it is, outlives a claim that lasts for this long.
+    /// Returns whether the token counter outlives, without a write, a claim that is kept for this long.
     fn outlives(&self, now: WallMillis, retention: Retention, lease_millis: u64) -> bool {
         let left = self.token.as_ref().map(|key| key.ttl(now));
         match (retention, left) {
@@ -159,7 +159,7 @@ impl Keys {
         self.token = Some(Key { value, expires });
     }
 
-    /// Forgets what has expired; whether anything is left.
+    /// Removes expired keys. Returns whether any key is left.
     pub(super) fn sweep(&mut self, now: WallMillis) -> bool {
         if self.claim(now).is_none() {
             self.claim = None;
@@ -171,13 +171,14 @@ impl Keys {
         *self != Keys::default()
     }
 
-    /// What is left of the claim.
+    /// Returns the remaining TTL of the claim.
     pub(super) fn ttl(&self, now: WallMillis) -> Ttl {
         let claim = self.claim(now);
         claim.map_or(Ttl::Millis(0), |key| key.ttl(now))
     }
 
-    /// Gives the claim the version with the larger of two numbers.
+    /// Gives the claim this version if its number is larger than the present one. A request that was overtaken must not
+    /// set the version back.
     pub(super) fn set_version(&mut self, owner: OwnerId, lease: Lease, keep: ClockMargin) {
         if self
             .version
@@ -187,7 +188,7 @@ impl Keys {
         }
     }
 
-    /// The version of the claim.
+    /// Returns the version of the claim.
     pub(super) fn version(&self, now: WallMillis) -> Option<ClaimVersion> {
         let is_plain = matches!(self.held(now), Some(Held::Plain { .. }));
         self.version.filter(|_| is_plain)
@@ -202,7 +203,7 @@ impl Keys {
         self.queue.as_ref().is_some_and(|key| key.is_there(now))
     }
 
-    /// Who stands in the queue, and for how long each is taken to be alive yet.
+    /// Returns the waiters in the queue, and how much longer each is considered alive.
     pub(super) fn queue(&self, now: WallMillis) -> impl Iterator<Item = (OwnerId, Ttl)> {
         let key = self.queue.as_ref().filter(|key| key.is_there(now));
         let waiting = key.into_iter().flat_map(|key| key.value.iter());

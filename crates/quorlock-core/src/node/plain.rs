@@ -10,13 +10,13 @@ use crate::message::{
 };
 use crate::time::WallMillis;
 
-/// What stands in the way of a claim.
+/// What prevents a claim, if anything.
 pub(super) enum Obstacle {
-    /// Nothing: the name is free.
+    /// Nothing prevents it: the name is free.
     None,
-    /// Nothing: the claim is the owner's already.
+    /// Nothing prevents it: the claim already belongs to the owner.
     Ours,
-    /// Another owner's claim.
+    /// Another owner has a claim.
     Theirs,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn acquire(
     };
     match obstacle {
         Obstacle::Ours => {}
-        // The waiters in the queue of the fair lock would be passed.
+        // Otherwise a plain lock would overtake the waiters in the queue of the fair lock.
         _ if keys.has_queue(now) => return Ok(AcquireReply::OtherMode(Mode::Fair)),
         Obstacle::None => {}
         Obstacle::Theirs => {
@@ -42,7 +42,7 @@ pub(super) fn acquire(
     Ok(grant(keys, now, ask, &obstacle, ask.kept_millis()))
 }
 
-/// Whose claim stands under the name; the mode, if it is not one of a plain lock.
+/// Returns whose claim is under the name, or its mode if it is not a plain lock.
 pub(super) fn look(
     keys: &mut Keys,
     now: WallMillis,
@@ -59,7 +59,7 @@ pub(super) fn look(
     }
 }
 
-/// Records the claim, which nothing obstructs, for this time.
+/// Records the claim, which nothing prevents, for this time.
 pub(super) fn grant(
     keys: &mut Keys,
     now: WallMillis,
@@ -71,8 +71,9 @@ pub(super) fn grant(
     let held = Held::Plain { owner, count };
     let freshness = match obstacle {
         Obstacle::Ours => {
-            // A's request was executed, and is executed once more: a network duplicates it, or A asks again as its reply was lost.
-            // It is granted what it has; a refusal would make A wait for its own claim until that expires.
+            // Already yours: A's request is executed a second time, because the network duplicated it or because A
+            // repeated it after its reply was lost. The node grants what A has. If it refused, A would wait for its own
+            // claim until that expires.
             if let Some(key) = keys.claim_mut(now) {
                 key.value = held;
                 key.extend(now, kept_millis);

@@ -1,7 +1,7 @@
 //! Claims of read-write locks: any number of readers, or one writer.
 //!
-//! Each reader has a lease of its own beside the TTL of the whole, so that a dead reader is not kept alive by those who
-//! live. When no owner is left that lives, the name is free.
+//! Each reader has its own lease in addition to the TTL of the whole key, so that live readers do not keep a dead one
+//! alive. When no live owner is left, the name is free.
 
 use super::Published;
 use super::held::{Held, ReadWrite};
@@ -41,7 +41,7 @@ pub(super) fn read_acquire(
         }
     };
     keep_reading(keys, now, ask.owner, ask.count, ask.kept_millis());
-    // A reader is told how far the writers have come.
+    // A reader gets no new token; it is given the token of the last writer.
     let token = keys.token(now).unwrap_or(Token(0));
     Ok(AcquireReply::Granted { freshness, token })
 }
@@ -63,7 +63,8 @@ pub(super) fn write_acquire(
                 return Ok(AcquireReply::Refused { ttl, version: None });
             }
             None => {
-                // The whole may live for longer than those who read: a reader with a longer lease has left.
+                // The TTL of the whole key may be longer than the lease of any reader, because a reader with a longer
+                // lease has left.
                 let longest = reading(keys, now).max().unwrap_or(Ttl::Unbounded);
                 let ttl = keys.ttl(now).min(longest);
                 return Ok(AcquireReply::Refused { ttl, version: None });
@@ -119,7 +120,7 @@ pub(super) fn read_release(
         return Ok(ReleaseReply::NotYours);
     }
     if ask.count != 0 {
-        // A dead reader cannot come back.
+        // A reader whose lease has run out cannot become a reader again by lowering its count.
         if !is_reading(keys, now, ask.owner) {
             return Ok(ReleaseReply::NotYours);
         }
@@ -157,7 +158,7 @@ pub(super) fn write_release(
         _ => return Ok(ReleaseReply::NotYours),
     }
     held.writer = None;
-    // Also when the writer goes on reading, others may read from now on.
+    // Even if the writer remains a reader, others may read from now on.
     *published = Some((Channel::ReadWrite(ask.name.clone()), Wake::ReadersMayEnter));
     if is_wanted(keys, now)? {
         return Ok(ReleaseReply::Left);
@@ -166,7 +167,7 @@ pub(super) fn write_release(
     Ok(ReleaseReply::FREED)
 }
 
-/// The claims under a name, if it is a read-write lock.
+/// Returns the claims under a name, if it is a read-write lock.
 fn read_write(keys: &mut Keys, now: WallMillis) -> Result<Option<&mut ReadWrite>, Cause> {
     match keys.claim_mut(now).map(|key| &mut key.value) {
         Some(Held::ReadWrite(held)) => Ok(Some(held)),
@@ -175,7 +176,7 @@ fn read_write(keys: &mut Keys, now: WallMillis) -> Result<Option<&mut ReadWrite>
     }
 }
 
-/// Whether there is a writer, or a reader that lives.
+/// Returns whether there is a writer or a live reader.
 fn is_wanted(keys: &mut Keys, now: WallMillis) -> Result<bool, Cause> {
     let writes = read_write(keys, now)?.is_some_and(|held| held.writer.is_some());
     Ok(writes || has_readers(keys, now))
@@ -199,7 +200,7 @@ fn keep_reading(keys: &mut Keys, now: WallMillis, owner: OwnerId, count: u32, le
     lease.extend(now, lease_millis);
 }
 
-/// Keeps the writer's claim at this count, for at least this time; whether it is the owner's.
+/// Keeps the writer's claim at this count, for at least this time. Returns whether the claim belongs to the owner.
 fn keep_writing(
     keys: &mut Keys,
     now: WallMillis,
@@ -234,8 +235,8 @@ fn has_readers(keys: &Keys, now: WallMillis) -> bool {
     reading(keys, now).next().is_some()
 }
 
-/// Who reads, and what is left of each one's lease. A reader of more holds than a client of ours has is taken to live
-/// for as long as the whole, and not looked at hold by hold.
+/// Returns the rest of the lease of each live reader. A reader with more holds than a Quorlock client can have is
+/// assumed to live as long as the whole key, and its holds are not read one by one.
 pub(super) fn reading(keys: &Keys, now: WallMillis) -> impl Iterator<Item = Ttl> {
     let readers = match keys.held(now) {
         Some(Held::ReadWrite(held)) => Some(&held.readers),
@@ -249,7 +250,7 @@ pub(super) fn reading(keys: &Keys, now: WallMillis) -> impl Iterator<Item = Ttl>
     leased.map(|(_, _, ttl)| ttl).chain(strange)
 }
 
-/// Who reads, at which hold count, and what is left of each one's lease, if it has not run out.
+/// Returns the readers whose leases have not run out, each with its hold count and the rest of its lease.
 pub(super) fn leased(keys: &Keys, now: WallMillis) -> impl Iterator<Item = (OwnerId, u32, Ttl)> {
     let readers = match keys.held(now) {
         Some(Held::ReadWrite(held)) => Some(&held.readers),

@@ -271,7 +271,7 @@ fn unused_token_counters_are_forgotten() {
     assert!(node.names.len() < 3_000, "{}", node.names.len());
 }
 
-/// A hold of an hour is renewed hundreds of times: its counter is written when half of the time is over for which it is kept.
+/// A hold of an hour is renewed hundreds of times. Its counter is written once half of its retention is over.
 #[test]
 fn a_renewal_writes_the_counter_when_half_of_its_time_is_over_or_it_grows() {
     let retention = 86_400_000;
@@ -288,7 +288,7 @@ fn a_renewal_writes_the_counter_when_half_of_its_time_is_over_or_it_grows() {
         };
         node.put(&name(), held, None);
         node.apply(at(now), &asking);
-        // It is kept for this long from now on.
+        // If the counter was written, it is kept for this long from now on.
         let is_there = |millis| node.stored_token(at(millis), &name()).is_some();
         is_there(retention + now) && !is_there(retention + now + 1)
     };

@@ -13,7 +13,7 @@ fn lease() -> Lease {
     Lease::new(Duration::from_secs(30)).unwrap()
 }
 
-/// A lock on `n` nodes, of which the first `granted` granted at 0 s, for 30 s: valid until 29.698 s.
+/// A lock on `n` nodes. The first `granted` of them granted at 0 s, for 30 s: valid until 29.698 s.
 fn hold(n: usize, granted: usize, until: Time) -> (Renewal, Vec<MemberId>) {
     let members = Arc::new(Members::new([Threshold::majority(n)]));
     let ids: Vec<_> = members.all().collect();

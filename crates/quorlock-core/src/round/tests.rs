@@ -42,8 +42,8 @@ fn a_majority_in_time_wins_before_the_rest_has_answered() {
     assert!(round.may_hold(ids[4]));
 }
 
-/// Two nodes are down and say so at once, and the first of the others refuses: the round cannot be won. Whether the lock
-/// is waited for or too few nodes answer is what the last two say.
+/// Two nodes are down and fail at once, and the first of the others refuses: the round cannot be won. The last two
+/// decide whether the lock is waited for or too few nodes answer.
 #[test]
 fn a_refusal_beside_a_dead_minority_is_contention_if_the_others_answer() {
     let mut round = round(&[Threshold::majority(5)], Order::Parallel);
@@ -73,9 +73,8 @@ fn a_refusal_beside_a_dead_minority_is_contention_if_the_others_answer() {
     assert_eq!(round.outcome(ms(500)), Outcome::Lost(Loss::NoQuorum));
 }
 
-/// What is in the way for certain is not asked about any further.
-/// Node 2 let a round run out of time. In the next one node 0 grants and node 1 refuses: what is granted is given back at once, and a
-/// competitor that has it the other way round does so, too.
+/// Node 2 let a round run out of time. In the next one node 0 grants and node 1 refuses. The grant is given back at
+/// once, and a competitor with the opposite result gives back its grant too.
 #[test]
 fn a_split_vote_is_not_up_to_a_member_that_was_silent_before() {
     let mut before = round(&[Threshold::majority(3)], Order::Parallel);
@@ -111,7 +110,8 @@ fn a_split_vote_is_not_up_to_a_member_that_was_silent_before() {
     }
 }
 
-/// One of three nodes refuses, and both others may be dead: that says nothing of a holder, so nothing ends before its time.
+/// One of three nodes refuses, and both others may be dead. That tells nothing about a holder, so the round is not lost
+/// as refused.
 #[test]
 fn a_refusal_alone_does_not_end_a_round_whose_others_were_silent_before() {
     let ids: Vec<_> = Members::new([Threshold::majority(3)]).all().collect();
@@ -190,8 +190,8 @@ fn quarantine_and_silence_together_are_no_quorum() {
     assert_eq!(round.outcome(ms(1)), Outcome::Lost(Loss::NoQuorum));
 }
 
-/// Every combination of answers of three members: the verdict, what must be released, and that a lost round says
-/// "refused" only if refusals alone decided it.
+/// Every combination of the answers of three members. Checks the verdict, which members must be released, and that a
+/// lost round is "refused" only if refusals alone decided it.
 #[test]
 fn every_combination_of_three_answers() {
     let answers = [
@@ -258,8 +258,8 @@ fn a_refused_round_says_when_a_threshold_will_be_free() {
     );
 }
 
-/// Three nodes, all of which are needed: one is busy, one refuses for 77 ms, one has not answered. A waiter that took the
-/// silent one for held for ever would sleep far beyond the end of the claim.
+/// All of three nodes are needed: one is busy, one refuses for 77 ms, one has not answered. A waiter that assumed the
+/// silent node to be held for ever would sleep far beyond the end of the claim.
 #[test]
 fn a_member_that_did_not_answer_is_not_taken_for_held_for_ever() {
     let mut round = round(&[Threshold::all(3)], Order::Parallel);
@@ -375,7 +375,7 @@ fn owner(number: u64) -> OwnerId {
     }
 }
 
-/// Of five members these many refuse for the sake of each owner, and the others grant.
+/// A round with five members. This many of them refuse for each owner, and the others grant.
 fn refused_for(owners: &[(usize, u64)]) -> Round {
     let mut round = round(&[Threshold::majority(5)], Order::Parallel);
     let mut ids = ask_all(&mut round, ms(0)).into_iter();

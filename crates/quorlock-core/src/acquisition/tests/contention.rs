@@ -49,7 +49,7 @@ fn a_crowd_that_is_woken_asks_the_first_member_each_time() {
     assert_eq!(
         *a.step(),
         Step::Ask(Order::Parallel),
-        "nobody woke it, and the first member may be held for long"
+        "no message woke it, and the first member may be held for long"
     );
 }
 
@@ -70,8 +70,8 @@ fn a_crowd_is_not_woken_at_once_by_what_a_competitor_gives_back() {
     assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
 }
 
-/// One that passed gives back the first member and one more: the lock may be free, and a crowd that asked all members
-/// would split the vote.
+/// The competitor that passed gives back the first member and one more. The lock may be free, and competitors that
+/// asked all members at once would split the vote.
 #[test]
 fn a_crowd_asks_the_first_member_again_when_that_is_free() {
     let mut a = crowded();
@@ -92,7 +92,7 @@ fn a_crowd_asks_the_first_member_again_when_that_is_free() {
     );
 }
 
-/// What each round of several that collide finds: some members granted, the others name two owners.
+/// The result of each round that collides: some members granted, the others name two owners.
 fn collision() -> Loss {
     Loss::Refused {
         free_after: Some(Duration::from_millis(900)),
@@ -128,7 +128,7 @@ fn what_rivals_give_back_ends_the_pause_after_a_collision() {
     assert_eq!(*a.step(), Step::Ask(Order::FirstMember), "no vote is split");
 }
 
-/// Of three one has had the lock: it leaves two releases to the others, unless they do not take it.
+/// One of three clients has had the lock. It leaves two releases to the others, unless they do not use them.
 #[test]
 fn one_that_has_had_the_lock_comes_after_those_that_have_not() {
     let mut a = five();

@@ -1,4 +1,4 @@
-//! Subscriptions from before, letting others pass, and waiting behind one's own client.
+//! Existing subscriptions, letting others pass, and waiting behind the same client.
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn one_that_does_not_let_pass_says_so() {
     assert_eq!(a.was_passed(), None);
 }
 
-/// 50 waiters of one process: the next one knows that the name is held, by the one before it.
+/// 50 waiters of one process: the next one knows that the previous one holds the name.
 #[test]
 fn the_next_caller_of_a_client_that_has_the_lock_asks_when_it_is_released() {
     let lease = Duration::from_secs(10);
@@ -79,7 +79,7 @@ fn the_next_caller_of_a_client_that_has_the_lock_asks_when_it_is_released() {
         Step::Sleep(ms(2_704)),
         "a quarter of the lease"
     );
-    // A message of the release before comes late.
+    // A message about the previous release arrives late.
     wake_at(&mut next, 205, 3);
     assert_eq!(
         *next.step(),

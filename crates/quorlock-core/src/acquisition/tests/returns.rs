@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Ten rounds have failed, the last of them at 10 s; the random bits make each pause as long as it can be.
+/// Ten rounds have failed, the last of them at 10 s. The random bits make each pause as long as possible.
 fn backing_off() -> Acquisition {
     let mut a = waiting(1);
     for _ in 0..9 {
@@ -69,7 +69,7 @@ fn a_member_that_comes_back_during_a_round_that_fails_is_asked_soon() {
     assert_eq!(*a.step(), Step::Ask(Order::Parallel));
     a.handle_loss(ms(11_500), ms(11_000), Loss::NoQuorum, u64::MAX);
     assert_eq!(*a.step(), Step::BackOff(ms(11_600)));
-    // That has been made use of.
+    // The return has been used up.
     a.handle_timeout(ms(11_600));
     a.handle_loss(ms(11_600), ms(11_600), Loss::NoQuorum, u64::MAX);
     assert_eq!(*a.step(), Step::BackOff(ms(12_600)));

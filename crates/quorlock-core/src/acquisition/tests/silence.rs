@@ -11,7 +11,7 @@ fn three() -> Acquisition {
     waiting_for(vec![Threshold::majority(3)])
 }
 
-/// A round of three members that these answer: the first grants, the others refuse.
+/// A round of three members, of which these answer: the first grants, the others refuse.
 fn round(a: &Acquisition, answer: &[usize]) -> Round {
     let lease = Lease::new(Duration::from_secs(10)).unwrap();
     let round = Round::new(ms(0), a.members.clone(), lease, TIMEOUT, Order::Parallel);
@@ -45,7 +45,7 @@ fn a_member_that_let_a_round_run_out_of_time_is_not_waited_for_in_the_next_round
     assert!(a.mute().is_empty(), "it is waited for again");
 }
 
-/// Its connection gives the request up before the round does.
+/// The connection of the third member gives up the request before the round does.
 #[test]
 fn a_member_whose_reply_is_lost_is_not_waited_for_either() {
     let mut a = three();
@@ -68,7 +68,7 @@ fn a_member_that_answers_is_waited_for_again() {
     assert!(a.mute().is_empty());
 }
 
-/// Both nodes that answer refuse: the round was lost before the third one could say anything.
+/// Both nodes that answer refuse, so the round is lost before the third one could answer.
 #[test]
 fn a_round_that_is_lost_without_a_member_says_nothing_of_it() {
     let mut a = three();

@@ -71,7 +71,7 @@ fn a_claim_is_replaced_only_by_who_names_its_very_beat() {
     assert_eq!(node.version(at(0), &name()), Some(version(2, 1)));
 }
 
-/// A client of other make took the name when it was free; the claim version of before is still there.
+/// A client of another kind took the name when it was free; the version of the previous claim is still stored.
 #[test]
 fn a_claim_that_the_beat_does_not_name_is_not_replaced() {
     let mut node = Node::new();
@@ -121,8 +121,8 @@ fn a_renewal_beats_and_a_release_ends_the_beat() {
     });
 }
 
-/// Three requests of one hold that state more and more, in every order in which they can come: neither the claim version nor the
-/// TTL ever goes back, and whatever count is stored, only "0" frees the name, at once and for good.
+/// Three requests of one hold that state increasing values, in every order of arrival. Neither the claim version nor
+/// the TTL ever decreases, and whatever count is stored, only a count of 0 frees the name, at once and for good.
 #[test]
 fn requests_that_come_in_any_order_take_nothing_back() {
     let stated = [(16, 10, 1), (17, 20, 3), (18, 20, 2)].map(|(number, secs, count)| Claim {

@@ -60,7 +60,7 @@ fn it_is_granted_in_the_order_in_which_it_was_asked_for() {
     for number in [1, 2, 3] {
         let released = node.apply(at(10), &give_back(number));
         assert_eq!(released.reply, Ok(Reply::Release(ReleaseReply::FREED)));
-        // One is told, and nobody else gets it.
+        // Only the next waiter is notified, and no other owner gets the lock.
         assert_eq!(released.published, woken(number + 1));
         for other in [4, 5] {
             if other != number + 1 {
@@ -94,10 +94,10 @@ fn who_asks_without_a_place_gets_none() {
 #[test]
 fn the_dead_at_the_head_are_passed_over_by_the_clock_of_the_node() {
     let mut node = contended();
-    // Only 4 is heard of again.
+    // Only 4 repeats its request.
     node.apply(at(20_000), &ask(4, KEPT));
     assert_eq!(waiting(&node, 20_000), [2, 3, 4]);
-    // 1 is gone since 10 s, 2 could come until 30.001 s.
+    // 1 expired at 10 s; 2 keeps its place until 30.001 s.
     let reply = node.apply(at(30_001), &ask(4, KEPT)).reply;
     assert_eq!(reply, queued(0));
     let other = node.apply(at(30_002), &ask(5, KEPT));
@@ -113,7 +113,7 @@ fn who_gives_up_leaves_the_queue_and_passes_the_turn_on() {
     assert_eq!(left.reply, Ok(Reply::Release(ReleaseReply::Left)));
     assert_eq!(left.published, None);
     assert_eq!(node.apply(at(5), &give_back(1)).published, woken(2));
-    // 2 was told, and gives up all the same.
+    // 2 was notified, but gives up.
     assert_eq!(node.apply(at(6), &give_back(2)).published, woken(4));
     assert_eq!(waiting(&node, 6), [4]);
     let nothing = node.apply(at(7), &give_back(2));
@@ -128,7 +128,7 @@ fn a_plain_lock_does_not_pass_a_queue() {
     assert_eq!(node.apply(at(4), &acquire(5, 1)).reply, mode);
     node.apply(at(5), &give_back(1));
     assert_eq!(node.apply(at(5), &acquire(5, 1)).reply, mode);
-    // When all who wait are dead, there is no queue.
+    // When all waiters are dead, there is no queue.
     let granted = node.apply(at(40_000), &acquire(5, 1));
     assert!(is_granted(&granted), "{granted:?}");
 }

@@ -1,5 +1,5 @@
-//! Why some checks of a client can be left out without harm: what nodes do is enough. Each is a fault of
-//! `sim/product-faults.toml` that is excused.
+//! Shows why some checks of a client can be removed without harm: the behaviour of the nodes is enough. Each is an
+//! excused fault of `sim/product-faults.toml`.
 
 use super::*;
 use crate::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
@@ -12,8 +12,8 @@ fn ms(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// A's watchdog asks while another task of A releases. A renewal that comes behind the release finds nothing, and what a
-/// re-acquisition is granted then is not A's, so that it is given back.
+/// A's watchdog sends requests while another task of A releases. A renewal that is executed after the release finds
+/// nothing. A re-acquisition that is granted afterwards does not belong to A's hold, so it is given back.
 #[test]
 fn what_is_asked_behind_a_release_leaves_no_claim() {
     let mut node = Node::new();
@@ -34,9 +34,9 @@ fn what_is_asked_behind_a_release_leaves_no_claim() {
     assert!(!hold.handle_granted(ms(7), only, ms(6), lease()));
 }
 
-/// A's acquire is granted, its reply is slow, and meanwhile the node says "not yours". Should A count the grant after all, it
-/// counts it for no longer than the node keeps all others out: whenever the request was executed behind `sent`, and whatever
-/// the two clocks show, as long as they are within the drift allowance.
+/// A's acquire is granted, its reply is slow, and in the meantime the node answers "not yours". If A counted the grant
+/// anyway, it would count it no longer than the node refuses all others. This holds whenever the request is executed
+/// after `sent`, and whatever the two clocks show within the drift allowance.
 #[test]
 fn a_grant_keeps_others_out_until_its_term_is_over_however_late_its_reply_is() {
     let term = lease().term(ms(0));
@@ -48,13 +48,13 @@ fn a_grant_keeps_others_out_until_its_term_is_over_however_late_its_reply_is() {
             matches!(reply, Ok(Reply::Acquire(AcquireReply::Granted { .. })))
         });
         let free = refused.unwrap();
-        // The clock of the node is fast by 1 %.
+        // The clock of the node is 1 % fast.
         assert!(term < ms(free * 100 / 101), "{executed}: {free}");
     }
 }
 
-/// A proposes a token to a node that has its claim. As long as the claim stands, nothing but A changes the counter there: so
-/// the node stores just what A proposed, and none of its answers says another value.
+/// A proposes a token to a node that has its claim. While the claim exists, only A changes the counter there. Therefore
+/// the node stores exactly what A proposed, and none of its answers shows another value.
 #[test]
 fn nothing_but_its_owner_changes_the_counter_under_a_claim() {
     let mut node = Node::new();
@@ -85,9 +85,9 @@ fn trust() -> Trust {
     Trust::new(Duration::from_millis(LONGEST))
 }
 
-/// A hears that the first process is gone, and then of a grant of it that it was asked for before. Should that restore A's
-/// trust: B has seen the next process no sooner than the first one ended, so A's term is over before B trusts the next one;
-/// and the next reply of that one withdraws A's trust again.
+/// A learns that the first process has ended, and then receives a grant of that process from an earlier request. If
+/// that grant restored A's trust, nothing would be lost: B saw the next process no sooner than the first one ended, so
+/// A's term is over before B trusts the next one. The next reply of that process withdraws A's trust again.
 #[test]
 fn a_late_grant_of_a_process_is_over_before_the_next_one_is_trusted() {
     let sent = 100;
@@ -95,7 +95,7 @@ fn a_late_grant_of_a_process_is_over_before_the_next_one_is_trusted() {
     b.handle_shown(ms(sent), ms(sent), own(2, 9, MarkerState::Observing));
     assert_eq!(b.next_confirmation(lease().term(ms(sent))), None);
 
-    // What A is, should the late reply count: it trusts the first process.
+    // The state of A if the late reply counted: it trusts the first process.
     let mut a = trust();
     let counts = a.handle_shown(ms(sent), ms(sent), own(1, 1, MarkerState::Confirmed));
     assert_eq!(counts, Counts::Yes);
@@ -110,8 +110,9 @@ fn a_late_grant_of_a_process_is_over_before_the_next_one_is_trusted() {
     }
 }
 
-/// A node is watched, and restarted with all that it had. Should it inherit its observing marker: A's watch goes on, and lasts for
-/// the longest lease from when A saw its nonce first, which was behind the last moment at which claims were forgotten.
+/// A node is watched, and restarts with all its data. If it inherited its observing marker, A's watch would continue.
+/// It would still last for the longest lease since A first saw the nonce, which was after the last moment at which
+/// claims were forgotten.
 #[test]
 fn a_watch_that_goes_on_in_the_next_process_is_no_shorter() {
     let mut a = trust();

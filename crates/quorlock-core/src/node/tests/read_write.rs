@@ -92,7 +92,7 @@ fn a_dead_reader_is_not_kept_alive_by_another() {
         node.apply(at(9_000), &renew_as(Mode::Read, 2)).reply,
         renewed
     );
-    // 1 is dead since 10 s, and cannot come back.
+    // 1 has been dead since 10 s, and cannot become a reader again.
     let gone = Ok(Reply::Renew(vec![RenewReply::NotYours]));
     assert_eq!(node.apply(at(11_000), &renew_as(Mode::Read, 1)).reply, gone);
     assert_eq!(
@@ -116,7 +116,7 @@ fn a_writer_does_not_wait_for_the_dead() {
     is_granted(&mut node, 0, &ask(Access::Read { under: None }, 1, 2));
     is_granted(&mut node, 0, &read(2));
     released(&mut node, 1_000, Mode::Read, 2);
-    // What stands has a TTL of 10 s, but the only reader had a lease of 2 s.
+    // The whole key has a TTL of 10 s, but the only reader had a lease of 2 s.
     assert!(!is_granted(&mut node, 2_000, &write(3)));
     assert!(is_granted(&mut node, 2_001, &write(3)));
     assert_eq!(
@@ -168,7 +168,7 @@ fn a_writer_whose_reading_ended_first_still_writes() {
     );
 }
 
-/// Redisson adds the lease to what is left.
+/// Redisson would add the lease to the remaining TTL.
 #[test]
 fn a_writer_that_enters_again_has_the_larger_lease_not_the_sum() {
     let mut node = Node::new();
