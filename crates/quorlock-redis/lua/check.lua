@@ -32,7 +32,7 @@ local kept, half = 604800000, 302400000
 if longest - lease < 0 then
   return redis.error_reply('LONGESTLEASE a lease of ' .. lease .. ' ms is longer than ' .. longest .. ' ms')
 end
--- Looking for plain text is several times faster than a pattern over all of it.
+-- A plain-text search is several times faster than a pattern over the whole text.
 local text = call('INFO', 'replication')
 local found = call('GET', marker)
 if trusted ~= '' and found == trusted and string.find(text, 'master_replid:' .. string.sub(found, 1, 13), 1, true) then
@@ -51,9 +51,10 @@ if found and string.sub(found, 1, 13) == process then
   end
 end
 
--- A process that was restarted with all that it had takes over the marker of the one before. Whatever shows that it may
--- have another's data speaks against it: replicas, a former primary (master_replid2), another nonce than the client knows.
--- Only what would write a marker of its own inherits, so a client that refuses leaves none behind for another that knows less.
+-- A process that was restarted with all its data takes over the marker of the process before it. Anything that
+-- suggests another server's data prevents that: replicas, a former primary (master_replid2), a nonce other than the
+-- client's. Only an act that writes a marker inherits one, so a client that refuses leaves no marker for another
+-- client that knows less.
 local inherited
 local marks = act == 'mark' or act == 'fresh'
 local expected = string.match(restarts, '^keep:?(%d*)$')

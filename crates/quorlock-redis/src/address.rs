@@ -1,4 +1,4 @@
-//! Where a server is, and how to log in.
+//! The address of a server, and the login in it.
 
 pub(crate) mod cluster;
 pub(crate) mod group;
@@ -15,20 +15,20 @@ use crate::connect::Endpoint;
 
 /// A parsed address.
 pub(crate) struct Address {
-    /// Where.
+    /// Host and port, or path of the socket.
     pub(crate) endpoint: Endpoint,
-    /// What is spoken there.
+    /// Whether TLS is spoken at the endpoint.
     pub(crate) scheme: Scheme,
-    /// Under which name, with which password, to which database.
+    /// User, password and database.
     pub(crate) login: RedisConnectionInfo,
-    /// The address without credentials: for people, logs and the canonical order.
+    /// The address without credentials, for people, logs and the canonical order.
     pub(crate) shown: String,
 }
 
-/// What is spoken at an endpoint.
+/// The protocol at an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Scheme {
-    /// Redis, for all to read.
+    /// Redis, unencrypted.
     Plain,
     /// Redis under TLS.
     #[cfg(feature = "tls")]
@@ -36,20 +36,20 @@ pub(crate) enum Scheme {
 }
 
 impl Scheme {
-    /// That of an address that asks for TLS.
+    /// Returns the scheme of an address that asks for TLS.
     #[cfg(feature = "tls")]
     pub(crate) fn tls() -> Result<Scheme, AddressError> {
         Ok(Scheme::Tls)
     }
 
-    /// That of an address that asks for TLS.
+    /// Fails, because the feature `tls` is off.
     #[cfg(not(feature = "tls"))]
     pub(crate) fn tls() -> Result<Scheme, AddressError> {
         Err(AddressError::Tls)
     }
 
-    /// That of an address, and the address as one without TLS is written: the parser of the `redis` crate knows others only when a
-    /// feature of its own is on.
+    /// Returns the scheme of an address, and the address in the form without TLS. The parser of the `redis` crate
+    /// accepts TLS addresses only if one of its own features is on.
     fn split(address: &str) -> Result<(Scheme, Cow<'_, str>), AddressError> {
         let Some(("rediss" | "valkeys", rest)) = address.split_once("://") else {
             return Ok((Scheme::Plain, Cow::Borrowed(address)));
@@ -82,9 +82,9 @@ impl Address {
         Ok(Address { scheme, ..address })
     }
 
-    /// Takes the address of a client that was made elsewhere.
+    /// Takes the address of an existing client of the `redis` crate.
     pub(crate) fn of(info: &ConnectionInfo) -> Result<Self, AddressError> {
-        // One connection carries requests only and the other wake-ups only: RESP2 is all that is needed, and every
+        // One connection carries only requests and the other only wake-ups. RESP2 is enough for that, and every
         // server and proxy speaks it.
         let login = info
             .redis_settings()
@@ -138,7 +138,7 @@ impl Address {
 }
 
 impl Address {
-    /// Whether what is sent there can be read on the way.
+    /// Whether others can read the traffic on the network.
     pub(crate) fn is_for_all_to_read(&self) -> bool {
         self.scheme == Scheme::Plain && matches!(self.endpoint, Endpoint::Tcp { .. })
     }
@@ -150,33 +150,32 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Why an address cannot be used. Never holds the address, which may hold a password.
+/// Why an address cannot be used. The error never contains the address, which may contain a password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// It does not parse.
+    /// The address does not parse.
     Malformed {
         /// What is wrong with it.
         reason: String,
     },
-    /// It is meant for a Sentinel group, and does not parse.
+    /// The address is meant for a Sentinel group, and does not parse.
     Group {
         /// What is wrong with it.
         reason: String,
     },
-    /// It is meant for a Redis Cluster, and does not parse.
+    /// The address is meant for a Redis Cluster, and does not parse.
     Cluster {
         /// What is wrong with it.
         reason: String,
     },
-    /// It asks for TLS, and the cargo feature `tls` is off.
+    /// The address asks for TLS, and the cargo feature `tls` is off.
     Tls,
-    /// It asks for TLS without asking the server for a proof of who it is (`#insecure`).
+    /// The address asks for TLS without verification of the server's certificate (`#insecure`).
     Insecure,
-    /// It does not ask for TLS, and settings for TLS were given.
+    /// The address does not ask for TLS, and the configuration has settings for TLS.
     Unencrypted,
-    /// It is that of a client of the `redis` crate with certificates of its own, or without verification: both are known to that
-    /// client alone.
+    /// The client of the `redis` crate has its own certificates or verifies none. Neither can be read from it.
     TlsOfClient,
 }
 

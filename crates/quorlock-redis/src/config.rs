@@ -1,4 +1,4 @@
-//! How a transport behaves.
+//! The settings of a transport.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::timer::LONGEST_SPAN;
 use crate::tls::Tls;
 use crate::wait::Wait;
 
-/// Of a call, if no other is set.
+/// Bound on a call if none is set.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How a [`RedisTransport`](crate::RedisTransport) behaves. The default is safe.
+/// Settings of a [`RedisTransport`](crate::RedisTransport). The defaults are safe.
 ///
 /// ```
 /// use quorlock_redis::RedisConfig;
@@ -30,25 +30,25 @@ const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct RedisConfig {
     pub(crate) network: Arc<dyn Connect>,
     pub(crate) connect_timeout: Duration,
-    /// `None`: its user has not chosen one.
+    /// Bound on a call; `None` if the user has set none.
     pub(crate) call_timeout: Option<Duration>,
     pub(crate) ping_interval: Duration,
     pub(crate) linger: Duration,
     pub(crate) wait: Option<Wait>,
-    /// `None`: passwords are in addresses.
+    /// Source of the credentials; `None` if passwords are in addresses.
     pub(crate) credentials: Option<CredentialsSource>,
-    /// `None`: its user has said nothing about it.
+    /// TLS settings of the servers; `None` if the user has given none.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,
-    /// `None`: as the servers.
+    /// TLS settings of the sentinels; `None` if they are those of the servers.
     #[cfg(feature = "tls")]
     pub(crate) sentinel_tls: Option<Tls>,
     pub(crate) sentinel_timeout: Duration,
-    /// For sentinels whose address has none. (Its `Debug` hides the password.)
+    /// Login for sentinels whose address has none. (Its `Debug` hides the password.)
     pub(crate) sentinel_login: Option<RedisConnectionInfo>,
 }
 
-/// Where credentials come from. It may hold some, and shows nothing.
+/// The source of the credentials. Its `Debug` shows nothing, since it may contain some.
 #[derive(Clone)]
 pub(crate) struct CredentialsSource(pub(crate) Arc<dyn Credentials>);
 
@@ -79,15 +79,15 @@ impl Default for RedisConfig {
 }
 
 impl RedisConfig {
-    /// What makes the streams of bytes to servers, for requests as for wake-ups. Default: [`Network`], the sockets of the
-    /// operating system.
+    /// Sets what makes the byte streams to servers, for requests and for wake-ups. Default: [`Network`], the sockets
+    /// of the operating system.
     ///
     /// ```
     /// use std::io;
     /// use quorlock_redis::{ByteStream, Connect, Connecting, Endpoint, RedisConfig};
     /// use tokio::net::TcpStream;
     ///
-    /// /// Every server is reached through the local end of an SSH tunnel.
+    /// Reaches every server through the local end of an SSH tunnel.
     /// #[derive(Debug)]
     /// struct Tunnel {
     ///     port: u16,
@@ -112,10 +112,10 @@ impl RedisConfig {
         self
     }
 
-    /// How servers are connected to whose addresses ask for TLS (`rediss://`, `valkeys://`). Default: [`Tls::new`].
+    /// Sets how to connect to servers whose addresses ask for TLS (`rediss://`, `valkeys://`). Default: [`Tls::new`].
     ///
-    /// With it an address that does not ask for TLS is refused, unless it is that of a Unix socket: a letter that is missing
-    /// there would send the password for all to read.
+    /// With these settings, an address that does not ask for TLS is refused, unless it is a Unix socket: one missing
+    /// letter in an address would send the password unencrypted.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
@@ -123,16 +123,17 @@ impl RedisConfig {
         self
     }
 
-    /// What is asked before each login, for the addresses that have no password of their own. Default: nothing.
+    /// Sets the source of the credentials for addresses without a password. It is asked before each login. Default:
+    /// none.
     ///
-    /// [`PasswordFile`](crate::PasswordFile) is there for a password that is rotated by hand.
+    /// Use [`PasswordFile`](crate::PasswordFile) for a password that is rotated by hand.
     #[must_use]
     pub fn credentials(mut self, credentials: impl Credentials) -> Self {
         self.credentials = Some(CredentialsSource(Arc::new(credentials)));
         self
     }
 
-    /// Whether settings for TLS were given.
+    /// Whether the user has given TLS settings.
     pub(crate) fn has_tls(&self) -> bool {
         #[cfg(feature = "tls")]
         return self.tls.is_some();
@@ -140,7 +141,7 @@ impl RedisConfig {
         false
     }
 
-    /// How an endpoint is connected to whose address has this scheme.
+    /// Returns how to connect to an endpoint whose address has this scheme.
     pub(crate) fn security(&self, scheme: Scheme) -> Security {
         match scheme {
             Scheme::Plain => Security::Plain,
@@ -149,7 +150,7 @@ impl RedisConfig {
         }
     }
 
-    /// How a sentinel is connected to, if the address of its group has this scheme.
+    /// Returns how to connect to a sentinel if the address of its group has this scheme.
     pub(crate) fn sentinel_security(&self, scheme: Scheme) -> Security {
         #[cfg(feature = "tls")]
         if let (Scheme::Tls, Some(tls)) = (scheme, &self.sentinel_tls) {
@@ -158,14 +159,14 @@ impl RedisConfig {
         self.security(scheme)
     }
 
-    /// Bounds one connection attempt, from the name lookup to the end of the login. Default: 1 s.
+    /// Sets the bound on one connection attempt, from the name lookup to the end of the login. Default: 1 s.
     #[must_use]
     pub fn connect_timeout(mut self, bound: Duration) -> Self {
         self.connect_timeout = bound.min(LONGEST_SPAN);
         self
     }
 
-    /// The bound on a call.
+    /// Returns the bound on a call.
     #[must_use]
     pub const fn call_bound(&self) -> Duration {
         match self.call_timeout {
@@ -174,58 +175,60 @@ impl RedisConfig {
         }
     }
 
-    /// The bound on a call, if [`RedisConfig::call_timeout`] has set one.
+    /// Returns the bound on a call, if [`RedisConfig::call_timeout`] has set one.
     #[must_use]
     pub const fn chosen_call_bound(&self) -> Option<Duration> {
         self.call_timeout
     }
 
-    /// Bounds one call, from the wait for a connection to the reply. Default: 2 s.
+    /// Sets the bound on one call, from the wait for a connection to the reply. Default: 2 s.
     ///
-    /// A connection on which a call found no reply for this time is replaced. One that carries requests with short
-    /// leases is replaced sooner: when the server has been silent on it for a sixth of the shortest of them (25 ms at
-    /// least, and [`RedisConfig::wait`]'s time besides) another one is tried, and takes its place if the server answers
-    /// there alone. Calls that wait on the first are then ended.
+    /// A connection on which a call got no reply within this time is replaced. A connection that carries requests
+    /// with short leases is replaced sooner. If the server has been silent on it for a sixth of the shortest lease
+    /// (but at least 25 ms, and the time of [`RedisConfig::wait`] in addition), the transport tries another
+    /// connection, and replaces the silent one if the server answers only on the new one. Calls in flight on the
+    /// silent connection then end.
     #[must_use]
     pub fn call_timeout(mut self, bound: Duration) -> Self {
         self.call_timeout = Some(bound.min(LONGEST_SPAN));
         self
     }
 
-    /// How often the wake-up connection is probed, so that one whose other end is gone without a word is found out
-    /// after this and a call time-out. Default: 5 s.
+    /// Sets how often the wake-up connection is probed. A connection whose other end has silently gone is detected
+    /// after this interval and a call time-out. Default: 5 s.
     #[must_use]
     pub fn ping_interval(mut self, interval: Duration) -> Self {
         self.ping_interval = interval.max(Duration::from_millis(10)).min(LONGEST_SPAN);
         self
     }
 
-    /// How long the wake-up connection stays open (give or take a ping interval) when no waiter listens any more.
-    /// Default: 30 s.
+    /// Sets how long the wake-up connection stays open (plus or minus a ping interval) after the last waiter has
+    /// left. Default: 30 s.
     #[must_use]
     pub fn linger(mut self, span: Duration) -> Self {
         self.linger = span.min(LONGEST_SPAN);
         self
     }
 
-    /// How far a grant or a renewal must have gone before it counts. Default: it has been executed, and no more.
+    /// Sets how far a grant or a renewal must be replicated or persisted before it counts. Default: it counts once
+    /// executed.
     #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = Some(wait);
         self
     }
 
-    /// Bounds the question to one sentinel, from the name lookup to its answer; the next one is asked then. Default:
-    /// 300 ms. It is shorter where several of them must fit into three quarters of [`RedisConfig::connect_timeout`], so that
-    /// is raised with it for sentinels that are far away.
+    /// Sets the bound on one query to a sentinel, from the name lookup to the answer; then the next sentinel is
+    /// queried. Default: 300 ms. The bound is shorter if several sentinels must fit into three quarters of
+    /// [`RedisConfig::connect_timeout`]. So for sentinels far away, raise both.
     #[must_use]
     pub fn sentinel_timeout(mut self, bound: Duration) -> Self {
         self.sentinel_timeout = bound.max(Duration::from_millis(1)).min(LONGEST_SPAN);
         self
     }
 
-    /// How sentinels are connected to where their certificates are others than those of the servers, if the address asks for
-    /// TLS (`rediss+sentinel://`). Default: as the servers, by [`RedisConfig::tls`].
+    /// Sets how to connect to sentinels whose certificates differ from those of the servers, if the address asks for
+    /// TLS (`rediss+sentinel://`). Default: as to the servers, by [`RedisConfig::tls`].
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn sentinel_tls(mut self, tls: Tls) -> Self {
@@ -233,8 +236,8 @@ impl RedisConfig {
         self
     }
 
-    /// How to log in to sentinels, which have users and passwords of their own. Default: they want none. What the address
-    /// says (`?sentinel_user=..&sentinel_password=..`) goes before this.
+    /// Sets the login for sentinels, which have their own users and passwords. Default: none. A login in the address
+    /// (`?sentinel_user=..&sentinel_password=..`) takes precedence.
     #[must_use]
     pub fn sentinel_login(mut self, user: Option<&str>, password: impl AsRef<str>) -> Self {
         let password = password.as_ref().to_owned();

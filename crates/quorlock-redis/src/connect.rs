@@ -1,4 +1,4 @@
-//! How a stream of bytes to a server comes about.
+//! How byte streams to servers are made.
 
 pub(crate) mod race;
 
@@ -13,28 +13,28 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// Bytes to and from a server.
+/// A stream of bytes to and from a server.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for S {}
 
-/// A connection attempt under way. Dropping it ends it.
+/// A connection attempt in progress. Dropping it ends the attempt.
 pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
 
-/// Where a server listens.
+/// The address that a server listens on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Endpoint {
-    /// On a TCP port.
+    /// A TCP port.
     Tcp {
-        /// Host name or IP address (without brackets).
+        /// Host name, or IP address without brackets.
         host: String,
-        /// Port.
+        /// Port number.
         port: u16,
     },
-    /// On a Unix socket.
+    /// A Unix socket.
     Unix {
-        /// Its path.
+        /// Path of the socket.
         path: PathBuf,
     },
 }
@@ -52,24 +52,24 @@ impl fmt::Display for Endpoint {
 
 /// Makes byte streams to servers.
 ///
-/// The default is [`Network`]. One of your own carries the bytes another way: through a tunnel or a proxy, with
-/// encryption, over a network that fails on purpose. It is given by
+/// The default is [`Network`]. Implement the trait to carry the bytes another way: through a tunnel or a proxy, with
+/// encryption, over a network that fails on purpose. Pass the implementation to
 /// [`RedisConfig::network`](crate::RedisConfig::network).
 ///
-/// Each server has up to two streams at a time, for requests and for wake-ups. One that breaks, or on which nothing is
-/// heard for too long, is dropped and another one asked for. Its bytes are the Redis protocol from the first to the
-/// last, the login included: a stream keeps nothing back to send it later (or flushes it when it is asked to), and one that has
-/// ended says so by an error or an end of file.
+/// Each server has up to two streams at a time, for requests and for wake-ups. A stream that breaks, or on which
+/// nothing arrives for too long, is dropped, and another one is requested. Its bytes are the Redis protocol from the
+/// first to the last, including the login. A stream must not hold bytes back (or must send them when it is flushed),
+/// and must report its end by an error or an end of file.
 pub trait Connect: Send + Sync + fmt::Debug + 'static {
-    /// Connects. The attempt is bounded in time by the caller, who drops it
+    /// Connects to an endpoint. The caller bounds the attempt in time and drops it
     /// ([`RedisConfig::connect_timeout`](crate::RedisConfig::connect_timeout)).
     fn connect(&self, to: &Endpoint) -> Connecting;
 }
 
 /// The network of the operating system: TCP without delay (`TCP_NODELAY`) and with keep-alive, and Unix sockets.
 ///
-/// The addresses of a host name are raced (RFC 8305): the two families by turns, the next one when one has failed, and
-/// beside it after 250 ms. The first that is connected is used.
+/// The addresses of a host name are raced (RFC 8305). The two address families alternate; the next address is tried
+/// when one has failed, or in parallel after 250 ms. The first connection that succeeds is used.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Network;
 
@@ -96,18 +96,18 @@ impl Connect for Network {
     }
 }
 
-/// How long a connection is idle before the system asks whether its other end is there: shorter than firewalls and
-/// address translators remember one.
+/// How long a connection is idle before the system probes its other end: shorter than the time for which firewalls
+/// and address translators remember an idle connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How long it waits for an answer before it asks again.
+/// How long the system waits for an answer before it probes again.
 const KEEP_ALIVE_AGAIN: Duration = Duration::from_secs(5);
 
 fn tune(stream: &TcpStream) -> io::Result<()> {
-    // Small requests must not wait for the acknowledgement of the one before.
+    // A small request must not wait for the acknowledgement of the one before.
     stream.set_nodelay(true)?;
-    // A client that asks for no lock for an hour would find out by its next request, which is lost then, that the
-    // connection has been forgotten on the way.
+    // Without keep-alive, a client that has sent nothing for an hour would learn only from its next request, which is
+    // lost, that a firewall has forgotten the connection.
     let keep_alive = TcpKeepalive::new()
         .with_time(KEEP_ALIVE)
         .with_interval(KEEP_ALIVE_AGAIN);

@@ -1,8 +1,6 @@
-//! Classifies errors: whether the request may have been executed.
-//!
-//! An error is *definite* if the server always raises it before the first write of our scripts, or if no connection
-//! was made. Every other error is *indeterminate*: a client that took it for a refusal would leave a claim behind
-//! that keeps all others out, or keep a lock that it has just released.
+//! Classifies errors. An error is *definite* if the server always raises it before the first write of our scripts, or
+//! if no connection was made. Every other error is *indeterminate*: if A took it for a refusal, a claim that no
+//! client releases could be left behind.
 
 use std::{fmt, io};
 

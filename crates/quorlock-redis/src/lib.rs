@@ -1,35 +1,39 @@
-//! The adapter to a Redis server: carries the requests of a lock to it, and its wake-ups back.
+//! The Redis adapter: carries requests for locks to a server, and wake-ups back.
 //!
 //! [`RedisTransport`] implements [`Transport`](quorlock_core::transport::Transport). It knows nothing of quorums,
-//! leases and waiting: it sends one request at most once, says what came of it, and tells listeners what the server
-//! publishes.
+//! leases and waiting: it sends one request at most once, reports its outcome, and notifies listeners of what the
+//! server publishes.
 //!
 //! | module | subject |
 //! |---|---|
-//! | `transport` | one call from its request to its reply |
-//! | `check`, `info`, `doubt` | whether a server will do, by what it says of itself, and what is doubtful about it |
-//! | `config`, `address` | what a user says |
-//! | `connect` | how a stream of bytes comes about ([`Connect`]) |
-//! | `route`, `cluster`, `keyslot`, `tag` | which server a request goes to: the one there is, the node of a cluster that owns the slot of its name, or of the tag of a member |
+//! | `transport` | one call, from its request to its reply |
+//! | `check`, `info`, `doubt` | whether a server is suitable, according to itself, and what is doubtful about it |
+//! | `config`, `address` | the user's settings |
+//! | `connect` | how byte streams are made ([`Connect`]) |
+//! | `route`, `cluster`, `keyslot`, `tag` | which server a request goes to: the only one, or the cluster node that owns the slot of its name or of the member's tag |
 //! | `server` | one server: a connection for requests, and one for wake-ups |
 //! | `source`, `group` | which server the next connection goes to: a fixed one, the primary of a Sentinel group |
 //! | `security`, `tls` | whether a stream is encrypted, and how ([`Tls`], feature `tls`) |
-//! | `credentials` | what to log in with, where that changes ([`Credentials`]) |
-//! | `target`, `link`, `connection` | the command connection: what it leads to, one of them and its health, which one is current |
-//! | `subscription` | the wake-up connection: who listens to what, and what is done about it |
+//! | `credentials` | what to log in with, if it changes ([`Credentials`]) |
+//! | `target`, `link`, `connection` | the command connection: where it leads, one of them and its health, which one is current |
+//! | `subscription` | the wake-up connection: who listens to which channel, and the subscriptions on the server |
 //! | `script`, `key` | requests as script calls; the scripts are in `lua/` |
-//! | `error` | what an error says about the execution of a request |
-//! | `wait` | how far a write must have gone before it counts |
-//! | `timer` | clock, waiting, spawning |
+//! | `error` | whether an error leaves open if the request was executed |
+//! | `wait` | how far a write must be replicated or persisted before it counts |
+//! | `timer` | clock, sleeping, spawning |
 //!
-//! # What the user needs on the server
-//! Commands `EVALSHA`, `EVAL`, `PTTL`, `HMGET`, `HSET`, `PEXPIRE`, `GET`, `SET`, `DEL`, `TIME`, `PUBLISH`, `SUBSCRIBE`,
-//! `UNSUBSCRIBE` and `PING` (also `SCRIPT LOAD` and `INFO`, which may be denied); the keys `<name>` and
-//! `redisson_lock_token:*` and `redisson_lock_queue:*` (with `EXISTS`); the channels `redisson_lock__channel:*`. Who inspects and force-releases locks needs
-//! `HLEN` and `HGETALL` besides, who has set a [`Wait`] `WAIT` or `WAITAOF`, who has a Sentinel group `ROLE`
-//! (believed where it is denied). On sentinels: `SENTINEL GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER`,
-//! `SENTINEL SENTINELS`, `SUBSCRIBE` and `PING`, the channels `+switch-master` and `+promoted-slave`; all but the first may be denied.
-//! On the nodes of a cluster `CLUSTER SLOTS` and `ASKING` besides; `SSUBSCRIBE`, `SUNSUBSCRIBE` and `SPUBLISH` may be denied.
+//! # Rights on the server
+//! Commands: `EVALSHA`, `EVAL`, `PTTL`, `HMGET`, `HSET`, `PEXPIRE`, `GET`, `SET`, `DEL`, `TIME`, `PUBLISH`,
+//! `SUBSCRIBE`, `UNSUBSCRIBE` and `PING`; also `SCRIPT LOAD` and `INFO`, which may be denied. Keys: `<name>`,
+//! `redisson_lock_token:*` and `redisson_lock_queue:*` (with `EXISTS`). Channels: `redisson_lock__channel:*`.
+//!
+//! - Inspecting and force-releasing locks also needs `HLEN` and `HGETALL`.
+//! - A [`Wait`] needs `WAIT` or `WAITAOF`.
+//! - A Sentinel group needs `ROLE` (if it is denied, the sentinels' word is trusted). On sentinels: `SENTINEL
+//!   GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER`, `SENTINEL SENTINELS`, `SUBSCRIBE` and `PING`, and the channels
+//!   `+switch-master` and `+promoted-slave`; all but the first may be denied.
+//! - The nodes of a cluster also need `CLUSTER SLOTS` and `ASKING`; `SSUBSCRIBE`, `SUNSUBSCRIBE` and `SPUBLISH` may
+//!   be denied.
 
 mod address;
 mod check;
@@ -73,12 +77,13 @@ pub use credentials::{Changing, Credentials, LoggingIn, Login, PasswordFile};
 #[cfg(feature = "redis-credentials")]
 pub use credentials::{RedisCredentialsProvider, StreamedCredentials};
 pub use doubt::Doubt;
-/// The client of the `redis` crate that [`RedisTransport::from_redis_client`] takes, in the version that it takes it in. A new
-/// major version of that crate changes this type; nothing else of the crate is public here.
+/// The client of the `redis` crate that [`RedisTransport::from_redis_client`] takes. A new major version of that
+/// crate changes this type; nothing else of the crate is public here.
 pub use redis::Client as RedisClient;
 #[cfg(feature = "tls")]
 pub use tls::Tls;
-/// The configuration of the `rustls` crate that [`Tls::from_rustls`] takes, in the version that it takes it in.
+/// The configuration of the `rustls` crate that [`Tls::from_rustls`] takes. A new major version of that crate changes
+/// this type.
 #[cfg(feature = "tls")]
 pub use tokio_rustls::rustls::ClientConfig as RustlsClientConfig;
 pub use transport::RedisTransport;

@@ -1,6 +1,6 @@
-//! A request as a script call.
+//! Encodes a request as a script call.
 //!
-//! The scripts are files of their own, `lua/*.lua`, whose headers say what goes in and out.
+//! The scripts are files, `lua/*.lua`. The header of each states its keys, arguments and replies.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -16,8 +16,8 @@ use redis::Cmd;
 
 use crate::key;
 
-/// The texts of files under `lua/`, one after the other, put together when the crate is built: the chunks that a script
-/// shares with others, `shared/*.lua`, come before it.
+/// Concatenates files under `lua/` when the crate is compiled. The chunks that scripts share, `shared/*.lua`, come
+/// before the script.
 macro_rules! lua {
     ($($file:literal),+ $(,)?) => {
         concat!(
@@ -26,22 +26,22 @@ macro_rules! lua {
     };
 }
 
-/// A script inside one that wants to know more about the server, or to do more, and calls it as `execute()`.
+/// Puts a script inside an outer one, which checks the server and calls the inner one as `execute()`.
 macro_rules! around {
     ($outer:literal, $($inner:tt)*) => {
         concat!("local function execute()\n", $($inner)*, "end\n", lua!($outer))
     };
 }
 
-/// A script that puts names of keys together: those of readers, of which it is not known before how many there are. Dragonfly takes such a
-/// script by this line alone, as its first. (Read in its documentation, not run.)
+/// Marks a script that makes up the names of keys: those of readers, whose number is not known before. Dragonfly
+/// accepts such a script only with this first line. (According to its documentation; not tested.)
 macro_rules! undeclared {
     ($($script:tt)*) => {
         concat!("--!df flags=allow-undeclared-keys\n", $($script)*)
     };
 }
 
-/// A script that publishes, for servers by themselves and for the nodes of clusters.
+/// Makes both variants of a script that publishes: for single servers, and for the nodes of clusters.
 macro_rules! publishing {
     ($($script:tt)*) => {
         Publishing {
@@ -58,7 +58,7 @@ mod read_write;
 
 pub(crate) use self::answer::decode;
 
-/// A script and the digest by which a server that has seen it knows it.
+/// A script, and the digest that identifies it to a server that has loaded it.
 struct Script {
     text: &'static str,
     digest: String,
@@ -71,14 +71,14 @@ impl Script {
     }
 }
 
-/// A script that publishes.
+/// A script that publishes, in its two variants.
 struct Publishing {
     once: Script,
     twice: Script,
 }
 
 impl Publishing {
-    /// The one for a place.
+    /// Returns the variant for the servers of this home.
     fn at(&self, home: &Home) -> &Script {
         match home.publishes {
             Publishes::Once => &self.once,
@@ -120,8 +120,8 @@ static FORCE_RELEASE: LazyLock<Publishing> = LazyLock::new(|| {
     )))
 });
 
-/// Whether the script of a request uses no key that its call does not name. (The scripts about readers find those of other readers'
-/// leases by what stands in the claim.)
+/// Whether the script uses only keys that its call names. (The scripts of read-write locks make up the names of other
+/// readers' lease keys from the fields of the claim.)
 pub(crate) fn declares_its_keys(request: &Request) -> bool {
     match request {
         Request::Acquire(ask) => matches!(ask.access, Access::Plain | Access::Fair(_)),
@@ -132,17 +132,18 @@ pub(crate) fn declares_its_keys(request: &Request) -> bool {
     }
 }
 
-/// How a call names its script.
+/// How a call identifies its script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum By {
-    /// By its digest: short, but the server may not know it.
+    /// By its digest: short, but a server may not have loaded the script.
     Digest,
-    /// By its text, which the server keeps.
+    /// By its text, which the server then keeps.
     Text,
 }
 
-/// Milliseconds on the wire stay below 2^53: Lua compares them as doubles, and Redis refuses an expiry that leaves
-/// 64 bits when the time of day is added, which would be an error after the first write.
+/// The largest number of milliseconds on the wire, just below 2^53. Lua compares numbers as doubles. And Redis
+/// refuses an expiry that exceeds 64 bits once the time of day is added, which would be an error after the first
+/// write.
 const MOST_MILLIS: u64 = (1 << 53) - 1;
 
 fn wire(millis: u64) -> u64 {
@@ -151,44 +152,44 @@ fn wire(millis: u64) -> u64 {
 
 fn kept(retention: Retention) -> u64 {
     match retention {
-        // Zero says "for ever" on the wire.
+        // On the wire, zero means forever.
         Retention::Millis(millis) => wire(millis).max(1),
         Retention::Forever => 0,
     }
 }
 
-/// What a request finds where its keys lie.
+/// What depends on the servers that a request goes to, and not on the request.
 #[derive(Clone, Debug)]
 pub(crate) struct Home {
-    /// The key of the marker. Scripts can use it: it lies in the slot of the names.
+    /// The key of the marker. Scripts can use it because it is in the same slot as the names.
     pub(crate) marker: Cow<'static, str>,
-    /// To which listeners releases are published.
+    /// The listeners that releases are published to.
     pub(crate) publishes: Publishes,
 }
 
 /// How a release is published.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Publishes {
-    /// To all who listen to the channel: on a server by itself there is one way to listen.
+    /// To all listeners of the channel, with one message: a single server has only one kind of channel.
     Once,
-    /// On a cluster: to those who listen on all of it, and to those who listen on the shard.
+    /// On a cluster: once to the listeners of the channel on all nodes, and once to those on the shard.
     Twice,
 }
 
 impl Home {
-    /// That of a server by itself.
+    /// The home of requests to a single server.
     pub(crate) const PLAIN: Home = Home {
         marker: Cow::Borrowed(key::MARKER),
         publishes: Publishes::Once,
     };
 
-    /// That of a cluster by itself, which is not watched.
+    /// The home of requests to a whole cluster, which has no marker and is not watched.
     pub(crate) const CLUSTER: Home = Home {
         publishes: Publishes::Twice,
         ..Home::PLAIN
     };
 
-    /// That of what lies under a tag in a cluster.
+    /// The home of requests for the keys under a tag in a cluster.
     pub(crate) fn under(tag: &str) -> Home {
         Home {
             marker: key::marker_under(tag).into(),
@@ -197,7 +198,7 @@ impl Home {
     }
 }
 
-/// The command that carries a request.
+/// Encodes a request as a command.
 pub(crate) fn encode(request: &Request, home: &Home, by: By) -> Cmd {
     match request {
         Request::Acquire(ask) => match ask.access {
@@ -223,7 +224,8 @@ pub(crate) fn encode(request: &Request, home: &Home, by: By) -> Cmd {
     }
 }
 
-/// `EVALSHA digest keys` or `EVAL text keys`; `args` and `bytes` are what follows, so that it is allocated once.
+/// Begins `EVALSHA digest keys` or `EVAL text keys`. `args` and `bytes` are the number and size of what follows, so
+/// that the buffer is allocated once.
 fn command(script: &Script, by: By, keys: usize, args: usize, bytes: usize) -> Cmd {
     let (verb, script) = match by {
         By::Digest => ("EVALSHA", script.digest.as_str()),
@@ -234,8 +236,8 @@ fn command(script: &Script, by: By, keys: usize, args: usize, bytes: usize) -> C
     cmd
 }
 
-/// The commands that make the scripts known to a server: those that every client needs. The operators' become known
-/// when they are first used.
+/// Returns the commands that load the scripts that every client needs. The operators' scripts are loaded at their
+/// first use.
 pub(crate) fn load() -> impl Iterator<Item = Cmd> {
     let scripts = [&ACQUIRE, &RENEW, &RELEASE.once, &batch::BATCH];
     scripts.into_iter().map(|script| {
@@ -245,7 +247,7 @@ pub(crate) fn load() -> impl Iterator<Item = Cmd> {
     })
 }
 
-/// Room for an owner and the numbers of one claim.
+/// Capacity for an owner and the numbers of one claim, in bytes.
 const CLAIM_BYTES: usize = 160;
 
 fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
@@ -288,13 +290,13 @@ fn fence(cmd: &mut Cmd, fence: Fence) {
     };
 }
 
-/// A claim version as it is stored.
+/// Formats a claim version as it is stored.
 fn version_text(version: ClaimVersion) -> String {
     let lease_millis = wire(version.lease_millis);
     format!("{} {} {lease_millis}", version.owner, version.number)
 }
 
-/// What `check.lua` takes from the end of the arguments.
+/// Appends the arguments of `check.lua`, which are the last ones.
 fn encode_check(cmd: &mut Cmd, check: Check, lease_millis: u64) {
     let (act, nonce) = match check.act {
         Act::Look => ("look", 0),
@@ -316,7 +318,7 @@ fn encode_check(cmd: &mut Cmd, check: Check, lease_millis: u64) {
     cmd.arg(wire(lease_millis)).arg(longest_millis);
 }
 
-/// The marker of a process that was watched for long enough, as it is stored.
+/// Formats the confirmed marker of a process as it is stored.
 fn confirmed_marker(process: Process, nonce: Nonce, longest_millis: u64) -> String {
     format!("{:013x}:{}:{longest_millis}:ripe", process.0, nonce.get())
 }
@@ -401,7 +403,7 @@ fn owner(cmd: &mut Cmd, owner: OwnerId) {
     cmd.arg(owner.write_to(&mut text));
 }
 
-/// Room for the marker's key and what is asked of it.
+/// Capacity for the marker's key and the arguments of a check, in bytes.
 const CHECK_BYTES: usize = 192;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where a cluster is: some of its nodes.
+//! The address of a cluster: some of its nodes.
 
 use redis::RedisConnectionInfo;
 
@@ -6,7 +6,7 @@ use super::hosts::{self, Hosts};
 use super::{AddressError, Scheme};
 use crate::connect::Endpoint;
 
-/// What the hosts of the address are.
+/// The hosts of the address are nodes.
 const NODE: hosts::HostKind = hosts::HostKind {
     called: "node",
     default_port: 6379,
@@ -14,25 +14,26 @@ const NODE: hosts::HostKind = hosts::HostKind {
 
 /// A parsed address of a cluster.
 pub(crate) struct ClusterAddress {
-    /// The nodes that are asked first who has which slot, in this order.
+    /// The nodes that are queried first for the slot map, in this order.
     pub(crate) seeds: Vec<Endpoint>,
-    /// What is spoken to all nodes.
+    /// The protocol of all nodes.
     pub(crate) scheme: Scheme,
-    /// To all nodes.
+    /// Login for all nodes.
     pub(crate) login: RedisConnectionInfo,
-    /// The address without credentials, the nodes sorted.
+    /// The address without credentials, with the nodes sorted.
     pub(crate) shown: String,
 }
 
 impl ClusterAddress {
-    /// Whether an address is about a cluster at all.
+    /// Whether an address is meant for a cluster.
     pub(crate) fn is_meant(address: &str) -> bool {
         address
             .split_once("://")
             .is_some_and(|(scheme, _)| scheme.contains("cluster"))
     }
 
-    /// Parses an address. What is wrong is told by its place: the words may be those of a password.
+    /// Parses an address. The error names the place of a mistake and quotes nothing, since the text may be a
+    /// password.
     pub(crate) fn parse(address: &str) -> Result<Self, AddressError> {
         let (scheme, rest) = address.split_once("://").unwrap_or((address, ""));
         let scheme = match scheme {

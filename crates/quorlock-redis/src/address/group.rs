@@ -1,4 +1,4 @@
-//! Where a Sentinel group is: its sentinels, and the name of its primary.
+//! The address of a Sentinel group: its sentinels, and the name of its primary.
 
 use redis::RedisConnectionInfo;
 
@@ -6,7 +6,7 @@ use super::hosts::{self, Hosts, decoded, login};
 use super::{AddressError, Scheme};
 use crate::connect::Endpoint;
 
-/// What the hosts of the address are.
+/// The hosts of the address are sentinels.
 const SENTINEL: hosts::HostKind = hosts::HostKind {
     called: "sentinel",
     default_port: 26379,
@@ -14,30 +14,31 @@ const SENTINEL: hosts::HostKind = hosts::HostKind {
 
 /// A parsed address of a Sentinel group.
 pub(crate) struct GroupAddress {
-    /// What the sentinels call the primary.
+    /// Name of the primary, as the sentinels know it.
     pub(crate) name: String,
-    /// In the order in which they are asked.
+    /// The sentinels, in the order in which they are queried.
     pub(crate) sentinels: Vec<Endpoint>,
-    /// What is spoken to servers and sentinels.
+    /// The protocol of servers and sentinels.
     pub(crate) scheme: Scheme,
-    /// To the servers of the group.
+    /// Login for the servers of the group.
     pub(crate) login: RedisConnectionInfo,
-    /// To the sentinels, if the address has one.
+    /// Login for the sentinels, if the address has one.
     pub(crate) sentinel_login: Option<RedisConnectionInfo>,
-    /// The address without credentials, the sentinels sorted: two clients that name the same sentinels in another order
-    /// have the same place in the canonical order.
+    /// The address without credentials, with the sentinels sorted. Two clients that list the same sentinels in
+    /// different orders then have the same canonical order.
     pub(crate) shown: String,
 }
 
 impl GroupAddress {
-    /// Whether an address is about sentinels at all.
+    /// Whether an address is meant for a Sentinel group.
     pub(crate) fn is_meant(address: &str) -> bool {
         address
             .split_once("://")
             .is_some_and(|(scheme, _)| scheme.contains("sentinel"))
     }
 
-    /// Parses an address. What is wrong is told by its place: the words may be those of a password.
+    /// Parses an address. The error names the place of a mistake and quotes nothing, since the text may be a
+    /// password.
     pub(crate) fn parse(address: &str) -> Result<Self, AddressError> {
         let (scheme, rest) = address.split_once("://").unwrap_or((address, ""));
         let scheme = match scheme {

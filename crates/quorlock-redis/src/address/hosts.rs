@@ -1,6 +1,6 @@
-//! The part of an address that names several hosts, and a login: `[user[:password]@]host[:port][,host[:port]..]`.
+//! The part of an address that lists several hosts and a login: `[user[:password]@]host[:port][,host[:port]..]`.
 //!
-//! What is wrong is told by its place: the words may be those of a password.
+//! An error names the place of a mistake and quotes nothing, since the text may be a password.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,26 +10,26 @@ use redis::{ProtocolVersion, RedisConnectionInfo};
 
 use crate::connect::Endpoint;
 
-/// What hosts are.
+/// The kind of the hosts of an address.
 #[derive(Clone, Copy)]
 pub(super) struct HostKind {
     pub(super) called: &'static str,
-    /// Of one that names none.
+    /// Port of a host that states none.
     pub(super) default_port: u16,
 }
 
-/// Hosts and a login.
+/// The hosts of an address, and the login.
 pub(super) struct Hosts {
-    /// In the given order, each once.
+    /// The hosts in the given order, without duplicates.
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) login: RedisConnectionInfo,
 }
 
 impl Hosts {
-    /// Parses them.
+    /// Parses hosts and login.
     ///
     /// # Errors
-    /// What is wrong, without a secret.
+    /// A description of the mistake, without secrets.
     pub(super) fn parse(authority: &str, kind: HostKind) -> Result<Self, String> {
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (login, hosts),
@@ -41,7 +41,7 @@ impl Hosts {
         })
     }
 
-    /// The hosts, sorted: two clients that name the same ones in another order show the same.
+    /// Returns the hosts sorted and joined: two clients that list the same hosts in different orders show the same.
     pub(super) fn shown(&self) -> String {
         let shown: BTreeSet<String> = self.endpoints.iter().map(Endpoint::to_string).collect();
         let shown: Vec<String> = shown.into_iter().collect();
@@ -104,7 +104,7 @@ fn endpoint(text: &str, kind: HostKind) -> Result<Endpoint, &'static str> {
     let port = match port {
         None => kind.default_port,
         Some(port) => match port.parse() {
-            // Rust takes `+7` for a number.
+            // Rust parses `+7` as a number.
             Ok(number) if number != 0 && !port.starts_with('+') => number,
             _ => return Err("has a port that is no number from 1 to 65535"),
         },
@@ -124,7 +124,7 @@ fn servers_login(text: &str) -> Result<RedisConnectionInfo, String> {
     Ok(login(Some(user), password))
 }
 
-/// Both connections speak RESP2, as those to one server do.
+/// Returns a login with RESP2, which both connections to a server speak.
 pub(crate) fn login(user: Option<String>, password: Option<String>) -> RedisConnectionInfo {
     let mut login = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP2);
     if let Some(user) = user.filter(|user| !user.is_empty()) {

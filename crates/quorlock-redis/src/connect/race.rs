@@ -1,4 +1,4 @@
-//! Which address of a host answers first.
+//! Races the addresses of a host.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use crate::timer;
 
-/// How long an address is tried before the next one is tried beside it (RFC 8305, 5 and 8: Connection Attempt Delay).
+/// How long an address is tried before the next one is tried in parallel (RFC 8305, 5 and 8: Connection Attempt
+/// Delay).
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// The addresses in the order in which they are tried: that of the system, but of the two families by turns, so that a
-/// network that swallows all of one family costs one head start.
+/// Orders addresses for the race: as the system returned them, but with alternating families. A network that drops
+/// all packets of one family then costs one head start.
 pub(super) fn by_turns(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     let mut addresses: Vec<_> = addresses.collect();
     let mut place = 1;
@@ -30,10 +31,10 @@ pub(super) fn by_turns(addresses: impl Iterator<Item = SocketAddr>) -> Vec<Socke
     addresses
 }
 
-/// Connects to the addresses of a host: the first that is connected wins.
+/// Connects to one of the addresses of a host: the first connection that succeeds wins.
 ///
 /// # Errors
-/// Why the last attempt failed, when all have.
+/// The error of the last attempt, if all have failed.
 pub(super) async fn connected<A, S, F>(addresses: Vec<A>, connect: impl Fn(A) -> F) -> io::Result<S>
 where
     F: Future<Output = io::Result<S>>,
@@ -42,11 +43,11 @@ where
     race(addresses, none, connect).await
 }
 
-/// Tries addresses: the first attempt that comes off wins, and the others are dropped. The next one is begun when one has failed,
-/// and beside those that are under way when the last of them has had its head start.
+/// Races attempts: the first one that succeeds wins, and the others are dropped. The next one begins when one has
+/// failed, or in parallel when the last one has had its head start.
 ///
 /// # Errors
-/// Why the last attempt failed, when all have; `error` when there is nothing to try.
+/// The error of the last attempt, if all have failed; `error` if there is no address.
 pub(crate) async fn race<A, S, E, F>(
     addresses: Vec<A>,
     mut error: E,

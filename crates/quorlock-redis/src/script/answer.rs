@@ -1,4 +1,4 @@
-//! A script's reply as a reply.
+//! Decodes the reply of a script.
 
 use quorlock_core::claim_version::ClaimVersion;
 use quorlock_core::fencing::Token;
@@ -12,11 +12,10 @@ use redis::Value;
 
 use crate::error;
 
-/// The reply that a script's answer to `request` stands for.
+/// Decodes a script's reply to `request`.
 ///
 /// # Errors
-/// A protocol error when the answer is none of those the script gives: the request may have been executed all the
-/// same.
+/// A protocol error if the script never returns this reply. The request may have been executed all the same.
 pub(crate) fn decode(request: &Request, answer: &Value) -> Result<Reply, TransportError> {
     match request {
         Request::Acquire(Acquire { check: None, .. }) => {
@@ -49,7 +48,7 @@ fn decode_acquire(answer: &Value) -> Result<Option<AcquireReply>, TransportError
             [Value::Int(0), Value::Int(left)] | [Value::Int(0), Value::Int(left), Value::Nil] => {
                 refused(*left, None)
             }
-            // What another program wrote there is no claim version.
+            // A version that another program wrote and that does not parse is no claim version.
             [Value::Int(0), Value::Int(left), Value::BulkString(text)] => {
                 refused(*left, version(text))
             }
@@ -85,8 +84,8 @@ fn decode_checked(check: Check, answer: &Value) -> Result<Option<Reply>, Transpo
     Ok(reply.map(|reply| Reply::Checked(reply, shown)))
 }
 
-/// What `check.lua` answers: the reply of the script before it, and what the server shows of itself. Whoever is what the
-/// client trusts answers with that reply alone.
+/// Decodes the reply of `check.lua`: the reply of the inner script, and the process and marker of the server. A
+/// server that is the trusted process returns the inner reply alone.
 fn decode_shown(check: Check, answer: &Value) -> Option<(&Value, Shown)> {
     let parts = match answer {
         Value::Array(parts) => parts.as_slice(),
@@ -138,8 +137,8 @@ fn decode_release(answer: &Value) -> Option<ReleaseReply> {
         Value::Int(1) => Some(ReleaseReply::FREED),
         Value::Int(2) => Some(ReleaseReply::Kept),
         Value::Int(3) => Some(ReleaseReply::Left),
-        // No server has so many clients that this is more than 32 bits long: such a number is the token of another request's
-        // reply, from a proxy that has lost one between the two.
+        // No server has 2^32 clients. A larger number is the token in the reply to another request, from a proxy that
+        // has lost a reply between the two.
         Value::Int(told @ 4..) => {
             let told = u32::try_from(told - 3).ok()?;
             Some(ReleaseReply::Freed { told })

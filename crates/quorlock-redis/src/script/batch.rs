@@ -1,4 +1,4 @@
-//! Requests of many callers as one script call.
+//! Encodes requests of many callers as one script call.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -15,14 +15,16 @@ use super::{
 };
 use crate::{error, key};
 
-/// How many requests go into one call at most.
+/// The largest number of requests in one call.
 ///
-/// A server runs one script at a time, and all other clients wait meanwhile. A pair of acquire and release takes it about 8 µs, so a call
-/// of 32 requests holds it up for an eighth to a quarter of a millisecond. With half as many it executes 8 % more instructions for each,
-/// with twice as many 4 % fewer. Lua's `unpack` takes some 8,000 values, and no list of a call has more than two for each request.
+/// A server runs one script at a time, and all other clients wait meanwhile. A pair of acquire and release takes it
+/// about 8 µs, so a call of 32 requests blocks it for 1/8 to 1/4 of a millisecond. With half as many requests in a
+/// call it executes 8 % more instructions for each request, with twice as many 4 % fewer. Lua's `unpack` takes some
+/// 8,000 values, and no list of a call has more than two for each request.
 pub(crate) const MOST_CLAIMS: usize = 32;
 
-/// How many bytes of keys and arguments go into one call at most: 32 requests with names of 40 bytes, or fewer with longer ones.
+/// The largest number of bytes of keys and arguments in one call: 32 requests with names of 40 bytes, or fewer with
+/// longer ones. A larger call would block the server for longer.
 const MOST_BYTES: usize = 16 * 1024;
 
 pub(super) static BATCH: LazyLock<Script> = LazyLock::new(|| {
@@ -37,17 +39,17 @@ pub(super) static BATCH: LazyLock<Script> = LazyLock::new(|| {
     ))
 });
 
-/// A request that can go together with others: of a plain lock, about one claim, and in its usual form.
+/// A request that can be sent together with others: for a plain lock, about one claim, and of the common form.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchMember {
     request: Arc<Request>,
-    /// Of its name. Where two names have the same, they go in two calls.
+    /// Hash of the name. Two names with the same digest go in two calls, since no name may occur twice in one.
     digest: u64,
     bytes: usize,
 }
 
 impl BatchMember {
-    /// The request, if it can go together with others.
+    /// Returns the request as a member of a batch, if it can be sent together with others.
     pub(crate) fn of(request: &Arc<Request>) -> Option<BatchMember> {
         let (name, keys) = match &**request {
             Request::Acquire(ask) if may_join(ask) => (&ask.name, 3),
@@ -80,7 +82,7 @@ impl BatchMember {
         &self.request
     }
 
-    /// The process that it wants the server to be.
+    /// The process that the request requires the server to be.
     fn trusted(&self) -> Option<Trusted> {
         let Request::Acquire(Acquire {
             check: Some(check), ..
@@ -93,10 +95,11 @@ impl BatchMember {
     }
 }
 
-/// A process, as its confirmed marker shows it.
+/// A process, its nonce, and the longest lease in ms, as in its confirmed marker.
 type Trusted = (Process, Nonce, u64);
 
-/// One that takes over a claim, carries a token along, or knows no process that it trusts, is rare and travels alone.
+/// Whether an acquire is of the common form. One that takes over a claim, carries a token along, or trusts no process
+/// is rare and is sent alone.
 fn may_join(ask: &Acquire) -> bool {
     let is_usual = matches!(ask.fence, Fence::Mint { .. }) && ask.replaces.is_none();
     let is_trusting = ask.check.is_none_or(|check| {
@@ -114,8 +117,8 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Whether the call has room for this request, too: its name is none of the others', and the process that it wants the
-    /// server to be is theirs.
+    /// Whether the call has room for this request. No other request may have its name, and all must trust the same
+    /// process, because the script checks the process once for all of them.
     pub(crate) fn takes(&self, member: &BatchMember) -> bool {
         let is_same = match (self.trusted, member.trusted()) {
             (Some(ours), Some(its)) => ours == its,
@@ -139,7 +142,7 @@ impl Batch {
         &self.members
     }
 
-    /// The places of the requests, in the order in which the replies to them come.
+    /// Returns the indices of the requests in the order of their replies.
     pub(crate) fn order(&self) -> Vec<usize> {
         let places = |is: fn(&Request) -> bool| {
             let members = self.members.iter().enumerate();
@@ -178,7 +181,7 @@ impl Batch {
             })
     }
 
-    /// The command that carries them.
+    /// Encodes the requests as one command.
     pub(crate) fn encode(&self, by: By) -> Cmd {
         let (renewals, releases) = (self.renewals().count(), self.releases().count());
         let acquires = self.members.len() - renewals - releases;
@@ -230,7 +233,7 @@ impl Batch {
     }
 }
 
-/// What acquires of one group have in common.
+/// The arguments that the acquires of one group share.
 #[derive(PartialEq, Eq)]
 struct Terms {
     count: u32,
@@ -270,31 +273,32 @@ fn encode_group(cmd: &mut Cmd, group: &[&Acquire]) {
     }
 }
 
-/// What the answer to a call of several requests says.
+/// The outcome of a call of several requests.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// The reply to each, in order.
+    /// The reply to each request, in order.
     Replies(Vec<Value>),
-    /// The same error for each.
+    /// The same error for each request.
     Error(Value),
-    /// Nothing was done, and each may ask by itself.
+    /// Nothing was done, and each request may be sent alone.
     Alone(Why),
-    /// No such call is answered so.
+    /// The script never returns this reply.
     Nonsense(Value),
 }
 
-/// Why the requests of a call go alone.
+/// Why the requests of a call are sent alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Why {
-    /// The server does not know the script.
+    /// The server has not loaded the script.
     UnknownScript,
-    /// It is another process than the one that the client trusts, which each of the requests will hear.
+    /// The server is not the process that the client trusts. Each request gets this answer by itself.
     Untrusted,
-    /// Its user may not use one of the keys or a command that only such calls have, or the keys belong to several nodes.
+    /// The user may not use one of the keys, or a command that only such calls use, or the keys belong to several
+    /// nodes.
     Refused,
 }
 
-/// Judges the answer to a call of so many requests.
+/// Judges the reply to a call of `members` requests.
 pub(crate) fn judge(answer: Value, members: usize) -> Verdict {
     match answer {
         Value::Array(replies) if replies.len() == members => Verdict::Replies(replies),
@@ -305,7 +309,8 @@ pub(crate) fn judge(answer: Value, members: usize) -> Verdict {
         Value::ServerError(refusal) if refusal.code() == "UNDONE" => Verdict::Alone(Why::Refused),
         Value::ServerError(refusal) => {
             let error = error::server(&refusal);
-            // Redis checks every key of a call, and refuses it as a whole.
+            // Redis checks all keys of a call before it executes it, so the refusal of one key concerns every
+            // request.
             let is_whole = matches!(error.cause, Cause::NoPermission | Cause::Cluster)
                 && error.execution == Execution::Definite;
             if is_whole {

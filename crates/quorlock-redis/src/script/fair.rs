@@ -1,4 +1,4 @@
-//! Requests about fair locks as script calls.
+//! Encodes requests for fair locks as script calls.
 
 use std::sync::LazyLock;
 

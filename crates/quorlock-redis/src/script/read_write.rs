@@ -1,4 +1,4 @@
-//! Requests about read-write locks as script calls.
+//! Encodes requests for read-write locks as script calls.
 
 use std::sync::LazyLock;
 
@@ -53,7 +53,7 @@ static WRITE_RENEW: LazyLock<Script> = LazyLock::new(|| {
 static WRITE_RELEASE: LazyLock<Publishing> =
     LazyLock::new(|| publishing!(undeclared!(lua!("write_release"))));
 
-/// The field of a writer.
+/// Returns the field of a writer in the hash.
 fn writer(owner: OwnerId) -> String {
     format!("{owner}:write")
 }
@@ -105,7 +105,7 @@ pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
     cmd
 }
 
-/// Room for claims, whose names are written so many times.
+/// Capacity for claims whose names are written `times` times each, in bytes.
 fn room(claims: &[Claim], times: usize) -> usize {
     let names = claims.iter().map(|claim| claim.name.as_bytes().len());
     names.map(|len| times * len + 2 * CLAIM_BYTES).sum()
