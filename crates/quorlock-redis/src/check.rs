@@ -1,4 +1,4 @@
-//! Whether a server will do.
+//! Checks whether a server is suitable for locks.
 
 mod connect_error;
 
@@ -20,34 +20,34 @@ use crate::transport::RedisTransport;
 use crate::wait::Wait;
 use crate::{error, key};
 
-/// The oldest version that knows `WAITAOF`.
+/// The oldest version that has `WAITAOF`.
 const OLDEST_WITH_DISK_WAIT: (u32, u32) = (7, 2);
 
-/// The oldest major version whose scripts may write after they have read the time.
+/// The oldest major version whose scripts may write after reading the time.
 const OLDEST_MAJOR: u32 = 5;
 
-/// What Envoy says of a command that it does not lead on, in the place of an error code.
+/// What Envoy answers in place of an error code to a command that it does not forward.
 const WORD_OF_ENVOY: &str = "unsupported command";
 
 impl RedisTransport {
-    /// Takes the address of a server, connects, and checks that it will do (see [`check`](Self::check)).
+    /// Opens the address of a server, connects, and checks that the server is suitable (see [`check`](Self::check)).
     ///
     /// # Errors
-    /// [`ConnectError`] says what is in the way, and what to do.
+    /// [`ConnectError`] states what is wrong, and what to do.
     pub async fn connect(address: &str, config: RedisConfig) -> Result<Self, ConnectError> {
         let transport = Self::open(address, config).map_err(ConnectError::Address)?;
         transport.check().await?;
         Ok(transport)
     }
 
-    /// Checks that the server answers, is a primary, is not older than version 5, and knows how to wait for its disk if the
-    /// configuration wants that; says which process it is.
+    /// Checks that the server answers, is a primary, is at least version 5, and can wait for its disk if the
+    /// configuration requires that. Returns which process it is.
     ///
-    /// A user who may not ask (`INFO`) is believed, and told nothing. Of a cluster each server that owns slots is checked, and one of
-    /// them must answer.
+    /// If the user may not use `INFO`, the check passes without information. In a cluster, each server that owns slots is
+    /// checked, and at least one of them must answer.
     ///
     /// # Errors
-    /// [`ConnectError`] says what is in the way, and what to do.
+    /// [`ConnectError`] states what is wrong, and what to do.
     pub async fn check(&self) -> Result<Checked, ConnectError> {
         let servers = self.servers().await?;
         let checks = join_all(servers.iter().map(|server| self.check_server(server))).await;
@@ -56,7 +56,8 @@ impl RedisTransport {
         for check in checks {
             match check {
                 Ok(found) => checked = checked.or(Some(found)),
-                // Of several servers some may be down at the moment. What waiting will not mend is told.
+                // Some of several servers may be down at the moment. A problem that does not pass by waiting is reported
+                // first.
                 Err(error) => problem = problem.filter(ConnectError::is_final).or(Some(error)),
             }
         }
@@ -68,10 +69,11 @@ impl RedisTransport {
         }
     }
 
-    /// Where the servers are that requests go to: one, or all those of a cluster that own slots, or the one that has the tag of a shard.
+    /// Returns the addresses of the servers that requests go to: one server, all owners of slots in a cluster, or the
+    /// owner of a shard's tag.
     ///
     /// # Errors
-    /// [`ConnectError`] when that is not found out.
+    /// [`ConnectError`] if the servers cannot be found.
     pub async fn primaries(&self) -> Result<Vec<String>, ConnectError> {
         let servers = self.servers().await?;
         let shown = servers.iter().map(|server| server.target.shown());
@@ -101,8 +103,8 @@ impl RedisTransport {
         self.judge(&info)
     }
 
-    /// What is legal on this server and doubtful, for locks on names with this prefix. It is asked on a connection of its own; what
-    /// it does not say, or the user may not ask, gives rise to no doubt.
+    /// Returns the settings of the server that are legal but doubtful, for locks on names with this prefix. It queries
+    /// them on a separate connection. What the server does not report, or the user may not query, raises no doubt.
     pub async fn doubts(&self, prefix: impl AsRef<[u8]>) -> Vec<Doubt> {
         let prefix = prefix.as_ref();
         let deadline = timer::now() + self.config().connect_timeout;
@@ -119,7 +121,7 @@ impl RedisTransport {
             }
         }
         if self.routes().group().is_some() {
-            // Which is what a group and a cluster are for.
+            // Replicas are the purpose of a group and of a cluster.
             doubts.retain(|doubt| !matches!(doubt, Doubt::HasReplicas { .. }));
         }
         doubts
@@ -128,7 +130,7 @@ impl RedisTransport {
     fn judge(&self, info: &Info) -> Result<Checked, ConnectError> {
         let field = |name: &str| info.field(name).map(String::from);
         let address = self.address().to_owned();
-        // Valkey calls it by another name. (Seen on 9.1.2.)
+        // Valkey has another name for it. (Seen on 9.1.2.)
         let mode = info.field("redis_mode").or(info.field("server_mode"));
         match mode {
             Some("sentinel") => return Err(ConnectError::Sentinel { address }),
@@ -158,7 +160,7 @@ impl RedisTransport {
             });
         }
         match field("role").as_deref() {
-            // In a cluster that is between two looks, and requests go to the new owner.
+            // In a cluster, this happens after a failover until the next look; requests are redirected to the new owner.
             Some("slave" | "replica") if !self.is_of_cluster() => {
                 Err(ConnectError::Replica { address })
             }
@@ -181,15 +183,15 @@ impl RedisTransport {
         }
     }
 
-    /// What is behind an error of the first question.
+    /// Finds the reason for an error of the first command.
     async fn explained(&self, server: &Server, error: TransportError) -> ConnectError {
         let address = self.address().to_owned();
-        // A proxy for many servers has no INFO of one of them.
+        // A proxy for several servers has no INFO of one of them.
         if error.cause == Cause::Unsupported || error.detail.starts_with(WORD_OF_ENVOY) {
             let detail = error.detail;
             return ConnectError::Proxy { address, detail };
         }
-        // Twemproxy ends a connection at a command that it does not know, as SCRIPT, and answers PING.
+        // Twemproxy ends a connection at a command that it does not know, such as SCRIPT, and answers PING.
         if error.cause == Cause::Unreachable && answers_ping(&server.target).await {
             let detail = "it answers PING, and ends the connection at SCRIPT LOAD".into();
             return ConnectError::Proxy { address, detail };
@@ -213,7 +215,7 @@ impl RedisTransport {
     }
 }
 
-/// What is doubtful about the server that a target leads to.
+/// Queries the server of a target for doubtful settings.
 async fn look(
     target: &Target,
     prefix: &[u8],
@@ -243,7 +245,7 @@ async fn look(
     Ok(doubts)
 }
 
-/// Whether PING is answered on a new connection, on which nothing else was asked.
+/// Whether PING is answered on a new connection without any other command.
 async fn answers_ping(target: &Target) -> bool {
     let deadline = timer::now() + target.config().connect_timeout;
     let asked = async {
@@ -254,7 +256,7 @@ async fn answers_ping(target: &Target) -> bool {
     matches!(answer, Some(Value::SimpleString(word)) if word == "PONG")
 }
 
-/// What a server lacks that is to say when a write is on its disk (`WAITAOF`).
+/// Returns what a server lacks to report when a write is on its disk (`WAITAOF`).
 fn lack_of_disk(version: &str, aof_enabled: Option<&str>) -> Option<&'static str> {
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
     let (major, minor) = (numbers.next().flatten()?, numbers.next().flatten()?);
@@ -264,31 +266,32 @@ fn lack_of_disk(version: &str, aof_enabled: Option<&str>) -> Option<&'static str
     (aof_enabled == Some("0")).then_some("that needs appendonly yes")
 }
 
-/// What a server that will do says of itself.
+/// A suitable server's report about itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Checked {
-    /// Which process it is.
+    /// The server's process; `None` if the user may not query it.
     pub run_id: Option<RunId>,
     /// Whether the next backup may look like a restart.
     pub backlog: Backlog,
 }
 
-/// Whether a server keeps a backlog for replicas. One without draws its `master_replid` anew when the first replica
-/// attaches, and `redis-cli --rdb` attaches as one.
+/// Whether a server keeps a replication backlog. Without one, it draws a new `master_replid` when the first replica
+/// attaches, and `redis-cli --rdb` attaches as a replica.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Backlog {
-    /// It does not say.
+    /// The server does not report it.
     #[default]
     Unknown,
-    /// It keeps one (and frees it `repl-backlog-ttl` after the last replica left, unless that is 0).
+    /// The server keeps one, and frees it `repl-backlog-ttl` after the last replica has left, unless that is 0.
     Active,
-    /// It keeps none.
+    /// The server keeps none.
     Missing,
 }
 
-/// Which process a server is: a random id that it draws when it starts. Two addresses with one id are one server.
+/// Identifies the process of a server: a random id that it draws at its start. Two addresses with one id are the same
+/// server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunId(String);
 

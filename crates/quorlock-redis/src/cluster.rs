@@ -1,4 +1,4 @@
-//! A Redis Cluster: its nodes say which of them owns which slot, and send requests on that came to another one.
+//! A Redis Cluster. Its nodes report which of them owns which slot, and redirect requests that came to another node.
 
 pub(crate) mod answer;
 mod hints;
@@ -38,25 +38,25 @@ use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::{error, key, keyslot};
 
-/// How long a request waits whose keys are being moved, the first time; each next time twice as long. To move a key takes less than a
-/// millisecond, to move a slot some of those for each key in it.
+/// How long a request waits at first if its keys are being moved; the pause doubles each time. Moving a key takes less
+/// than a millisecond, and moving a slot takes as long for each key in it.
 const MOVING: Duration = Duration::from_millis(10);
 
 /// The nodes of a cluster.
 ///
-/// There is one [`Server`] for each node that owns slots or has been named by a redirect. Who owns what is asked when it is first
-/// needed, when a node answers `MOVED` or `CLUSTERDOWN` or cannot be reached, and once a minute: in a task of its own, because callers may be
-/// dropped.
+/// There is one [`Server`] for each node that owns slots or was named by a redirect. The slot map is queried when it is
+/// first needed, when a node answers `MOVED` or `CLUSTERDOWN` or cannot be reached, and once a minute. A separate task
+/// does this, because callers may be dropped.
 pub(crate) struct Cluster {
     shown: String,
     config: RedisConfig,
     security: Security,
     login: RedisConnectionInfo,
-    /// Nodes that the address names.
+    /// Nodes of the address.
     seeds: Vec<Endpoint>,
     ears: Arc<ClusterRegistry>,
     hints: Arc<ClusterHints>,
-    /// A look has ended.
+    /// Notified at the end of a look, which queries the slot map.
     looked: Notify,
     state: Mutex<ClusterState>,
     this: Weak<Cluster>,
@@ -64,25 +64,25 @@ pub(crate) struct Cluster {
 
 struct ClusterState {
     map: SlotMap<Arc<Node>>,
-    /// Owners, and nodes that redirects have named since the last look.
+    /// Owners of slots, and nodes that redirects have named since the last look.
     nodes: Vec<Arc<Node>>,
-    /// In the order in which they are asked.
+    /// Nodes to query, in this order.
     asked: Vec<Endpoint>,
     /// Whether a slot has another owner than at the last look.
     has_changed: bool,
-    /// No look before this.
+    /// No look begins before this time.
     rests_until: Option<Instant>,
-    /// Why the last look found nothing.
+    /// Why the last look failed.
     trouble: Option<TransportError>,
-    /// Looks that found nothing since one that did.
+    /// Failed looks since the last successful one.
     failures: u32,
     witnesses: Witnesses,
-    /// The task that looks.
+    /// The task that queries the slot map.
     lookout: Option<AbortHandle>,
 }
 
 impl Cluster {
-    /// The nodes of the cluster at this address. Nothing is sent yet.
+    /// Creates the transport's view of the cluster at this address. Sends nothing yet.
     pub(crate) fn at(address: ClusterAddress, config: RedisConfig) -> Arc<Self> {
         Arc::new_cyclic(|this| Cluster {
             shown: address.shown,
@@ -112,7 +112,7 @@ impl Cluster {
         &self.shown
     }
 
-    /// What connections to a node that this source names have in common.
+    /// Returns the target of connections to a node that this source names.
     fn target(&self, endpoint: &Endpoint, source: Arc<dyn Source>) -> Target {
         Target::behind(
             source,
@@ -123,7 +123,7 @@ impl Cluster {
         )
     }
 
-    /// The node at an endpoint, made if there is none.
+    /// Returns the node at an endpoint, and creates it if there is none.
     fn node(&self, state: &mut ClusterState, endpoint: &Endpoint) -> Arc<Node> {
         let known = state.nodes.iter().find(|node| node.endpoint == *endpoint);
         if let Some(node) = known {
@@ -141,24 +141,24 @@ impl Cluster {
         node
     }
 
-    /// The owner of a slot.
+    /// Returns the owner of a slot, if it is known.
     fn owner(&self, slot: Slot) -> Option<Arc<Node>> {
         self.lock().map.owner(slot).cloned()
     }
 
-    /// Asks for a look.
+    /// Requests a look.
     fn look_again(&self) {
         self.follow_hints();
         self.hints.look_again();
     }
 
-    /// Asks for a look, at others than this one first.
+    /// Requests a look that queries this node last.
     fn distrust(&self, endpoint: &Endpoint) {
         self.follow_hints();
         self.hints.distrust(endpoint);
     }
 
-    /// Sees to it that there is a task that looks. It ends with its runtime.
+    /// Makes sure that the task that looks is running. The task ends with its runtime.
     fn follow_hints(&self) {
         let mut state = self.lock();
         let has_ended = |task: &AbortHandle| task.is_finished();
@@ -173,13 +173,13 @@ impl Cluster {
         owner.map(|node| Arc::clone(&node.server))
     }
 
-    /// A node has named the owner of a slot.
+    /// Notes the owner of a slot that a node has named.
     fn learn(&self, slot: Slot, endpoint: &Endpoint) -> Route {
         let mut state = self.lock();
         let node = self.node(&mut state, endpoint);
         state.map.assign(slot.0, slot.0, &node);
         state.has_changed = true;
-        // It has heard of the change.
+        // The new owner knows of the change, so it is queried first.
         state.asked.retain(|asked| asked != endpoint);
         state.asked.insert(0, endpoint.clone());
         drop(state);
@@ -187,7 +187,7 @@ impl Cluster {
         node.route()
     }
 
-    /// Why no server is known for a slot.
+    /// Returns why no server is known for a slot.
     fn trouble(&self, slot: Slot) -> TransportError {
         let trouble = self.lock().trouble.clone();
         trouble.unwrap_or_else(|| error::no_owner(slot))
@@ -196,11 +196,11 @@ impl Cluster {
     /// Ends an attendance.
     fn leave(&self, number: u64) {
         let left = self.lock().witnesses.remove(number);
-        // Outside of the lock, because dropping it may run code of the witness's.
+        // Outside the mutex, because the drop may run the witness's code, which may call the cluster again.
         drop(left);
     }
 
-    /// Held for a few instructions, never across an await.
+    /// The mutex is held for a few instructions, never across an await.
     fn lock(&self) -> MutexGuard<'_, ClusterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -218,7 +218,7 @@ impl Routes for Cluster {
     fn find(&self, slot: Slot) -> Routing<'_> {
         Box::pin(async move {
             let mut looked = pin!(self.looked.notified());
-            // From here on the end of a look is not missed.
+            // From here on, the end of a look is not missed, even between the check and the wait.
             looked.as_mut().enable();
             if let Some(route) = self.known(slot) {
                 return Ok(route);
@@ -244,14 +244,15 @@ impl Routes for Cluster {
                 };
                 Some(at_once(self.learn(slot, &endpoint)))
             }
-            // A reader's lease is a key that its script finds by itself, and no node checks whether it has arrived: A reads, its
-            // claim has been moved and its lease has not, and B would be granted the name to write.
+            // A reader's lease is a key whose name the script makes up, and no node checks whether that key has arrived.
+            // Without this condition: A reads, its claim has moved and its lease has not, and B is granted the name to
+            // write.
             ServerErrorKind::Ask if script::declares_its_keys(refused.request) => {
                 let (_, endpoint) = redirect()?;
                 let node = self.node(&mut self.lock(), &endpoint);
                 Some(at_once(node.route_in(Manner::Asking)))
             }
-            // Its keys are under way, one after another.
+            // The keys of the request are being moved one by one.
             ServerErrorKind::Ask | ServerErrorKind::TryAgain => Some(Detour {
                 route: self.known(refused.slot)?,
                 pause: Some(MOVING * 2_u32.saturating_pow(refused.times)),
@@ -271,7 +272,7 @@ impl Routes for Cluster {
         };
         Box::pin(async move {
             let mut looked = pin!(self.looked.notified());
-            // From here on the end of a look is not missed.
+            // From here on, the end of a look is not missed, even between the check and the wait.
             looked.as_mut().enable();
             if let Some(route) = another() {
                 return Some(route);
@@ -295,7 +296,7 @@ impl Routes for Cluster {
 
     fn all(&self) -> Gathering<'_> {
         Box::pin(async {
-            // Whichever slot it is: what a look finds is found for all.
+            // Any slot will do: a look finds the owners of all.
             let found = self.find(Slot(0)).await;
             let servers = self.lock();
             let servers = servers.map.owners().map(|node| Arc::clone(&node.server));
@@ -318,8 +319,8 @@ impl Routes for Cluster {
         Subscription::new(handle)
     }
 
-    /// A waiter's call has failed at one of the nodes, which one is not known here. It is told when one of those comes back that
-    /// could not be reached, when slots have other owners, and at once if nothing of the kind is expected.
+    /// Notifies a witness whose call failed at one of the nodes; it is not known which. The witness is notified when a
+    /// node that was unreachable can be reached again, when slots change owners, and at once if neither is expected.
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
         let mut state = self.lock();
         let number = state.witnesses.add(Arc::clone(&witness));
@@ -373,11 +374,11 @@ impl Drop for Cluster {
     }
 }
 
-/// Keeps a witness until it is dropped.
+/// Keeps a witness registered until it is dropped.
 struct Attending {
     cluster: Weak<Cluster>,
     number: u64,
-    /// Nodes that could not be reached when it came.
+    /// Attendances at the nodes that were unreachable when the witness came.
     _failing: Vec<Attendance>,
 }
 

@@ -1,4 +1,4 @@
-//! The command connection to a server: which one is current, and who makes the next.
+//! The command connection to a server: which one is current, and which caller makes the next one.
 
 mod attendance;
 
@@ -17,16 +17,17 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
-/// What an attempt has come to.
+/// The result of a connection attempt.
 type Outcome = Result<Arc<Connection>, TransportError>;
 
-/// One connection at a time, made when it is first needed and replaced when it has failed.
+/// Has one connection at a time. It is made when it is first needed, and replaced when it has failed.
 ///
-/// All callers that find none share one attempt, which runs in a task of its own: the caller that started it may be dropped.
-/// They go on in the order in which they came, so that their requests leave in it. After a failed attempt calls fail at
-/// once for a while that grows with every further failure.
+/// All callers without a connection share one attempt. It runs in its own task, so the caller that started it may be
+/// dropped. The callers continue in the order of their arrival, and send their requests in this order. After a failed
+/// attempt, calls fail at once for a pause that grows with every further failure.
 ///
-/// While there are witnesses, there is always one that is good, one being made, or a rest after which one is made.
+/// While there are witnesses, there is always a good connection, an attempt, or a pause after which an attempt
+/// begins.
 #[derive(Debug)]
 pub(crate) struct ConnectionManager {
     target: Arc<Target>,
@@ -36,27 +37,27 @@ pub(crate) struct ConnectionManager {
 #[derive(Debug)]
 struct ConnectionState {
     phase: Phase,
-    /// Attempts that failed since the last one that did not.
+    /// Failed attempts since the last successful one.
     failures: u32,
-    /// Connections that ended before a call was answered on them, since one on which one was.
+    /// Connections that ended before a call was answered on them, since the last connection with an answered call.
     unserved: u32,
-    /// Told when there is a connection again.
+    /// The witnesses to notify when there is a connection again.
     witnesses: Witnesses,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// There is none, and no attempt to make one.
+    /// There is no connection, and no attempt.
     Down,
-    /// There is none, and the next attempt is not made before this time, because of this.
+    /// There is no connection, and no attempt begins before this time, because of this error.
     Resting(Instant, TransportError),
-    /// One is being made.
+    /// An attempt is in progress.
     Connecting(Arc<ConnectAttempt>),
-    /// This one.
+    /// This connection is current.
     Up(Arc<Connection>),
 }
 
-/// An attempt to connect. (No `tokio::sync::watch`, which wakes those who wait in an order of its own.)
+/// An attempt to connect. (Not a `tokio::sync::watch`, which wakes waiters in a different order.)
 #[derive(Debug, Default)]
 struct ConnectAttempt {
     outcome: OnceLock<Outcome>,
@@ -65,14 +66,14 @@ struct ConnectAttempt {
 
 impl ConnectAttempt {
     fn end(&self, outcome: Outcome) {
-        // Only the first counts.
+        // Only the first outcome counts.
         let _ = self.outcome.set(outcome);
         self.ended.notify_waiters();
     }
 
     async fn outcome(&self) -> Outcome {
         let mut ended = pin!(self.ended.notified());
-        // From here on an end is not missed.
+        // From here on, `end` is not missed, even if it is called between the look and the wait.
         ended.as_mut().enable();
         if self.outcome.get().is_none() {
             ended.await;
@@ -82,7 +83,7 @@ impl ConnectAttempt {
     }
 }
 
-/// Ends an attempt together with its runtime, if nothing else did.
+/// Ends an attempt when its runtime is shut down, if it has not ended before.
 struct Reporter(Arc<ConnectAttempt>);
 
 impl Drop for Reporter {
@@ -106,7 +107,7 @@ impl ConnectionManager {
         })
     }
 
-    /// The current connection, if there is a good one.
+    /// Returns the current connection, if there is a good one.
     pub(crate) fn current(&self, now: Instant) -> Option<Arc<Connection>> {
         match &self.lock().phase {
             Phase::Up(link) if self.is_good(link, now) => Some(Arc::clone(link)),
@@ -114,7 +115,7 @@ impl ConnectionManager {
         }
     }
 
-    /// The current connection, or the next one, if it comes before the deadline.
+    /// Returns the current connection, or the next one if it is made before the deadline.
     pub(crate) async fn next(
         self: &Arc<Self>,
         now: Instant,
@@ -133,13 +134,14 @@ impl ConnectionManager {
         outcome.unwrap_or_else(|| Err(error::not_sent()))
     }
 
-    /// The server on this connection is the wrong one, as it says by refusing a call: asks the source anew.
+    /// Retires a connection whose server has refused a call as the wrong one. The source is queried again.
     pub(crate) fn refuse(self: &Arc<Self>, link: &Arc<Connection>) {
         self.retire(link);
         self.target.source().was_wrong(link.whence(), Wrong::Call);
     }
 
-    /// Uses this connection no more: its replies could be late, or those to other requests. Calls that wait on it may end.
+    /// Stops using a connection, since its replies could be late, or belong to other requests. Calls in flight on it
+    /// may end.
     pub(crate) fn retire(self: &Arc<Self>, link: &Arc<Connection>) {
         let mut state = self.lock();
         if let Phase::Up(current) = &state.phase
@@ -150,10 +152,11 @@ impl ConnectionManager {
         }
     }
 
-    /// Tells the witness when there is a connection again, and now if there is one.
+    /// Notifies the witness when there is a connection again, and at once if there is one.
     ///
-    /// A waiter's call fails, the connection is made again, and only then the waiter gets here: it is told of what it has
-    /// missed. A connection on which a reply is owed says nothing of its server, and what becomes of it will be told.
+    /// A waiter's call fails, the connection is made again, and only then the waiter gets here: without the
+    /// notification at once it would wait for an event that has passed. A connection on which a reply is owed proves
+    /// nothing about its server; the witness is notified when it is replaced.
     pub(crate) fn attend(self: &Arc<Self>, witness: Arc<dyn Witness>) -> Attendance {
         let now = timer::now();
         let mut state = self.lock();
@@ -167,7 +170,7 @@ impl ConnectionManager {
         if is_first || !is_resting {
             self.connect_if_awaited(state);
         } else {
-            // The end of the rest is waited for already.
+            // The task that waits for the end of the pause is already running.
             drop(state);
         }
         if is_reachable {
@@ -176,7 +179,7 @@ impl ConnectionManager {
         Attendance::new(Arc::clone(self), number)
     }
 
-    /// Whether the last attempt to connect has failed.
+    /// Whether the last attempt to connect failed.
     pub(crate) fn is_failing(&self) -> bool {
         0 < self.lock().failures
     }
@@ -184,11 +187,12 @@ impl ConnectionManager {
     /// Ends an attendance.
     fn leave(&self, number: u64) {
         let left = self.lock().witnesses.remove(number);
-        // Outside of the lock, because dropping it may run code of the witness's.
+        // Outside the mutex, because the drop may run the witness's code, which may call this manager again.
         drop(left);
     }
 
-    /// Sees to it that there will be a connection, if there is a witness. What is under way already is left alone.
+    /// Makes sure that there will be a connection, if there is a witness. Does nothing if an attempt or a pause is in
+    /// progress.
     fn connect_if_awaited(self: &Arc<Self>, mut state: MutexGuard<'_, ConnectionState>) {
         if state.witnesses.is_empty() {
             return;
@@ -206,10 +210,10 @@ impl ConnectionManager {
         }
     }
 
-    /// Sees to it that there will be another connection if the current one has ended, and there is a witness.
+    /// Makes sure that there will be another connection if the current one has ended and there is a witness.
     ///
-    /// A server that takes connections and ends them by itself would be connected to all the time: each that ended before a call
-    /// was answered on it makes the next one wait longer.
+    /// A server that accepts connections and closes them would be reconnected to in a tight loop. So each connection
+    /// that ends before a call was answered on it lengthens the pause before the next one.
     fn replace_ended(self: &Arc<Self>, mut state: MutexGuard<'_, ConnectionState>) {
         if let Phase::Up(link) = &state.phase
             && link.is_closed()
@@ -235,7 +239,7 @@ impl ConnectionManager {
         match &state.phase {
             Phase::Up(link) if self.is_good(link, now) => return Join::Ready(Arc::clone(link)),
             Phase::Resting(until, error) if now < *until => return Join::Failed(error.clone()),
-            // One that has ended and left it at that ended with its runtime.
+            // An attempt that has ended and is still the phase has ended with its runtime.
             Phase::Connecting(attempt) if attempt.outcome.get().is_none() => {
                 return Join::Wait(Arc::clone(attempt));
             }
@@ -271,7 +275,7 @@ impl ConnectionManager {
         }
         let is_up = outcome.is_ok();
         let witnesses = state.witnesses.all();
-        // It may have ended already.
+        // The new connection may have ended already.
         self.replace_ended(state);
         reporter.0.end(outcome);
         if is_up {
@@ -279,7 +283,7 @@ impl ConnectionManager {
         }
     }
 
-    /// A connection whose server has answered, and knows the scripts.
+    /// Opens a connection, and checks that its server answers and knows the scripts.
     async fn open(
         self: &Arc<Self>,
         hesitation: u32,
@@ -298,7 +302,8 @@ impl ConnectionManager {
         self.target.open(deadline, open).await
     }
 
-    /// What a connection does when it is silent for too long: it tries another one, for as long as the transport lives.
+    /// Returns the probes of a connection: when it is silent for too long, they try another one, as long as the
+    /// transport lives.
     fn probes(self: &Arc<Self>, hesitation: u32) -> Probes {
         let connection = Arc::downgrade(self);
         let begin = move |silent, hesitation| {
@@ -308,7 +313,7 @@ impl ConnectionManager {
         Probes::new(begin, hesitation)
     }
 
-    /// What happens when a connection has ended by itself.
+    /// Returns what runs when a connection has ended by itself.
     fn ended(self: &Arc<Self>) -> Ended {
         let connection = Arc::downgrade(self);
         Box::new(move || {
@@ -318,25 +323,27 @@ impl ConnectionManager {
         })
     }
 
-    /// Connects, and replaces the silent connection when the server has answered on the new one alone.
+    /// Connects again, and replaces the silent connection if the server answers only on the new one.
     async fn probe(self: Arc<Self>, silent: Arc<Health>, hesitation: u32) {
         let Some(link) = self.beside(hesitation).await else {
             return;
         };
-        // A server that stood still answers both at the same time: the old one first, if it gets the time.
+        // A server that was suspended answers both connections at the same time. This pause gives the old one time to
+        // be first.
         timer::sleep_until(timer::now() + LEAST).await;
         self.replace(&silent, link);
     }
 
-    /// A connection beside the current one, if the server answers on it.
+    /// Opens a connection beside the current one. Returns `None` if the server does not answer on it.
     async fn beside(self: &Arc<Self>, hesitation: u32) -> Option<Arc<Connection>> {
         let deadline = timer::now() + self.target.config().connect_timeout;
         let opened = timer::by(deadline, self.open(hesitation, deadline)).await?;
         opened.ok().map(Arc::new)
     }
 
-    /// Uses this connection from now on, if the current one is the silent one. Calls that wait on that are ended: a
-    /// renewal is not sent again before it has come to its end, and its lease would run out meanwhile.
+    /// Makes this connection the current one, if the silent one still is. Calls in flight on the silent one end.
+    /// Otherwise a renewal, which is not sent again before its call has ended, would wait there until its lease runs
+    /// out.
     fn replace(&self, silent: &Arc<Health>, by: Arc<Connection>) {
         let mut state = self.lock();
         let replaced = match &mut state.phase {
@@ -355,7 +362,7 @@ impl ConnectionManager {
         link.is_good(now, self.target.config().call_bound())
     }
 
-    /// Held for a few instructions, never across an await.
+    /// The mutex is held for a few instructions, never across an await.
     fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -366,18 +373,18 @@ enum Join {
     Ready(Arc<Connection>),
     Failed(TransportError),
     Wait(Arc<ConnectAttempt>),
-    /// None is under way, and this one has to be begun.
+    /// No attempt is in progress: the caller begins this one.
     Begin(Arc<ConnectAttempt>),
 }
 
-/// Connects after a rest, if there is a witness then and nothing has come between.
+/// Connects after a pause, if there is a witness then and the phase is still that pause.
 async fn connect_after(connection: Weak<ConnectionManager>, until: Instant) {
     timer::sleep_until(until).await;
     let Some(connection) = connection.upgrade() else {
         return;
     };
     let state = connection.lock();
-    // A witness that came meanwhile has set a time of its own for a later rest.
+    // A witness that came during the pause has started its own task for a later pause.
     if matches!(&state.phase, Phase::Resting(at, _) if *at == until) {
         connection.connect_if_awaited(state);
     }

@@ -1,4 +1,4 @@
-//! What to log in with, where it changes while connections live.
+//! Credentials that change during the life of a connection.
 
 mod password_file;
 #[cfg(feature = "redis-credentials")]
@@ -13,24 +13,25 @@ pub use self::password_file::PasswordFile;
 #[cfg(feature = "redis-credentials")]
 pub use self::streamed::{RedisCredentialsProvider, StreamedCredentials};
 
-/// A question for the credentials of now. Dropping it withdraws it.
+/// A request for the current credentials. Dropping it cancels it.
 pub type LoggingIn<'a> = Pin<Box<dyn Future<Output = io::Result<Login>> + Send + 'a>>;
 
-/// A wait for other credentials. Dropping it ends it.
+/// A wait for a change of the credentials. Dropping it ends the wait.
 pub type Changing<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Knows what to log in with, for as long as it is valid: a token that is renewed every quarter of an hour, a password that is
-/// rotated by hand.
+/// A source of credentials with a limited validity: a token that is renewed every quarter of an hour, or a password that
+/// is rotated by hand.
 ///
-/// It is asked before every login of an address that has no password of its own, and once more when the server has refused what it
-/// said and it says something else by then. A connection that is logged in waits for a change: then the command connection sends
-/// `AUTH` between the requests that it carries, and the wake-up connection is made anew, because a connection that listens takes no
-/// `AUTH`. New credentials that the server refuses end nothing: what is logged in stays so, and they are tried again.
+/// The source is queried before every login of an address without a password. It is queried once more if the server
+/// refuses the login and the credentials have changed since. A connection that is logged in waits for a change. Then the
+/// command connection sends `AUTH` between its requests, and the wake-up connection is replaced, because a connection
+/// that listens accepts no `AUTH`. If the server refuses new credentials, connections stay logged in, and the new
+/// credentials are tried again later.
 ///
 /// ```
 /// use quorlock_redis::{Changing, Credentials, LoggingIn, Login, RedisConfig};
 ///
-/// /// Asks a vault.
+/// Gets the login from a vault.
 /// struct Vault {
 ///     changed: tokio::sync::Notify,
 /// }
@@ -49,21 +50,21 @@ pub type Changing<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// let config = RedisConfig::default().credentials(vault);
 /// ```
 pub trait Credentials: Send + Sync + 'static {
-    /// What to log in with now. The attempt to connect bounds it in time
+    /// Returns the current login. The connection attempt bounds the time
     /// ([`RedisConfig::connect_timeout`](crate::RedisConfig::connect_timeout)).
     ///
     /// # Errors
-    /// Why there is none. Its text is shown in errors, so it holds no secret.
+    /// Why there is no login. The text is shown in errors, so it must not contain a secret.
     fn login(&self) -> LoggingIn<'_>;
 
-    /// Completes when [`Credentials::login`] would say something else than this, which a connection is logged in with. May complete
-    /// too often, or never (the default): a connection that is made later asks anyway.
+    /// Completes when [`Credentials::login`] would return something else than `_used`, the login of a connection. It may
+    /// complete too often, or never (the default): a new connection queries the login in any case.
     fn changed(&self, _used: &Login) -> Changing<'_> {
         Box::pin(pending())
     }
 }
 
-/// A user and a password. Shows no password.
+/// A user and a password. Its `Debug` hides the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     user: Option<String>,
@@ -71,7 +72,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// Logs in with this password (or token), as the user that the address names, or the default user.
+    /// Returns a login with this password (or token), for the user of the address or the default user.
     #[must_use]
     pub fn new(password: impl Into<String>) -> Self {
         Login {
@@ -80,7 +81,7 @@ impl Login {
         }
     }
 
-    /// Logs in as this user.
+    /// Sets the user.
     #[must_use]
     pub fn user(self, name: impl Into<String>) -> Self {
         Login {

@@ -1,4 +1,4 @@
-//! What is legal on a server, and doubtful.
+//! Settings of a server that are legal but doubtful.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use redis::Value;
 
 use crate::info::Info;
 
-/// What is doubtful about a server that will do: an operator should know.
+/// A setting of a usable server that an operator should know about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Doubt {
-    /// It has a limit of memory, and drops keys when that is reached: a lock among them.
+    /// The server has a memory limit, and evicts keys when it is reached: locks, too.
     Evicts {
         /// Its `maxmemory-policy`.
         policy: String,
     },
-    /// It has no append-only file: what it knew of locks is lost when it restarts, but for what a snapshot has of them.
+    /// The server has no append-only file: a restart loses its locks, except those in a snapshot.
     KeepsNothing,
-    /// It has replicas: a failover to one gives a lock to two holders, unless the nodes are watched.
+    /// A member of a majority has replicas: a failover to one gives a lock to two holders, unless the nodes are watched.
     HasReplicas {
-        /// How many are connected.
+        /// Number of connected replicas.
         count: u32,
     },
-    /// It is a node of a cluster that serves nothing while one slot has no owner: the shards of a majority fail together.
+    /// The node's cluster serves nothing while one slot has no owner: all shards of a majority fail together.
     NeedsFullCoverage,
-    /// The user may not subscribe to the channels of locks: waiters are not woken, they ask again from time to time.
+    /// The user may not subscribe to the channels of locks: waiters are not woken, and poll instead.
     MayNotSubscribe,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// The doubts that a server's words give rise to. What it does not say gives rise to none.
+/// Returns the doubts about a server's settings. A setting that it does not report raises none.
 pub(crate) fn of_info(info: &Info) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let has_limit = info.field("maxmemory").is_some_and(|limit| limit != "0");
@@ -75,7 +75,7 @@ pub(crate) fn of_info(info: &Info) -> Vec<Doubt> {
     doubts
 }
 
-/// The doubt that the answer to `CONFIG GET cluster-require-full-coverage` gives rise to.
+/// Returns the doubt about the answer to `CONFIG GET cluster-require-full-coverage`.
 pub(crate) fn of_coverage(answer: &Value) -> Option<Doubt> {
     let Value::Array(words) = answer else {
         return None;

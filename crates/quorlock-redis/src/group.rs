@@ -1,4 +1,4 @@
-//! A Sentinel group: its sentinels say which server is the primary, and when another one becomes it.
+//! A Sentinel group. Its sentinels report which server is the primary, and when another one is promoted.
 
 pub(crate) mod answer;
 mod hints;
@@ -29,30 +29,31 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
 use crate::timer;
 
-/// The pause before the sentinels are asked again about a server that is no primary. A promotion takes about this time.
+/// The pause before the sentinels are queried again about a server that is no primary. A promotion takes about this long.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The longest rest between attempts to connect: a new primary is found about this time after the sentinels name it.
+/// The longest pause between connection attempts: a new primary is found within about this time after the sentinels name
+/// it.
 const LONGEST_REST: Duration = Duration::from_millis(200);
 
-/// How many sentinels are known at most. A group has three or five.
+/// The maximum number of known sentinels. A group has three or five.
 const MOST_KNOWN: usize = 32;
 
-/// How many of them are listened to at most, besides those that the address names.
+/// The maximum number of sentinels that are subscribed to, apart from those of the address.
 const MOST_HEARD: usize = 5;
 
-/// The source that leads to the primary of a group.
+/// A source that leads to the primary of a group.
 ///
-/// Before each connection the sentinels are asked, one after another, and the first valid answer counts. Between
-/// connections they are listened to: what they publish is a hint to ask them again, and a connection to a server that is
-/// the primary no more is ended, though that server may still answer on it, and grant.
+/// Before each connection, the sentinels are queried one after another, and the first valid answer counts. Between
+/// connections, their messages are hints to query them again. A connection to a server that is no longer the primary is
+/// ended, because that server may still answer on it and grant locks.
 pub(crate) struct Group {
-    /// What the sentinels call the primary.
+    /// Name of the primary, as the sentinels know it.
     name: String,
     config: RedisConfig,
-    /// Of the connections to the sentinels.
+    /// Security of the connections to the sentinels.
     security: Security,
-    /// To the sentinels.
+    /// Login for the sentinels.
     login: RedisConnectionInfo,
     /// The primary, by the last valid answer.
     primary: watch::Sender<Option<Endpoint>>,
@@ -62,16 +63,17 @@ pub(crate) struct Group {
 }
 
 struct GroupState {
-    /// In the order in which they are asked.
+    /// The sentinels, in the order in which they are queried.
     sentinels: Vec<Arc<Sentinel>>,
-    /// The highest configuration epoch of an answer. A sentinel that was cut off names the old primary, with a lower one.
+    /// The highest configuration epoch of an answer. A sentinel that was cut off names the old primary, with a lower
+    /// epoch.
     epoch: u64,
     /// The task that follows hints.
     lookout: Option<AbortHandle>,
 }
 
 impl Group {
-    /// What a transport to the primary of a group connects to.
+    /// Returns the target of a transport to the primary of a group.
     pub(crate) fn target(address: GroupAddress, config: RedisConfig) -> Target {
         let login = address
             .sentinel_login
@@ -80,7 +82,7 @@ impl Group {
         let group = Arc::new_cyclic(|this| Group {
             name: address.name,
             security: config.sentinel_security(address.scheme),
-            // Sentinels have logins of their own.
+            // Sentinels have their own logins.
             config: RedisConfig {
                 credentials: None,
                 ..config.clone()
@@ -114,7 +116,7 @@ impl Group {
         Arc::new(Sentinel::new(endpoint, origin, target))
     }
 
-    /// Asks the sentinels in order which server is the primary, until one of them has a valid answer.
+    /// Queries the sentinels in order, until one has a valid answer.
     async fn search(&self) -> Result<Whence, TransportError> {
         let sentinels = self.lock().sentinels.clone();
         let bound = self.bound(sentinels.len());
@@ -125,7 +127,7 @@ impl Group {
                 Ok(told) if self.lock().epoch <= told.epoch => {
                     return Ok(self.accept(&sentinel, told));
                 }
-                // It was cut off, or stopped, during a failover that this client has seen.
+                // This sentinel was cut off or stopped during a failover that this client has seen.
                 Ok(told) => {
                     self.move_to_back(sentinel.endpoint());
                     if outdated
@@ -142,7 +144,7 @@ impl Group {
             }
         }
         match outdated {
-            // All that answer count from a lower epoch: the group was set up anew.
+            // All sentinels that answer have a lower epoch: the group was set up again.
             Some((sentinel, told)) => Ok(self.accept(&sentinel, told)),
             None => {
                 let name = &self.name;
@@ -152,14 +154,14 @@ impl Group {
         }
     }
 
-    /// Several sentinels that swallow the question must leave time for the one that does not.
+    /// Bounds one query. Several sentinels that swallow it must leave time for one that answers.
     fn bound(&self, sentinels: usize) -> Duration {
         let sentinels = u32::try_from(sentinels).unwrap_or(u32::MAX).max(1);
         let share = self.config.connect_timeout * 3 / 4 / sentinels;
         self.config.sentinel_timeout.min(share)
     }
 
-    /// Believes an answer: connections that lead elsewhere are ended.
+    /// Accepts an answer: ends connections to other servers.
     fn accept(&self, by: &Arc<Sentinel>, told: GroupView) -> Whence {
         self.move_to_front(by.endpoint());
         let mut state = self.lock();
@@ -185,7 +187,7 @@ impl Group {
             state.lookout = Some(timer::spawn(task).abort_handle());
         }
         drop(state);
-        // Ending what they listen with runs code of its own.
+        // Outside the mutex: their drop ends subscriptions, which runs other code.
         drop(forgotten);
         self.primary.send_if_modified(|primary| {
             let is_other = primary.as_ref() != Some(&told.primary);
@@ -207,7 +209,7 @@ impl Group {
             let is_other = |primary: &Option<Endpoint>| primary.as_ref() != Some(&endpoint);
             let other = primary.wait_for(is_other).await;
             let Ok(other) = other.map(|other| other.as_ref().map(Endpoint::to_string)) else {
-                // The transport is gone, and calls that are under way come to their ends.
+                // The transport was dropped, and calls in flight are left to end.
                 return std::future::pending().await;
             };
             let other = other.unwrap_or_default();
@@ -215,10 +217,10 @@ impl Group {
         })
     }
 
-    /// Asks the sentinels again, because of a hint.
+    /// Queries the sentinels again after a hint.
     async fn look(&self) {
         if let Some(by) = self.hints.take_messenger() {
-            // The others hear of it within seconds. One of them that is asked now names the old primary.
+            // The other sentinels learn of the failover within seconds. Queried now, they would name the old primary.
             self.move_to_front(&by);
         }
         let deadline = timer::now() + self.config.connect_timeout;
@@ -238,14 +240,14 @@ impl Group {
             .sort_by_key(|s| s.endpoint() == endpoint);
     }
 
-    /// Held for a few instructions, never across an await.
+    /// The mutex is held for a few instructions, never across an await.
     fn lock(&self) -> MutexGuard<'_, GroupState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl GroupState {
-    /// Takes out sentinels that were learned, and that the others no longer know.
+    /// Removes learned sentinels that the others no longer know. Returns them.
     fn forget(&mut self, others: &[Endpoint], by: &Endpoint) -> Vec<Arc<Sentinel>> {
         let stays = |sentinel: &Arc<Sentinel>| {
             let endpoint = sentinel.endpoint();
@@ -280,13 +282,14 @@ impl Source for Group {
         match why {
             Wrong::Opening(error) => {
                 if let Some(Namer::Sentinel(by)) = &whence.named_by {
-                    // It may lie, or be cut off together with the old primary. Another one is asked first next time.
+                    // The sentinel may lie, or be cut off together with the old primary. Next time, another one is
+                    // queried first.
                     self.move_to_back(by);
                 }
                 error.cause.may_pass().then_some(AGAIN)
             }
             Wrong::Call => {
-                // The wake-up connection may lead there, too.
+                // The wake-up connection may lead to the same wrong server.
                 self.hints.look_again();
                 None
             }
@@ -324,7 +327,7 @@ impl Drop for Group {
     }
 }
 
-/// Looks again after hints, for as long as there is a group.
+/// Queries the sentinels again after each hint, as long as the group exists.
 async fn follow(hints: Arc<SentinelHints>, group: Weak<Group>) {
     loop {
         hints.given().await;

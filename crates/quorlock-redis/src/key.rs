@@ -1,4 +1,4 @@
-//! Under which keys and channels a name is kept: Redisson's rules.
+//! The keys and channels of a name, by Redisson's rules.
 
 use quorlock_core::message::Channel;
 use quorlock_core::owner::OwnerId;
@@ -7,15 +7,15 @@ use redis::{RedisWrite, ToRedisArgs};
 
 /// `prefix:{name}`, a key or channel that belongs to a name.
 ///
-/// The braces make a cluster put it into the slot of the name. A name that holds a `{` itself (anywhere) has its own
-/// say about its slot, and gets none: `prefix:name`.
+/// The braces make a cluster store it in the slot of the name. A name that contains a `{` may have its own hash tag, so
+/// it gets no braces: `prefix:name`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prefixed<'a> {
     prefix: &'static str,
     name: &'a [u8],
 }
 
-/// The key of the token counter of a name.
+/// Returns the key of a name's token counter.
 pub(crate) fn token(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     let name = name.as_ref();
     Prefixed {
@@ -24,7 +24,7 @@ pub(crate) fn token(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     }
 }
 
-/// The channel on which a release of a name is published.
+/// Returns the channel on which a name's release is published.
 pub(crate) fn channel(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     let name = name.as_ref();
     Prefixed {
@@ -33,7 +33,7 @@ pub(crate) fn channel(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     }
 }
 
-/// The channel on which a release of a read-write lock is published.
+/// Returns the channel on which the release of a read-write lock is published.
 pub(crate) fn read_write_channel(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     let name = name.as_ref();
     Prefixed {
@@ -42,15 +42,15 @@ pub(crate) fn read_write_channel(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed
     }
 }
 
-/// The key of the marker by which clients know that a server's process was watched for long enough.
+/// The key of the marker, which shows clients that a server's process was watched long enough.
 pub(crate) const MARKER: &str = reserved::MARKER;
 
-/// The key of the marker where all names lie under one tag: in their slot, so that a script can use it.
+/// Returns the key of the marker of a tag. It is in the slot of the names under the tag, so that a script can use it.
 pub(crate) fn marker_under(tag: &str) -> String {
     format!("{MARKER}:{{{tag}}}")
 }
 
-/// The key of those who wait for a fair lock.
+/// Returns the key of a fair lock's queue.
 pub(crate) fn queue(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     let name = name.as_ref();
     Prefixed {
@@ -59,7 +59,7 @@ pub(crate) fn queue(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     }
 }
 
-/// The key of the times after which Redisson drops those who wait for a fair lock.
+/// Returns the key of the times after which Redisson drops waiters of a fair lock.
 pub(crate) fn timeouts(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     let name = name.as_ref();
     Prefixed {
@@ -68,7 +68,7 @@ pub(crate) fn timeouts(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     }
 }
 
-/// The key of the times until which our waiters for a fair lock are taken to be alive.
+/// Returns the key of the times until which our waiters of a fair lock count as alive.
 pub(crate) fn alive(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     let name = name.as_ref();
     Prefixed {
@@ -77,7 +77,7 @@ pub(crate) fn alive(name: &(impl AsRef<[u8]> + ?Sized)) -> Prefixed<'_> {
     }
 }
 
-/// What the keys of readers' own leases begin with: `{name}:`, and `name:` for a name that holds a `{`.
+/// Returns the prefix of the keys of readers' leases: `{name}:`, or `name:` for a name that contains a `{`.
 pub(crate) fn leases(name: &(impl AsRef<[u8]> + ?Sized)) -> Vec<u8> {
     let name = name.as_ref();
     if name.contains(&b'{') {
@@ -87,14 +87,14 @@ pub(crate) fn leases(name: &(impl AsRef<[u8]> + ?Sized)) -> Vec<u8> {
     }
 }
 
-/// What the keys of one reader's leases begin with; the n-th hold's key ends with n.
+/// Returns the prefix of the keys of one reader's leases; the n-th hold's key ends with n.
 pub(crate) fn own_leases(name: &(impl AsRef<[u8]> + ?Sized), reader: OwnerId) -> Vec<u8> {
     let mut key = leases(name);
     key.extend(format!("{reader}:{}:", reserved::LEASE).into_bytes());
     key
 }
 
-/// What a channel is called on the server.
+/// Returns the channel's name on the server.
 pub(crate) fn channel_of(channel: &Channel) -> Vec<u8> {
     match channel {
         Channel::Lock(name) => self::channel(name.as_bytes()).to_bytes(),
@@ -108,7 +108,7 @@ pub(crate) fn channel_of(channel: &Channel) -> Vec<u8> {
 }
 
 impl Prefixed<'_> {
-    /// What it is put together of.
+    /// The parts of the key.
     fn pieces(&self) -> [&[u8]; 4] {
         let prefix = self.prefix.as_bytes();
         if self.name.contains(&b'{') {
@@ -129,7 +129,7 @@ impl ToRedisArgs for Prefixed<'_> {
     }
 }
 
-/// For tests whose names are text.
+/// For tests, whose names are text.
 #[cfg(test)]
 impl std::fmt::Display for Prefixed<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,22 +1,22 @@
-//! In which slot of a cluster a key lies, and which names have all of their keys in one.
+//! The cluster slot of a key, and whether all keys of a name are in one slot.
 
 use crc::{CRC_16_XMODEM, Crc};
 use quorlock_core::name::Name;
 use quorlock_core::slot::{Slot, UnfitName};
 
-/// How many slots a cluster has.
+/// Number of slots of a cluster.
 pub(crate) const SLOTS: u16 = 16_384;
 
-/// What clusters number keys by.
+/// The checksum from which clusters compute slots.
 const CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
-/// The slot of a key, or of a channel for shards.
+/// Returns the slot of a key or of a shard channel.
 pub(crate) fn of_key(key: impl AsRef<[u8]>) -> Slot {
     let key = key.as_ref();
     Slot(CRC.checksum(tag(key).unwrap_or(key)) % SLOTS)
 }
 
-/// The part of a key that stands for all of it: what is between the first `{` and the first `}` behind that, unless it is nothing.
+/// Returns the hash tag of a key: the bytes between the first `{` and the next `}`, unless there are none.
 pub(crate) fn tag(key: &[u8]) -> Option<&[u8]> {
     let begin = key.iter().position(|byte| *byte == b'{')?;
     let behind = key.get(begin + 1..)?;
@@ -24,13 +24,14 @@ pub(crate) fn tag(key: &[u8]) -> Option<&[u8]> {
     behind.get(..end).filter(|tag| !tag.is_empty())
 }
 
-/// The slot in which all keys of a name lie.
+/// Returns the slot of all keys of a name.
 ///
-/// The keys beside the name itself are `prefix:{name}`, but `prefix:name` where the name has a `{`. So `a}b` has the tag `a` in
-/// those alone, and of `a{b` each is hashed as a whole.
+/// The other keys of a name are `prefix:{name}`, but `prefix:name` if the name has a `{`. So `a}b` has the tag `a` in
+/// those keys only, and each key of `a{b` is hashed as a whole.
 ///
 /// # Errors
-/// A name whose keys lie in different slots. (By chance they might lie in one; a rule that people can tell by the name is worth more.)
+/// [`UnfitName`] if the keys of the name may be in different slots. (They could be in one slot by chance, but this rule
+/// can be checked by reading the name.)
 pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
     let bytes = name.as_bytes();
     let is_together = tag(bytes).is_some() || !bytes.iter().any(|byte| matches!(byte, b'{' | b'}'));
@@ -38,7 +39,7 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
         return Ok(of_key(bytes));
     }
     let text = readable(name);
-    // The same for all clients: what two of them lock instead must be one name.
+    // The replacement is the same for all clients, so that two of them lock the same name.
     let mut tag = text.replace(['{', '}'], "");
     if tag.is_empty() {
         tag.push_str("lock");
@@ -46,7 +47,7 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
     let tagged = format!("{{{tag}}}:{text}");
     Err(UnfitName::Scattered {
         name: name.clone(),
-        // Behind its tag a name may be too long, or a key that is kept for another one. Without braces it needs no tag.
+        // With its tag, a name may be too long or reserved. Without braces it needs no tag.
         instead: match Name::new(&tagged) {
             Ok(_) => tagged,
             Err(_) => tag,
@@ -54,7 +55,8 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
     })
 }
 
-/// What of a name is text: what is told to lock instead of it can be typed, and is no longer than the name.
+/// Returns the parts of a name that are valid text. So the suggested replacement can be typed, and is no longer than the
+/// name.
 pub(crate) fn readable(name: &Name) -> String {
     let chunks = name.as_bytes().utf8_chunks();
     chunks.map(|chunk| chunk.valid()).collect()

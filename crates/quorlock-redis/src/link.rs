@@ -1,4 +1,4 @@
-//! One connection to a server, and what is known about its health.
+//! One connection to a server, and its health.
 
 mod health;
 mod login;
@@ -30,36 +30,35 @@ use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::{error, script};
 
-/// What a connection is for.
+/// The use of a connection.
 pub(crate) enum Usage {
     /// A few commands, one after another.
     Questions,
-    /// Calls.
+    /// Calls of many callers.
     Calls {
-        /// When it is silent for too long, another one is tried.
+        /// Try another connection when this one is silent for too long.
         probes: Probes,
         ended: Ended,
     },
-    /// Wake-ups: what the server publishes goes to the registry.
+    /// Wake-ups: the server's messages go to the registry.
     WakeUps(Arc<Registry>),
 }
 
-/// Called when a connection has ended by itself: its server closed it, or is the wrong one.
+/// Called when a connection has ended by itself: its server closed it, or is no longer the right one.
 pub(crate) type Ended = Box<dyn Fn() + Send + Sync>;
 
-/// A connection that many calls share. Calls that still wait for a reply keep it alive, and nothing else does once it
-/// is replaced.
+/// A connection that many calls share. Once it is replaced, only calls that still wait for a reply keep it alive.
 #[derive(Debug)]
 pub(crate) struct Connection {
     wire: Wire,
     driver: AbortHandle,
-    /// What follows the credentials, if they can change.
+    /// The task that follows changes of the credentials, if they can change.
     follower: Option<AbortHandle>,
     whence: Whence,
 }
 
 impl Connection {
-    /// Connects, logs in and stays logged in, to a server that is the right one. The caller bounds it by the deadline.
+    /// Connects to the right server, logs in, and stays logged in. The caller bounds the time by the deadline.
     pub(crate) async fn open(
         target: &Arc<Target>,
         lead: Lead,
@@ -82,7 +81,7 @@ impl Connection {
         Ok(link)
     }
 
-    /// A connection to have a look on. The caller bounds it by the deadline.
+    /// Opens a connection for the commands of a check. The caller bounds the time by the deadline.
     pub(crate) async fn trial(
         target: &Target,
         deadline: Instant,
@@ -92,12 +91,12 @@ impl Connection {
         Ok(link)
     }
 
-    /// Sends a command on a connection that no call uses.
+    /// Sends a command while no call uses the connection.
     pub(crate) async fn ask(&self, target: &Target, cmd: &Cmd) -> Result<Value, TransportError> {
         self.wire.ask(target, cmd).await
     }
 
-    /// Connects and logs in: what was logged in with.
+    /// Connects and logs in. Returns the login, if there was one.
     async fn connect(
         target: &Target,
         lead: Lead,
@@ -137,22 +136,22 @@ impl Connection {
         };
         let login = login::log_in(&link.wire, target).await?;
         if let Some(question) = target.source().question() {
-            // Asked on this very connection: another one to the same address may lead to another server.
+            // Sent on this same connection, since another one to the same address may lead to another server.
             target.source().judge(&link.ask(target, &question).await?)?;
         }
         Ok((link, login))
     }
 
-    /// Where it leads.
+    /// Where the connection leads.
     pub(crate) fn whence(&self) -> &Whence {
         &self.whence
     }
 
-    /// Loads the scripts, so that calls find them and are done with one message.
+    /// Loads the scripts, so that a call needs only one round trip.
     ///
-    /// It also proves that a server is there: one that is stopped, or a proxy without a server behind it, accepts
-    /// connections too. Any answer will do, except that the login is missing: a user who may not load scripts may be
-    /// allowed to run them, and a busy server will not be busy for ever.
+    /// It also proves that there is a server: one that is suspended, or a proxy without a server behind it, accepts
+    /// connections too. Any reply is fine unless it states that the login is missing. A user who may not load scripts
+    /// may still be allowed to run them, and a busy server will not be busy forever.
     pub(crate) async fn greet(&self, target: &Target) -> Result<(), TransportError> {
         let loads: Vec<Cmd> = script::load().collect();
         let answers = join_all(loads.iter().map(|cmd| self.ask(target, cmd)));
@@ -167,8 +166,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a command, whose reply (which may be an error reply) is waited for until the deadline. A server that says
-    /// nothing at all for as long as `patience` is probed on another connection.
+    /// Sends a command, and waits for the reply (which may be an error reply) until the deadline. If the server is
+    /// silent for `patience`, it is probed on another connection.
     ///
     /// # Errors
     /// A definite one when nothing was sent.
@@ -182,7 +181,8 @@ impl Connection {
         self.wire.send(now, cmd, deadline, patience)
     }
 
-    /// As [`Connection::send`], right behind an `ASKING`: a node of a cluster that is getting a slot then executes what is about that slot.
+    /// Like [`Connection::send`], directly after an `ASKING`. A cluster node that is importing a slot then executes
+    /// the command.
     ///
     /// # Errors
     /// A definite one when nothing was sent.
@@ -197,7 +197,7 @@ impl Connection {
         self.wire.send_behind(&asking, now, cmd, deadline, patience)
     }
 
-    /// Sends a request that may go together with others. Otherwise as [`Connection::send`].
+    /// Sends a request that may be batched with others. Otherwise like [`Connection::send`].
     ///
     /// # Errors
     /// A definite one when nothing was sent.
@@ -215,35 +215,36 @@ impl Connection {
         Arc::ptr_eq(&self.wire.health, health)
     }
 
-    /// Ends the calls that wait for replies on it.
+    /// Ends the calls that wait for replies on this connection.
     pub(crate) fn close(&self, why: &TransportError) {
         self.wire.multiplexer.close(why);
     }
 
-    /// It is in use from now on: its next replies are those to calls.
+    /// Marks the connection as in use: its next replies are those to calls.
     pub(crate) fn serves(&self) {
         self.wire.health.serves();
     }
 
-    /// Whether a call has had a reply on it.
+    /// Whether a call has been answered on this connection.
     pub(crate) fn has_served(&self) -> bool {
         self.wire.health.has_served()
     }
 
-    /// Whether it has come to its end.
+    /// Whether the connection has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.wire.health.is_closed()
     }
 
-    /// Whether every request on it has had its answer.
+    /// Whether every request on this connection has been answered.
     pub(crate) fn owes_nothing(&self) -> bool {
         self.wire.health.asked() == 0
     }
 
-    /// Whether a call may be sent over it: it is open, and has not been silent for as long as a call may take.
+    /// Whether a call may be sent on this connection: it is open, and has not been silent for as long as a call may
+    /// take.
     ///
-    /// A caller that gives up early drops its call, so that no call ever times out on a connection that a network
-    /// swallowed. The next call finds it out here.
+    /// A caller that gives up early drops its call, so calls may never time out on a connection that the network
+    /// swallows. The next call detects it here.
     pub(crate) fn is_good(&self, now: Instant, patience: Duration) -> bool {
         !self.wire.health.is_closed() && !self.wire.health.is_silent(now, patience)
     }
@@ -251,7 +252,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // The driver would wait for the replies of a server that never answers.
+        // Without the abort, the driver would wait for replies of a server that never answers.
         self.driver.abort();
         if let Some(follower) = &self.follower {
             follower.abort();
@@ -259,15 +260,15 @@ impl Drop for Connection {
     }
 }
 
-/// The task of a connection: carries bytes, and looks after its health.
+/// The task of a connection: transfers bytes, and watches its health.
 struct Carrier {
     driver: Driver,
     wire: Wire,
     probes: Option<Probes>,
     ended: Option<Ended>,
-    /// Ends it, when the server is the wrong one by now.
+    /// Ends the connection when its server is no longer the right one.
     recall: Option<Recall>,
-    /// Says so when the driver has ended, or was dropped together with its runtime.
+    /// Marks the end of the driver, also when it is dropped together with its runtime.
     _end: End,
 }
 
@@ -279,7 +280,8 @@ impl Future for Carrier {
         if let Some(recall) = &mut carrier.recall
             && let Poll::Ready(why) = recall.as_mut().poll(cx)
         {
-            // Calls that wait on it end now: a renewal is not sent again before it has come to its end.
+            // Calls in flight end now: a renewal, which is not sent again before its call has ended, would run out of
+            // its lease here.
             carrier.wire.multiplexer.close(&why);
             return carrier.end();
         }
@@ -287,7 +289,7 @@ impl Future for Carrier {
             return carrier.end();
         }
         if let Some(probes) = &mut carrier.probes {
-            // A reply has come, and the request behind it may be swallowed: nothing else would notice.
+            // A reply has come, but the network may swallow the request behind it, and nothing else would notice.
             let Wire {
                 multiplexer,
                 health,
@@ -302,9 +304,10 @@ impl Future for Carrier {
 }
 
 impl Carrier {
-    /// It has come to its end by itself. (Where it is dropped, the connection is used no more, or the runtime is shut down.)
+    /// The connection has ended by itself. (When the carrier is dropped, the connection is unused, or the runtime is
+    /// shut down.)
     fn end(&mut self) -> Poll<()> {
-        // What hears of the end finds it closed.
+        // Closed first, so that `ended` finds the connection closed.
         self.wire.health.close();
         if let Some(ended) = self.ended.take() {
             ended();
@@ -313,7 +316,7 @@ impl Carrier {
     }
 }
 
-/// Notes the end of a driver.
+/// Marks the end of a driver when it is dropped.
 struct End {
     health: Arc<Health>,
     registry: Option<Arc<Registry>>,

@@ -1,9 +1,9 @@
-//! Many callers on one connection: requests go out in the order in which they were sent, and replies come back in it.
+//! Shares one connection between many callers. Requests are sent in the order of calls, and replies come in this order.
 //!
-//! Commands are written into one buffer, and the driver carries all that has gathered there with one write. Requests that can go
-//! together with others wait in a queue while the server has enough to do, and then go as one call: [`queue`].
-//! (The `redis` crate's own multiplexed connection passes each request through two channels, in a future of more than
-//! a kilobyte: it cost most of the time of an acquisition.)
+//! Commands are written into one buffer, and the driver sends all that has gathered there with one write. Requests
+//! that can be batched wait in a queue while enough calls are in flight, and are then sent as one call: [`queue`].
+//! (The `redis` crate's multiplexed connection passes each request through two channels, in a future of more than a
+//! kilobyte. That took most of the time of an acquisition.)
 
 mod driver;
 mod hearing;
@@ -26,38 +26,37 @@ use crate::script::batch::{self, BatchMember, Verdict};
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::Instant;
 
-/// How many replies the server may owe.
+/// Largest number of replies that the server may owe. Beyond it, requests fail at once instead of waiting.
 const MOST_WAITING: usize = 65_536;
 
-/// How many that had their replies stay in the list, behind the oldest that was not taken.
+/// How many answered requests stay in the list behind the oldest reply that was not taken.
 const KEPT: usize = 1024;
 
 type Reply = Result<Value, TransportError>;
 
-/// What callers and the driver share.
+/// The state that callers and the driver share.
 #[derive(Debug)]
 pub(crate) struct Multiplexer(Mutex<MultiplexerState>);
 
 #[derive(Debug)]
 struct MultiplexerState {
-    /// Packed commands that the driver has not taken yet. They go before what is in the queue.
+    /// Packed commands that the driver has not taken yet. They are sent before the queue.
     outbox: Vec<u8>,
-    /// The last of those that wait: no call carries them yet.
+    /// The last of the waiting requests, which no call carries yet.
     queue: Queue,
-    /// What the server has not answered.
+    /// Calls that the server has not answered.
     calls: VecDeque<Call>,
-    /// In the order in which they were sent.
+    /// Requests without a reply, or whose reply was not taken, in the order in which they were sent.
     waiting: VecDeque<Waiting>,
-    /// The number of the first that waits.
+    /// Number of the first request in `waiting`.
     first: u64,
-    /// How many of them, from the first, have had their replies: the server owes the rest, but for what is in the queue.
+    /// Number of answered requests at the front of `waiting`. The server owes the rest, except to the queue.
     replied: usize,
-    /// Replies that their callers have not taken for long: each is that of a future that still exists, and was not
-    /// polled.
+    /// Replies not taken for a long time. Each belongs to a future that exists and is not polled.
     aside: BTreeMap<u64, Reply>,
-    /// No request is out of time before this.
+    /// No request times out before this time.
     earliest: Option<Instant>,
-    /// Why the connection can be used no more.
+    /// Why the connection is unusable.
     closed: Option<TransportError>,
     driver: Option<Waker>,
 }
@@ -65,7 +64,7 @@ struct MultiplexerState {
 /// Whether the server owes a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owed {
-    /// At least one.
+    /// The server owes at least one reply.
     Some,
     Nothing,
 }
@@ -80,7 +79,7 @@ struct Waiting {
 enum Slot {
     Open(Option<Waker>),
     Answered(Reply),
-    /// The caller has its answer, or has gone.
+    /// The caller has its reply, or was dropped.
     Left,
 }
 
@@ -100,10 +99,10 @@ impl Multiplexer {
         })))
     }
 
-    /// Sends a request, whose reply is waited for until the deadline. `sent` is called before it can leave.
+    /// Sends a request, and waits for the reply until the deadline. `sent` is called before the request can leave.
     ///
     /// # Errors
-    /// A definite one, when the connection is closed or too many requests wait.
+    /// A definite error if the connection is closed or too many requests wait.
     pub(crate) fn send(
         self: &Arc<Self>,
         cmd: &Cmd,
@@ -116,11 +115,11 @@ impl Multiplexer {
         })
     }
 
-    /// Sends a request right behind another command, whose reply no caller takes. No other caller's request comes between them, and
-    /// a caller that leaves leaves both or none of them behind.
+    /// Sends a request directly after another command whose reply no caller takes. No other request comes between
+    /// them, and a caller that is dropped leaves both or neither behind.
     ///
     /// # Errors
-    /// A definite one, when the connection is closed or too many requests wait.
+    /// A definite error if the connection is closed or too many requests wait.
     pub(crate) fn send_behind(
         self: &Arc<Self>,
         first: &Cmd,
@@ -135,16 +134,16 @@ impl Multiplexer {
         })
     }
 
-    /// Sends a request that may go together with others: at once, unless the server has enough to do. Its reply is
-    /// [`Value::Nil`] where nothing was done about it and it may be sent alone.
+    /// Sends a request that may be batched with others: at once, unless enough calls are in flight. The reply is
+    /// [`Value::Nil`] if nothing was done and the request may be sent alone.
     ///
-    /// The driver says when it goes out, and that a silence of `patience` from then on is suspicious.
+    /// When the request is sent, the driver notes that a silence of `patience` is suspicious from then on.
     ///
     /// # Errors
-    /// A definite one, when the connection is closed or too many requests wait.
+    /// A definite error if the connection is closed or too many requests wait.
     ///
     /// # Cancel safety
-    /// An answer that is dropped before its request has gone out takes that back.
+    /// If the answer is dropped before its request is sent, the request is not sent.
     pub(crate) fn join(
         self: &Arc<Self>,
         member: BatchMember,
@@ -154,7 +153,7 @@ impl Multiplexer {
         self.enter(deadline, 0, |state| state.queue.push(member, patience))
     }
 
-    /// Gives a request a place among those that wait, behind so many commands whose replies no caller takes.
+    /// Files a request behind the waiting ones, after `behind` commands whose replies no caller takes.
     fn enter(
         self: &Arc<Self>,
         deadline: Instant,
@@ -193,7 +192,7 @@ impl Multiplexer {
         })
     }
 
-    /// Acts on whether the server owes a reply. Nothing is sent meanwhile.
+    /// Calls `act` with whether the server owes a reply. No request is sent meanwhile.
     pub(crate) fn look(&self, act: impl FnOnce(Owed)) {
         let state = self.lock();
         act(if state.calls.is_empty() {
@@ -203,7 +202,7 @@ impl Multiplexer {
         });
     }
 
-    /// Ends every request that waits, and refuses those to come.
+    /// Ends every waiting request, and refuses later ones.
     pub(crate) fn close(&self, why: &TransportError) {
         let mut woken = Vec::new();
         {
@@ -224,14 +223,14 @@ impl Multiplexer {
         wake(woken);
     }
 
-    /// Held for a few instructions, never across an await.
+    /// The mutex is held for a few instructions, never across an await.
     fn lock(&self) -> MutexGuard<'_, MultiplexerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl MultiplexerState {
-    /// Writes a command, whose place among those that wait is taken under the same lock.
+    /// Writes a command. Its place in `waiting` is taken under the same lock, in the order of sending.
     fn write(&mut self, cmd: &Cmd) {
         if self.queue.is_empty() {
             cmd.write_packed_command(&mut self.outbox);
@@ -241,7 +240,7 @@ impl MultiplexerState {
         }
     }
 
-    /// Whether there is something that the driver may take.
+    /// Whether the driver may take something.
     fn has_more(&self) -> bool {
         !self.outbox.is_empty() || self.queue.may_go()
     }
@@ -251,7 +250,7 @@ impl MultiplexerState {
         self.waiting.get_mut(index).map(|waiting| &mut waiting.slot)
     }
 
-    /// The reply to the oldest call without one; `false` if there is none.
+    /// Assigns a reply to the oldest call without one. Returns `false` if there is none.
     fn reply(&mut self, value: Value, passed: &mut Passed) -> bool {
         let Some(call) = self.calls.pop_front() else {
             passed.unwanted.push(value);
@@ -267,7 +266,7 @@ impl MultiplexerState {
         true
     }
 
-    /// Gives one of those that wait its reply: the place is that after those that were replied to.
+    /// Gives a waiting request its reply. `place` counts from the first request without a reply.
     fn settle(&mut self, place: usize, reply: Reply, passed: &mut Passed) {
         match self.waiting.get_mut(self.replied + place) {
             Some(Waiting { slot, .. }) if matches!(slot, Slot::Open(_)) => {
@@ -277,7 +276,7 @@ impl MultiplexerState {
         }
     }
 
-    /// Gives each of those that went together its reply.
+    /// Gives each request of a batch its reply.
     fn share_out(&mut self, places: &[usize], value: Value, passed: &mut Passed) {
         let all = places.iter().copied();
         match batch::judge(value, places.len()) {
@@ -323,7 +322,7 @@ impl MultiplexerState {
         }
     }
 
-    /// Ends those that are out of time; the replies to those that were sent may still come.
+    /// Ends requests that have timed out. Replies to those that were sent may still come.
     fn expire(&mut self, now: Instant, woken: &mut Vec<Waker>) {
         if self.earliest.is_none_or(|at| now < at) {
             return;
@@ -344,7 +343,7 @@ impl MultiplexerState {
         self.earliest = open.map(|waiting| waiting.deadline).min();
     }
 
-    /// Answers those that wait, as far as there is an answer for their deadlines.
+    /// Answers the waiting requests for which `answer` returns a reply.
     fn answer_all(
         &mut self,
         answer: impl Fn(Instant, RequestStage) -> Option<Reply>,
@@ -366,12 +365,12 @@ impl MultiplexerState {
     }
 }
 
-/// How far a request has come.
+/// The stage of a waiting request, which decides whether its error is definite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RequestStage {
-    /// A call carries it: the server may have executed it.
+    /// A call carries the request: the server may have executed it.
     Sent,
-    /// It is in the queue.
+    /// The request is in the queue: nothing was sent.
     Queued,
 }
 
@@ -384,11 +383,12 @@ impl Slot {
     }
 }
 
-/// What is done about replies outside of the mutex.
+/// What to do about replies outside the mutex.
 #[derive(Default)]
 struct Passed {
     woken: Vec<Waker>,
-    /// Replies that no caller takes any more. Dropping one of a million elements takes milliseconds.
+    /// Replies that no caller takes. All callers would wait for the drop of one with a million elements:
+    /// milliseconds.
     unwanted: Vec<Value>,
 }
 
@@ -404,7 +404,7 @@ fn wake(woken: Vec<Waker>) {
     }
 }
 
-/// The reply to one request. Dropped early, the reply is discarded when it comes.
+/// The reply to one request. If it is dropped early, the reply is discarded when it comes.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub(crate) struct Answer {
@@ -445,7 +445,8 @@ impl Drop for Answer {
         if let Some(slot) = state.slot(self.number) {
             let before = std::mem::replace(slot, Slot::Left);
             state.shorten();
-            // Whatever a waker or a value does when it is dropped, it does not do it here inside.
+            // Outside the mutex: the drop of a waker or a value may run code that sends a request here, and would
+            // wait forever.
             drop(state);
             drop(before);
         } else {

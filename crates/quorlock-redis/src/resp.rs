@@ -1,57 +1,57 @@
-//! Where a reply ends, and what it says: RESP2, as far as a server answers commands with it.
+//! Decodes replies in RESP2, as far as servers answer commands with it.
 
 use redis::Value;
 
-/// What cannot be the beginning of a reply, or is one that is refused.
+/// Why bytes are not decoded as a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NoReply {
     /// No reply of a Redis server looks like this.
     Malformed,
-    /// It is a record of TLS.
+    /// The bytes are a TLS record.
     Encrypted,
-    /// It would take more memory than [`MOST`].
+    /// The reply would take more memory than [`MOST`].
     TooLong,
-    /// Arrays are nested more deeply than [`DEPTH`].
+    /// The reply has arrays nested more deeply than [`DEPTH`].
     TooDeep,
 }
 
-/// How deeply arrays may be nested: our scripts' replies are flat.
+/// The maximum depth of nested arrays. The replies of our scripts are flat.
 const DEPTH: usize = 8;
 
-/// How many bytes of memory a reply may take: its texts, and what each of its elements takes as a value. An element of
-/// four bytes on the wire takes more than ten times that in memory, so bytes on the wire are no bound.
+/// The maximum memory of a reply in bytes: its texts, and the size of each element as a value. An element of four bytes
+/// on the wire takes more than ten times as much in memory, so the number of bytes on the wire is no bound.
 const MOST: usize = 16 * 1024 * 1024;
 
-/// How long a line may be: a length, a number, or the words of an error.
+/// The maximum length of a line in bytes: a length, a number, or an error text.
 const MOST_LINE: usize = 64 * 1024;
 
-/// Reads replies from packets that end anywhere. It keeps what it has read of a reply: no byte is looked at twice,
-/// however many packets the reply comes in.
+/// Decodes replies from packets with arbitrary boundaries. It keeps the decoded part of a reply, so it reads each byte
+/// once, however many packets the reply comes in.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    /// Arrays whose elements are still to come, from the outermost to the innermost.
+    /// Incomplete arrays, from the outermost to the innermost.
     open: Vec<OpenArray>,
     part: PartialElement,
-    /// What the reply takes in memory, as far as it has said so.
+    /// Memory of the reply in bytes, as far as its lengths are known.
     charged: usize,
-    /// How many bytes were looked at for the end of a line, or copied.
+    /// Number of bytes that were searched for the end of a line, or copied.
     #[cfg(test)]
     scanned: usize,
 }
 
 #[derive(Debug)]
 struct OpenArray {
-    /// How many elements are still to come: at least one.
+    /// Number of missing elements, at least one.
     left: usize,
     values: Vec<Value>,
 }
 
-/// What was read of an element that is not complete.
+/// The part of an incomplete element that was read.
 #[derive(Debug)]
 enum PartialElement {
-    /// Its first line.
+    /// Part of its first line.
     Line(Vec<u8>),
-    /// A text, and how many bytes of it are still to come, the end of its line included.
+    /// Part of a text, and the number of missing bytes, including its line end.
     Text(Vec<u8>, usize),
 }
 
@@ -61,20 +61,20 @@ impl Default for PartialElement {
     }
 }
 
-/// What a packet was good for.
+/// The result of decoding a packet.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Decoded {
-    /// The reply that it completes, if it completes one.
+    /// The reply that the packet completes, if it completes one.
     pub(crate) reply: Option<Value>,
-    /// How many bytes of it were used: all, unless it completes a reply.
+    /// Number of bytes used: all, unless a reply was completed.
     pub(crate) used: usize,
 }
 
 impl Decoder {
-    /// Reads on, up to the end of a reply or of the packet.
+    /// Decodes up to the end of a reply or of the packet.
     ///
     /// # Errors
-    /// [`NoReply`], after which the decoder is of no use: where the next reply begins is not known.
+    /// [`NoReply`]. The decoder is unusable afterwards, because it does not know where the next reply begins.
     pub(crate) fn decode(&mut self, packet: &[u8]) -> Result<Decoded, NoReply> {
         let mut rest = packet;
         while !rest.is_empty() {
@@ -96,7 +96,7 @@ impl Decoder {
         })
     }
 
-    /// Reads the first line of an element; returns the element if that is all of it.
+    /// Reads the first line of an element. Returns the element if it has no other line.
     fn line(&mut self, rest: &mut &[u8]) -> Result<Option<Value>, NoReply> {
         let PartialElement::Line(mut begun) = std::mem::take(&mut self.part) else {
             return Ok(None);
@@ -116,7 +116,7 @@ impl Decoder {
             return self.element(line);
         }
         begun.extend_from_slice(line);
-        // What is no Redis server is told so by its first byte: it may never send a line.
+        // A server that is not Redis is recognized by its first byte, since it may never send a line end.
         match begun.first() {
             Some(kind) if b":$*+-".contains(kind) => {}
             kind => return Err(no_reply(kind)),
@@ -128,7 +128,7 @@ impl Decoder {
         Ok(None)
     }
 
-    /// The element that a complete line begins, if that is all of it.
+    /// Returns the element of a complete line, or prepares for the rest of the element.
     fn element(&mut self, line: &[u8]) -> Result<Option<Value>, NoReply> {
         let Some((kind, content)) = line.split_first() else {
             return Err(NoReply::Malformed);
@@ -139,7 +139,7 @@ impl Decoder {
             b'$' => match length(content)? {
                 None => Ok(Some(Value::Nil)),
                 Some(length) => {
-                    // A server's word alone takes no memory, only what it sends.
+                    // An announced length allocates nothing; only received bytes do.
                     self.charge(length)?;
                     self.part = PartialElement::Text(Vec::new(), length + 2);
                     Ok(None)
@@ -158,7 +158,7 @@ impl Decoder {
                     Ok(None)
                 }
             },
-            // Seldom, and with more to it: what an error says, the crate takes apart.
+            // Rare, and more complicated: the `redis` crate parses the error.
             b'+' | b'-' => {
                 self.charge(content.len())?;
                 let value = redis::parse_redis_value(line).map_err(|_| NoReply::Malformed)?;
@@ -168,7 +168,7 @@ impl Decoder {
         }
     }
 
-    /// Reads a text; returns it if it is complete.
+    /// Reads a text. Returns it if it is complete.
     fn text(&mut self, rest: &mut &[u8]) -> Result<Option<Value>, NoReply> {
         let PartialElement::Text(text, left) = &mut self.part else {
             return Ok(None);
@@ -193,7 +193,7 @@ impl Decoder {
         Ok(Some(Value::BulkString(text)))
     }
 
-    /// Puts an element into its array, which may complete that, and so on; returns the reply if it is complete.
+    /// Adds an element to its array, which may complete that array, and so on. Returns the reply if it is complete.
     fn close(&mut self, mut element: Value) -> Option<Value> {
         while let Some(array) = self.open.last_mut() {
             array.values.push(element);
@@ -207,7 +207,7 @@ impl Decoder {
         Some(element)
     }
 
-    /// Counts memory that the reply is going to take.
+    /// Counts memory that the reply will take.
     fn charge(&mut self, bytes: usize) -> Result<(), NoReply> {
         self.charged = self.charged.saturating_add(bytes);
         if MOST < self.charged {
@@ -217,10 +217,10 @@ impl Decoder {
     }
 }
 
-/// What begins with this byte, and is no reply.
+/// Returns the error for bytes that begin with this one.
 fn no_reply(kind: Option<&u8>) -> NoReply {
     match kind {
-        // A server of TLS answers what it cannot decrypt with an alert.
+        // A TLS server answers data that it cannot decrypt with an alert.
         Some(0x15) => NoReply::Encrypted,
         _ => NoReply::Malformed,
     }
@@ -231,7 +231,7 @@ fn number(digits: &[u8]) -> Result<i64, NoReply> {
     digits.parse().map_err(|_| NoReply::Malformed)
 }
 
-/// A length, or `None` for the null that is written as -1.
+/// Parses a length, or `None` for the null, which is written as -1.
 fn length(digits: &[u8]) -> Result<Option<usize>, NoReply> {
     match number(digits)? {
         -1 => Ok(None),

@@ -1,4 +1,4 @@
-//! How a stream to an endpoint is secured.
+//! Encryption of the stream to an endpoint.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use crate::timer::Instant;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
-/// What lies between the bytes of the network and those of Redis.
+/// Whether the bytes on the network are encrypted.
 #[derive(Clone)]
 pub(crate) enum Security {
-    /// Nothing.
+    /// No encryption.
     Plain,
     /// TLS, from the first byte on.
     #[cfg(feature = "tls")]
@@ -21,7 +21,8 @@ pub(crate) enum Security {
 }
 
 impl Security {
-    /// A fresh stream to the endpoint, secured. The caller bounds it in time; the deadline is for the handshake.
+    /// Connects to the endpoint, with encryption if it is set. The caller bounds the time; the deadline is for the
+    /// handshake.
     pub(crate) async fn stream(
         &self,
         network: &dyn Connect,
@@ -32,7 +33,7 @@ impl Security {
         let stream = stream.map_err(|error| error::unreachable(error.to_string()))?;
         match self {
             Security::Plain => {
-                // What the handshake would take.
+                // Only a TLS handshake needs the deadline.
                 let _ = deadline;
                 Ok(stream)
             }

@@ -1,4 +1,4 @@
-//! One server: the connection that carries requests to it, and that which carries its wake-ups.
+//! One server: a connection for requests, and one for wake-ups.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::wait::Wait;
 
-/// A server, or whichever one a source names at the time.
+/// A server with a fixed address, or the one that a source currently names.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) target: Arc<Target>,
@@ -26,28 +26,28 @@ pub(crate) struct Server {
     pub(crate) wakes: Wakes,
 }
 
-/// How a request goes to a server.
+/// How a request is sent to a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Manner {
-    /// With requests of others, where it can and the server has enough to do.
+    /// In a batch with other requests, if it can be and enough calls are in flight.
     Together,
     /// By itself.
     Alone,
-    /// By itself and behind an `ASKING`, to a node that is getting its slot.
+    /// By itself, directly after an `ASKING`, to a cluster node that is importing its slot.
     Asking,
 }
 
-/// A request, and what it finds where it goes.
+/// A request, and its home.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Errand<'a> {
     pub(crate) request: &'a Arc<Request>,
     pub(crate) home: &'a Home,
 }
 
-/// How long a request may take.
+/// The time bounds of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Its reply is waited for until then.
+    /// When the caller stops waiting for the reply.
     pub(crate) deadline: Instant,
     /// A longer silence of the server is suspicious.
     pub(crate) patience: Duration,
@@ -63,10 +63,10 @@ impl Server {
         }
     }
 
-    /// Sends a request: the reply, which may be an error reply, and the connection that it came on.
+    /// Sends a request. Returns the reply, which may be an error reply, and the connection that it came on.
     ///
     /// # Errors
-    /// Why there is no reply.
+    /// Why there is no reply. The error states whether the request may have been executed.
     pub(crate) async fn ask(
         &self,
         errand: Errand<'_>,
@@ -84,7 +84,8 @@ impl Server {
             let joined = link.join(member, deadline, patience)?;
             answer = self.answer(&link, joined).await?;
         }
-        // Nothing was sent yet, or the server has refused the call in which it went with others: it has executed nothing.
+        // Nothing was sent yet, or the server has refused the batch and executed nothing of it: the request is not
+        // executed twice.
         if matches!(answer, Value::Nil) {
             let cmd = script::encode(request, home, By::Digest);
             answer = self.send(&link, &cmd, manner, bounds).await?;
@@ -92,7 +93,8 @@ impl Server {
         if let Value::ServerError(error) = &answer
             && error.kind() == Some(ServerErrorKind::NoScript)
         {
-            // Its scripts were flushed since the connection was made: it has executed nothing.
+            // The scripts were flushed since the connection was made. The server has executed nothing, so it gets the
+            // text.
             let cmd = script::encode(request, home, By::Text);
             answer = self.send(&link, &cmd, manner, bounds).await?;
         }
@@ -114,7 +116,7 @@ impl Server {
         self.answer(link, answer?).await
     }
 
-    /// Sends a command of the adapter's own and waits for the answer, within the bounds of a call.
+    /// Sends a command of the adapter itself, and waits for the reply within the bounds of a call.
     pub(crate) async fn command(&self, cmd: &Cmd) -> Result<Value, TransportError> {
         let now = timer::now();
         let patience = self.target.config().call_bound();
@@ -131,14 +133,15 @@ impl Server {
         }
     }
 
-    /// Waits until replicas have what was written on this connection, which is what the server counts.
+    /// Waits until replicas have the writes of this connection; the server counts only those.
     pub(crate) async fn wait(
         &self,
         link: &Arc<Connection>,
         wait: &Wait,
         deadline: Instant,
     ) -> Result<(), TransportError> {
-        // What fails here is not undone by that, whatever the error says of the command itself.
+        // The request has been executed: an error here does not undo it, even if the error of the command itself is
+        // definite.
         let uncertain = |error: TransportError| error.with_execution(Execution::Indeterminate);
         let patience = self.target.config().call_bound();
         let answer = link.send(timer::now(), &wait.command(), deadline, patience);
@@ -153,13 +156,14 @@ impl Server {
     ) -> Result<Arc<Connection>, TransportError> {
         match self.connection.current(now) {
             Some(link) => Ok(link),
-            // Boxed, like whatever is seldom needed: each call would carry the room for it.
+            // Boxed, like every rare path: otherwise each call would carry the room for it.
             None => Box::pin(self.connection.next(now, deadline)).await,
         }
     }
 
-    /// After a failover the same address may lead to the new primary, on a new connection only; a server that has forgotten who asks
-    /// lets in who logs in again.
+    /// Retires a connection whose error shows that it is of no use. After a failover, the same address may lead to
+    /// the new primary, but only on a new connection. A server that has dropped the login accepts a new connection
+    /// that logs in again.
     pub(crate) fn retire_if_useless(&self, link: &Arc<Connection>, error: &TransportError) {
         match error.cause {
             Cause::ReadOnly => self.connection.refuse(link),
@@ -168,7 +172,7 @@ impl Server {
         }
     }
 
-    /// A connection that broke, or on which a call found no reply in time, is used no more.
+    /// Waits for a reply. A connection that broke, or on which a call got no reply in time, is retired.
     async fn answer(
         &self,
         link: &Arc<Connection>,

@@ -1,4 +1,4 @@
-//! Where the connections of a transport lead, and for how long each is right there.
+//! The source of a transport's connections: the server each one goes to, and when it is no longer the right one.
 
 pub(crate) mod fixed;
 pub(crate) mod refusals;
@@ -14,78 +14,78 @@ use redis::{Cmd, Value};
 use crate::connect::Endpoint;
 use crate::timer;
 
-/// A search for an endpoint under way.
+/// A future that finds an endpoint.
 pub(crate) type Finding<'a> =
     Pin<Box<dyn Future<Output = Result<Lead, TransportError>> + Send + 'a>>;
 
-/// Ready when a connection leads to the wrong server by now, however well that answers. It says why.
+/// Ready with the reason when a connection leads to the wrong server, even if that server still answers.
 pub(crate) type Recall = Pin<Box<dyn Future<Output = TransportError> + Send>>;
 
-/// Which server the next connection goes to.
+/// Chooses the server of the next connection.
 ///
-/// A transport gets one when it is made, and asks it before each connection.
+/// A transport is created with a source, and queries it before each connection.
 pub(crate) trait Source: Send + Sync + fmt::Debug + 'static {
-    /// Finds the endpoint of the next connection. The caller bounds it in time.
+    /// Finds the endpoint of the next connection. The caller bounds the time.
     fn find(&self) -> Finding<'_>;
 
-    /// What a server is asked on a new connection before that is used: whether it is the right one.
+    /// The command that shows on a new connection, before it is used, whether the server is the right one.
     fn question(&self) -> Option<Cmd>;
 
-    /// Judges the answer to the question.
+    /// Judges the reply to [`Source::question`].
     ///
     /// # Errors
-    /// A definite one, when this server is the wrong one.
+    /// A definite error if this server is the wrong one.
     fn judge(&self, answer: &Value) -> Result<(), TransportError>;
 
-    /// Takes it to heart that an endpoint was wrong. Says after which pause another search may do better, if one may.
+    /// Notes that an endpoint was wrong. Returns the pause before another search, if one may do better.
     fn was_wrong(&self, whence: &Whence, why: Wrong<'_>) -> Option<Duration>;
 
-    /// The group whose primary this is, if it is one.
+    /// The group or cluster that the server belongs to, if any.
     fn group(&self) -> Option<GroupMark> {
         None
     }
 
-    /// In which ways the server is listened to.
+    /// The ways in which a client listens to the server.
     fn ways(&self) -> Ways {
         Ways::Plain
     }
 
-    /// How long calls fail at once after so many failed attempts in a row (at least one).
+    /// How long calls fail at once after `failures` failed attempts in a row (at least one).
     fn rest(&self, failures: u32) -> Duration {
         timer::delay(failures)
     }
 }
 
-/// In which ways a server is listened to.
+/// The ways in which a client listens to a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ways {
     /// By `SUBSCRIBE`.
     Plain,
-    /// By `SUBSCRIBE` and, where the server knows it, by `SSUBSCRIBE`: a node of a cluster.
+    /// By `SUBSCRIBE`, and by `SSUBSCRIBE` where the server has it: a node of a cluster.
     Both,
 }
 
-/// What a search has found.
+/// The result of a search.
 pub(crate) struct Lead {
     pub(crate) whence: Whence,
-    /// `None` where an endpoint is right for ever.
+    /// Ready when the endpoint is no longer right; `None` if it always is.
     pub(crate) recall: Option<Recall>,
 }
 
-/// An endpoint, and who named it.
+/// An endpoint, and its origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Whence {
     pub(crate) endpoint: Endpoint,
-    /// `None` where the user did.
+    /// What named the endpoint; `None` if the user did.
     pub(crate) named_by: Option<Namer>,
 }
 
-/// What names an endpoint that the user has not given.
+/// The origin of an endpoint that the user has not given.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Namer {
-    /// This sentinel.
+    /// This sentinel named it.
     Sentinel(Endpoint),
-    /// The nodes of a cluster.
+    /// The nodes of a cluster named it.
     Cluster,
 }
 
@@ -98,17 +98,17 @@ impl fmt::Display for Namer {
     }
 }
 
-/// What tells one Sentinel group, or one cluster, from another: its name, and who gives it that name.
+/// Identifies a Sentinel group or a cluster: its name, and the sentinels or nodes that use this name.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupMark {
     pub(crate) name: String,
-    /// Sentinels, or nodes, that are known so far, given and learned.
+    /// Known sentinels or nodes, both given and learned.
     pub(crate) known: Vec<Endpoint>,
 }
 
 impl GroupMark {
-    /// Whether a sentinel of both calls them the same. Two groups that have no known sentinel in common may be one all the
-    /// same.
+    /// Whether both have the same name and a sentinel or node in common. Two marks without a common one may still be of
+    /// the same group.
     pub(crate) fn is_same_as(&self, other: &GroupMark) -> bool {
         let mut known = self.known.iter();
         self.name == other.name && known.any(|known| other.known.contains(known))
@@ -118,14 +118,14 @@ impl GroupMark {
 /// How an endpoint turned out to be wrong.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wrong<'a> {
-    /// No connection to it could be made, or another server than the one that is looked for answered.
+    /// No connection to it could be made, or its server is not the right one.
     Opening(&'a TransportError),
-    /// Its server refused a call, which another server will not refuse.
+    /// Its server refused a call that the right server will accept.
     Call,
 }
 
 impl Whence {
-    /// The error with the endpoint in it, which the user has not given.
+    /// Adds the endpoint and its origin to an error, since the user has not given the endpoint.
     pub(crate) fn told(&self, error: TransportError) -> TransportError {
         match &self.named_by {
             None => error,

@@ -1,4 +1,4 @@
-//! The wake-ups of one server: who listens, and the connection that carries what is published.
+//! The wake-ups of one server: the listeners, and the connection that receives messages.
 
 pub(crate) mod registry;
 mod session;
@@ -24,12 +24,12 @@ impl Wakes {
         Wakes { target, registry }
     }
 
-    /// Whether the server sends what it publishes on the channel to this client.
+    /// Whether the server sends messages on the channel to this client.
     pub(crate) fn listens(&self, channel: &[u8]) -> bool {
         self.registry.is_live(channel)
     }
 
-    /// Listens to a channel until the handle is dropped.
+    /// Registers a listener for a channel until the handle is dropped.
     pub(crate) fn subscribe(
         &self,
         channel: Vec<u8>,

@@ -1,8 +1,9 @@
-//! Mutexes, atomics and tasks: those of the standard library and of tokio, or of `shuttle` under `--cfg shuttle`.
+//! Mutexes, atomics and tasks: those of the standard library and of tokio, or those of `shuttle` under `--cfg shuttle`.
 //!
-//! Under `shuttle` each use of them is a step of a schedule, and tests choose which thread has the next one
-//! (`tests/threads`). `Arc`, `OnceLock` and `Waker` stay those of the standard library, as no step of a schedule lies
-//! within a use of them; timers, `Notify` and `watch` stay those of tokio, and are used in one step each.
+//! Under `shuttle`, each use of them is a step of a schedule, and tests choose the thread that runs next
+//! (`tests/threads`). `Arc`, `OnceLock` and `Waker` are always those of the standard library, since no schedule switches
+//! threads within a use of them. Timers, `Notify` and `watch` are always those of tokio, and each use of them is one
+//! step.
 
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::{Mutex, MutexGuard, atomic};

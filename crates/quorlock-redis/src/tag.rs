@@ -1,4 +1,4 @@
-//! Names under one tag: the shard of a cluster that is a member of a majority.
+//! Names under one tag, for a shard of a cluster that is a member of a majority.
 
 use quorlock_core::message::{Channel, Request};
 use quorlock_core::name::{LONGEST_NAME, Name};
@@ -10,13 +10,13 @@ use crate::error;
 use crate::keyslot::{self, SLOTS};
 use crate::script::Home;
 
-/// What tags begin with; a number follows.
+/// The prefix of tags; a number follows.
 const WORD: &str = "quorlock-";
 
-/// A tag: all names that are kept under it lie in one slot, and so does the marker of the process that has the slot.
+/// A tag. All names under it are in one slot, together with the marker of the process that owns the slot.
 ///
-/// Tags depend on nothing but how many there are. Clients that took them from what they found at the time would have others after slots
-/// were moved than before: A would hold a name under three tags, and B under three others.
+/// Tags depend only on the number of shards. If clients derived them from the current slot owners, the tags would change
+/// when slots are moved: A would hold a name under three tags, and B under three others.
 #[derive(Clone, Debug)]
 pub(crate) struct Tag {
     text: String,
@@ -25,15 +25,16 @@ pub(crate) struct Tag {
 }
 
 impl Tag {
-    /// The tag of one of so many shards (counted from 0): its slot is the middle one of a part of all slots, the parts being equal.
-    /// Where the primaries have equal and contiguous parts, and are as many or more, each tag lies on another one.
+    /// Returns the tag of shard `index` (from 0) of `of`. The slots are divided into `of` equal parts, and the tag is in
+    /// the middle slot of part `index`. If there are at least as many primaries, with equal and contiguous parts, each
+    /// tag is on another one.
     pub(crate) fn of_shard(index: usize, of: usize) -> Self {
         let middle = (2 * index + 1).saturating_mul(usize::from(SLOTS)) / (2 * of.max(1));
         let slot = u16::try_from(middle).map_or(SLOTS - 1, |slot| slot.min(SLOTS - 1));
         Tag::in_slot(Slot(slot))
     }
 
-    /// The first text of the form whose slot this is.
+    /// Returns the first tag whose slot is this one.
     fn in_slot(slot: Slot) -> Self {
         let mut texts = (0_u32..).map(|number| format!("{WORD}{number}"));
         let text = texts.find(|text| keyslot::of_key(text) == slot);
@@ -57,10 +58,10 @@ impl Tag {
         &self.home
     }
 
-    /// The name under which a name is kept.
+    /// Returns the name under which a name is stored.
     ///
     /// # Errors
-    /// For a name with a tag of its own, which would mean nothing, and one that is too long behind this tag.
+    /// [`UnfitName`] for a name with its own tag, which would have no effect, and for one that is too long with this tag.
     pub(crate) fn name(&self, name: &Name) -> Result<Name, UnfitName> {
         self.check(name)?;
         Ok(Name::new(self.key(name)).expect("BUG: a name that was checked"))
@@ -70,10 +71,10 @@ impl Tag {
         [b"{", self.text.as_bytes(), b"}:", name.as_bytes()].concat()
     }
 
-    /// Checks that a name can be kept.
+    /// Checks that a name can be stored.
     ///
     /// # Errors
-    /// As [`Tag::name`].
+    /// Those of [`Tag::name`].
     pub(crate) fn check(&self, name: &Name) -> Result<(), UnfitName> {
         let bytes = name.as_bytes();
         let most = LONGEST_NAME - self.text.len() - "{}:".len();
@@ -94,7 +95,7 @@ impl Tag {
         Ok(())
     }
 
-    /// Why a name with a tag of its own cannot be kept: it does without braces, if it can be kept then.
+    /// Returns the error for a name with its own tag. It suggests the name without braces, if that can be stored.
     fn tagged(&self, name: &Name, most: usize) -> UnfitName {
         let mut instead = keyslot::readable(name).replace(['{', '}'], "");
         if instead.is_empty() {
@@ -114,10 +115,10 @@ impl Tag {
         }
     }
 
-    /// The same request about the names as they are kept.
+    /// Returns the same request for the names as they are stored.
     ///
     /// # Errors
-    /// For a name that cannot be kept.
+    /// A definite error for a name that cannot be stored.
     pub(crate) fn request(&self, mut request: Request) -> Result<Request, TransportError> {
         let names: Vec<&mut Name> = match &mut request {
             Request::Acquire(ask) => vec![&mut ask.name],
@@ -133,7 +134,7 @@ impl Tag {
         Ok(request)
     }
 
-    /// The channel on which is published what is about a channel of a name. Of a name that cannot be kept nothing is.
+    /// Returns the channel of the name as it is stored. There is none for a name that cannot be stored.
     pub(crate) fn channel(&self, channel: &Channel) -> Option<Channel> {
         let name = self.name(channel.name()).ok()?;
         Some(match channel {

@@ -1,4 +1,4 @@
-//! What a transport connects to: which server, how to get there, how to log in, how long to wait.
+//! The target of connections: which server, how to reach it, how to log in, and how long to wait.
 
 use std::fmt;
 use std::future::Future;
@@ -27,14 +27,14 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// One server.
+    /// Returns the target of one server.
     pub(crate) fn new(address: Address, config: RedisConfig) -> Self {
         let security = config.security(address.scheme);
         let source = Arc::new(Fixed(address.endpoint));
         Target::behind(source, security, address.login, address.shown, config)
     }
 
-    /// The servers that a source names, which all take the same login.
+    /// Returns the target of the servers that a source names. All accept the same login.
     pub(crate) fn behind(
         source: Arc<dyn Source>,
         security: Security,
@@ -55,17 +55,17 @@ impl Target {
         &self.config
     }
 
-    /// Whether what is sent there can be read on the way.
+    /// Whether others can read the traffic on the network.
     pub(crate) fn is_for_all_to_read(&self) -> bool {
         matches!(self.security, Security::Plain)
     }
 
-    /// The database.
+    /// Number of the database.
     pub(crate) fn db(&self) -> i64 {
         self.login.db()
     }
 
-    /// What to log in with now; `None` where there is no password.
+    /// Returns the current login; `None` if there is no password.
     pub(crate) async fn login(&self) -> Result<Option<Login>, TransportError> {
         let own = &self.login;
         let login = match (own.password(), &self.config.credentials) {
@@ -79,12 +79,12 @@ impl Target {
         Ok(Some(login.or_user(own.username())))
     }
 
-    /// Whether what to log in with may be another thing tomorrow.
+    /// Whether the login may change.
     pub(crate) fn has_changing_credentials(&self) -> bool {
         self.login.password().is_none() && self.config.credentials.is_some()
     }
 
-    /// Completes when there may be something else to log in with than this.
+    /// Completes when the login may differ from this one.
     pub(crate) async fn credentials_changed(&self, used: &Login) {
         match &self.config.credentials {
             Some(credentials) => credentials.0.changed(used).await,
@@ -101,8 +101,8 @@ impl Target {
         &*self.source
     }
 
-    /// A connection to where the source says, made by `open`. Where the endpoint turns out to be wrong and another search
-    /// may do better, another one is made, up to the deadline.
+    /// Opens a connection with `open` to the server that the source names. If the server is the wrong one and another
+    /// search may do better, it tries again, up to the deadline.
     pub(crate) async fn open<T, F>(
         &self,
         deadline: Instant,
@@ -123,7 +123,7 @@ impl Target {
             let Some(again) = again.map(|pause| timer::now() + pause) else {
                 return Err(error);
             };
-            // The last search says more than that the time was over.
+            // The error of the last search says more than that the time was over.
             if deadline <= again {
                 return Err(error);
             }
@@ -131,7 +131,7 @@ impl Target {
         }
     }
 
-    /// A fresh stream to a server, encrypted if the address says so. The caller bounds it by the deadline.
+    /// Connects to a server, with encryption if the address asks for it. The caller bounds the time by the deadline.
     pub(crate) async fn stream(
         &self,
         endpoint: &Endpoint,

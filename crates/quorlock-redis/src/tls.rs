@@ -1,4 +1,4 @@
-//! TLS to a server: whom to believe, and who one is.
+//! TLS to a server: which authorities to trust, and the client's own certificate.
 
 mod danger;
 mod material;
@@ -21,16 +21,17 @@ use crate::error;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::{self, Instant};
 
-/// How an address that asks for TLS (`rediss://`, `valkeys://`) is connected to.
+/// How to connect to an address that asks for TLS (`rediss://`, `valkeys://`).
 ///
-/// The default believes the authorities that the operating system believes (or those that the variables `SSL_CERT_FILE` and
-/// `SSL_CERT_DIR` name), wants a certificate for the host of the address, and shows none of its own. TLS 1.2 and 1.3 are spoken.
+/// By default, it trusts the authorities of the operating system (or those of the variables `SSL_CERT_FILE` and
+/// `SSL_CERT_DIR`), requires a certificate for the host of the address, and presents none of its own. It supports TLS 1.2
+/// and 1.3.
 ///
-/// Files are read again at each connect: a certificate that is replaced is used from the next connection on. While a file cannot be
-/// read, or a certificate and its key do not belong together yet, what was read before is used.
+/// Files are read again at each connection attempt, so a replaced certificate is used from the next connection on. If a
+/// file cannot be read, or a certificate and its key do not match yet, the previous content is used.
 ///
-/// The cryptography is that of the process (`rustls::crypto::CryptoProvider::install_default`) if one was installed before the first
-/// connection, and that of the crate `ring` otherwise.
+/// The cryptography is that of the process (`rustls::crypto::CryptoProvider::install_default`) if one was installed
+/// before the first connection, and that of the crate `ring` otherwise.
 ///
 /// ```
 /// use quorlock_redis::{RedisConfig, Tls};
@@ -47,16 +48,16 @@ pub struct Tls {
     server_name: Option<String>,
 }
 
-/// Where the configuration of connections comes from.
+/// The source of the TLS configuration.
 #[derive(Clone)]
 enum TlsSource {
-    /// Made from certificates, and made again when they have changed.
+    /// Built from certificates, and built again when they have changed.
     Certificates(Arc<Certificates>),
     /// Given as a whole.
     Whole(Arc<ClientConfig>),
 }
 
-/// What a user said, and what was made of it.
+/// The user's settings, and the configuration built from them.
 #[derive(Default)]
 struct Certificates {
     roots: Vec<Pem>,
@@ -72,7 +73,7 @@ impl Default for Tls {
 }
 
 impl Tls {
-    /// Believes the authorities that the operating system believes.
+    /// Trusts the authorities of the operating system.
     pub fn new() -> Self {
         Tls {
             source: TlsSource::Certificates(Arc::default()),
@@ -80,8 +81,9 @@ impl Tls {
         }
     }
 
-    /// Takes a whole configuration of the `rustls` crate, in the version of [`RustlsClientConfig`](crate::RustlsClientConfig). Its
-    /// certificates are not read again: it has resolvers and verifiers for that. What sets certificates afterwards begins anew.
+    /// Takes a whole configuration of the `rustls` crate, in the version of
+    /// [`RustlsClientConfig`](crate::RustlsClientConfig). Its certificates are not read again; its resolvers and
+    /// verifiers can do that. A later call that sets certificates replaces the whole configuration.
     pub fn from_rustls(config: Arc<ClientConfig>) -> Self {
         Tls {
             source: TlsSource::Whole(config),
@@ -89,20 +91,20 @@ impl Tls {
         }
     }
 
-    /// Believes the authorities of this PEM file, instead of those of the system. Called again, those of each.
+    /// Trusts the authorities in this PEM file instead of those of the system. Further calls add authorities.
     pub fn roots_file(self, path: impl Into<PathBuf>) -> Self {
         let pem = Pem::File(path.into());
         self.change(|certificates| certificates.roots.push(pem))
     }
 
-    /// Believes these authorities, in PEM, instead of those of the system. Called again, those of each.
+    /// Trusts these authorities, in PEM, instead of those of the system. Further calls add authorities.
     pub fn roots_pem(self, pem: impl Into<Vec<u8>>) -> Self {
         let pem = Pem::Bytes(pem.into());
         self.change(|certificates| certificates.roots.push(pem))
     }
 
-    /// Shows the server this certificate (with those between it and its authority, if there are any), whose private key is in the other
-    /// file. Both are PEM; the key is PKCS#8, PKCS#1 or SEC1, and not encrypted.
+    /// Presents this certificate to the server (with the intermediate ones, if there are any). The other file has its
+    /// private key. Both are PEM; the key is PKCS#8, PKCS#1 or SEC1, and not encrypted.
     pub fn client_certificate_files(
         self,
         certificate: impl Into<PathBuf>,
@@ -115,7 +117,7 @@ impl Tls {
         self.change(|certificates| certificates.identity = Some(identity))
     }
 
-    /// As [`Tls::client_certificate_files`], with the PEM itself.
+    /// Like [`Tls::client_certificate_files`], with the PEM itself.
     pub fn client_certificate_pem(
         self,
         certificate: impl Into<Vec<u8>>,
@@ -128,20 +130,20 @@ impl Tls {
         self.change(|certificates| certificates.identity = Some(identity))
     }
 
-    /// Wants a certificate for this name (or IP address), and asks for it (SNI), instead of that of the host of the address: for a server
-    /// that is reached by another name, through a tunnel or by its IP address.
+    /// Requires a certificate for this name (or IP address), and requests it (SNI), instead of one for the host of the
+    /// address. For a server that is reached by another name, through a tunnel or by its IP address.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
         self
     }
 
-    /// Believes **every** server, whatever certificate it shows: who can redirect a packet can read the password and hand out locks. For
-    /// a server of a test.
+    /// Trusts **every** server, whatever certificate it presents. Anyone who can redirect packets can read the password
+    /// and grant locks. For test servers only.
     pub fn dangerously_accept_any_certificate(self) -> Self {
         self.change(|certificates| certificates.verification = Verification::None)
     }
 
-    /// What was made of the settings before is not that of the changed ones.
+    /// Changes the settings, and drops the configuration that was built from the previous ones.
     fn change(self, change: impl FnOnce(&mut Certificates)) -> Self {
         let mut certificates = match &self.source {
             TlsSource::Certificates(before) => Certificates {
@@ -159,7 +161,7 @@ impl Tls {
         }
     }
 
-    /// The stream, encrypted. Its handshake ends a little before the deadline, so that it is known by then what was waited for.
+    /// Encrypts a stream. The handshake ends a little before the deadline, so that its own error is reported.
     pub(crate) async fn wrap(
         &self,
         stream: Box<dyn ByteStream>,
@@ -169,7 +171,7 @@ impl Tls {
         let name = self.name_of(to)?;
         let (connector, note) = self.connector().await?;
         let shown = name.to_str().into_owned();
-        // The caller has the same deadline, and knows no more than that there is no connection.
+        // The caller has the same deadline, and would report only that there is no connection.
         let patience = deadline.saturating_duration_since(timer::now());
         let handshake = connector.connect(name, stream);
         match timer::by(deadline - patience / 16, handshake).await {
@@ -187,7 +189,7 @@ impl Tls {
             (None, Endpoint::Tcp { host, .. }) => host.as_str(),
             (None, Endpoint::Unix { .. }) => "localhost",
         };
-        // A fully qualified name has a dot at its end, and no certificate has one.
+        // A fully qualified name ends with a dot, and no certificate has one.
         let name = host.strip_suffix('.').unwrap_or(host).to_owned();
         ServerName::try_from(name).map_err(|_| {
             error::not_secured(&format!(
@@ -196,7 +198,7 @@ impl Tls {
         })
     }
 
-    /// What makes connections, and what its reader should know if one fails.
+    /// Returns a connector, and a note for the error message if the connection fails.
     async fn connector(&self) -> Result<(TlsConnector, Option<String>), TransportError> {
         let certificates = match &self.source {
             TlsSource::Whole(config) => return Ok((TlsConnector::from(Arc::clone(config)), None)),
@@ -235,7 +237,7 @@ impl Certificates {
         self.roots.iter().chain(identity).any(Pem::is_file)
     }
 
-    /// Reads files. Gives what there was before if nothing has changed.
+    /// Reads the files. Returns `before` if nothing has changed.
     fn read(&self, before: Option<&Built>) -> Result<Built, String> {
         Built::of(
             &self.roots,

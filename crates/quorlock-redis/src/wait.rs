@@ -1,4 +1,4 @@
-//! How far a write must have gone before it counts: `WAIT` and `WAITAOF`.
+//! How far a write must be replicated or persisted before it counts: `WAIT` and `WAITAOF`.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use redis::{Cmd, Value};
 use crate::error;
 use crate::timer;
 
-/// How many replicas must have a claim before a grant or a renewal counts.
+/// The number of replicas that must have a claim before a grant or a renewal counts.
 ///
-/// After a script that granted or renewed, `WAIT` (or `WAITAOF`) is sent on the same connection: it covers what was
-/// written on that connection. If too few replicas confirm in time, the answer is an indeterminate failure: a round
-/// releases the claim, a hold is not extended by it. It makes the loss of a lock in a failover rarer, not impossible:
-/// a replica that did not confirm may be the one that is promoted.
+/// After a script that granted or renewed, `WAIT` (or `WAITAOF`) is sent on the same connection, since it covers the
+/// writes of that connection. If too few replicas confirm in time, the call fails as indeterminate: a round releases the
+/// claim, and a hold is not extended. This makes it rarer that a failover loses a lock, not impossible: the promoted
+/// replica may be one that did not confirm.
 ///
-/// While the server waits it reads nothing more from the connection, so calls of other locks wait, too.
+/// While the server waits, it reads nothing else from the connection. So calls for other locks wait, too.
 ///
 /// ```
 /// use quorlock_redis::{RedisConfig, Wait};
@@ -39,8 +39,8 @@ enum Reached {
 }
 
 impl Wait {
-    /// So many replicas must have it in memory (`WAIT`), within this time, which should be much shorter than the
-    /// member time-out and the call time-out.
+    /// Requires `replicas` replicas to have the write in memory (`WAIT`) within this time. The time should be much
+    /// shorter than the member time-out and the call time-out.
     #[must_use]
     pub fn replicas(replicas: u32, within: Duration) -> Self {
         Wait {
@@ -52,7 +52,7 @@ impl Wait {
         }
     }
 
-    /// The server itself and so many replicas must have it on their disks (`WAITAOF`, Redis 7.2 and newer, with
+    /// Requires the server itself and the replicas to have the write on disk (`WAITAOF`, Redis 7.2 and newer, with
     /// `appendonly yes`).
     #[must_use]
     pub fn on_disk(mut self) -> Self {
@@ -60,17 +60,17 @@ impl Wait {
         self
     }
 
-    /// How long the server waits at most.
+    /// The longest time for which the server waits.
     pub(crate) fn within(&self) -> Duration {
         self.within
     }
 
-    /// Whether it is about disks, and so about `WAITAOF`.
+    /// Whether writes must be on disk, which needs `WAITAOF`.
     pub(crate) fn needs_disk(&self) -> bool {
         self.reached == Reached::Disk
     }
 
-    /// What is sent after the script. A time-out of 0 would be none.
+    /// Returns the command to send after the script. Its time-out is at least 1 ms, since 0 would mean no time-out.
     pub(crate) fn command(&self) -> Cmd {
         let mut cmd = match self.reached {
             Reached::Memory => redis::cmd("WAIT"),
@@ -84,10 +84,10 @@ impl Wait {
         cmd
     }
 
-    /// Whether what was written has gone as far as it must.
+    /// Checks the reply: whether the write is replicated and persisted as required.
     ///
     /// # Errors
-    /// An indeterminate one: it was written, and may be lost or not.
+    /// An indeterminate error: the script has written, and the write may be lost or not.
     pub(crate) fn judge(&self, answer: &Value) -> Result<(), TransportError> {
         let (is_on_disk, replicas) = match (self.reached, answer) {
             (_, Value::ServerError(refusal)) => {
@@ -118,8 +118,8 @@ impl Wait {
     }
 }
 
-/// Whether a reply lets a client rely on what was written. A refusal wrote nothing, and a release that is lost leaves
-/// a claim that expires.
+/// Whether a client relies on what the request wrote. A refusal wrote nothing, and if a release is lost, the claim that
+/// comes back expires.
 pub(crate) fn is_relied_upon(reply: &Reply) -> bool {
     match reply {
         Reply::Acquire(reply) | Reply::Checked(reply, _) => {

@@ -7,7 +7,7 @@ use quorlock_core::transport::{Cause, TransportError};
 use super::OLDEST_MAJOR;
 use crate::address::AddressError;
 
-/// Why a server cannot be used. Holds no secrets.
+/// Why a server cannot be used. The error contains no secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -15,93 +15,93 @@ pub enum ConnectError {
     Address(AddressError),
     /// No connection could be made.
     Unreachable {
-        /// Of the server.
+        /// Address of the server.
         address: String,
-        /// The words of the operating system.
+        /// Error text of the operating system.
         detail: String,
     },
     /// The server does not answer.
     TimedOut {
-        /// Of the server.
+        /// Address of the server.
         address: String,
-        /// Which time-out ran out.
+        /// The time-out that was reached.
         detail: String,
     },
-    /// The server wants other credentials.
+    /// The server requires other credentials.
     BadCredentials {
-        /// Of the server.
+        /// Address of the server.
         address: String,
-        /// The words of the server.
+        /// Error text of the server.
         detail: String,
     },
-    /// The connection cannot be encrypted: certificates, names, versions.
+    /// The connection cannot be encrypted, because of certificates, host names or versions.
     Tls {
-        /// Of the server.
+        /// Address of the server.
         address: String,
         /// What is wrong, and what to do.
         detail: String,
     },
-    /// Whatever answers does not speak Redis.
+    /// The server does not speak Redis.
     NotRedis {
-        /// Of the server.
+        /// Address of the server.
         address: String,
-        /// What it said.
+        /// Its answer.
         detail: String,
     },
-    /// A proxy that leads to several servers answers, or a server some of whose commands were renamed.
+    /// The address leads to a proxy for several servers, or to a server with renamed commands.
     Proxy {
-        /// Of the proxy.
+        /// Address of the proxy.
         address: String,
-        /// What it said.
+        /// Its answer.
         detail: String,
     },
     /// The server is older than version 5.
     TooOld {
-        /// Of the server.
+        /// Address of the server.
         address: String,
         /// Its version.
         version: String,
     },
-    /// Grants are to wait for the disk, and the server does not know how to.
+    /// Grants should wait for the disk, and the server cannot do that.
     NoDiskWait {
-        /// Of the server.
+        /// Address of the server.
         address: String,
         /// Its version.
         version: String,
-        /// What is missing.
+        /// What the server lacks.
         lack: &'static str,
     },
     /// The server is a replica.
     Replica {
-        /// Of the server.
+        /// Address of the server.
         address: String,
     },
-    /// The server is a Sentinel, which knows where a primary is, and holds no locks.
+    /// The server is a Sentinel, which knows the address of a primary and has no locks.
     Sentinel {
-        /// Of the Sentinel.
+        /// Address of the Sentinel.
         address: String,
     },
     /// The server is a node of a Redis Cluster.
     ClusterNode {
-        /// Of the node.
+        /// Address of the node.
         address: String,
     },
-    /// The server is an active replica of KeyDB, which merges what was written on both sides: each side grants the same lock.
+    /// The server is an active replica of KeyDB, which merges the writes of both sides: each side grants the same lock.
     ActiveReplica {
-        /// Of the server.
+        /// Address of the server.
         address: String,
     },
     /// The server answered with another error.
     Refused {
-        /// Of the server.
+        /// Address of the server.
         address: String,
-        /// The error.
+        /// The error of the server.
         error: TransportError,
     },
 }
 
 impl ConnectError {
-    /// Whether waiting for the server will not help.
+    /// Whether the error will not pass by waiting.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! What the nodes of a cluster say of their slots.
+//! Parses what the nodes of a cluster answer about slots.
 
 use quorlock_core::slot::Slot;
 use quorlock_core::transport::{Cause, TransportError};
@@ -8,10 +8,10 @@ use crate::connect::Endpoint;
 use crate::error;
 use crate::keyslot::SLOTS;
 
-/// How many nodes of an answer are remembered at most.
+/// The maximum number of replicas that are remembered from an answer.
 const MOST_NODES: usize = 1_024;
 
-/// Slots that one node owns.
+/// A range of slots that one node owns.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Share {
     pub(crate) first: u16,
@@ -19,18 +19,18 @@ pub(crate) struct Share {
     pub(crate) owner: Endpoint,
 }
 
-/// What a node says of the cluster.
+/// The slot map and the replicas, as one node reports them.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub(crate) struct ClusterView {
     pub(crate) shares: Vec<Share>,
-    /// Nodes that follow owners.
+    /// Replicas of the owners.
     pub(crate) replicas: Vec<Endpoint>,
 }
 
-/// Who owns which slots, by the answer of this node to `CLUSTER SLOTS`.
+/// Parses the answer of the node `asked` to `CLUSTER SLOTS`.
 ///
 /// # Errors
-/// Why it is no answer to the question, or says nothing of any owner.
+/// Why the answer does not parse, or that it names no owner.
 pub(crate) fn slots(answer: &Value, asked: &Endpoint) -> Result<ClusterView, TransportError> {
     let entries = match answer {
         Value::Array(entries) => entries,
@@ -49,7 +49,7 @@ pub(crate) fn slots(answer: &Value, asked: &Endpoint) -> Result<ClusterView, Tra
         let (Some(first), Some(last)) = (number(first), number(last)) else {
             return Err(no_answer());
         };
-        // Of an owner whose address the node does not know itself, others may know it.
+        // Another node may know the address of an owner that this node does not know.
         if let Some(owner) = node(owner, asked) {
             told.shares.push(Share { first, last, owner });
         }
@@ -94,7 +94,7 @@ fn refused(refusal: &ServerError) -> TransportError {
     }
 }
 
-/// Host, port, id, and since Redis 7 a list of names and values. An empty host or none means the one that was asked.
+/// Parses host, port, id, and since Redis 7 a list of names and values. An empty or missing host means the queried node.
 fn node(answer: &Value, asked: &Endpoint) -> Option<Endpoint> {
     let Value::Array(parts) = answer else {
         return None;
@@ -109,7 +109,7 @@ fn node(answer: &Value, asked: &Endpoint) -> Option<Endpoint> {
     };
     let host = match host {
         "" => host_of(asked)?,
-        // Clients shall call it by a name that it has not announced.
+        // The node is configured to be addressed by a host name, and has announced none.
         "?" => match rest.iter().find_map(address)? {
             "" => host_of(asked)?,
             ip => bare(ip),
@@ -122,7 +122,7 @@ fn node(answer: &Value, asked: &Endpoint) -> Option<Endpoint> {
     })
 }
 
-/// The value of `ip` in a list of names and values.
+/// Returns the value of `ip` in a list of names and values.
 fn address(list: &Value) -> Option<&str> {
     let Value::Array(parts) = list else {
         return None;
@@ -149,12 +149,12 @@ fn host_of(endpoint: &Endpoint) -> Option<&str> {
     }
 }
 
-/// An IPv6 address as endpoints have it.
+/// Removes the brackets of an IPv6 address.
 fn bare(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
-/// Where a `MOVED` or `ASK` of this node sends a request: `3999 127.0.0.1:6381`. `None` where it does not know that itself.
+/// Parses the target of a `MOVED` or `ASK`: `3999 127.0.0.1:6381`. `None` if the node does not know it.
 pub(crate) fn redirect(words: &str, by: &Endpoint) -> Option<(Slot, Endpoint)> {
     let (slot, place) = words.split_once(' ')?;
     let slot = slot.parse().ok().filter(|slot| *slot < SLOTS)?;

@@ -1,4 +1,4 @@
-//! Hints that slots may have other owners.
+//! Hints that slots may have new owners.
 
 use std::sync::PoisonError;
 
@@ -7,21 +7,21 @@ use tokio::sync::Notify;
 use crate::connect::Endpoint;
 use crate::sync::Mutex;
 
-/// Hints that were given and not followed yet. Any number of them is followed by one look.
+/// Hints that were given and not yet followed. One look follows any number of them.
 #[derive(Debug, Default)]
 pub(super) struct ClusterHints {
     given: Notify,
-    /// Nodes that are asked last.
+    /// Nodes to query last.
     distrusted: Mutex<Vec<Endpoint>>,
 }
 
 impl ClusterHints {
-    /// Asks for another look.
+    /// Requests another look.
     pub(super) fn look_again(&self) {
         self.given.notify_one();
     }
 
-    /// A node cannot be reached, or does not do what it is for: others are asked who owns what.
+    /// Notes that a node is unreachable or does not do its work. Other nodes are queried first for the slot map.
     pub(super) fn distrust(&self, endpoint: &Endpoint) {
         let distrusted = self.distrusted.lock();
         let mut distrusted = distrusted.unwrap_or_else(PoisonError::into_inner);
@@ -32,7 +32,7 @@ impl ClusterHints {
         self.look_again();
     }
 
-    /// Waits until there is one.
+    /// Waits for a hint.
     pub(super) async fn given(&self) {
         self.given.notified().await;
     }

@@ -1,7 +1,7 @@
-//! Who listens to which channel of a cluster, and at which server.
+//! The listeners of a cluster: to which channel, and at which server.
 //!
-//! A release is published by the server that has the name, so that is where its channel is listened to: it counts those who hear
-//! it. What listens moves when the slot does.
+//! The server that has the name publishes its release. Listeners subscribe there, so that this server counts them. When a
+//! slot moves, its listeners move, too.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, Weak};
@@ -27,13 +27,13 @@ struct ClusterListener {
     channel: Vec<u8>,
     slot: Slot,
     listener: Arc<dyn Listener>,
-    /// `None` where the slot has had no owner since.
+    /// Where it is subscribed; `None` if the slot has had no owner since the listener came.
     hears: Option<Hears>,
 }
 
-/// Where one listens.
+/// The subscription of a listener at one server.
 struct Hears {
-    /// It does not keep the server: a client that is dropped ends what its listeners hear.
+    /// Weak, so that a dropped client ends the subscriptions of its listeners.
     server: Weak<Server>,
     _handle: ListenerHandle,
 }
@@ -46,7 +46,7 @@ impl ClusterListener {
 }
 
 impl ClusterRegistry {
-    /// Takes in a listener until the handle is dropped. It hears nothing before [`ClusterRegistry::settle`].
+    /// Adds a listener until the handle is dropped. The listener gets nothing before [`ClusterRegistry::settle`].
     pub(super) fn add(
         self: &Arc<Self>,
         channel: Vec<u8>,
@@ -70,9 +70,10 @@ impl ClusterRegistry {
         }
     }
 
-    /// Has each listen at the owner of its slot. One whose slot has no owner goes on where it was.
+    /// Subscribes each listener at the owner of its slot. A listener whose slot has no owner stays where it is.
     ///
-    /// What it begins to listen to tells it to look again, so that what was published between the two is not missed.
+    /// The new subscription makes its listener look again, so it does not miss a release that was published between the
+    /// two.
     pub(super) fn settle(&self, owner: impl Fn(Slot) -> Option<Arc<Server>>) {
         let book = self.lock();
         let ears = book.ears.iter().filter_map(|(number, ear)| {
@@ -86,7 +87,7 @@ impl ClusterRegistry {
         }
     }
 
-    /// Has one listen at this server.
+    /// Subscribes one listener at this server.
     pub(super) fn listen(&self, number: u64, server: &Arc<Server>) {
         let book = self.lock();
         let Some(ear) = book.ears.get(&number) else {
@@ -94,7 +95,7 @@ impl ClusterRegistry {
         };
         let (channel, listener) = (ear.channel.clone(), Arc::clone(&ear.listener));
         drop(book);
-        // Outside of the lock, because it may tell the listener something.
+        // Outside the mutex, because it may call the listener, which may call this registry again.
         let hears = Hears {
             server: Arc::downgrade(server),
             _handle: server.wakes.subscribe(channel, listener),
@@ -102,20 +103,20 @@ impl ClusterRegistry {
         let mut book = self.lock();
         let before = match book.ears.get_mut(&number) {
             Some(ear) => ear.hears.replace(hears),
-            // It was dropped meanwhile.
+            // The listener was dropped in the meantime.
             None => Some(hears),
         };
         drop(book);
         drop(before);
     }
 
-    /// Held for a few instructions, never across an await or while a listener is called.
+    /// The mutex is held for a few instructions, never across an await or while a listener is called.
     fn lock(&self) -> MutexGuard<'_, ClusterListeners> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A listener's place; dropping it ends the listening.
+/// A listener's entry. Dropping it ends the subscription.
 pub(super) struct EarHandle {
     ears: Arc<ClusterRegistry>,
     number: u64,
@@ -130,7 +131,7 @@ impl EarHandle {
 impl Drop for EarHandle {
     fn drop(&mut self) {
         let ear = self.ears.lock().ears.remove(&self.number);
-        // Outside of the lock, because dropping it may run code of the listener's.
+        // Outside the mutex, because the drop may run the listener's code, which may call this registry again.
         drop(ear);
     }
 }

@@ -1,4 +1,4 @@
-//! The task that asks the nodes of a cluster who owns which slot.
+//! The task that queries the nodes of a cluster for the slot map.
 
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -18,20 +18,20 @@ use crate::source::refusals::Refusals;
 use crate::sync::Mutex;
 use crate::timer::{self, Instant};
 
-/// How old what is known of the slots grows: a node that got some is found without a redirect after that.
+/// The maximum age of the slot map. After this time, a node that was given slots is found without a redirect.
 const REFRESH: Duration = Duration::from_secs(60);
 
-/// The pause before the nodes are asked again. A promotion takes seconds.
+/// The pause before nodes are queried again. A promotion takes seconds.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// How many nodes are asked in turn at most, before those that the address names.
+/// The maximum number of nodes that are queried in turn, apart from those of the address.
 const MOST_ASKED: usize = 32;
 
 impl Cluster {
-    /// Looks who owns what, after hints and once a minute, for as long as there is a cluster.
+    /// Looks after each hint and once a minute, as long as the cluster exists.
     pub(super) async fn follow(hints: Arc<ClusterHints>, cluster: Weak<Cluster>) {
         loop {
-            // Without a hint it is time all the same.
+            // Both a hint and the time-out start a look.
             let _ = timer::by(timer::now() + REFRESH, hints.given()).await;
             let Some(cluster) = cluster.upgrade() else {
                 return;
@@ -42,7 +42,7 @@ impl Cluster {
         }
     }
 
-    /// Asks the nodes who owns what: when the next look may be.
+    /// Queries the slot map. Returns when the next look may begin.
     async fn look(&self) -> Instant {
         let deadline = timer::now() + self.config.connect_timeout;
         let found = timer::by(deadline, self.search()).await;
@@ -64,7 +64,7 @@ impl Cluster {
         until
     }
 
-    /// Asks one node after another, until one of them has an answer.
+    /// Queries one node after another, until one has an answer.
     async fn search(&self) -> Result<(ClusterView, Endpoint), TransportError> {
         let distrusted = self.hints.take_distrusted();
         let mut asked = self.lock().asked.clone();
@@ -92,7 +92,7 @@ impl Cluster {
         })
     }
 
-    /// Asks one node, on the connection for requests if there is one.
+    /// Queries one node, on the connection for requests if there is one.
     async fn ask(&self, endpoint: &Endpoint) -> Result<ClusterView, TransportError> {
         let now = timer::now();
         let mut slots = redis::cmd("CLUSTER");
@@ -103,7 +103,7 @@ impl Cluster {
             let answer = link.ask(&node.server.target, &slots).await?;
             return answer::slots(&answer, endpoint);
         }
-        // Not by the source of the node: what fails here is no reason for another look.
+        // Not through the node's own source: a failure here must not request another look.
         let target = self.target(endpoint, Arc::new(Fixed(endpoint.clone())));
         let link = Connection::trial(&target, now + self.config.connect_timeout).await?;
         answer::slots(&link.ask(&target, &slots).await?, endpoint)
@@ -115,7 +115,7 @@ impl Cluster {
         nodes.find(|node| node.endpoint == *endpoint).cloned()
     }
 
-    /// Believes what a node says.
+    /// Accepts a node's answer as the new slot map.
     fn accept(&self, told: ClusterView, by: &Endpoint) {
         let mut state = self.lock();
         let mut map = SlotMap::new();
@@ -133,7 +133,7 @@ impl Cluster {
             .map(|node| node.endpoint.clone())
             .collect();
         asked.extend(told.replicas);
-        // The next look asks another one: this one may be cut off from the rest, and not know it.
+        // The next look queries another node first: this one may be cut off from the rest without knowing it.
         asked.sort_by_key(|asked| asked == by);
         asked.truncate(MOST_ASKED);
         let seeds = self.seeds.iter().filter(|seed| !asked.contains(seed));
@@ -149,7 +149,7 @@ impl Cluster {
         };
         drop(state);
         self.ears.settle(|slot| self.server_of(slot));
-        // Ending their connections runs code of its own.
+        // Outside the mutex: their drop ends connections, which runs other code.
         drop((before, retired));
         witnesses.iter().for_each(|witness| witness.reachable());
     }

@@ -1,4 +1,4 @@
-//! Which server owns which slot.
+//! The slot map: which server owns which slot.
 
 use quorlock_core::slot::Slot;
 
@@ -8,12 +8,12 @@ use crate::keyslot::SLOTS;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct SlotMap<T> {
     owners: Vec<T>,
-    /// For each slot the place of its owner.
+    /// For each slot, the index of its owner in `owners`.
     places: Vec<Option<u16>>,
 }
 
 impl<T: Clone + PartialEq> SlotMap<T> {
-    /// No slot has an owner.
+    /// Returns a map in which no slot has an owner.
     pub(super) fn new() -> Self {
         SlotMap {
             owners: Vec::new(),
@@ -21,13 +21,13 @@ impl<T: Clone + PartialEq> SlotMap<T> {
         }
     }
 
-    /// The owner of a slot.
+    /// Returns the owner of a slot, if it is known.
     pub(super) fn owner(&self, slot: Slot) -> Option<&T> {
         let place = self.places.get(usize::from(slot.0)).copied().flatten()?;
         self.owners.get(usize::from(place))
     }
 
-    /// Gives these slots, the last one included, to an owner.
+    /// Assigns the slots from `first` to `last` (inclusive) to an owner.
     pub(super) fn assign(&mut self, first: u16, last: u16, owner: &T) {
         let known = self.owners.iter().position(|known| known == owner);
         let place = known.unwrap_or_else(|| {
@@ -39,7 +39,7 @@ impl<T: Clone + PartialEq> SlotMap<T> {
         slots.into_iter().flatten().for_each(|slot| *slot = place);
     }
 
-    /// Those that own a slot, in the order in which they were first named.
+    /// Returns the owners of at least one slot, in the order in which they were first named.
     pub(super) fn owners(&self) -> impl Iterator<Item = &T> {
         let mut counts = vec![0_u32; self.owners.len()];
         for place in self.places.iter().flatten() {
@@ -51,7 +51,7 @@ impl<T: Clone + PartialEq> SlotMap<T> {
         owners.filter_map(|(owner, count)| (0 < count).then_some(owner))
     }
 
-    /// Whether every slot has the same owner in both.
+    /// Whether every slot has the same owner in both maps.
     pub(super) fn is_like(&self, other: &SlotMap<T>) -> bool {
         let mut slots = (0..SLOTS).map(Slot);
         slots.all(|slot| self.owner(slot) == other.owner(slot))

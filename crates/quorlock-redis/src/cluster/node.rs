@@ -14,7 +14,7 @@ use crate::server::{Manner, Server};
 use crate::source::{Finding, Lead, Namer, Source, Ways, Whence, Wrong};
 use crate::timer;
 
-/// The longest rest between attempts to connect: a node that is back is found about this time after that.
+/// The longest pause between connection attempts: a node that returns is found within about this time.
 const LONGEST_REST: Duration = Duration::from_millis(200);
 
 /// A node, and the connections to it.
@@ -31,7 +31,8 @@ impl PartialEq for Node {
 }
 
 impl Node {
-    /// The way to it. Requests about different slots cannot go together, and those about one are about few names.
+    /// Returns the route to the node. Its requests are not batched: those for different slots cannot be in one call, and
+    /// those for one slot concern few names.
     pub(super) fn route(&self) -> Route {
         self.route_in(Manner::Alone)
     }
@@ -44,7 +45,7 @@ impl Node {
     }
 }
 
-/// The source that leads to one node, and tells the cluster when it does not lead there.
+/// A source that leads to one node, and notifies the cluster if it does not.
 #[derive(Debug)]
 pub(super) struct NodeSource {
     pub(super) endpoint: Endpoint,
@@ -58,7 +59,7 @@ impl Source for NodeSource {
                 endpoint: self.endpoint.clone(),
                 named_by: Some(Namer::Cluster),
             },
-            // Nodes say themselves which slots they do not own.
+            // Nodes themselves refuse requests for slots that they do not own.
             recall: None,
         })))
     }

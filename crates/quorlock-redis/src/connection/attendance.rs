@@ -1,4 +1,4 @@
-//! Who waits for a connection without a call.
+//! Witnesses, which wait for a connection without a call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use quorlock_core::transport::Witness;
 
 use super::ConnectionManager;
 
-/// Witnesses, in the order in which they came.
+/// Witnesses in the order of their arrival.
 #[derive(Default)]
 pub(crate) struct Witnesses {
     present: BTreeMap<u64, Arc<dyn Witness>>,
@@ -41,7 +41,7 @@ impl fmt::Debug for Witnesses {
     }
 }
 
-/// Keeps a witness until it is dropped.
+/// Keeps a witness registered until it is dropped.
 pub(crate) struct Attendance {
     connection: Arc<ConnectionManager>,
     number: u64,

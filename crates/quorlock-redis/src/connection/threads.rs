@@ -1,4 +1,4 @@
-//! Callers on threads of their own, over connections that end.
+//! Tests callers on several threads, over connections that end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::address::Address;
 use crate::config::RedisConfig;
 use crate::connect::{ByteStream, Connect, Connecting, Endpoint};
 
-/// Makes streams in memory, each to a server of its own that ends after so many answers to calls.
+/// Makes streams in memory. The server of the first one ends after `ends_after` answers to calls.
 #[derive(Debug)]
 struct InMemory {
     ends_after: usize,
@@ -33,7 +33,7 @@ impl Connect for InMemory {
     }
 }
 
-/// Answers scripts to be loaded with "OK", and calls with what they are: numbers.
+/// Answers `SCRIPT LOAD` with "OK", and a call, which is a number, with that number.
 async fn serve(mut stream: DuplexStream, ends_after: usize) {
     let mut answered = 0;
     let mut heard = Vec::new();
@@ -57,7 +57,7 @@ async fn serve(mut stream: DuplexStream, ends_after: usize) {
     }
 }
 
-/// The words of a request that is complete, and how many bytes it has.
+/// Returns the words of a complete request, and its length in bytes.
 fn request(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
     let line = |from: usize| {
         let rest = bytes.get(from..)?;
@@ -131,11 +131,12 @@ async fn callers() {
     assert!(made <= most, "{made} connections, where {most} are enough");
 }
 
-/// All callers share one connection, and when it ends, the next one: none waits for ever, and none has another's reply.
+/// All callers share one connection, and its successor: no caller waits forever, and none gets the reply to another's
+/// request.
 #[test]
 fn callers_share_each_connection_until_it_ends() {
     let name = "callers_share_each_connection_until_it_ends";
-    // Scripts are put together once for the process: not within a schedule.
+    // The scripts are put together once per process, and so not within a schedule.
     crate::script::load().for_each(drop);
     timer::with_timers(|| explore(name, Pace::Untimed, callers));
 }

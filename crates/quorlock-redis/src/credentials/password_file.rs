@@ -9,17 +9,17 @@ use std::time::Duration;
 use super::{Changing, Credentials, LoggingIn, Login};
 use crate::timer::{self, LONGEST_SPAN};
 
-/// How often the file is looked at, if nothing else is said.
+/// Default interval between checks of the file.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// No more often than this.
+/// Shortest interval between checks of the file.
 const LEAST_LOOK: Duration = Duration::from_millis(10);
 
-/// A password in the first line of a file, for those who rotate it by hand or have an agent that does.
+/// A password in the first line of a file, which is rotated by hand or by a program.
 ///
-/// The file is read before every login, and looked at every ten seconds: a password that has changed goes to the connections that
-/// live. To rotate without a gap give the user the new password beside the old one (`ACL SETUSER user >new`), replace the file (write
-/// another one and rename it), and take the old password back (`ACL SETUSER user <old`) when the clients have had their look.
+/// The file is read before every login, and checked every ten seconds: connections log in again with a changed password.
+/// To rotate without a gap, add the new password for the user (`ACL SETUSER user >new`), replace the file (write another
+/// file and rename it), and remove the old password (`ACL SETUSER user <old`) when all clients have checked the file.
 ///
 /// ```
 /// use quorlock_redis::{PasswordFile, RedisConfig};
@@ -34,7 +34,7 @@ pub struct PasswordFile {
 }
 
 impl PasswordFile {
-    /// The password in this file, of the user that the address names.
+    /// Uses the password in this file, for the user of the address.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         PasswordFile {
@@ -44,7 +44,7 @@ impl PasswordFile {
         }
     }
 
-    /// Of this user.
+    /// Sets the user.
     #[must_use]
     pub fn user(self, name: impl Into<String>) -> Self {
         PasswordFile {
@@ -53,7 +53,7 @@ impl PasswordFile {
         }
     }
 
-    /// How often a connection that lives looks whether the password has changed. Default: 10 s; at least 10 ms.
+    /// Sets how often a live connection checks whether the password has changed. Default: 10 s; at least 10 ms.
     #[must_use]
     pub fn look_every(self, interval: Duration) -> Self {
         PasswordFile {
@@ -72,7 +72,7 @@ impl PasswordFile {
     }
 }
 
-/// The error names the file, and nothing that stands there.
+/// Reads the first line. The error names the file, and quotes none of its content.
 fn first_line(path: &Path) -> io::Result<String> {
     let shown = path.display();
     let text = std::fs::read(path)
@@ -97,7 +97,7 @@ impl Credentials for PasswordFile {
         Box::pin(async move {
             loop {
                 timer::sleep_until(timer::now() + self.look_every).await;
-                // While it cannot be read, it says nothing new.
+                // A file that cannot be read is not a change.
                 if self
                     .read()
                     .await

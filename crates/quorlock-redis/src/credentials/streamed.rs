@@ -1,4 +1,4 @@
-//! What a provider of the `redis` crate says.
+//! Credentials from a provider of the `redis` crate.
 
 use std::fmt;
 use std::future::{pending, poll_fn};
@@ -7,28 +7,29 @@ use std::sync::Arc;
 
 use super::{Changing, Credentials, LoggingIn, Login};
 
-/// The provider of the `redis` crate that [`StreamedCredentials::from_redis_provider`] takes, in the version that it takes it in.
+/// The provider of the `redis` crate that [`StreamedCredentials::from_redis_provider`] takes. A new major version of that
+/// crate changes this type.
 pub use redis::StreamingCredentialsProvider as RedisCredentialsProvider;
 
-/// Credentials of a provider of the `redis` crate, as there is one for Microsoft Entra ID. The first that its stream has is logged in
-/// with, and the others go to the connections that live.
+/// Credentials of a provider of the `redis` crate, for example for Microsoft Entra ID. A new connection uses the first
+/// item of the provider's stream; later items go to live connections.
 #[derive(Clone)]
 pub struct StreamedCredentials {
     provider: Arc<dyn RedisCredentialsProvider>,
 }
 
 impl StreamedCredentials {
-    /// Takes a provider of the `redis` crate, in the version of [`RedisCredentialsProvider`].
+    /// Uses a provider of the `redis` crate, in the version of [`RedisCredentialsProvider`].
     #[must_use]
     pub fn from_redis_provider(provider: Arc<dyn RedisCredentialsProvider>) -> Self {
         StreamedCredentials { provider }
     }
 }
 
-/// What one item of a stream is as a login.
+/// Converts an item of the stream to a login.
 fn login_of(item: redis::RedisResult<redis::BasicAuth>) -> io::Result<Login> {
     let auth = item.map_err(|error| {
-        // Its details may be those of the request that failed.
+        // The details may be those of the failed request, and contain a secret.
         io::Error::other(format!("the provider failed: {}", error.category()))
     })?;
     let login = Login::new(auth.password());
@@ -38,7 +39,7 @@ fn login_of(item: redis::RedisResult<redis::BasicAuth>) -> io::Result<Login> {
     })
 }
 
-/// Whether they differ, as far as the provider names a user.
+/// Whether the logins differ. A user counts only if the provider names one.
 fn differs(next: &Login, used: &Login) -> bool {
     let user = next.user_name();
     user.is_some_and(|user| used.user_name() != Some(user)) || next.password() != used.password()
@@ -58,7 +59,7 @@ impl Credentials for StreamedCredentials {
         Box::pin(async move {
             let mut stream = self.provider.subscribe();
             while let Some(item) = poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
-                // A refresh that failed is followed by another one.
+                // A failed refresh is followed by another one.
                 if login_of(item).is_ok_and(|next| differs(&next, &used)) {
                     return;
                 }

@@ -1,4 +1,4 @@
-//! What sentinels and servers answer to discovery.
+//! Parses the answers of sentinels and servers to discovery.
 
 use quorlock_core::transport::{Cause, TransportError};
 use redis::{ServerError, Value};
@@ -6,20 +6,20 @@ use redis::{ServerError, Value};
 use crate::connect::Endpoint;
 use crate::error;
 
-/// What a sentinel says of a group.
+/// A group, as one sentinel reports it.
 #[derive(Debug)]
 pub(crate) struct GroupView {
     pub(crate) primary: Endpoint,
-    /// Grows with each failover; 0 where the sentinel does not say.
+    /// The configuration epoch, which grows with each failover; 0 if the sentinel does not report it.
     pub(crate) epoch: u64,
-    /// Sentinels that it knows besides itself.
+    /// The other sentinels that it knows.
     pub(crate) others: Vec<Endpoint>,
 }
 
-/// The primary: host and port, or nothing for a name that the sentinel does not know.
+/// Parses the primary: host and port, or nil for a name that the sentinel does not know.
 ///
 /// # Errors
-/// Why it is no answer to the question.
+/// Why there is no primary in the answer.
 pub(crate) fn endpoint(answer: &Value) -> Result<Endpoint, TransportError> {
     match answer {
         Value::Nil => Err(TransportError::definite(
@@ -63,13 +63,13 @@ fn refused(refusal: &ServerError) -> TransportError {
     }
 }
 
-/// The epoch of the group's configuration, by `SENTINEL MASTER`. A user who may not ask is told nothing.
+/// Parses the group's configuration epoch from `SENTINEL MASTER`. Returns 0 if the user may not send that command.
 pub(crate) fn epoch(answer: &Value) -> u64 {
     let epoch = field(answer, "config-epoch");
     epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or(0)
 }
 
-/// The other sentinels, by `SENTINEL SENTINELS`.
+/// Parses the other sentinels from `SENTINEL SENTINELS`.
 pub(crate) fn sentinels(answer: &Value) -> Vec<Endpoint> {
     let Value::Array(sentinels) = answer else {
         return Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn sentinels(answer: &Value) -> Vec<Endpoint> {
     sentinels.iter().filter_map(endpoint).collect()
 }
 
-/// A host name, an IPv4 address or an IPv6 address without brackets, as sentinels announce them.
+/// Parses a host name, an IPv4 address or an IPv6 address without brackets, as sentinels announce them.
 fn endpoint_of(host: Option<&str>, port: Option<&str>) -> Option<Endpoint> {
     let host = host.filter(|host| !host.is_empty())?;
     let host = host
@@ -89,7 +89,7 @@ fn endpoint_of(host: Option<&str>, port: Option<&str>) -> Option<Endpoint> {
     Some(Endpoint::Tcp { host, port })
 }
 
-/// The value behind a name, in a list of names and values.
+/// Returns the value after a name, in a list of names and values.
 fn field<'a>(answer: &'a Value, name: &str) -> Option<&'a str> {
     let Value::Array(parts) = answer else {
         return None;
@@ -109,11 +109,11 @@ fn text(value: &Value) -> Option<&str> {
     }
 }
 
-/// Whether a server is a primary, by `ROLE`. One that does not let its user ask is believed: it refuses writes if it is
-/// none.
+/// Checks by `ROLE` that a server is a primary. If the user may not use `ROLE`, the check passes: a replica refuses
+/// writes in any case.
 ///
 /// # Errors
-/// A definite one, when it is a replica, or not ready.
+/// A definite error if the server is a replica, or not ready.
 pub(crate) fn must_be_primary(answer: &Value) -> Result<(), TransportError> {
     let role = match answer {
         Value::Array(parts) => parts.first().and_then(text),

@@ -1,4 +1,4 @@
-//! Hints that the primary of a group may be another one.
+//! Hints that a group may have a new primary.
 
 use std::sync::{Arc, PoisonError};
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::connect::Endpoint;
 use crate::sync::Mutex;
 
-/// Hints that were given and not followed yet. Any number of them is followed by one look.
+/// Hints that were given and not yet followed. One look follows any number of them.
 #[derive(Debug, Default)]
 pub(super) struct SentinelHints {
     given: Notify,
@@ -18,18 +18,18 @@ pub(super) struct SentinelHints {
 }
 
 impl SentinelHints {
-    /// Hears what one sentinel publishes.
+    /// Returns a listener for what one sentinel publishes.
     pub(super) fn ear(self: &Arc<Self>, sentinel: Endpoint) -> Arc<SentinelListener> {
         let hints = Arc::clone(self);
         Arc::new(SentinelListener { hints, sentinel })
     }
 
-    /// Waits until there is one.
+    /// Waits for a hint.
     pub(super) async fn given(&self) {
         self.given.notified().await;
     }
 
-    /// Asks for another look.
+    /// Requests another look.
     pub(super) fn look_again(&self) {
         self.given.notify_one();
     }
@@ -48,8 +48,8 @@ pub(super) struct SentinelListener {
 
 impl Listener for SentinelListener {
     fn live(&self) {
-        // What it published before was missed. It is not the first one to be asked for that: it may have been cut off for
-        // long, and be the last to hear of a failover.
+        // What the sentinel published before was missed. It is not queried first because of that: it may have been cut
+        // off for long, and be the last to learn of a failover.
         self.hints.look_again();
     }
 

@@ -1,4 +1,4 @@
-//! One sentinel: what it is asked, and how it is listened to.
+//! One sentinel: queries to it, and the subscription to its messages.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -18,16 +18,17 @@ use crate::subscription::registry::ListenerHandle;
 use crate::target::Target;
 use crate::timer;
 
-/// What a sentinel publishes when the primary of a group has changed; and the sentinel that has changed it, about a second
-/// before that, when the other server is the primary and the rest of the replicas have yet to follow it.
+/// The channels on which a sentinel publishes that a group has a new primary. The second one is that of the sentinel that
+/// does the failover. Its message comes about a second earlier, when the new server is the primary and the other replicas
+/// do not follow it yet.
 const NEWS: [&str; 2] = ["+switch-master", "+promoted-slave"];
 
-/// How a sentinel is known.
+/// How a sentinel became known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
-    /// By the address.
+    /// The address names the sentinel.
     Given,
-    /// By another sentinel.
+    /// Another sentinel named it.
     Learned,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Sentinel {
 }
 
 impl Sentinel {
-    /// A sentinel that this target leads to.
+    /// Creates a sentinel for the server of this target.
     pub(super) fn new(endpoint: Endpoint, origin: Origin, target: Target) -> Self {
         let target = Arc::new(target);
         Sentinel {
@@ -61,7 +62,7 @@ impl Sentinel {
         self.origin
     }
 
-    /// Asks which server is the primary of the group, and which other sentinels there are.
+    /// Queries the primary of the group, and the other sentinels.
     ///
     /// # Errors
     /// Why there is no valid answer within the bound.
@@ -92,7 +93,7 @@ impl Sentinel {
         asked.await.unwrap_or_else(|| Err(silent()))
     }
 
-    /// Listens to what it publishes about primaries, from now on.
+    /// Subscribes to what the sentinel publishes about primaries.
     pub(super) fn listen(&self, hints: &Arc<SentinelHints>) {
         self.listening.get_or_init(|| {
             let listener: Arc<dyn Listener> = hints.ear(self.endpoint.clone());

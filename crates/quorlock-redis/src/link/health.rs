@@ -1,4 +1,4 @@
-//! Whether a connection is open, and since when its server is silent.
+//! Whether a connection is open, and how long its server has been silent.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,18 +13,18 @@ use crate::multiplexer::Owed;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::timer::Instant;
 
-/// The patience of a connection that owes nothing.
+/// Patience of a connection that owes no reply, in milliseconds.
 const ENDLESS: u64 = u64::MAX;
 
-/// Whether a connection is open, since when it owes an answer, and how long that may last.
+/// Whether a connection is open, since when it owes a reply, and how long that may last.
 #[derive(Debug)]
 pub(crate) struct Health {
     opened: Instant,
     closed: AtomicBool,
-    /// When a request went out for the first time since the server was last heard, in milliseconds after `opened`
-    /// and one more; 0 when nothing is owed.
+    /// When the first request was sent since the server last sent anything, in milliseconds after `opened`, plus one;
+    /// 0 if no reply is owed.
     asked: AtomicU64,
-    /// The shortest patience of the requests since nothing was owed, in milliseconds.
+    /// Shortest patience of the requests since no reply was owed, in milliseconds.
     patience: AtomicU64,
     is_serving: AtomicBool,
     has_served: AtomicBool,
@@ -46,7 +46,7 @@ impl Health {
         millis(now.saturating_duration_since(self.opened))
     }
 
-    /// A request was sent now; a silence of `patience` after it is suspicious.
+    /// Notes that a request is sent now. After a silence of `patience`, the connection is suspected.
     pub(crate) fn owes_an_answer(&self, now: Instant, patience: Duration) {
         self.patience.fetch_min(millis(patience), Ordering::Relaxed);
         if self.asked() == 0 {
@@ -66,7 +66,7 @@ impl Health {
         }
     }
 
-    /// Something may have been heard, and this is what is owed all the same.
+    /// Restores what is owed after something was received.
     pub(crate) fn settle(&self, now: Instant, owed: Owed) {
         if self.asked() != 0 {
             return;
@@ -77,12 +77,12 @@ impl Health {
         }
     }
 
-    /// Which silence it is; 0 for none.
+    /// Identifies the current silence; 0 if there is none.
     pub(crate) fn asked(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// From when on the silence is suspicious, if one owes an answer.
+    /// When the silence becomes suspicious, if a reply is owed.
     pub(crate) fn suspicious_at(&self) -> Option<Instant> {
         let asked = self.asked().checked_sub(1)?;
         let patience = self.patience.load(Ordering::Relaxed);
@@ -99,7 +99,7 @@ impl Health {
         self.is_serving.store(true, Ordering::Relaxed);
     }
 
-    /// Whether calls have had replies on it.
+    /// Whether a call has been answered on this connection.
     pub(crate) fn has_served(&self) -> bool {
         self.has_served.load(Ordering::Relaxed)
     }
@@ -117,7 +117,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A stream that notes when the server is heard.
+/// A stream that notes when the server sends something.
 pub(crate) struct Watched {
     stream: Box<dyn ByteStream>,
     health: Arc<Health>,

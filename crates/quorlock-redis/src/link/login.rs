@@ -1,4 +1,4 @@
-//! Logging in, and staying logged in when the credentials change.
+//! Logs in, and logs in again when the credentials change.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use crate::sync::task::AbortHandle;
 use crate::target::Target;
 use crate::timer;
 
-/// Logs in and chooses the database: what was logged in with, if there is a password.
+/// Logs in and selects the database. Returns the login, if there is a password.
 pub(super) async fn log_in(wire: &Wire, target: &Target) -> Result<Option<Login>, TransportError> {
     let mut login = target.login().await?;
     if let Some(first) = &login
         && let Err(refused) = authenticate(wire, target, first).await
     {
-        // The old password was read, the server was given the new one, and then it was asked for the old one.
+        // The password may have been rotated between the read and the login: the login had the old one, the server
+        // the new one.
         let next = target.login().await?;
         match &next {
             Some(next) if next != first => authenticate(wire, target, next).await?,
@@ -61,24 +62,24 @@ fn auth(user: Option<&str>, password: &str) -> Cmd {
     cmd
 }
 
-/// Before Redis 6 there was a password and nothing else.
+/// Before Redis 6, `AUTH` took only a password.
 fn knows_no_users(refusal: &ServerError) -> bool {
     let detail = refusal.details().unwrap_or_default();
     detail.contains("wrong number of arguments for 'auth' command")
 }
 
-/// What is done about a connection that is logged in with something old.
+/// How to renew the login of a connection.
 pub(super) enum Way {
-    /// `AUTH` goes between its requests.
+    /// By an `AUTH` between its requests.
     Again(Wire),
-    /// It is ended, and its user makes another one: a connection that listens takes no `AUTH`.
+    /// By ending the connection, so that another one is made: a connection that listens accepts no `AUTH`.
     Anew(AbortHandle),
 }
 
-/// Follows the credentials for as long as the connection lives, which ends this.
+/// Follows changes of the credentials as long as the connection lives, whose end aborts this task.
 ///
-/// What the server refuses ends nothing: A's file has the new password already, the server gets it in a second, and a connection
-/// that was ended in between could not be made again.
+/// A refused login ends nothing. The file may have the new password a second before the server does: if the
+/// connection ended in between, no other one could be made.
 pub(super) async fn follow(target: Arc<Target>, mut used: Login, way: Way) {
     loop {
         target.credentials_changed(&used).await;

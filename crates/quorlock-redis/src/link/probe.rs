@@ -1,4 +1,4 @@
-//! Whether a connection that is silent has been swallowed by the network: another one is tried beside it.
+//! Detects that the network swallows a silent connection, by trying another one beside it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,15 +11,16 @@ use quorlock_core::message::Request;
 use super::Health;
 use crate::timer::{self, Instant, Sleep};
 
-/// The shortest silence that is suspicious. A server that forks, or runs another's script, is silent as long as that.
+/// The shortest silence that is suspicious. A server that forks, or runs a long script, is silent for as long.
 pub(crate) const LEAST: Duration = Duration::from_millis(25);
 
-/// How long a server may be silent that was sent this request, before that is suspicious; `None` when the request says
-/// nothing about it.
+/// How long a server may be silent after this request before the connection is suspected; `None` if the request
+/// states no lease.
 ///
-/// It is a sixth of the shortest lease. A watchdog renews when a third of the lease is over: the renewal that is
-/// swallowed, this, and the attempt to connect leave time for several renewals that are not. The default member
-/// time-out is a twentieth, so a server that is merely slow to answer and still of use is not suspected.
+/// The patience is a sixth of the shortest lease. A watchdog renews after a third of the lease. If the network
+/// swallows that renewal, this patience and the attempt to connect leave time for several more renewals before the
+/// lease ends. The default member time-out is a twentieth of the lease, so a server that is merely slow and still
+/// useful is not suspected.
 pub(crate) fn patience(request: &Request) -> Option<Duration> {
     let lease = match request {
         Request::Acquire(acquire) => Some(acquire.lease),
@@ -29,27 +30,28 @@ pub(crate) fn patience(request: &Request) -> Option<Duration> {
     lease.map(|lease| (lease.length() / 6).max(LEAST))
 }
 
-/// One attempt to find out: it ends when the silent connection has been replaced, or could not be.
+/// One probe. It ends when the silent connection has been replaced, or could not be.
 pub(crate) type ProbeAttempt = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Begins an attempt beside the silent connection of this health, and says how hesitant the new one is: by how many
-/// doublings its own patience is longer. `None` when the transport is gone.
+/// Begins a probe beside the silent connection of this health. The number is the hesitation of the new connection:
+/// how many times its patience is doubled. `None` if the transport is gone.
 type Begin = Box<dyn Fn(Arc<Health>, u32) -> Option<ProbeAttempt> + Send + Sync>;
 
-/// The attempts to find out.
+/// The probes of a connection.
 pub(crate) struct Probes {
     begin: Begin,
-    /// By how many doublings the patience is longer: replacements, one after another, none of which was heard either.
+    /// How many times the patience is doubled: the number of replacements in a row on which the server never answered
+    /// either.
     hesitation: u32,
     timer: Option<Pin<Box<Sleep>>>,
-    /// None is made before this.
+    /// No probe begins before this time.
     rests_until: Option<Instant>,
     failures: u32,
     under_way: Option<Probe>,
 }
 
 struct Probe {
-    /// The silence that it is about.
+    /// The silence that the probe is about.
     asked: u64,
     attempt: ProbeAttempt,
 }
@@ -77,7 +79,7 @@ impl Probes {
                     if probe.attempt.as_mut().poll(cx).is_pending() {
                         return;
                     }
-                    // Had it come off, this connection would be in use no more.
+                    // If it had succeeded, this connection would no longer be in use.
                     self.failures = self.failures.saturating_add(1);
                     self.rests_until = Some(timer::now() + timer::delay(self.failures));
                 } else {
@@ -110,18 +112,19 @@ impl Probes {
     fn due(&self, health: &Health) -> Option<Instant> {
         let mut due = health.suspicious_at()?;
         if !health.has_served() && 0 < self.hesitation {
-            // A server that answers each new connection and then keeps silent would be connected to all the time.
+            // A server that answers each new connection and then falls silent would be reconnected to in a tight
+            // loop.
             due += timer::delay(self.hesitation);
         }
         Some(self.rests_until.map_or(due, |until| until.max(due)))
     }
 
-    /// Ready when it is due.
+    /// Ready when the probe is due.
     fn poll_timer(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()> {
         let timer = self
             .timer
             .get_or_insert_with(|| Box::pin(timer::sleep_until(due)));
-        // Reset as seldom as possible: with every request what is due moves on.
+        // Reset rarely: every request moves the time at which the probe is due.
         if due < timer.deadline() || timer.is_elapsed() {
             timer.as_mut().reset(due);
         }

@@ -1,4 +1,4 @@
-//! What requests of one connection go through.
+//! The path of the requests of one connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,13 +27,13 @@ impl Wire {
         }
     }
 
-    /// What the driver says when requests go out that have waited.
+    /// Returns what the driver calls when queued requests are sent.
     pub(super) fn owes(&self) -> Owes {
         let health = Arc::clone(&self.health);
         Box::new(move |patience| health.owes_an_answer(timer::now(), patience))
     }
 
-    /// Sends a command, whose reply is waited for until the deadline.
+    /// Sends a command, and waits for its reply until the deadline.
     ///
     /// # Errors
     /// A definite one when nothing was sent.
@@ -44,13 +44,13 @@ impl Wire {
         deadline: Instant,
         patience: Duration,
     ) -> Result<Answer, TransportError> {
-        // The driver, on another thread, would hear the answer before it is noted as owed, which it then is for ever: the
-        // connection is probed and replaced for nothing.
+        // Noted before the command can leave. Otherwise the driver, on another thread, could receive the reply first.
+        // The reply would then be noted as owed forever, and the connection be probed and replaced for nothing.
         let owes = || self.health.owes_an_answer(now, patience);
         self.multiplexer.send(cmd, deadline, owes)
     }
 
-    /// As [`Wire::send`], right behind another command, whose reply no caller takes.
+    /// Like [`Wire::send`], directly after another command whose reply no caller takes.
     ///
     /// # Errors
     /// A definite one when nothing was sent.
@@ -66,7 +66,7 @@ impl Wire {
         self.multiplexer.send_behind(first, cmd, deadline, owes)
     }
 
-    /// Sends a command while the connection is being made: an error says that there is none.
+    /// Sends a command while the connection is being made. Its errors state that there is no connection.
     pub(super) async fn ask(&self, target: &Target, cmd: &Cmd) -> Result<Value, TransportError> {
         let now = timer::now();
         let patience = target.config().connect_timeout;

@@ -21,14 +21,14 @@ use crate::script::{self, By, Home};
 use crate::subscription::registry::Registry;
 use crate::timer::{self, Sleep};
 
-/// How much is read from the stream at once. What is not complete by then, the decoder keeps.
+/// Number of bytes that are read from the stream at once. The decoder keeps an incomplete reply.
 const BUFFER: usize = 16 * 1024;
 
-/// How many replies are passed on before callers have their turn. What those send next is on its way while the rest is
-/// passed on: otherwise the server waits for all of the callers, and then all of them wait for the server.
+/// Number of replies that are passed on before callers get a turn. What those callers send next leaves while the rest
+/// is passed on. Otherwise the server would wait for all callers, and then all callers for the server.
 const BATCH: usize = 16;
 
-/// Carries requests to the server and replies back, until the stream ends.
+/// Sends requests to the server and receives replies, until the stream ends.
 pub(crate) struct Driver {
     stream: Box<dyn ByteStream>,
     multiplexer: Arc<Multiplexer>,
@@ -42,15 +42,15 @@ pub(crate) struct Driver {
     /// Replies that were decoded and not yet passed on; empty between polls.
     replies: Vec<Value>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Who hears what the server publishes.
+    /// Receives what the server publishes; `None` on a connection for calls.
     hearing: Option<Hearing>,
-    /// Told when requests go out that have waited, and which silence after them is suspicious.
+    /// Called when queued requests are sent, with the silence that is suspicious from then on.
     owes: Owes,
-    /// Calls that were taken out of the queue and not yet written down; empty between polls.
+    /// Calls that were taken from the queue and not yet written; empty between polls.
     loads: Vec<Load>,
 }
 
-/// Told of a request before it can leave.
+/// Called for a request before it can leave.
 pub(crate) type Owes = Box<dyn Fn(Duration) + Send>;
 
 impl Driver {
@@ -88,7 +88,7 @@ impl Driver {
             self.written = 0;
             self.writing.clear();
             std::mem::swap(&mut self.writing, &mut state.outbox);
-            // While a write is stuck, more gathers, and what is cancelled is not sent.
+            // While a write is stuck, more requests gather, and a request that is cancelled meanwhile is not sent.
             while let Some(load) = state.next_call() {
                 self.loads.push(load);
             }
@@ -102,7 +102,7 @@ impl Driver {
                     continue;
                 }
                 Load::Alone(member, patience) => {
-                    // Nothing goes to a cluster in this way.
+                    // Requests to a cluster are never queued.
                     let cmd = script::encode(member.request(), &Home::PLAIN, By::Digest);
                     (cmd, patience)
                 }
@@ -162,12 +162,12 @@ impl Driver {
         }
     }
 
-    /// Gives replies that are complete to those that wait for them: how many, a batch at most.
+    /// Passes complete replies on to their callers. Returns their number, which is at most a batch.
     fn pass_on(&mut self) -> Result<usize, TransportError> {
         if self.undecoded.is_empty() {
             return Ok(0);
         }
-        // Callers wait for the mutex, and must not wait for a reply of megabytes that is taken apart.
+        // Decoded outside the mutex: callers would wait for it while a reply of megabytes is decoded.
         let decoded = self.decode().map_err(error::refused_reply);
         let replies = self.replies.len();
         if replies == 0 {
@@ -210,7 +210,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Ends the requests that are out of time, and sets the timer for the next.
+    /// Ends requests that have timed out, and sets the timer for the next.
     fn poll_deadlines(&mut self, cx: &mut Context<'_>) {
         loop {
             let Some(earliest) = self.multiplexer.lock().earliest else {
@@ -263,7 +263,7 @@ impl Future for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Together with its runtime, or because the connection is used no more.
+        // The driver is dropped together with its runtime, or because the connection is no longer used.
         self.multiplexer.close(&error::closed("it is used no more"));
     }
 }

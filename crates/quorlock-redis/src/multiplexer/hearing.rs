@@ -1,4 +1,4 @@
-//! What a server says on a connection for wake-ups without having been asked.
+//! Messages that a server pushes on a wake-up connection.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use redis::Value;
 
 use crate::subscription::registry::Registry;
 
-/// Takes messages out of what comes, for those who hear them.
+/// Separates pushed messages from replies.
 pub(super) struct Hearing {
     registry: Arc<Registry>,
-    /// Messages that were taken and not told yet.
+    /// Messages that were received and not yet delivered.
     taken: Vec<(Vec<u8>, Wake)>,
-    /// The last thing that came, if it was a message to all.
+    /// The last value received, if it was a message to all nodes.
     to_all: Option<Value>,
 }
 
@@ -25,7 +25,7 @@ impl Hearing {
         }
     }
 
-    /// Takes what is no reply; gives back what is one.
+    /// Takes a pushed message, and returns any other value, which is a reply.
     pub(super) fn take(&mut self, value: Value) -> Option<Value> {
         let before = self.to_all.take();
         let Value::Array(parts) = &value else {
@@ -41,9 +41,10 @@ impl Hearing {
                 None
             }
             (b"smessage", [channel, payload]) => {
-                // A client of ours publishes both in one script, so that nothing comes between the two: they are one release, and
-                // who waits counts releases. (One of Redisson's to all and another one's to the shard, one right after the other, are
-                // taken for one as well: the waiter that is woken looks at the second, or sleeps until the TTL that it is told.)
+                // Our clients publish both messages in one script, so nothing comes between the two. They are one
+                // release, and waiters count releases. (If one client of Redisson publishes to all and another one to
+                // the shard directly after it, the two also count as one. The waiter that is woken sees the second,
+                // or sleeps until the TTL that it is told.)
                 let is_second =
                     matches!(&before, Some(Value::Array(first)) if first.as_slice() == rest);
                 if !is_second {
@@ -51,7 +52,7 @@ impl Hearing {
                 }
                 None
             }
-            // The slot of the channel has gone elsewhere; or the reply to what ended the subscription.
+            // The slot of the channel has moved to another node; or this is the reply to `SUNSUBSCRIBE`.
             (b"sunsubscribe", [Value::BulkString(channel), _]) => {
                 let is_unasked = self.registry.part(channel);
                 (!is_unasked).then_some(value)
@@ -70,7 +71,7 @@ impl Hearing {
         }
     }
 
-    /// Wakes those that listen to the channels of what was taken. It runs code of theirs.
+    /// Wakes the listeners of the received messages. Runs their code, so it is called without the mutex.
     pub(super) fn tell(&mut self) {
         for (channel, wake) in self.taken.drain(..) {
             self.registry.wake(&channel, wake);

@@ -1,8 +1,8 @@
-//! Requests that wait until they can go together, and the calls that carry them (group commit).
+//! Requests that wait to be batched, and the calls that carry them (group commit).
 //!
-//! A request that finds few calls under way goes at once, alone. What comes while there are as many as [`MOST_CALLS`] waits, and
-//! goes as one call as soon as one of those is answered, or as the call is full: no timer is needed, and the more the server has to
-//! do, the more requests share what a call costs it.
+//! A request that finds few calls in flight is sent at once, alone. Once [`MOST_CALLS`] are in flight, requests wait.
+//! They are sent as one call as soon as one of those calls is answered, or the batch is full. This needs no timer,
+//! and the busier the server is, the more requests share the cost of a call.
 //!
 //! ```text
 //!  waiting:  [ replied .. | sent: calls[0] calls[1] .. | queued .. ]
@@ -15,55 +15,57 @@ use super::{MultiplexerState, Slot, Waiting};
 use crate::script::By;
 use crate::script::batch::{Batch, BatchMember, MOST_CLAIMS, Why};
 
-/// How many calls of requests that can go together are under way on a connection, before others wait for them.
+/// Number of calls in flight of requests that can be batched, from which on further requests wait.
 ///
-/// It is a compromise. 64 callers on one thread fill calls of 32 requests by any bound. On two threads a caller that is woken writes at
-/// once, and the next one comes too late to go with it: a call has 13 requests by this bound and 20 by one of 2, which saves the servers
-/// 6 to 12 % of their time (five runs in turns, loopback); without a bound it is as slow as without any of this. Where the server is far
-/// away, a request waits for the next of so many replies: for a quarter of a round trip at most if they come evenly, and for half of one
-/// by a bound of 2. It never waits if there are no more callers than this.
+/// The number is a compromise. 64 callers on one thread fill batches of 32 requests with any bound. On two threads, a
+/// caller that is woken writes at once, and the next one comes too late for its batch. A batch has 13 requests with
+/// this bound and 20 with a bound of 2, which saves the servers 6 to 12 % of their time (five alternating runs,
+/// loopback). Without a bound it is as slow as without batches. If the server is far away, a request waits for the
+/// next of these replies: at most a quarter of a round trip if they are evenly spaced, and half of one with a bound
+/// of 2. With no more callers than this, none waits.
 pub(super) const MOST_CALLS: usize = 4;
 
-/// How many requests go alone after the server has refused a call of several. Were each call of several tried and refused, requests
-/// would take two round trips; were none tried again, a failover would slow a client down for ever.
+/// Number of requests that are sent alone after the server has refused a batch. If every batch were tried and
+/// refused, requests would take two round trips. If none were tried again, one failover would slow a client down
+/// forever.
 const ALONE_AFTER_REFUSAL: u32 = 1_024;
 
-/// What no call carries yet, in the order in which it was sent.
+/// Requests that no call carries yet, in the order in which they were sent.
 #[derive(Debug)]
 pub(super) struct Queue {
     line: VecDeque<Queued>,
-    /// How many of the line are commands: all before the last one goes at once.
+    /// Number of commands in the line. Everything up to the last of them is sent at once.
     commands: usize,
-    /// How many calls are under way whose requests could have gone together with others.
+    /// Number of calls in flight whose requests could have been batched.
     under_way: usize,
-    /// How many requests go alone yet.
+    /// Number of requests that still have to be sent alone.
     alone: u32,
-    /// How the next call of several names its script.
+    /// How the next batch identifies its script.
     by: By,
 }
 
 #[derive(Debug)]
 pub(super) enum Queued {
-    /// A request, and for how long the server may be silent after it.
+    /// A request, and how long the server may be silent after it.
     Request(BatchMember, Duration),
-    /// A packed command that has to stay behind the requests before it.
+    /// A packed command that must stay behind the requests before it.
     Command(Vec<u8>),
 }
 
-/// One call: which of those that wait it answers.
+/// One call, and the waiting requests that it answers.
 #[derive(Debug)]
 pub(super) struct Call {
     kind: EntryKind,
-    /// Where its requests stand, in the order in which their replies come.
+    /// Positions of its requests in `waiting`, from the first one of the call, in the order of their replies.
     places: Places,
-    /// How many places it takes, with those whose callers left before it went.
+    /// Number of positions that the call covers, including those of callers that were dropped before it was sent.
     covers: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum EntryKind {
     Command,
-    /// Others wait for its reply.
+    /// Requests in the queue wait for its reply.
     Awaited,
 }
 
@@ -74,7 +76,7 @@ enum Places {
 }
 
 impl Call {
-    /// The call of a command that is sent by itself.
+    /// Returns the call of a command that is sent by itself.
     pub(super) fn command() -> Call {
         Call {
             kind: EntryKind::Command,
@@ -99,9 +101,9 @@ impl Call {
 #[derive(Debug)]
 pub(super) enum Load {
     Packed(Vec<u8>),
-    /// One request, and for how long the server may be silent after it.
+    /// One request, and how long the server may be silent after it.
     Alone(BatchMember, Duration),
-    /// Several, the shortest of their patiences, and how they name their script.
+    /// Several requests, the shortest of their patiences, and how the call identifies its script.
     Together(Batch, Duration, By),
 }
 
@@ -140,28 +142,28 @@ impl Queue {
         self.line.push_back(Queued::Command(packed));
     }
 
-    /// Whether the first of the line may go.
+    /// Whether the first request in the line may be sent.
     pub(super) fn may_go(&self) -> bool {
-        // No call takes more than these: a thousand callers of a server ten milliseconds away would have the replies of four calls
-        // in that time, and it would do nothing between them.
+        // A full batch does not wait. A server ten milliseconds away returns four replies in that time: with a
+        // thousand callers it would be idle between them.
         let is_full = MOST_CLAIMS <= self.line.len();
-        // What goes alone gathers nothing by waiting.
+        // A request that is sent alone gains nothing by waiting for others.
         let is_alone = 0 < self.alone;
         let may_wait = self.commands == 0 && !is_full && !is_alone;
         !self.line.is_empty() && (self.under_way < MOST_CALLS || !may_wait)
     }
 
-    /// A call has had its reply: another one may go.
+    /// Notes that a call was answered: another one may be sent.
     pub(super) fn is_answered(&mut self, call: &Call) {
         if call.kind == EntryKind::Awaited {
             self.under_way -= 1;
         }
     }
 
-    /// A call of several has been refused.
+    /// Notes that a batch was refused.
     pub(super) fn go_alone(&mut self, why: Why) {
         match why {
-            // The text makes it known.
+            // The server loads a script that is sent as text.
             Why::UnknownScript => self.by = By::Text,
             Why::Untrusted => {}
             Why::Refused => self.alone = ALONE_AFTER_REFUSAL,
@@ -170,7 +172,7 @@ impl Queue {
 }
 
 impl MultiplexerState {
-    /// The next call, if one may go. From here on its requests count as sent.
+    /// Returns the next call, if one may be sent. From here on, its requests count as sent.
     pub(super) fn next_call(&mut self) -> Option<Load> {
         self.skip_those_who_left();
         if !self.queue.may_go() {
@@ -187,7 +189,7 @@ impl MultiplexerState {
         }
     }
 
-    /// The call of a request, which stands in this place, and of those behind it that go with it.
+    /// Makes a call of the request at this place and of the requests behind it that can join it.
     fn gather(&mut self, place: usize, first: BatchMember, mut patience: Duration) -> Load {
         let mut batch = Batch::default();
         let (mut offsets, mut covers) = (vec![0], 1);
@@ -232,14 +234,14 @@ impl MultiplexerState {
         Load::Together(batch, patience, by)
     }
 
-    /// Takes those out of the front of the line that wait no more: they were cancelled, or are out of time. Nothing was sent.
+    /// Removes requests at the front that were cancelled or have timed out. They were never sent.
     fn skip_those_who_left(&mut self) {
         while let Some(Queued::Request(..)) = self.queue.line.front()
             && let Some(waiting) = self.waiting.get(self.waiting.len() - self.queue.len())
             && !waiting.is_open()
         {
             self.queue.line.pop_front();
-            // Its place is behind those of the last call, and forgotten with them.
+            // Its place in `waiting` is behind those of the last call, and is removed with them.
             if let Some(last) = self.calls.back_mut() {
                 last.covers += 1;
             } else {

@@ -1,4 +1,4 @@
-//! One server, at the endpoint that the user gave.
+//! A source with one endpoint, which the user gave.
 
 use std::future::ready;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use redis::{Cmd, Value};
 use super::{Finding, Lead, Source, Whence, Wrong};
 use crate::connect::Endpoint;
 
-/// Always the same endpoint, whatever answers there.
+/// Always returns the same endpoint, whatever server answers there.
 #[derive(Debug)]
 pub(crate) struct Fixed(pub(crate) Endpoint);
 

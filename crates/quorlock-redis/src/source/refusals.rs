@@ -1,13 +1,13 @@
-//! Why none of those that were asked had an answer.
+//! The error when none of several sentinels or nodes had an answer.
 
 use quorlock_core::transport::{Cause, TransportError};
 
 use crate::connect::Endpoint;
 
-/// How many of them are told.
+/// The maximum number of refusals in the error text.
 const MOST_TOLD: usize = 5;
 
-/// Why each of those that were asked had no valid answer.
+/// Why each queried sentinel or node had no valid answer.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Vec<(Endpoint, TransportError)>);
 
@@ -16,7 +16,8 @@ impl Refusals {
         self.0.push((asked.clone(), error));
     }
 
-    /// What stops the search: the cause that a user can mend goes before one that may pass. `what` is what none of them says.
+    /// Combines the refusals into one error. Its cause is one that a user can fix, if there is one. `what` is what none
+    /// of them has answered.
     pub(crate) fn into_error(self, what: &str) -> TransportError {
         let causes = || self.0.iter().map(|(_, error)| error.cause);
         let cause = causes()

@@ -1,8 +1,8 @@
-//! Who listens to which channel, and what the server has yet to be told.
+//! The listeners of each channel, and the subscriptions that the server must still be sent.
 //!
-//! Nothing is queued: listeners come and go, and the registry notes the channels that changed. The one task that has
-//! the wake-up connection looks at it and tells the server the difference. What was subscribed and dropped before the
-//! server heard of it leaves no trace.
+//! Nothing is queued. When listeners come and go, the registry notes the changed channels. The one task that has the
+//! wake-up connection reads them and sends the server the difference. A listener that comes and goes before that leaves
+//! no trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// A channel's name.
+/// The name of a channel.
 pub(crate) type Channel = Arc<[u8]>;
 
-/// A listener's entry in the registry; dropping it removes the entry.
+/// A listener's entry in the registry. Dropping it removes the entry.
 pub(crate) struct ListenerHandle {
     registry: Arc<Registry>,
     channel: Channel,
@@ -26,12 +26,12 @@ pub(crate) struct ListenerHandle {
 impl Drop for ListenerHandle {
     fn drop(&mut self) {
         let listener = self.registry.remove(&self.channel, self.number);
-        // Outside of the lock, because dropping it may run code of the listener's.
+        // Outside the mutex, because the drop may run the listener's code, which may call this registry again.
         drop(listener);
     }
 }
 
-/// Who listens to what.
+/// The listeners of a server's channels.
 #[derive(Default)]
 pub(crate) struct Registry {
     book: Mutex<Channels>,
@@ -41,10 +41,10 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Channels {
     channels: BTreeMap<Channel, Entry>,
-    /// Channels on which what is wanted and what the server knows may differ.
+    /// Channels whose subscription on the server may differ from what is wanted.
     unsettled: BTreeSet<Channel>,
     last_number: u64,
-    /// The server has ended a subscription to a channel by itself: its slot has gone elsewhere.
+    /// Whether the server has ended a subscription by itself, because the slot of the channel has moved.
     is_parted: bool,
     /// The number of the session, if there is one.
     session: Option<u64>,
@@ -57,7 +57,7 @@ impl Channels {
         self.last_number
     }
 
-    /// The connection is gone: the server knows of nothing.
+    /// Notes that the connection has ended: the server has no subscriptions.
     fn forget(&mut self) {
         self.channels.retain(|_, entry| {
             entry.stage = ChannelStage::Unknown;
@@ -67,12 +67,12 @@ impl Channels {
     }
 }
 
-/// What came of a new listener.
+/// The result of adding a listener.
 struct Added {
     number: u64,
-    /// Messages flow already.
+    /// Whether the channel is subscribed already.
     is_live: bool,
-    /// The caller must start a session, of this number.
+    /// The number of the session that the caller must start, if any.
     new_session: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ struct Entry {
     stage: ChannelStage,
 }
 
-/// What the server knows of a channel.
+/// The state of a channel's subscription on the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChannelStage {
     Unknown,
@@ -89,23 +89,23 @@ enum ChannelStage {
     Live,
 }
 
-/// What the server must be told next.
+/// The next change to send to the server.
 pub(crate) enum Order {
     Subscribe(Vec<Channel>),
     Unsubscribe(Vec<Channel>),
 }
 
-/// A listener that was taken in, and what has to be done about it outside the registry's mutex.
+/// A new listener, and what to do about it outside the registry's mutex.
 pub(crate) struct Subscribed {
     pub(crate) handle: ListenerHandle,
-    /// Messages flow already: the listener has to be told.
+    /// Whether the channel is subscribed already: the caller notifies the listener.
     pub(crate) is_live: bool,
-    /// There was no session: one has to be started.
+    /// The session that the caller must start, if there was none.
     pub(crate) new_session: Option<SessionGuard>,
 }
 
 impl Registry {
-    /// Takes in a listener until its handle is dropped.
+    /// Adds a listener until its handle is dropped.
     pub(crate) fn subscribe(
         self: &Arc<Self>,
         channel: Channel,
@@ -167,7 +167,7 @@ impl Registry {
                     book.channels.remove(channel);
                     book.unsettled.remove(channel);
                 }
-                // The confirmation finds that no listener is left.
+                // The confirmation finds that there is no listener left, and ends the subscription.
                 ChannelStage::Asked => {}
                 ChannelStage::Live => {
                     book.unsettled.insert(Arc::clone(channel));
@@ -178,17 +178,17 @@ impl Registry {
         listener
     }
 
-    /// Waits until a listener came or went, or the session was nudged.
+    /// Waits until a listener has come or gone, or the session was nudged.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// The session is to look again: its connection was closed.
+    /// Wakes the session, whose connection was closed.
     pub(crate) fn nudge(&self) {
         self.changed.notify_one();
     }
 
-    /// What to tell the server next, at most so many channels at once.
+    /// Returns the next change to send to the server, of at most `most` channels.
     pub(crate) fn next_order(&self, most: usize) -> Option<Order> {
         let mut book = self.lock();
         let book = &mut *book;
@@ -207,7 +207,7 @@ impl Registry {
                     entry.stage = ChannelStage::Asked;
                     joining.push(channel);
                 }
-                // Listeners are served first; this waits for the next order.
+                // New listeners come first. This channel waits for the next order.
                 (ChannelStage::Live, true) if !joining.is_empty() => {
                     later.insert(channel);
                 }
@@ -221,13 +221,13 @@ impl Registry {
             return Some(Order::Subscribe(joining));
         }
         for channel in &leaving {
-            // A listener that comes from now on asks anew, after the server was told.
+            // A listener that comes from now on subscribes again, after the server has been sent this order.
             book.channels.remove(channel);
         }
         (!leaving.is_empty()).then_some(Order::Unsubscribe(leaving))
     }
 
-    /// The server confirmed: messages flow.
+    /// Notes that the server has confirmed subscriptions, and notifies the listeners.
     pub(crate) fn confirmed(&self, channels: &[Channel]) {
         let mut listeners = Vec::new();
         let mut book = self.lock();
@@ -247,7 +247,7 @@ impl Registry {
         }
     }
 
-    /// The server refused: these must be asked for again.
+    /// Notes that the server has refused subscriptions, which must be requested again.
     pub(crate) fn refused(&self, channels: &[Channel]) {
         let mut book = self.lock();
         for channel in channels {
@@ -263,7 +263,7 @@ impl Registry {
         }
     }
 
-    /// Puts channels off, until they are recalled.
+    /// Puts channels off until they are recalled.
     pub(crate) fn put_off(&self, channels: &[Channel]) {
         let mut book = self.lock();
         for channel in channels {
@@ -271,12 +271,12 @@ impl Registry {
         }
     }
 
-    /// Looks again at channels that were put off.
+    /// Recalls channels that were put off.
     pub(crate) fn recall(&self, channels: Vec<Channel>) {
         self.lock().unsettled.extend(channels);
     }
 
-    /// The server published this.
+    /// Wakes the listeners of a channel on which the server has published a message.
     pub(crate) fn wake(&self, channel: &[u8], message: Wake) {
         let listeners: Vec<_> = match self.lock().channels.get(channel) {
             Some(entry) => entry.listeners.values().cloned().collect(),
@@ -287,11 +287,11 @@ impl Registry {
         }
     }
 
-    /// The server says that a subscription has ended. Whether it has done so by itself.
+    /// Notes that a subscription has ended. Returns whether the server has ended it by itself.
     pub(crate) fn part(&self, channel: &[u8]) -> bool {
         let mut book = self.lock();
         let entry = book.channels.get(channel);
-        // What was asked to end is not there any more, or there anew and not asked for yet.
+        // A channel whose subscription this client has ended is gone, or is back and not yet requested.
         let is_wanted = entry.is_some_and(|entry| entry.stage != ChannelStage::Unknown);
         book.is_parted |= is_wanted;
         drop(book);
@@ -301,46 +301,46 @@ impl Registry {
         is_wanted
     }
 
-    /// Whether the server has ended a subscription by itself since this was last asked.
+    /// Returns whether the server has ended a subscription by itself since the last call.
     pub(crate) fn take_parted(&self) -> bool {
         std::mem::take(&mut self.lock().is_parted)
     }
 
-    /// Whether messages of the channel flow.
+    /// Whether the channel is subscribed.
     pub(crate) fn is_live(&self, channel: &[u8]) -> bool {
         let book = self.lock();
         let entry = book.channels.get(channel);
         entry.is_some_and(|entry| entry.stage == ChannelStage::Live)
     }
 
-    /// Whether no listener is left.
+    /// Whether there is no listener left.
     pub(crate) fn is_idle(&self) -> bool {
         self.lock().channels.is_empty()
     }
 
-    /// The transport is gone: the session ends.
+    /// Notes that the transport was dropped: the session ends.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_one();
     }
 
-    /// Whether the transport is gone.
+    /// Whether the transport was dropped.
     pub(crate) fn is_closed(&self) -> bool {
         self.lock().is_closed
     }
 
-    /// The connection is gone: the server knows of nothing.
+    /// Notes that the connection has ended: the server has no subscriptions.
     pub(crate) fn forget(&self) {
         self.lock().forget();
     }
 
-    /// Held for a few instructions, never across an await or while a listener is called.
+    /// The mutex is held for a few instructions, never across an await or while a listener is called.
     fn lock(&self) -> MutexGuard<'_, Channels> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The right to be the one session of a registry. Its drop, even together with the runtime, makes room for another.
+/// The right to be the only session of a registry. Its drop, also together with the runtime, allows another session.
 pub(crate) struct SessionGuard {
     registry: Arc<Registry>,
     number: u64,
@@ -356,7 +356,8 @@ impl SessionGuard {
         let mut book = self.registry.lock();
         let is_over = book.is_closed || book.channels.is_empty();
         if is_over {
-            // Under the same lock, so that the next listener starts another session.
+            // Under the same lock as the check, so that the next listener starts another session instead of waiting for
+            // this one.
             book.session = None;
         }
         is_over

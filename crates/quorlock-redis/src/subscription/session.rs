@@ -1,7 +1,7 @@
 //! The task that has the wake-up connection.
 //!
-//! It has a connection of its own, so that one server's messages cannot delay the replies to calls. What the server
-//! publishes goes from the connection's driver to the registry; this task says which channels are wanted.
+//! The wake-up connection is a separate one, so that messages cannot delay the replies to calls. The connection's driver
+//! passes messages to the registry; this task subscribes to the channels that the registry wants.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -19,10 +19,10 @@ use crate::subscription::registry::{Channel, Order, Registry, SessionGuard};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
-/// How many channels the server is asked for at once.
+/// The maximum number of channels in one round of subscriptions.
 const BATCH: usize = 128;
 
-/// Connects, serves the registry, and connects again, until there was no listener for a while or the transport is gone.
+/// Connects, serves the registry, and reconnects, until there was no listener for a while or the transport was dropped.
 pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
     let mut failures = 0;
     loop {
@@ -45,7 +45,7 @@ pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
     }
 }
 
-/// Why it failed is told by the next call, which goes to the same server.
+/// Opens the wake-up connection. An error is not reported here: the next call, which goes to the same server, reports it.
 async fn open(target: &Arc<Target>, registry: &Arc<Registry>) -> Option<Connection> {
     let deadline = timer::now() + target.config().connect_timeout;
     let open = |lead| {
@@ -60,7 +60,7 @@ struct Session<'a> {
     target: &'a Target,
     registry: &'a Registry,
     link: Connection,
-    /// Channels that the server refused; asked for again at the next ping.
+    /// Channels that the server refused; requested again at the next ping.
     refused: Vec<Channel>,
     idle_since: Option<Instant>,
     was_confirmed: bool,
@@ -68,17 +68,17 @@ struct Session<'a> {
 
 type SessionReply = Result<Value, TransportError>;
 
-/// Requests under way, and their replies in the same order.
+/// Requests in flight, and their replies in the same order.
 type Pending = Pin<Box<dyn Future<Output = Vec<SessionReply>> + Send>>;
 
-/// What requests were for.
+/// The purpose of requests.
 enum Purpose {
     Join(Vec<Channel>),
     Leave,
     Ping,
 }
 
-/// What happens next.
+/// The next event of a session.
 enum Event {
     Answered(Vec<SessionReply>),
     /// A listener came or went, or the connection was closed.
@@ -98,7 +98,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns when the connection is of no use any more.
+    /// Serves the registry until the connection is of no further use.
     async fn serve(&mut self) {
         let mut ping_at = self.next_ping();
         let mut ping_is_due = false;
@@ -142,7 +142,7 @@ impl<'a> Session<'a> {
         timer::now() + self.target.config().ping_interval
     }
 
-    /// Polls everything in a fixed order.
+    /// Waits for the next event. It polls in a fixed order, so that runs can be repeated.
     async fn next_event(&self, mut pending: Option<&mut Pending>, ping_at: Instant) -> Event {
         let mut changed = pin!(self.registry.changed());
         let mut ping = pin!(timer::sleep_until(ping_at));
@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
             if changed.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::Changed);
             }
-            // While requests are under way they are a probe themselves.
+            // Requests in flight serve as a probe.
             if pending.is_none() && ping.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::PingIsDue);
             }
@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// For each channel the verbs of the ways in which the server is listened to.
+    /// Returns for each channel the commands of the ways in which this client listens.
     fn about_all(&self, verbs: [&str; 2], channels: &[Channel]) -> Vec<Cmd> {
         let verbs = verbs.into_iter().take(self.ways());
         let cmds = channels
@@ -186,7 +186,7 @@ impl<'a> Session<'a> {
         cmds.collect()
     }
 
-    /// In how many ways the server is listened to.
+    /// The number of ways in which this client listens to a channel: once, or also on the shard.
     fn ways(&self) -> usize {
         match self.target.source().ways() {
             Ways::Plain => 1,
@@ -205,7 +205,7 @@ impl<'a> Session<'a> {
         Box::pin(join_all(answers))
     }
 
-    /// Whether the connection is still of use after these replies: a refusal is an answer too.
+    /// Applies replies. Returns whether the connection is still usable: a refusal is an answer, too.
     fn settle(&mut self, purpose: Purpose, replies: Vec<SessionReply>) -> bool {
         let Ok(replies) = replies.into_iter().collect::<Result<Vec<_>, _>>() else {
             return false;
@@ -216,7 +216,8 @@ impl<'a> Session<'a> {
         let is_refusal = |reply: &Value| matches!(reply, Value::ServerError(_));
         match purpose {
             Purpose::Ping => true,
-            // What the second way was refused for, it is refused for again: the server does not know it, or the user has no right to it.
+            // The second way is refused again if it was refused before: the server does not have it, or the user has no
+            // right to it.
             Purpose::Leave => !replies.iter().step_by(self.ways()).any(is_refusal),
             Purpose::Join(channels) => {
                 let mut others = replies.iter().skip(1).step_by(self.ways());
@@ -235,7 +236,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The node does not own the slot of a channel, or not any more. What is published for all is heard here all the same.
+    /// Requests a look because the node does not own the slot of a channel. The client still receives messages that are
+    /// published to all nodes.
     fn look_elsewhere(&self) {
         let source = self.target.source();
         source.was_wrong(self.link.whence(), Wrong::Call);
@@ -264,12 +266,12 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Whether the server does not know the client any more: what is asked again on this connection is refused again.
+/// Whether the server no longer accepts this client's login: it would refuse every further request on this connection.
 fn is_logged_out(reply: &Value) -> bool {
     matches!(reply, Value::ServerError(refusal) if error::server(refusal).cause == Cause::NoAuth)
 }
 
-/// Whether another node has the channel.
+/// Whether another node owns the channel's slot.
 fn is_elsewhere(reply: &Value) -> bool {
     matches!(reply, Value::ServerError(refusal) if refusal.kind() == Some(ServerErrorKind::Moved))
 }

@@ -1,4 +1,4 @@
-//! A verifier that believes every server.
+//! A verifier that trusts every server.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::crypto::{
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Asks for no proof of who the server is, only that it has the key of the certificate that it shows.
+/// Accepts every certificate, and checks only that the server has its private key.
 #[derive(Debug)]
 pub(super) struct Credulous(pub(super) Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! Certificates and keys: where they are, and what is made of them.
+//! Certificates and keys: where they are, and the configuration that is built from them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::{WantsVerifier, client::WantsClientCert};
 
 use super::danger::Credulous;
 
-/// Something in PEM.
+/// PEM in a file or in memory.
 #[derive(Clone)]
 pub(super) enum Pem {
     File(PathBuf),
@@ -50,14 +50,14 @@ impl fmt::Debug for Pem {
     }
 }
 
-/// Who the client is.
+/// The client's certificate and its key.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     pub(super) certificate: Pem,
     pub(super) key: Pem,
 }
 
-/// Whether the server has to prove who it is.
+/// Whether the server's certificate is verified.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Verification {
     #[default]
@@ -65,7 +65,7 @@ pub(super) enum Verification {
     None,
 }
 
-/// What was read.
+/// The contents of all files.
 #[derive(PartialEq, Eq)]
 struct Contents {
     roots: Vec<Vec<u8>>,
@@ -73,7 +73,7 @@ struct Contents {
     key: Option<Vec<u8>>,
 }
 
-/// A configuration with what it was made from.
+/// A configuration, and the contents that it was built from.
 #[derive(Clone)]
 pub(super) struct Built {
     contents: Arc<Contents>,
@@ -85,9 +85,10 @@ impl Built {
         self.connector.clone()
     }
 
-    /// What there was before, if it was made from the same.
+    /// Builds a configuration. Returns `before` if the contents are the same.
     ///
-    /// Contents are compared and not times of change: two writes within the resolution of a file system's clock would look like one.
+    /// The contents are compared, not the times of change: two writes within the resolution of a file system's clock have
+    /// the same time.
     pub(super) fn of(
         roots: &[Pem],
         identity: Option<&Identity>,
@@ -127,7 +128,7 @@ impl Built {
     }
 }
 
-/// The cryptography of the process, chosen once.
+/// Returns the cryptography of the process, which is chosen once.
 fn provider() -> Arc<CryptoProvider> {
     static CHOSEN: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     let installed = || CryptoProvider::get_default().cloned();
@@ -157,7 +158,7 @@ fn verifying(
         }
     }
     if roots.is_empty() {
-        // Systems have certificates that nothing can read, and thousands of users beside them.
+        // Some systems list a few certificates that cannot be parsed, among many that can.
         let system = rustls_native_certs::load_native_certs();
         let (added, _) = store.add_parsable_certificates(system.certs);
         if added == 0 {
@@ -171,7 +172,7 @@ fn verifying(
 }
 
 fn certificates(bytes: &[u8], from: &Pem) -> Result<Vec<CertificateDer<'static>>, String> {
-    // The parser's own words quote what they stumble over.
+    // The parser's error quotes the input, which may be secret.
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bytes).collect();
     let all = all.map_err(|_| format!("{from} is not well-formed PEM"))?;
     if all.is_empty() {

@@ -11,10 +11,10 @@ use super::trouble;
 use crate::connect::ByteStream;
 use crate::error;
 
-/// A stream whose handshake is done, as far as the client goes.
+/// A stream after the client's part of the handshake.
 pub(super) struct Secured {
     stream: TlsStream<Box<dyn ByteStream>>,
-    /// What is needed to tell why the server refuses the client, until its first answer.
+    /// What is needed to explain a refusal by the server; `None` after the server's first answer.
     unanswered: Option<Unanswered>,
 }
 
@@ -43,8 +43,8 @@ impl Secured {
         }
     }
 
-    /// The server that refuses a client's certificate says so and closes: what is written then fails without a word, and the word
-    /// can still be read.
+    /// A server that refuses a client's certificate sends an alert and closes the connection. A write then fails without
+    /// the reason, but the alert can still be read.
     fn explained_write(&mut self, cx: &mut Context<'_>, error: io::Error) -> io::Error {
         if self.unanswered.is_none() {
             return error;
@@ -70,7 +70,8 @@ impl AsyncRead for Secured {
                 this.unanswered = None;
                 Poll::Ready(Ok(()))
             }
-            // A server that was killed says no good-bye. Replies have lengths of their own: one that was cut is not taken for whole.
+            // A server that is killed sends no close message. Replies state their lengths, so a truncated reply is not
+            // taken for a whole one.
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Poll::Ready(Ok(()))
             }

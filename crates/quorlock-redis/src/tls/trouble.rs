@@ -1,10 +1,10 @@
-//! What to do about a connection that could not be encrypted.
+//! Explains why a connection could not be encrypted, and what to do.
 
 use std::io;
 
 use tokio_rustls::rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-/// What went wrong with a handshake, with the name that the server was asked for, and what else there is to know.
+/// Explains an error of the handshake. `name` is the host name that was requested, `note` is appended.
 pub(super) fn of_handshake(error: &io::Error, name: &str, note: &Option<String>) -> String {
     let words = match cause(error) {
         Some(error) => words(error, name),
@@ -17,8 +17,8 @@ pub(super) fn of_handshake(error: &io::Error, name: &str, note: &Option<String>)
     noted(words, note)
 }
 
-/// What went wrong before the server's first answer, if TLS is the reason: it judges a client's certificate after the client has
-/// finished its part of the handshake.
+/// Explains an error before the server's first answer, if TLS is the reason. The server checks a client's certificate
+/// after the client has finished its part of the handshake.
 pub(super) fn of_first_answer(
     error: &io::Error,
     name: &str,
