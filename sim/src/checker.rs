@@ -1,4 +1,4 @@
-//! What must hold, whatever goes wrong: one property a file.
+//! The properties that every history must have, one in each file.
 
 mod exclusion;
 mod expiry;
@@ -29,15 +29,15 @@ use crate::plan::time::SimTime;
 /// A property that a history breaks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Violation {
-    /// Which.
+    /// The property that is broken.
     pub property: Property,
-    /// When.
+    /// When it was broken, in true time.
     pub at: SimTime,
-    /// Who takes part, in the order of the story.
+    /// The processes that take part, in the order of the story.
     pub processes: Vec<Process>,
-    /// Of which lock.
+    /// The name of the lock or of the stated property, if there is one.
     pub name: Option<String>,
-    /// What happened.
+    /// What happened, in one sentence.
     pub story: String,
 }
 
@@ -70,13 +70,13 @@ impl Violation {
     }
 }
 
-/// A moment as stories name it: to the microsecond.
+/// Rounds a time to the microsecond, as stories show it.
 fn moment(at: u64) -> SimTime {
     SimTime::nanos(at / 1_000 * 1_000)
 }
 
-/// The first violation in a history, of the properties that are demanded. What comes later may follow from it. Safety
-/// comes before progress: a run that broke both did something wrong.
+/// Returns the first violation of the demanded properties in a history. Later violations may be consequences of it. A
+/// violation of safety comes before one of progress: a run that broke both did something wrong.
 #[must_use]
 pub fn check(history: &History, not_demanded: &[Property]) -> Option<Violation> {
     Property::ALL
@@ -86,7 +86,7 @@ pub fn check(history: &History, not_demanded: &[Property]) -> Option<Violation> 
         .min_by_key(|violation| (violation.property.is_liveness(), violation.at))
 }
 
-/// Whether a history breaks one property, and how it first did.
+/// Returns the first violation of one property, if there is any.
 #[must_use]
 pub fn check_one(property: Property, history: &History) -> Option<Violation> {
     match property {
@@ -110,7 +110,7 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
     }
 }
 
-/// Whether two holds that exclude each other were believed at once, in whatever way they are held.
+/// Whether two holds that exclude each other were believed in at the same time, whatever kind of lock it is.
 #[must_use]
 pub fn overlaps(history: &History) -> bool {
     exclusion::check(history).is_some()
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn of_several_violations_the_first_in_time_is_told_and_safety_before_progress() {
-        // Two in "b" at 40, two in "a" at 50; a token twice at 20; a claim that stays.
+        // Two in "b" at 40, two in "a" at 50; a token twice at 20; a claim that is left.
         let mut sections = vec![
             believed(0, 0, 10, 60),
             believed(1, 1, 50, 60),
@@ -240,7 +240,7 @@ pub(crate) mod samples {
         }
     }
 
-    /// A node's answer to a client, at a time that the node's clock shows as well, in milliseconds.
+    /// An answer of a node to a client. `at` is the true time and the reading of the node's clock, in milliseconds.
     pub(crate) fn answered(client: u16, at: u64, answer: Answered) -> LockAnswer {
         LockAnswer {
             at,

@@ -1,8 +1,8 @@
-//! Redlock as the Redis documentation describes it, and what is wrong with it on purpose.
+//! Redlock as the Redis documentation describes it, and its deliberate flaws.
 //!
-//! One small lock client of the simulator's own speaks to the same nodes as the product. It is right by itself
+//! A small lock client of the simulator talks to the same nodes as the product. It is correct by itself
 //! ([`Variant::Published`](crate::plan::variant::Variant::Published)); each [`Flaw`](crate::plan::variant::Flaw) makes
-//! it wrong in one way. None of this is in any crate that users depend on.
+//! it wrong in one way. No crate that users depend on contains any of this.
 
 mod asking;
 mod client;

@@ -1,10 +1,11 @@
-//! At most one client believes to hold the lock.
+//! Exclusion: at most one client believes that it holds the lock.
 
 use super::{Property, Violation, moment};
 use crate::history::{Access, History, Section};
 
-/// Two stays under different holds of one name must not share a stretch of true time in which both believe: each from
-/// when its guard was won until it last found it held.
+/// Finds two stays under different holds of one name that overlap in true time. A stay lasts from when its guard was
+/// won
+/// until the last check that found the lock held.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let mut stays: Vec<(&Section, u64)> = history
         .sections
@@ -12,7 +13,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
         .filter(|section| section.access == Access::Alone)
         .filter_map(|section| Some((section, section.believed?)))
         .collect();
-    // Over all names in the order of time: the first violation is told, of whatever name.
+    // Over all names in the order of time, so that the first violation is reported, whatever its name.
     stays.sort_by_key(|(section, _)| section.won);
     let mut longest: Vec<Option<(&Section, u64)>> = vec![None; history.names.len()];
     for (section, believed) in stays {
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_client_holds_its_lock_from_its_guard_on_and_not_only_inside() {
-        // It has won at 5, and dawdles until another has come and gone.
+        // Its guard was won at 5, and it lingers until another client has come and gone.
         let mut dawdling = believed(0, 0, 30, 40);
         dawdling.won = 5;
         let violation = check(&history(vec![dawdling.clone(), believed(1, 1, 10, 20)])).unwrap();

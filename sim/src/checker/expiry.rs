@@ -1,4 +1,4 @@
-//! What a process that died held is free on each node within its TTL.
+//! Expiry: the claims of a dead process are free on each node within their TTL.
 
 use super::{Property, Violation, moment};
 use crate::history::History;

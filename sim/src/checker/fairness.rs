@@ -1,4 +1,4 @@
-//! A fair lock serves its waiters in the order in which they came.
+//! Fairness: a fair lock serves its waiters in the order in which they arrived.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,26 @@ use quorlock::OwnerId;
 use super::{Property, Violation, moment};
 use crate::history::{Answered, History, LockAnswer, NameId};
 
-/// One queue: of a name, on a node, for as long as the node remembers it.
+/// One queue: a name on a node, until the node loses its data.
 type FairQueue = (u16, u32, NameId);
 
-/// A waiter that has a place in a queue.
+/// A waiter with a place in a queue.
 #[derive(Clone, Copy)]
 struct QueuedWaiter<'a> {
-    /// The answer by which it got its place, the how manieth of all.
+    /// The index of the answer that gave it its place.
     came: usize,
-    /// Since which answer it has surely not lost it: a later one, if it was not heard of for such a time meanwhile that it
-    /// may have been taken for dead.
+    /// The index of the answer since which it certainly has its place. This is a later one than `came` if the waiter
+    /// was
+    /// silent for so long that the node may have considered it dead.
     kept: usize,
     last: &'a LockAnswer,
     /// The last millisecond of the place, by the node's clock.
     until: u64,
-    /// The node's clock has been beyond that.
+    /// Whether the node's clock has been beyond `until`.
     was_dead: bool,
 }
 
-/// No waiter is served while one waits that came before, is alive by the node's clock, and has not left.
+/// Finds a waiter that was served before an earlier one that is alive by the node's clock and has not left.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let mut queues: BTreeMap<FairQueue, BTreeMap<OwnerId, QueuedWaiter<'_>>> = BTreeMap::new();
     for (index, turn) in history.turns.iter().enumerate() {
@@ -71,7 +72,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 fn overtaken(history: &History, first: &QueuedWaiter<'_>, served: &LockAnswer) -> Violation {
     let since = history.turns.get(first.kept).map_or(0, |turn| turn.at);
     let story = format!(
-        "node {} served {} at {}, but {} had come before, has waited since {} and was heard of at {}",
+        "node {} served {} at {}, but {} had arrived before, has waited since {} and was last alive at {}",
         served.node,
         served.process,
         moment(served.at),
@@ -167,7 +168,7 @@ mod tests {
             turns.push((served, 13, Answered::Served));
             assert_eq!(checked(turns), None, "{served}");
         }
-        // But not by those who came when it was back.
+        // But those that arrive after its return may not overtake it.
         let mut turns = came_back;
         turns.extend([(3, 13, queued(100)), (3, 14, Answered::Served)]);
         assert!(checked(turns).is_some());

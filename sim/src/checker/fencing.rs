@@ -1,4 +1,4 @@
-//! Tokens are unique and grow; a store never takes a smaller one than it has seen.
+//! Fencing: tokens are unique and grow, and a store never accepts a smaller one than it has seen.
 
 use super::{Property, Violation, moment};
 use crate::history::{Accepted, Access, Grant, History};
@@ -8,13 +8,13 @@ pub(super) fn check(history: &History) -> Option<Violation> {
     violations.into_iter().flatten().min_by_key(|v| v.at)
 }
 
-/// All but those of readers, who get no token of their own but that of the last writer.
+/// Returns all grants except those of readers, which carry the last writer's token.
 fn new_tokens(history: &History) -> impl Iterator<Item = &Grant> {
     let grants = history.grants.iter();
     grants.filter(|grant| grant.access != Access::Read)
 }
 
-/// No two holds of a name have one token.
+/// Finds two holds of a name with the same token.
 fn unique(history: &History) -> Option<Violation> {
     let mut grants: Vec<&Grant> = new_tokens(history).collect();
     grants.sort_by_key(|grant| (grant.name, grant.token, grant.won));
@@ -34,7 +34,7 @@ fn unique(history: &History) -> Option<Violation> {
     Some(violation.by(&[a.process, b.process]))
 }
 
-/// A hold that was asked for after another was won has the larger token.
+/// Finds a hold that was requested after another was won but has no larger token.
 fn growing(history: &History) -> Option<Violation> {
     let mut asked: Vec<&Grant> = new_tokens(history).collect();
     let mut won = asked.clone();
@@ -72,7 +72,7 @@ fn growing(history: &History) -> Option<Violation> {
     Some(violation.by(&[earlier.process, grant.process]))
 }
 
-/// What the store took has tokens that never get smaller.
+/// Finds an accepted write whose token is smaller than one that the store accepted before.
 fn taken_in_order(history: &History) -> Option<Violation> {
     let mut largest: Vec<u64> = vec![0; history.names.len()];
     for write in &history.writes {

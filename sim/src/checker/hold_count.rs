@@ -1,4 +1,4 @@
-//! A hold has as many guards as were taken of it.
+//! Hold count: a hold counts as many guards as exist.
 
 use super::{Property, Violation};
 use crate::history::{History, NameId};

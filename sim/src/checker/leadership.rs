@@ -1,17 +1,18 @@
-//! At most one leader believes to lead.
+//! Leadership: at most one leader believes that it leads.
 
 use super::{Property, Violation, moment};
 use crate::history::{History, Reign};
 
-/// Two terms of one name must not share a stretch of true time in which both leaders believe to lead: each from its
-/// election until it last found that it leads.
+/// Finds two terms of one name that overlap in true time. A term lasts from the election until the last check that
+/// found
+/// the leader leading.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let reigns = history.reigns.iter();
     let mut reigns: Vec<(&Reign, u64)> = reigns
         .filter_map(|reign| Some((reign, reign.believed?)))
         .collect();
     reigns.sort_by_key(|(reign, _)| reign.elected);
-    // Of each name the one that believes for longest so far.
+    // For each name, the leader that believes for the longest time so far.
     let mut longest: Vec<Option<(&Reign, u64)>> = vec![None; history.names.len()];
     for (reign, believed) in reigns {
         let Some(longest) = longest.get_mut(usize::from(reign.name.0)) else {

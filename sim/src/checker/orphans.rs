@@ -1,4 +1,4 @@
-//! When everybody has gone, nothing stays locked.
+//! Orphans: nothing stays locked after all clients have stopped.
 
 use super::{Property, Violation};
 use crate::history::History;
@@ -6,7 +6,7 @@ use crate::history::History;
 pub(super) fn check(history: &History) -> Option<Violation> {
     let left = history.leftovers.first()?;
     let story = format!(
-        "node {} still has {:?} locked, long after everybody has gone",
+        "node {} still has {:?} locked, long after all clients have stopped",
         left.node,
         history.text(left.name)
     );

@@ -1,4 +1,4 @@
-//! No client changes the claim of another owner.
+//! Ownership: no client changes the claim of another owner.
 
 use super::{Property, Violation};
 use crate::history::History;

@@ -1,4 +1,4 @@
-//! Once everything works again the lock is acquired within a bound.
+//! Progress: once everything works again, the lock is acquired within a bound.
 
 use super::{Property, Violation, moment};
 use crate::history::{Action, History, Operation, Outcome};
@@ -31,15 +31,15 @@ fn after_faults(history: &History) -> Option<Violation> {
         processes: Vec::new(),
         name: None,
         story: format!(
-            "everything worked again at {}, and nobody had acquired anything by {}",
+            "everything worked again at {}, and no client had acquired anything by {}",
             moment(from),
             moment(to)
         ),
     })
 }
 
-/// A lock is free or held for a bounded time: while a client waits for it, another acquisition of one of its names ends
-/// again and again.
+/// Finds a client that waits while no acquisition of its names succeeds for longer than the bound: locks are held and
+/// free for bounded times.
 fn while_waited_for(history: &History) -> Option<Violation> {
     let idle = history.idle_within?;
     let is_won = |op: &&Operation| {
@@ -86,15 +86,15 @@ fn while_waited_for(history: &History) -> Option<Violation> {
     })
 }
 
-/// When an operation ended, by itself or with its process.
+/// Returns when an operation ended, by itself or with its process.
 fn ended(history: &History, op: &Operation) -> u64 {
     let mut died = history.died.iter();
     let died = died.find(|(process, _)| *process == op.process);
     died.map_or(op.completed, |(_, at)| op.completed.min(*at))
 }
 
-/// A lock that was released is acquired again while a client waits for it: free on a threshold, wanted, and no client gets
-/// it for longer than the bound.
+/// Finds a released lock that a client waits for and that no client acquires within the bound, although it is free on a
+/// threshold of members.
 fn while_free(history: &History) -> Option<Violation> {
     let idle = history.free_within?;
     let gap = gaps(history)
@@ -115,18 +115,18 @@ fn while_free(history: &History) -> Option<Violation> {
     })
 }
 
-/// A time in which a lock stood free though a client waited for it.
+/// A time in which a lock was free although a client waited for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap<'a> {
-    /// When its release was confirmed.
+    /// When the release of the lock was confirmed, in nanoseconds of true time.
     pub from: u64,
-    /// When it was acquired again; `u64::MAX` if it was not.
+    /// When the lock was acquired again, in nanoseconds of true time; `u64::MAX` if it was not.
     pub to: u64,
-    /// One that waited from before until it was acquired.
+    /// An acquisition that waited from the release, or earlier, until `to`.
     pub waiter: &'a Operation,
 }
 
-/// Every time in which a lock stood free though a client waited for it. Holds are taken not to be nested.
+/// Returns every time in which a lock was free although a client waited for it. Assumes that holds are not nested.
 pub fn gaps(history: &History) -> impl Iterator<Item = Gap<'_>> {
     let all = history.operations.iter();
     let released = all.filter(|op| op.action == Action::Release && op.outcome == Outcome::Ok);
@@ -136,7 +136,7 @@ pub fn gaps(history: &History) -> impl Iterator<Item = Gap<'_>> {
         let same = same.filter(|op| op.names & release.names != 0);
         let asked = same.filter(|op| matches!(op.action, Action::Acquire | Action::Try));
         let won = asked.clone().filter(|op| op.outcome == Outcome::Ok);
-        // A hold that is won before the release is confirmed ends at another release.
+        // A hold that is won before this release is confirmed ends at another release.
         let next = won
             .map(|op| op.completed)
             .filter(|at| release.invoked < *at);
@@ -241,10 +241,10 @@ mod tests {
         assert_eq!(check(&history), None);
         history.free_within = bound(189);
         assert_eq!(check(&history).unwrap().at.as_nanos(), 299);
-        // Another has had it meanwhile.
+        // Another client has acquired it in between.
         history.operations.push(acquired(105, 200, Outcome::Ok));
         assert_eq!(check(&history), None);
-        // And has released it: no client gets it any more.
+        // And has released it: no client acquires it after that.
         history.operations.push(released(400, 410));
         assert_eq!(check(&history), None, "no client wants it");
         let waits = acquired(300, u64::MAX, Outcome::Indeterminate);

@@ -1,4 +1,4 @@
-//! A writer is alone, and no client is kept out by one that has gone.
+//! Read-write locks: a writer is alone, and a client that has left keeps no other client out.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,9 @@ pub(super) fn check(history: &History) -> Option<Violation> {
     violations.into_iter().flatten().min_by_key(|v| v.at)
 }
 
-/// While a client writes and believes in it, no other one reads or writes and believes in that. A writer may read.
+/// Finds a client that believes in a read or write hold while another believes in a write hold. An owner that writes
+/// may
+/// also read.
 pub(super) fn beside_a_writer(history: &History) -> Option<Violation> {
     let mut stays: Vec<(&Section, u64)> = history
         .sections
@@ -21,7 +23,7 @@ pub(super) fn beside_a_writer(history: &History) -> Option<Violation> {
         .filter_map(|section| Some((section, section.believed?)))
         .collect();
     stays.sort_by_key(|(section, _)| section.won);
-    // Those that may last yet, of every name: the first violation is told, of whatever name.
+    // Stays of any name that may still last. The first violation is reported, whatever its name.
     let mut inside: Vec<(&Section, u64)> = Vec::new();
     for (section, believed) in stays {
         inside.retain(|(_, until)| section.won < *until);
@@ -67,14 +69,15 @@ fn purpose(section: &Section) -> &'static str {
 /// A name on a node.
 type NameOnNode = (u16, NameId);
 
-/// Who is inside, and whether to read rather than to write.
+/// A claim: its owner, and whether it is for reading.
 type Inside = (OwnerId, bool);
 
-/// A client is kept out only by one that the node has heard of within a lease. The layout has no lease of the
-/// writer alone: who writes and reads keeps both claims by either. Of a node that forgot what it had it is not known
-/// what it has now.
+/// Finds a client that a node kept out although no other client is inside within its lease. The layout has no separate
+/// lease for the writer: an owner that writes and reads keeps both claims with either. Nodes that lost their data are
+/// left
+/// out, because their claims are unknown.
 fn kept_out_by_nobody(history: &History) -> Option<Violation> {
-    // Until when, by the node's clock, and whom that is said to.
+    // Each claim with its expiry by the node's clock, and the answer that stated it.
     let mut claims: BTreeMap<NameOnNode, BTreeMap<Inside, (u64, &LockAnswer)>> = BTreeMap::new();
     for turn in history.turns.iter().filter(|turn| turn.life == 0) {
         let claims = claims.entry((turn.node, turn.name));
@@ -105,9 +108,9 @@ fn kept_out_by_nobody(history: &History) -> Option<Violation> {
 
 fn kept_out(history: &History, turn: &LockAnswer, last: Option<(u64, &LockAnswer)>) -> Violation {
     let inside = match last {
-        None => "nobody was inside".to_owned(),
+        None => "no client was inside".to_owned(),
         Some((until, last)) => format!(
-            "nobody was inside but {}, last heard of at {}, whose claim had ended {} ms ago",
+            "no client was inside but {}, last alive at {}, whose claim had ended {} ms ago",
             last.process,
             moment(last.at),
             turn.wall.saturating_sub(until),
@@ -226,7 +229,7 @@ mod tests {
             turns.push((2, at, Answered::KeptOut));
             assert_eq!(checked(&turns).is_some(), is_found, "{at}");
         }
-        // Renewed in between.
+        // Renewed in the meantime.
         let renewed = [
             (0, 0, reads(10)),
             (0, 9, reads(19)),

@@ -1,11 +1,11 @@
-//! Properties that a test of a user's own states.
+//! The properties that a user's test states with `always!` and `eventually!`.
 
 use super::{Property, Violation, moment};
 use crate::history::History;
 use crate::history::own::{Modality, StatedProperty};
 use crate::plan::time::SimTime;
 
-/// A property of `always!` is true at each look. Of several, the one that was false first is told.
+/// Finds a property of `always!` that was false at a check. Of several, the earliest violation is reported.
 pub(super) fn always(history: &History) -> Option<Violation> {
     let stated = of(history, Modality::Always);
     let broken = stated.filter_map(|stated| stated.broken.as_ref().map(|breach| (stated, breach)));
@@ -19,7 +19,7 @@ pub(super) fn always(history: &History) -> Option<Violation> {
     })
 }
 
-/// A property of `eventually!` is true at a look, the first one or a later one.
+/// Finds a property of `eventually!` that was true at no check.
 pub(super) fn eventually(history: &History) -> Option<Violation> {
     let mut stated = of(history, Modality::Eventually);
     let unmet = stated.find(|stated| stated.holds == 0)?;

@@ -1,7 +1,7 @@
-//! Of two requests of one hold, the one with the larger number states no shorter lease.
+//! Statements: of two requests of one hold, the one with the larger number does not state a shorter lease.
 //!
-//! A contender that was shown the larger number replaces the claim after the lease that was stated with it. The holder
-//! would still rely on the longer one.
+//! A contender that was shown the larger number replaces the claim after the lease that came with it, while the holder
+//! still relies on the longer one.
 
 use super::{Property, Violation};
 use crate::history::History;

@@ -1,15 +1,15 @@
-//! A run comes to its end.
+//! Termination: a run ends by itself.
 
 use super::{Property, Violation, moment};
 use crate::history::History;
 use crate::plan::time::SimTime;
 
-/// A run that was put an end to has not come to one.
+/// Reports a run that had to be ended.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let endless = history.endless?;
     let process = endless.process;
     let last = process.map_or("the last thing was an event".to_owned(), |process| {
-        format!("{process} was the last one to go on")
+        format!("{process} was the last to run")
     });
     Some(Violation {
         property: Property::Termination,
@@ -17,7 +17,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
         processes: process.into_iter().collect(),
         name: None,
         story: format!(
-            "millions of things happened while hardly any time passed, and the run was stopped at {}; {last}",
+            "millions of steps happened while hardly any time passed, and the run was stopped at {}; {last}",
             moment(endless.at)
         ),
     })
@@ -44,10 +44,6 @@ mod tests {
         let violation = check(&history).unwrap();
         assert!(violation.property.is_liveness());
         assert_eq!(violation.processes, [process]);
-        assert!(
-            violation
-                .story
-                .ends_with("client 2 was the last one to go on")
-        );
+        assert!(violation.story.ends_with("client 2 was the last to run"));
     }
 }

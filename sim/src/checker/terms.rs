@@ -1,14 +1,15 @@
-//! Terms of leaders grow strictly, with each election.
+//! Terms: the terms of leaders grow strictly, with each election.
 
 use super::{Property, Violation, moment};
 use crate::history::{History, Reign};
 
-/// Of two leaders of one name, the one that was elected later has the larger term.
+/// Finds a leader that was elected later than another of the same name but has no larger term.
 ///
-/// Where at most one leads this is more than what is demanded of fencing tokens, which need not be in the order in which
-/// concurrent acquisitions end.
+/// Where at most one client leads, this is stronger than what fencing tokens must satisfy, which need not be in the
+/// order
+/// in which concurrent acquisitions end.
 pub(super) fn check(history: &History) -> Option<Violation> {
-    // One that is told of its election when its term is over has nothing to write.
+    // A leader that learns of its election after the end of its term writes nothing.
     let reigns = history.reigns.iter();
     let mut reigns: Vec<&Reign> = reigns.filter(|reign| reign.believed.is_some()).collect();
     reigns.sort_by_key(|reign| reign.elected);

@@ -1,10 +1,11 @@
-//! Writes of two holds do not interleave, and no update is overwritten unread.
+//! Usage: writes of two holds do not interleave, and no update is overwritten without having been read.
 
 use super::{Property, Violation, moment};
 use crate::history::{Accepted, History, HoldId, Written};
 
-/// Once another hold has written to a resource, an earlier one must not write there any more; and what a hold writes after
-/// it has read replaces nothing that came in between.
+/// Finds a hold that writes to a resource after a later hold has written there, or that replaces a write which came
+/// after
+/// its read.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let taken = |w: &&Written| w.accepted == Accepted::Yes;
     let mut last: Vec<Option<&Written>> = vec![None; history.names.len()];
@@ -44,7 +45,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
             return Some(violation.by(&[write.process, before.process]));
         }
         overtaken.push((write, before.hold));
-        // A hold that comes back does so soon: a few are enough to remember.
+        // A delayed write of an earlier hold arrives soon, so a few entries are enough.
         if 64 < overtaken.len() {
             overtaken.remove(0);
         }
@@ -77,7 +78,7 @@ mod tests {
         }
     }
 
-    /// Hold 0 has read at 0 and writes at 20; hold 1 reads and writes then.
+    /// Hold 0 has read at 0 and writes at 20; hold 1 reads at `read_at` and writes at 30.
     fn updates(read_at: u64, accepted: Accepted) -> History {
         let mut history = history(Vec::new());
         history.writes = vec![written(0, 20, Some(1)), written(1, 30, Some(2))];

@@ -1,4 +1,4 @@
-//! A hold is worth what is said of it.
+//! Validity: guards state correctly what their holds are worth.
 
 use super::{Property, Violation};
 use crate::history::{BeliefStatement, History};
@@ -7,27 +7,29 @@ pub(super) fn check(history: &History) -> Option<Violation> {
     let broken = history.broken.first()?;
     let process = broken.process;
     let story = match broken.said {
-        BeliefStatement::Acquired => format!("{process} was given a guard that holds nothing"),
+        BeliefStatement::Acquired => format!("{process} got a guard that holds nothing"),
         BeliefStatement::Extended => format!(
-            "{process} was told that its hold was extended, and it is not valid for as long"
+            "{process} got the answer that its hold was extended, but the hold is valid for less time"
         ),
         BeliefStatement::ValidUntil => {
-            format!("a hold of {process} became shorter by what its node confirmed")
+            format!("a confirmation of its node shortened a hold of {process}")
         }
         BeliefStatement::Released => format!(
-            "{process} was told that its hold was released, and so many nodes have its claim that others are kept out"
+            "{process} got the answer that its hold was released, but enough nodes have its claim to keep others out"
         ),
         BeliefStatement::AtMost => {
             format!("a hold of {process} is valid for longer than it may be renewed")
         }
         BeliefStatement::Served => format!(
-            "{process} was granted the lock, and its owner still stands in the queue in front of those who wait"
+            "{process} was granted the lock, but its owner still has its place in the queue in front of the waiters"
         ),
         BeliefStatement::Lease => format!(
-            "a hold of {process} is valid for longer than a lease from when the request that it rests on can have been sent"
+            "a hold of {process} is valid for longer than a lease after the earliest time at which its request can have been sent"
         ),
         BeliefStatement::Renewed => {
-            format!("{process} lost a hold that was renewed, and nothing was in the way")
+            format!(
+                "{process} lost a hold that was renewed, although nothing prevented its renewal"
+            )
         }
     };
     let violation = Violation::new(Property::Validity, broken.at, history, broken.name, story);

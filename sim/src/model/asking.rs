@@ -1,4 +1,4 @@
-//! Requests under way, awaited together.
+//! Concurrent requests to several members.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -9,7 +9,7 @@ use quorlock::{Runtime, Time};
 use super::ModelClient;
 use super::member::Member;
 
-/// Requests under way.
+/// Requests in flight whose answers are awaited together.
 pub(super) struct Asking<'a> {
     client: &'a ModelClient,
     calls: Vec<PendingMember>,
@@ -21,10 +21,10 @@ struct PendingMember {
     call: Call,
 }
 
-/// One answer, or the failure to get one.
+/// A member's answer, or the failure to get one.
 pub(super) struct MemberReply {
     pub(super) member: usize,
-    /// When it was asked for, on the clock that deadlines are compared with.
+    /// When the request was sent, by the clock that deadlines are compared with.
     pub(super) sent: Time,
     pub(super) reply: Result<Reply, TransportError>,
 }
@@ -51,7 +51,7 @@ impl<'a> Asking<'a> {
         });
     }
 
-    /// The next answer; `None` when it is `until` by the monotonic clock.
+    /// Returns the next answer, or `None` once the monotonic clock shows `until`.
     pub(super) async fn next(&mut self, until: Time) -> Option<MemberReply> {
         let mut timer = self.client.runtime().timer();
         poll_fn(|cx| {

@@ -23,11 +23,11 @@ use crate::world::id::{Id, ProcessId, Seat};
 use crate::world::task::TaskKind;
 use crate::world::with;
 
-/// What the locks of one process share.
+/// The state that the locks of one process share.
 pub(crate) struct ModelClient {
     pub(super) who: ProcessId,
     pub(super) plan: Rc<Plan>,
-    /// The way to each node of the plan.
+    /// The transport to each node of the plan.
     transports: Rc<[SimTransport]>,
     id: ClientId,
     rounds: Cell<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct ModelClient {
 }
 
 impl ModelClient {
-    /// `None` where the product is run.
+    /// Returns `None` if the plan runs the product.
     pub(crate) fn new(
         who: ProcessId,
         plan: &Rc<Plan>,
@@ -69,12 +69,12 @@ impl ModelClient {
         SimRuntime::new(self.who)
     }
 
-    /// The monotonic clock, which timers go by.
+    /// Returns the reading of the monotonic clock, which timers use.
     pub(super) fn now(&self) -> Time {
         self.runtime().now()
     }
 
-    /// The clock that deadlines are compared with.
+    /// Returns the reading of the clock that deadlines are compared with.
     pub(super) fn clock(&self) -> Time {
         if self.has(Flaw::WallClock) {
             Time::from_millis(self.runtime().wall_clock().0)
@@ -88,7 +88,7 @@ impl ModelClient {
         poll_fn(|cx| timer.poll_until(cx, at)).await;
     }
 
-    /// Runs something in the background, unless the process has ended.
+    /// Runs a task in the background, unless the process has ended.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         let task = Box::pin(task);
         let refused = with(|world| match clients::seam(world, self.who) {
@@ -101,7 +101,7 @@ impl ModelClient {
         drop(refused);
     }
 
-    /// Under which identity the next round claims.
+    /// Returns the owner under which the next round claims.
     pub(super) fn next_owner(&self) -> OwnerId {
         if self.has(Flaw::SharedOwner) {
             return OwnerId {
@@ -118,7 +118,7 @@ impl ModelClient {
         }
     }
 
-    /// By which the history knows the next hold, whatever its owner is on the wire.
+    /// Returns the identity of the next hold in the history, whatever its owner on the nodes is.
     pub(super) fn next_hold(&self) -> OwnerId {
         self.holds.set(self.holds.get() + 1);
         OwnerId {
@@ -127,7 +127,9 @@ impl ModelClient {
         }
     }
 
-    /// How long a member is given to answer: as in the product, a twentieth of the lease, and at least 25 ms or a third.
+    /// Returns how long a member may take to answer: as in the product, a twentieth of the lease, but at least 25 ms or
+    /// a
+    /// third of the lease, whichever is shorter.
     pub(super) fn member_timeout(&self, lease: Lease) -> Duration {
         if self.has(Flaw::MembersHaveTime) {
             return self.plan.network.call_timeout.as_duration();

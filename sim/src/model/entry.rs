@@ -1,4 +1,4 @@
-//! Entering a hold once more, and extending it.
+//! Re-entry and extension of a hold.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) async fn extend(hold: &ModelHold, lease: Duration) -> Result<(), Conf
     confirm(hold, hold.count(), lease).await
 }
 
-/// States the count to every member; a threshold must say that the claim was there.
+/// States the count to every member. A threshold of them must answer that they had the claim.
 async fn confirm(hold: &ModelHold, count: u32, lease: Lease) -> Result<(), ConfirmError> {
     let client = &hold.client;
     let lost = || ConfirmError::Lost {

@@ -1,4 +1,4 @@
-//! The value that holds.
+//! The guard of a lock of a variant.
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,7 +16,7 @@ use super::release::Release;
 use super::stray::Strays;
 use crate::plan::variant::Flaw;
 
-/// Holds a lock of a variant; dropping it releases it in the background.
+/// Holds a lock of a variant. Dropping it releases the lock in the background.
 pub struct ModelGuard {
     hold: Rc<ModelHold>,
     is_released: bool,
@@ -44,7 +44,7 @@ impl ModelGuard {
         entry::extend(&self.hold, lease).await
     }
 
-    /// Runs work while the lock is held, then releases it; `None` if it was lost meanwhile.
+    /// Runs work while the lock is held, then releases it. Returns `None` if the lock was lost before the work ended.
     pub(crate) async fn while_held<F: Future>(self, work: F) -> Option<F::Output> {
         let output = {
             let mut work = pin!(work);
@@ -58,7 +58,7 @@ impl ModelGuard {
                 }
                 let left = self.hold.valid_until().since(self.hold.client.clock());
                 if !left.is_zero() {
-                    // Until the deadline as it is now; a renewal makes it look again for nothing.
+                    // The present deadline. After a renewal this wakes once too early, which is harmless.
                     let _ = timer.poll_until(cx, self.hold.client.now() + left);
                 }
                 Poll::Pending
@@ -92,7 +92,7 @@ impl ModelGuard {
         }
     }
 
-    /// Counts this guard out and states that to the nodes, in the background: a task that waits for it may go.
+    /// Ends this guard and releases it on the nodes in the background, so that a waiting task may be dropped.
     fn begin_release(&mut self) -> Rc<Released> {
         self.is_released = true;
         let (hold, left) = (Rc::clone(&self.hold), self.hold.leave());
@@ -129,7 +129,7 @@ impl crate::client::hold::Hold for ModelGuard {
     }
 }
 
-/// What a release has come to, and who waits for it.
+/// The result of a release, and the waker of the task that waits for it.
 #[derive(Default)]
 struct Released(Cell<Option<Option<bool>>>, Cell<Option<Waker>>);
 
@@ -146,7 +146,7 @@ impl Released {
     }
 }
 
-/// Returns whether a threshold says that the claim was there; `None` if too few answered.
+/// Returns whether a threshold of members had the claim; `None` if too few of them answered.
 async fn release(hold: &ModelHold, left: u32) -> Option<bool> {
     let release = Release {
         client: Rc::clone(&hold.client),
@@ -174,7 +174,7 @@ async fn release(hold: &ModelHold, left: u32) -> Option<bool> {
     }
 }
 
-/// Leaves the members behind this one to watchdogs.
+/// Leaves the claims of the members after this one to watchdogs.
 fn keep_parts_after(hold: &ModelHold, lost: usize) {
     let strays = Strays {
         client: &hold.client,

@@ -1,4 +1,4 @@
-//! What a holder knows of its hold.
+//! The state of a hold at its holder.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,18 +16,18 @@ use crate::plan::variant::Flaw;
 pub(super) struct ModelHold {
     pub(super) client: Rc<ModelClient>,
     pub(super) layout: Rc<Layout>,
-    /// By which the history knows it.
+    /// The identity of the hold in the history.
     pub(super) id: OwnerId,
-    /// Under which the nodes have it.
+    /// The owner under which the nodes have the claims.
     pub(super) owner: OwnerId,
     pub(super) lease: Lease,
-    /// One for each name.
+    /// The tokens of the names, in their order.
     pub(super) tokens: Vec<Token>,
     state: RefCell<ModelHoldState>,
 }
 
 struct ModelHoldState {
-    /// Until when each member's confirmations carry; `None` for one that does not count.
+    /// The term of each member; `None` for one that does not count.
     terms: Vec<Option<Time>>,
     guards: u32,
     is_lost: bool,
@@ -61,7 +61,7 @@ impl ModelHold {
         self.tokens.get(group).copied().unwrap_or_default()
     }
 
-    /// How many guards there are.
+    /// Returns the number of guards.
     pub(super) fn count(&self) -> u32 {
         self.state.borrow().guards
     }
@@ -70,14 +70,14 @@ impl ModelHold {
         self.state.borrow_mut().guards += 1;
     }
 
-    /// Returns how many guards are left.
+    /// Counts one guard less. Returns how many guards are left.
     pub(super) fn leave(&self) -> u32 {
         let mut state = self.state.borrow_mut();
         state.guards = state.guards.saturating_sub(1);
         state.guards
     }
 
-    /// Whether the last guard is gone.
+    /// Whether no guard is left.
     pub(super) fn is_over(&self) -> bool {
         self.count() == 0
     }
@@ -87,7 +87,7 @@ impl ModelHold {
         self.layout.threshold_th(terms).unwrap_or(Time::ZERO)
     }
 
-    /// Whether the lock may be relied upon. What is lost once stays lost.
+    /// Whether the client may rely on the lock. A lost hold stays lost.
     pub(super) fn is_held(&self) -> bool {
         if self.is_over() {
             return false;
@@ -104,7 +104,7 @@ impl ModelHold {
         is_in_time && !state.is_lost
     }
 
-    /// A member has confirmed the claim; that carries until `term`, unless the hold is lost by now.
+    /// Records that a member has confirmed the claim until `term`, unless the hold is already lost.
     pub(super) fn confirm(&self, member: usize, term: Time) {
         if !self.is_held() && !self.client.has(Flaw::FreshGrantRenews) {
             return;
@@ -114,14 +114,14 @@ impl ModelHold {
         }
     }
 
-    /// A member does not count any more.
+    /// Records that a member no longer counts.
     pub(super) fn lose(&self, member: usize) {
         if let Some(place) = self.state.borrow_mut().terms.get_mut(member) {
             *place = None;
         }
     }
 
-    /// Asks every member to keep the claim.
+    /// Sends a renewal to every member.
     pub(super) fn ask_renewal(&self, asking: &mut Asking<'_>) {
         for (member, index) in self.layout.members.iter().zip(0..) {
             let token = self.token(member.group);

@@ -1,4 +1,4 @@
-//! What is asked of whom.
+//! Layouts: which members a lock has, and how many of them must grant.
 
 use quorlock::Name;
 
@@ -15,7 +15,7 @@ use crate::world::with;
 pub(super) struct Layout {
     pub(super) names: Vec<Name>,
     pub(super) members: Vec<Member>,
-    /// How many members must grant, name by name.
+    /// How many members must grant, for each name.
     needed: Vec<usize>,
 }
 
@@ -43,7 +43,7 @@ impl Layout {
         layout
     }
 
-    /// One of the members as a lock of its own.
+    /// Returns one of the members as a lock of its own.
     pub(super) fn part(&self, member: usize) -> Option<Layout> {
         let member = self.members.get(member)?;
         Some(Layout {
@@ -57,13 +57,13 @@ impl Layout {
         })
     }
 
-    /// The names, for errors.
+    /// Returns the names, for errors.
     pub(super) fn text(&self) -> String {
         let names: Vec<_> = self.names.iter().map(Name::text).collect();
         names.join(", ")
     }
 
-    /// Whether the members for which this says yes are a threshold of every name.
+    /// Whether the members for which `says_yes` holds are a threshold of every name.
     pub(super) fn is_quorum(&self, says_yes: impl Fn(usize) -> bool) -> bool {
         let mut counts = vec![0; self.needed.len()];
         for (member, index) in self.members.iter().zip(0..) {
@@ -77,7 +77,7 @@ impl Layout {
             .all(|(yes, needed)| needed <= yes)
     }
 
-    /// The largest value that a threshold of every name reaches or exceeds, by values for each member.
+    /// Returns the largest value that a threshold of members reaches for every name, given one value for each member.
     pub(super) fn threshold_th<T: Ord + Copy>(&self, values: &[Option<T>]) -> Option<T> {
         let groups = 0..self.needed.len();
         let of_group = groups.map(|group| {
@@ -92,7 +92,7 @@ impl Layout {
     }
 }
 
-/// The nodes that keep a name.
+/// Returns the nodes that are members for a name.
 fn seats(client: &ModelClient, name: NameId) -> Vec<u16> {
     let nodes = client.plan.nodes.count;
     let known = if client.has(Flaw::MixedMembership) && client.who.client.get() % 2 == 1 {

@@ -1,4 +1,4 @@
-//! A lock, and what acquiring it takes.
+//! Locks of a variant, and their acquisition.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -18,10 +18,10 @@ use super::waiting::{ModelWaiter, WakeUpKind};
 use super::{entry, watchdog};
 use crate::plan::variant::Flaw;
 
-/// How many rounds in a row may fail before an acquisition does.
+/// The number of consecutive failed rounds after which an acquisition fails.
 const FAILED_ROUNDS: u32 = 5;
 
-/// The longest lease that compounding comes to.
+/// The longest lease that compounding reaches.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A lock of a variant.
@@ -29,13 +29,13 @@ const LONGEST: Duration = Duration::from_secs(3600);
 pub struct ModelLock {
     client: Rc<ModelClient>,
     layout: Rc<Layout>,
-    /// Renewed by the watchdog without.
+    /// The lease. With `None`, the watchdog renews the plan's lease.
     lease: Option<Duration>,
-    /// The hold to enter again, if the lock is an owner's.
+    /// The hold to enter again, if the lock belongs to an owner.
     own: Option<Rc<RefCell<Weak<ModelHold>>>>,
 }
 
-/// Whether a refusal is waited out.
+/// Whether an acquisition waits after a refusal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ModelPatience {
     Try,
@@ -52,7 +52,7 @@ impl ModelLock {
         }
     }
 
-    /// The same for an owner, who enters the hold again that it has.
+    /// Turns it into the lock of an owner, which enters its hold again.
     pub(crate) fn owned(mut self) -> Self {
         self.own = Some(Rc::default());
         self
@@ -139,7 +139,7 @@ impl ModelLock {
         }
     }
 
-    /// Subscribes, looks again when that is done, and from then on waits until the lock may be free.
+    /// Subscribes, checks again once subscribed, and after that waits until the lock may be free.
     async fn wait(&self, waiting: &mut Option<ModelWaiter>, free_after: Duration) -> WakeUpKind {
         let now = self.client.now();
         let is_new = waiting.is_none();
@@ -154,7 +154,7 @@ impl ModelLock {
             let lease = lease.expect("the plan was checked");
             now + self.client.member_timeout(lease)
         } else {
-            // A claim exists until its time is over: a millisecond later it is gone.
+            // A claim still exists in its last millisecond, and is gone a millisecond later.
             let poll_cap = self.client.plan.workload.poll_cap.as_duration();
             now + free_after
                 .saturating_add(Duration::from_millis(1))
@@ -163,7 +163,7 @@ impl ModelLock {
         waiting.hear(&self.client, WakeUpKind::Live, until).await
     }
 
-    /// A random pause, which no message ends.
+    /// Pauses between rounds. No message ends the pause, unless the variant has that flaw.
     async fn pause(&self, waiting: &mut Option<ModelWaiter>, pause: Duration) {
         let until = self.client.now() + pause;
         if self.client.has(Flaw::WakeEndsBackOff) {
@@ -174,7 +174,7 @@ impl ModelLock {
         }
     }
 
-    /// The guard of a hold that was won, and its watchdog if it has no lease of its own.
+    /// Returns the guard of a hold that was won. Starts a watchdog if the lock has no lease of its own.
     fn hold(&self, hold: &Rc<ModelHold>) -> ModelGuard {
         let guard = ModelGuard::new(hold);
         if let Some(own) = &self.own {
@@ -186,7 +186,7 @@ impl ModelLock {
         guard
     }
 
-    /// A hold that no node granted.
+    /// Creates a hold that no node granted.
     fn imagined(&self, lease: Lease) -> Rc<ModelHold> {
         let term = lease.term(self.client.clock());
         let tokens = vec![Token(self.client.runtime().wall_clock().0); self.layout.names.len()];

@@ -1,4 +1,4 @@
-//! One name on one node.
+//! Members of a lock.
 
 use quorlock::transport::{Claim, Mode, Renew, Request, Retention};
 use quorlock::{Name, OwnerId, Token};
@@ -6,20 +6,20 @@ use quorlock_core::lease::Lease;
 
 use crate::seam::transport::SimTransport;
 
-/// How long counters are kept: for longer than any run.
+/// How long nodes keep token counters: longer than any run lasts.
 pub(super) const RETENTION: Retention = Retention::Millis(1 << 40);
 
-/// One name on one node: a part of a lock.
+/// A member of a lock: one name on one node.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Which of the names.
+    /// The index of the name.
     pub(super) group: usize,
     pub(super) name: Name,
     pub(super) node: SimTransport,
 }
 
 impl Member {
-    /// The request that keeps a claim, and its token.
+    /// Creates a request that renews a claim and its token.
     pub(super) fn renew(&self, owner: OwnerId, count: u32, lease: Lease, token: Token) -> Request {
         Request::Renew(Renew {
             mode: Mode::Plain,

@@ -1,4 +1,4 @@
-//! One attempt at all members.
+//! Rounds: one attempt at all members.
 
 mod token;
 
@@ -18,26 +18,26 @@ use super::release::Release;
 use super::stray::Strays;
 use crate::plan::variant::Flaw;
 
-/// How far a floor may be from a node's clock.
+/// How far a token floor may be from a node's clock, in milliseconds.
 const SLACK_MILLIS: u64 = 15_000;
 
-/// One attempt: the clock is read, members are asked, grants are counted and held against the time that it took.
+/// One round: it reads the clock, sends requests to the members, counts grants and compares their terms with the clock.
 ///
-/// Dropped before it is won, it releases what it may have been granted.
+/// A round that is dropped before it is won releases the claims that it may have made.
 pub(super) struct Round {
     pub(super) client: Rc<ModelClient>,
     pub(super) layout: Rc<Layout>,
     pub(super) owner: OwnerId,
     pub(super) lease: Lease,
-    /// What became of each member's request.
+    /// The vote of each member.
     pub(super) votes: Vec<Vote>,
     end: RoundEnd,
 }
 
-/// Whether a round has come to its end.
+/// Whether and how a round has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RoundEnd {
-    /// Dropped now, it was cancelled.
+    /// It has not ended. If it is dropped now, it was cancelled.
     Open,
     Lost,
     Won,
@@ -47,19 +47,19 @@ enum RoundEnd {
 pub(super) enum Vote {
     Unasked,
     Pending,
-    /// With this token, at the request sent then.
+    /// Granted with this token, by a request that was sent at this time.
     Granted(Token, Time),
     Refused(Ttl),
     Failed(Execution),
 }
 
-/// What a round has come to.
+/// The result of a round.
 pub(super) enum RoundOutcome {
     Won(Rc<ModelHold>),
-    /// Others hold so much that no threshold was left. When that may have changed, as far as one can tell; `None`
-    /// where some members granted, so that perhaps no client has won.
+    /// Other owners hold too many members. With the earliest time after which that may change; `None` if some members
+    /// granted, because then perhaps no client has won.
     Refused(Option<Duration>),
-    /// Too few answered, or too late.
+    /// Too few members answered, or too late.
     Failed,
 }
 
@@ -136,7 +136,7 @@ impl Round {
         }
     }
 
-    /// Takes member after member, and keeps those that it has while it waits for the next.
+    /// Claims one member after another, and keeps its claims while it waits for the next one.
     async fn wait_in_order(&mut self) {
         let client = Rc::clone(&self.client);
         let layout = Rc::clone(&self.layout);
@@ -162,7 +162,7 @@ impl Round {
         }
     }
 
-    /// Asks the next member that was not asked.
+    /// Sends a request to the next member. Returns whether there was one.
     fn ask_next(&mut self, asking: &mut Asking<'_>) -> bool {
         let layout = Rc::clone(&self.layout);
         let mut unasked = self.votes.iter_mut().zip(&layout.members).zip(0..);
@@ -210,7 +210,7 @@ impl Round {
         matches!(self.votes.get(member), Some(Vote::Granted(..)))
     }
 
-    /// Whether it is neither won yet nor lost.
+    /// Whether the round is neither won nor lost.
     fn is_open(&self) -> bool {
         let may_grant = |member| {
             let vote = self.votes.get(member);
@@ -219,7 +219,7 @@ impl Round {
         !self.layout.is_quorum(|member| self.is_granted(member)) && self.layout.is_quorum(may_grant)
     }
 
-    /// Until when each grant carries: sent + lease - drift.
+    /// Returns the term of each grant: sent + lease - drift.
     fn terms(&self) -> Vec<Option<Time>> {
         let from_reply = self.client.has(Flaw::GrantCountsFromReply);
         let now = self.client.clock();
@@ -248,7 +248,7 @@ impl Round {
         }
     }
 
-    /// Leaves what was granted so far to watchdogs.
+    /// Leaves the claims that were granted so far to watchdogs.
     fn keep_parts(&self) {
         let strays = Strays {
             client: &self.client,
@@ -263,7 +263,7 @@ impl Round {
         }
     }
 
-    /// Whether the member may have recorded the claim. Silence is not refusal.
+    /// Whether the member may have recorded the claim. Silence is not a refusal.
     fn may_hold(&self, vote: Vote) -> bool {
         match vote {
             Vote::Granted(..) => true,

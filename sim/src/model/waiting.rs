@@ -1,4 +1,4 @@
-//! Waiting for a message that the lock is free.
+//! Waits for the message that the lock is free.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -17,14 +17,14 @@ pub(super) struct ModelWaiter {
     _subscriptions: Vec<Subscription>,
 }
 
-/// What a waiter has heard since it last asked.
+/// What a waiter has received since it last cleared it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) enum WakeUpKind {
     #[default]
     Nothing,
-    /// Messages flow from now on, or again: there may have been some before.
+    /// Messages flow from now on, or again. Earlier messages may have been lost.
     Live,
-    /// The lock is free.
+    /// A message that the lock is free.
     Free,
 }
 
@@ -68,13 +68,13 @@ impl ModelWaiter {
         }
     }
 
-    /// Forgets what was heard: everything that comes from now on is news.
+    /// Forgets what was received: only later messages count.
     pub(super) fn clear(&self) {
         let mut inside = self.bell.0.lock().unwrap_or_else(PoisonError::into_inner);
         inside.0 = WakeUpKind::Nothing;
     }
 
-    /// Waits until it hears this or more, or until a time.
+    /// Waits until it has received `least` or more, or until a time.
     pub(super) async fn hear(
         &self,
         client: &ModelClient,

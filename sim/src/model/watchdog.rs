@@ -1,4 +1,4 @@
-//! Keeps a hold for as long as it has guards.
+//! The watchdog: renews a hold as long as it has guards.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use super::asking::{Asking, MemberReply};
 use super::hold::ModelHold;
 use crate::plan::variant::Flaw;
 
-/// Renews every third of the lease until the hold is over or lost.
+/// Renews the hold every third of its lease until it is over or lost.
 pub(super) async fn watch(hold: Rc<ModelHold>) {
     let client = Rc::clone(&hold.client);
     let mut asking = Asking::new(&client);
@@ -32,7 +32,7 @@ pub(super) async fn watch(hold: Rc<ModelHold>) {
     }
 }
 
-/// Only a member that says that the claim was there counts, from when it was asked.
+/// Records a member's answer to a renewal. A confirmation counts from when its request was sent.
 fn handle(hold: &ModelHold, answer: &MemberReply, latest_pass: Time) {
     let since = if hold.client.has(Flaw::LatestPassCredited) {
         latest_pass
@@ -43,7 +43,7 @@ fn handle(hold: &ModelHold, answer: &MemberReply, latest_pass: Time) {
     };
     let is_ours = match &answer.reply {
         Ok(Reply::Renew(replies)) => matches!(**replies, [RenewReply::AlreadyYours { .. }]),
-        // Asked only by the variant that takes any grant for a renewal.
+        // Only the variant that accepts any grant as a renewal sends acquires here.
         Ok(Reply::Acquire(reply)) => matches!(reply, AcquireReply::Granted { .. }),
         _ => return,
     };

@@ -9,11 +9,11 @@ use super::super::member::Member;
 use super::{Round, Vote};
 use crate::plan::variant::Flaw;
 
-/// How many proposals are made before the round is given up.
+/// The number of proposals after which the round fails.
 const PROPOSALS: u32 = 3;
 
-/// One for each name: what its members handed out if that is the same, otherwise a larger value that a threshold of
-/// them takes. `None` if they take none.
+/// Returns one token for each name: the one that all its members handed out, or else a larger one that a threshold of
+/// them takes. Returns `None` if no proposal is taken.
 pub(super) async fn of(round: &Round) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     for group in 0..round.layout.names.len() {
