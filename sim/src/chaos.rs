@@ -1,8 +1,8 @@
-//! The same plans on real servers: real `redis-server` processes, clients that are processes, proxies for the network, and the
-//! simulator's own history and checkers as judges.
+//! Runs plans on real servers: `redis-server` processes, clients that are processes of their own, and proxies for the
+//! network. The simulator's own history and checkers judge the run.
 //!
-//! The command has everything in its hands: it starts the processes, strikes them with the faults of the plan, and writes the
-//! history of what the clients tell it. All clocks of a history are one: that of the machine.
+//! The command controls everything: it starts the processes, injects the faults of the plan, and writes the history
+//! from what the clients report. All times of a history are readings of one clock, that of the machine.
 
 pub(crate) mod cell;
 mod clients;

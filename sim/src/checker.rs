@@ -26,7 +26,7 @@ use crate::history::{History, NameId, Process};
 pub use crate::plan::property::Property;
 use crate::plan::time::SimTime;
 
-/// A property that a history breaks.
+/// A violation of a property by a history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Violation {
     /// The property that is broken.
@@ -171,7 +171,7 @@ mod tests {
 
 #[cfg(test)]
 pub(crate) mod samples {
-    //! Histories for the checkers' tests.
+    //! Histories for the tests of the checkers.
 
     use super::*;
     use crate::history::{

@@ -32,8 +32,8 @@ use crate::plan::{self, LockKind, Plan, WorkloadKind};
 
 /// The production locks of Quorlock against failing nodes, networks, clocks and processes.
 ///
-/// Exit codes: 0 as expected, 1 usage, 2 safety violated, 3 no progress, 4 nothing shown. shrink and report end with 0
-/// when they have written what they were asked for: there the failure is the subject, not the news.
+/// Exit codes: 0 as expected, 1 usage, 2 safety violated, 3 no progress, 4 nothing shown. shrink and report exit with
+/// 0 when they have written their output: there a failure is the input, not the result.
 #[derive(Debug, Parser)]
 #[command(name = "quorlock-sim", version)]
 struct Cli {
@@ -53,10 +53,10 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim run --seed 42 --lock single\n  quorlock-sim run plan.toml\n  quorlock-sim run Q3\n  quorlock-sim run Q3 --lane turmoil"
     )]
     Run(run::RunOne),
-    /// Repeat a failure from its file, event for event.
+    /// Replay a failure from its file, event for event.
     #[command(after_help = "Example:\n  quorlock-sim replay failures/redlock-seed-42.json")]
     Replay(replay::Replay),
-    /// Run scenarios, the simulator's own or yours, and compare what comes of them with what is expected.
+    /// Run scenarios, the simulator's own or yours, and compare the results with what is expected.
     #[command(
         after_help = "Examples:\n  quorlock-sim scenarios\n  quorlock-sim scenarios Q\n  quorlock-sim scenarios my/scenario.toml --rates\n  quorlock-sim scenarios --lane turmoil"
     )]
@@ -66,7 +66,7 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim serve --port 7000 --nodes 3\n  quorlock-sim serve --fault pause-node@5s..8s/0 --fault flush@20s --json"
     )]
     Serve(serve::Serve),
-    /// Make a failure small while it stays the same failure.
+    /// Shrink a failure while it stays the same failure.
     #[command(
         after_help = "Example:\n  quorlock-sim shrink failures/redlock-seed-42.json -o small.json"
     )]
@@ -76,7 +76,7 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim report failures/redlock-seed-42.json -o page.html\n  quorlock-sim report plan.toml --seed 7 --svg -o figure.svg"
     )]
     Report(report::Report),
-    /// Add up what the shards of a campaign printed with --json.
+    /// Add up the results that the shards of a campaign printed with --json.
     #[command(after_help = "Example:\n  quorlock-sim merge shard-0.json shard-1.json")]
     Merge(explore::Merge),
     /// Run every lock against every class of fault: how often exclusion and fencing break.
@@ -92,52 +92,52 @@ enum Command {
     #[cfg(all(unix, feature = "chaos"))]
     #[command(hide = true)]
     ChaosClient(chaos::ChaosClient),
-    /// How fast this machine is, on one core.
+    /// Measure how fast this machine runs simulations.
     #[command(after_help = "Example:\n  quorlock-sim bench --json")]
     Bench(bench::Bench),
 }
 
-/// What plans are drawn from.
+/// The options from which plans are drawn.
 #[derive(Clone, Debug, Args)]
 struct Drawn {
-    /// Which lock.
+    /// The kind of lock.
     #[arg(long, value_enum, default_value_t = LockArg::Redlock)]
     lock: LockArg,
-    /// What a node is: servers; or, in the lane turmoil, sentinels, for groups with elections, or cluster, for its shards (with the
-    /// lock single they are one node).
+    /// The deployment of each node: servers; or, in the lane turmoil, sentinels, for groups with elections, or
+    /// cluster, for the shards of one (with the lock single, the cluster is one node).
     #[arg(long, value_enum, default_value_t = DeploymentArg::Servers)]
     deployment: DeploymentArg,
-    /// Whose lock: the product's, or one of the simulator's own that is wrong on purpose.
+    /// The implementation of the lock: the product's, or one of the simulator's own variants with deliberate flaws.
     #[arg(long, default_value_t = Variant::Product)]
     variant: Variant,
-    /// How many nodes; drawn from the seed without.
+    /// The number of nodes. By default, it is drawn from the seed.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=15))]
     nodes: Option<u16>,
-    /// How many clients; drawn from the seed without.
+    /// The number of clients. By default, it is drawn from the seed.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=60))]
     clients: Option<u16>,
-    /// Which faults: inside (what the lock's stated assumptions allow), all, none, or a list like cut,pause-client.
+    /// The faults: inside (what the lock's stated assumptions allow), all, none, or a list like cut,pause-client.
     #[arg(long, default_value_t = FaultChoice::Inside)]
     faults: FaultChoice,
-    /// Which work; drawn from the seed without.
+    /// The kind of work. By default, it is drawn from the seed.
     #[arg(long, value_parser = work())]
     workload: Option<WorkloadKind>,
-    /// For how long clients work, for example 2s.
+    /// How long clients work, for example 2s.
     #[arg(long)]
     duration: Option<SimTime>,
 }
 
-/// In which lane.
+/// The option for the lane.
 #[derive(Clone, Copy, Debug, Args)]
 struct InLane {
-    /// What carries messages: fast, requests and replies as they are; turmoil, the bytes of the real client over
-    /// simulated TCP to servers that run the real Lua scripts. Without, as the plan says, which is fast if it says nothing.
+    /// What carries messages: fast, requests and replies as values; turmoil, the bytes of the real client over
+    /// simulated TCP to servers that run the real Lua scripts. By default, the lane of the plan, or else fast.
     #[arg(long, value_enum)]
     lane: Option<LaneArg>,
 }
 
 impl InLane {
-    /// Puts a plan into the lane, if one was named.
+    /// Sets the lane of a plan, if one was named.
     fn put(self, plan: &mut Plan) {
         if let Some(lane) = self.lane {
             plan.lane = lane.of_plan();
@@ -198,7 +198,7 @@ enum LockArg {
     Redlock,
 }
 
-/// The kinds of work by their names in plans.
+/// Parses the kinds of work by their names in plans.
 fn work() -> impl TypedValueParser<Value = WorkloadKind> {
     let names = PossibleValuesParser::new(WorkloadKind::ALL.map(WorkloadKind::name));
     names.map(|name| {
@@ -207,7 +207,7 @@ fn work() -> impl TypedValueParser<Value = WorkloadKind> {
     })
 }
 
-/// How the answer is printed.
+/// The option for the output format.
 #[derive(Clone, Copy, Debug, Args)]
 struct Form {
     /// Print one JSON object instead of text.
@@ -215,7 +215,7 @@ struct Form {
     json: bool,
 }
 
-/// What went wrong before or beside the runs; the exit code is 1.
+/// An error outside of the runs. The exit code is 1.
 #[derive(Debug, thiserror::Error)]
 enum CliError {
     #[error(transparent)]
@@ -238,7 +238,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // A request for help is answered on stdout, and is no mistake.
+            // A request for help is not an error and goes to stdout.
             let code = u8::from(error.use_stderr());
             let _ = error.print();
             return ExitCode::from(code);
@@ -269,8 +269,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints a line. `run S9 | head -1` closes the pipe after the first: the rest is said to nothing, and the exit code
-/// stays that of the work. Any other trouble, as a full disk, ends the process with 1: half an answer is none.
+/// Prints a line.
+///
+/// `run S9 | head -1` closes the pipe after the first line. The remaining lines are then discarded, and the exit code
+/// stays that of the work. Any other error, such as a full disk, ends the process with 1, so that incomplete output
+/// is not taken for the whole.
 fn say(line: &str) {
     let written = writeln!(std::io::stdout().lock(), "{line}");
     if let Err(error) = written
@@ -282,7 +285,7 @@ fn say(line: &str) {
 }
 
 fn complain(line: &str) {
-    // There is nowhere to say that nothing can be said.
+    // If stderr cannot be written, there is no other place to report that.
     let _ = writeln!(std::io::stderr().lock(), "error: {line}");
 }
 
@@ -292,7 +295,7 @@ fn say_json(value: &impl serde::Serialize) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes a file, into a folder that is made if need be.
+/// Writes a file and creates its folder if needed.
 fn write_file(path: &Path, text: &str) -> Result<(), CliError> {
     let wrong = |error: std::io::Error| CliError::Other(format!("{}: {error}", path.display()));
     if let Some(folder) = path.parent() {
@@ -301,10 +304,10 @@ fn write_file(path: &Path, text: &str) -> Result<(), CliError> {
     std::fs::write(path, text).map_err(wrong)
 }
 
-/// On how many threads.
+/// The option for the number of threads.
 #[derive(Clone, Copy, Debug, Args)]
 struct Threads {
-    /// On how many threads; on all cores without.
+    /// The number of threads. By default, one per core.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 }
@@ -316,7 +319,7 @@ impl Threads {
     }
 }
 
-/// `A..B`, or one number for `0..N`.
+/// Parses a range of seeds, `A..B`.
 fn seeds(text: &str) -> Result<Range<u64>, String> {
     let wrong = || format!("{text:?} is no range of seeds: write for example 0..1000");
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
@@ -328,7 +331,7 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
     Ok(from..to)
 }
 
-/// `I/N`, with I from 0.
+/// Parses a shard, `I/N`, with I from 0.
 fn shard(text: &str) -> Result<crate::study::campaign::Shard, String> {
     let wrong = || format!("{text:?} is no shard: write I/N with I from 0 to N-1, for example 0/8");
     let (index, of) = text.split_once('/').ok_or_else(wrong)?;
@@ -340,7 +343,7 @@ fn shard(text: &str) -> Result<crate::study::campaign::Shard, String> {
     Ok(crate::study::campaign::Shard { index, of })
 }
 
-/// The flag of every command that writes files.
+/// The option of every command that writes failures.
 #[derive(Clone, Debug, Args)]
 struct Out {
     /// Write failures into this folder.

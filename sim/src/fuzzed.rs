@@ -1,7 +1,7 @@
-//! What any bytes may be taken for: plans and command lines.
+//! Entry points for fuzzing: plans and command lines made of arbitrary bytes.
 //!
-//! Each function takes any bytes, and panics where one of its promises is broken. The targets in `fuzz/` call them, and the test
-//! calls them with every input of the corpora there.
+//! Each function accepts any bytes and panics if one of its promises is broken. The targets in `fuzz/` call these
+//! functions; the unit test calls them with every input of the corpora there.
 
 mod plans;
 

@@ -1,4 +1,4 @@
-//! What happened, as the checkers see it: in true time, by who did it.
+//! What happened in a run, as the checkers see it: in true time, by process.
 
 mod findings;
 pub mod own;
@@ -14,27 +14,27 @@ pub use findings::{
 };
 use own::{Mark, ResourceCall, StatedProperty};
 
-/// A name, by its place in [`History::names`].
+/// A name, as an index into [`History::names`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(transparent)]
 pub struct NameId(pub u16);
 
-/// One hold, numbered in the order in which they were won. The guards of a hold share it.
+/// One hold, numbered in the order in which holds were won. All guards of a hold share its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(transparent)]
 pub struct HoldId(pub u32);
 
 impl HoldId {
-    /// Of an operation that won none.
+    /// The value for operations that won no hold.
     pub const NONE: HoldId = HoldId(u32::MAX);
 }
 
-/// A client process. Restarted, it is another one.
+/// A client process. After a restart, the client is another process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Process {
-    /// Which client, from 0.
+    /// The number of the client, from 0.
     pub client: u16,
-    /// How often it was started before.
+    /// How many times the client had been restarted before.
     pub restarts: u16,
 }
 
@@ -47,34 +47,34 @@ impl fmt::Display for Process {
     }
 }
 
-/// In which way a hold keeps others out.
+/// How a hold excludes other clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// No other client is inside.
+    /// No other client may hold the lock.
     #[default]
     Alone,
-    /// Others may read.
+    /// Other readers may hold the lock.
     Read,
-    /// No other client is inside, but the writer may read as well.
+    /// No other client may hold the lock, but the writer itself may also read.
     Write,
 }
 
-/// What was done.
+/// What an operation does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Acquiring, patiently.
+    /// Acquires, and waits if the lock is held.
     Acquire,
-    /// Acquiring, without waiting.
+    /// Tries to acquire, without waiting.
     Try,
-    /// Entering a hold once more.
+    /// Re-enters a hold.
     Reenter,
-    /// Extending a lease.
+    /// Extends a lease.
     Extend,
-    /// Giving one guard back.
+    /// Releases one guard.
     Release,
-    /// Writing to the store.
+    /// Writes to the store.
     Write,
 }
 
@@ -82,154 +82,154 @@ pub enum Action {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// As asked.
+    /// It succeeded.
     Ok,
-    /// It did not happen.
+    /// It failed, and had no effect.
     Fail,
-    /// It may have happened, or may yet.
+    /// It may have happened, or may still happen.
     Indeterminate,
 }
 
 /// One operation of a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Operation {
-    /// Whose.
+    /// The process that performs the operation.
     pub process: Process,
-    /// What.
+    /// The kind of operation.
     pub action: Action,
-    /// Of which names: bit by bit.
+    /// The names that it concerns, one bit each.
     pub names: u64,
-    /// The hold it won or belongs to.
+    /// The hold that it won or belongs to.
     pub hold: HoldId,
     /// When it began, in nanoseconds of true time.
     pub invoked: u64,
     /// When it ended; `u64::MAX` if it did not.
     pub completed: u64,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// The token of the first name it won, or that a write carried; 0 for none.
+    /// The token of the first name that it won, or the token that a write carried; 0 for none.
     pub token: u64,
 }
 
 /// A hold that was won, one entry for each of its names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Grant {
-    /// Which hold.
+    /// The hold.
     pub hold: HoldId,
-    /// Whose.
+    /// The process that won it.
     pub process: Process,
-    /// The identity under which the nodes have it.
+    /// The identity under which nodes store its claims.
     #[serde(serialize_with = "as_text")]
     pub owner: OwnerId,
-    /// Of which name.
+    /// The name that was won.
     pub name: NameId,
-    /// When it was asked for.
+    /// When the acquire began, in nanoseconds of true time.
     pub invoked: u64,
-    /// When it was won.
+    /// When it was won, in nanoseconds of true time.
     pub won: u64,
-    /// Its token for this name.
+    /// The fencing token of the hold for this name.
     pub token: u64,
-    /// In which way it keeps others out.
+    /// How the hold excludes other clients.
     pub access: Access,
 }
 
-/// A stay inside a section that a name protects.
+/// A client's stay in a section that a name protects.
 ///
-/// The client believed to hold the lock from `won` to `believed`: it was given the guard, and found it held at the
-/// later moment, and a hold that was lost stays lost.
+/// The client believed from `won` to `believed` that it held the lock: it received the guard at `won`, found the lock
+/// held at `believed`, and a lost hold stays lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Section {
-    /// Whose.
+    /// The process inside the section.
     pub process: Process,
-    /// Under which hold.
+    /// The hold under which it entered.
     pub hold: HoldId,
-    /// Which name.
+    /// The name that protects the section.
     pub name: NameId,
-    /// When its guard was won; when it went in, of an acquisition that was not recorded.
+    /// When its guard was won. If the acquisition was not recorded, when the process entered.
     pub won: u64,
-    /// When it went in.
+    /// When it entered, in nanoseconds of true time.
     pub entered: u64,
-    /// When it last looked and found the lock held; `None` if it never did.
+    /// When it last checked and found the lock held; `None` if it never did.
     pub believed: Option<u64>,
-    /// When it went out; `u64::MAX` if it did not.
+    /// When it left; `u64::MAX` if it did not.
     pub left: u64,
-    /// In which way its hold keeps others out.
+    /// How its hold excludes other clients.
     pub access: Access,
-    /// The hold of the same owner who writes, of one who reads beside that; [`HoldId::NONE`] of all others.
+    /// For a reader that also writes, the write hold of the same owner; otherwise [`HoldId::NONE`].
     pub under: HoldId,
 }
 
-/// A write that the store took or rejected, in the order in which they came.
+/// A write that the store accepted or rejected. Writes are in the order in which they reached the store.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Written {
-    /// Whose.
+    /// The process that sent the write.
     pub process: Process,
-    /// Under which hold.
+    /// The hold under which it was sent.
     pub hold: HoldId,
-    /// What was written: the resource of this name.
+    /// The name whose resource was written.
     pub name: NameId,
-    /// When it came to the store.
+    /// When it reached the store, in nanoseconds of true time.
     pub at: u64,
-    /// With which token; `None` for a write without.
+    /// The fencing token of the write; `None` for a write without one.
     pub token: Option<u64>,
-    /// When the store was read, of an update: what is written came of that. `None` for a write that depends on nothing.
+    /// For an update, when the value that it depends on was read. `None` for a write that depends on nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_at: Option<u64>,
-    /// Whether the store took it.
+    /// Whether the store accepted it.
     pub accepted: Accepted,
 }
 
-/// What a store did with a write.
+/// The store's decision on a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accepted {
-    /// It is written.
+    /// The store wrote it.
     Yes,
-    /// Its token was smaller than one seen before.
+    /// The store rejected it: its token was smaller than one seen before.
     No,
 }
 
 /// One term of a leader.
 ///
-/// It believed to lead from `elected` to `believed`: a term that is over stays over. One that was told of its election too
-/// late, because it stood still, never believed.
+/// The process believed from `elected` to `believed` that it led: a term that is over stays over. A process that
+/// learned too late of its election, because it was paused, never believed that it led.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Reign {
-    /// Under which hold.
+    /// The hold under which it leads.
     pub hold: HoldId,
-    /// Who leads.
+    /// The process that leads.
     pub process: Process,
-    /// Under which name.
+    /// The name of the leadership.
     pub name: NameId,
-    /// Its term.
+    /// The number of the term.
     pub term: u64,
-    /// When it was told that it leads.
+    /// When it learned that it leads, in nanoseconds of true time.
     pub elected: u64,
-    /// When it last found that it leads; `None` if it never did.
+    /// When it last checked and found that it leads; `None` if it never did.
     pub believed: Option<u64>,
     /// When it stopped working; `u64::MAX` if it did not.
     pub ended: u64,
 }
 
-/// What a node answered about a fair lock or a read-write lock, in the lane that knows what nodes answer.
+/// A node's answer about a fair lock or a read-write lock. Only the lane that sees the answers of nodes records it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LockAnswer {
-    /// When.
+    /// When the node answered, in nanoseconds of true time.
     pub at: u64,
-    /// Where.
+    /// The node.
     pub node: u16,
-    /// How often the node had forgotten what it had.
+    /// How many times the node had lost its data before.
     pub life: u32,
-    /// What the clock of the node showed, in milliseconds.
+    /// The reading of the node's wall clock, in milliseconds.
     pub wall: u64,
-    /// Of which name.
+    /// The name of the lock.
     pub name: NameId,
-    /// To whom.
+    /// The process that is answered.
     pub process: Process,
-    /// As whom they ask.
+    /// The owner in whose name the process asked.
     #[serde(serialize_with = "as_text")]
     pub owner: OwnerId,
-    /// What.
+    /// The answer.
     pub answer: Answered,
 }
 
@@ -237,59 +237,59 @@ fn as_text<S: Serializer>(owner: &OwnerId, serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_str(owner)
 }
 
-/// What a node answered.
+/// The content of a node's answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answered {
-    /// There is a place in the queue, for a waiter that is taken for dead when the node's clock has passed this.
+    /// The waiter has a place in the queue until the node's clock passes `until`; then the node considers it dead.
     Queued {
-        /// The last millisecond of its place.
+        /// The last millisecond of the place, on the node's clock.
         until: u64,
     },
-    /// The fair lock is theirs from now on.
+    /// The owner holds the fair lock from now on.
     Served,
-    /// They read, or go on reading.
+    /// The owner holds the lock for reading, newly or still.
     Reads {
-        /// The last millisecond of the claim.
+        /// The last millisecond of the claim, on the node's clock.
         until: u64,
     },
-    /// They write, or go on writing.
+    /// The owner holds the lock for writing, newly or still.
     Writes {
-        /// The last millisecond of the claim.
+        /// The last millisecond of the claim, on the node's clock.
         until: u64,
     },
-    /// They are kept out of a read-write lock.
+    /// The owner is refused a read-write lock.
     KeptOut,
-    /// They have given back what they had, or do not wait any more.
+    /// The owner released what it held in this mode, or no longer waits.
     Left(Access),
 }
 
-/// How long a lock may stand idle while it is waited for.
+/// A bound on how long a lock may be idle while a client waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Idle {
-    /// For how long.
+    /// The bound, in nanoseconds.
     pub bound: u64,
-    /// What comes later is not looked at.
+    /// The end of the period that is checked, in nanoseconds of true time.
     pub until: u64,
 }
 
-/// A run that does not end was put an end to.
+/// A run that would not have ended and was stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Endless {
-    /// When.
+    /// When it was stopped, in nanoseconds of true time.
     pub at: u64,
-    /// The process that went on last, if it was one.
+    /// The process that ran last, if it was one.
     pub process: Option<Process>,
 }
 
-/// A fault of the plan began of which it was not known before when it does, or whom it strikes.
+/// The beginning of a fault whose time or target the plan leaves open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Began {
-    /// Which fault of the plan, from 0.
+    /// The index of the fault in the plan, from 0.
     pub fault: usize,
-    /// When, in nanoseconds of true time.
+    /// When it began, in nanoseconds of true time.
     pub at: u64,
-    /// The client that it struck, if it is one of a client.
+    /// The client that it struck, if it is a fault of a client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<u16>,
 }
@@ -299,67 +299,67 @@ pub struct Began {
 pub struct History {
     /// The names of the locks.
     pub names: Vec<String>,
-    /// In the order in which they began.
+    /// All operations, in the order in which they began.
     pub operations: Vec<Operation>,
-    /// In the order in which they were won.
+    /// All holds that were won, in order, one entry for each name.
     pub grants: Vec<Grant>,
-    /// In the order in which they began.
+    /// The faults whose time or target was open in the plan, in the order in which they began.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub began: Vec<Began>,
-    /// In the order in which they were entered.
+    /// The stays in sections, in the order of entry.
     pub sections: Vec<Section>,
-    /// In the order in which the store saw them.
+    /// The writes, in the order in which the store received them.
     pub writes: Vec<Written>,
-    /// In the order in which they were elected.
+    /// The terms of leaders, in the order of election.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reigns: Vec<Reign>,
-    /// In the order in which they were seen.
+    /// The hold counts that were observed, in order.
     pub counts: Vec<Count>,
-    /// In the order in which nodes did it.
+    /// The claims that nodes changed or removed for another process, in order.
     pub thefts: Vec<Theft>,
-    /// In the order in which nodes executed them.
+    /// The requests that shortened a lease, in the order in which nodes executed them.
     pub shrunk: Vec<ShortenedLease>,
-    /// In the order in which that was seen.
+    /// The statements about holds that turned out wrong, in the order in which that was observed.
     pub broken: Vec<BrokenStatement>,
-    /// In the order in which nodes answered.
+    /// The answers about fair and read-write locks, in order.
     pub turns: Vec<LockAnswer>,
-    /// In the order in which they were seen.
+    /// The claims of dead processes that outlived their TTL, in the order in which they were observed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overdue: Vec<Overdue>,
-    /// Looked for at the end.
+    /// The claims that were left over at the end of the run.
     pub leftovers: Vec<Leftover>,
-    /// What users' own clients said, in order.
+    /// The marks that a user's own clients recorded, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
-    /// Properties of users' own, in the order in which they were first looked at.
+    /// The properties that a user's code states, in the order in which they were first evaluated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stated: Vec<StatedProperty>,
-    /// The names of users' own resources, in the order in which they were made.
+    /// The names of a user's own resources, in the order in which they were created.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// What these were asked, in the order in which it was.
+    /// The calls to these resources, in the order in which they were made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<ResourceCall>,
-    /// Where the run was put an end to, if it would not have come to one.
+    /// Where the run was stopped, if it would not have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endless: Option<Endless>,
-    /// Which processes died, and when.
+    /// The processes that died, and when.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub died: Vec<(Process, u64)>,
-    /// When the faults had ended.
+    /// When all faults had ended, in nanoseconds of true time.
     pub healed: u64,
-    /// By when the lock must have been acquired after that.
+    /// The time by which the lock must have been acquired after `healed`.
     pub progress_due: u64,
-    /// Whether the run lasts as long, so that it must have been.
+    /// Whether progress is demanded: the run lasts until `progress_due`.
     pub demands_progress: bool,
-    /// While a client waits, the lock is acquired at least as often as this, until clients begin no more work.
+    /// While a client waits, the lock is acquired at least this often, until clients begin no more work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_within: Option<Idle>,
-    /// While a client waits for a lock that was released, it stands free for no longer than this, until clients begin no more
-    /// work.
+    /// While a client waits for a released lock, the lock stays free for at most this time, until clients begin no
+    /// more work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_within: Option<Idle>,
-    /// How many holds were won.
+    /// The number of holds that were won.
     pub holds: u32,
 }
 
@@ -388,7 +388,7 @@ impl History {
         self.holds = 0;
     }
 
-    /// The place of a name, which is added if it is new.
+    /// Returns the index of a name, and adds the name if it is new.
     pub(crate) fn name(&mut self, name: &str) -> NameId {
         let place = self.names.iter().position(|known| known == name);
         let place = place.unwrap_or_else(|| {
@@ -398,7 +398,7 @@ impl History {
         NameId(u16::try_from(place).unwrap_or(u16::MAX))
     }
 
-    /// Stays inside sections, and the work of leaders, which is one.
+    /// Returns the stays in sections. The work of a leader during its term counts as one.
     pub fn stays(&self) -> impl Iterator<Item = Section> + '_ {
         let reigns = self.reigns.iter().map(|reign| Section {
             process: reign.process,
@@ -414,7 +414,7 @@ impl History {
         self.sections.iter().cloned().chain(reigns)
     }
 
-    /// The text of a name.
+    /// Returns the text of a name.
     #[must_use]
     pub fn text(&self, name: NameId) -> &str {
         let name = self.names.get(usize::from(name.0));

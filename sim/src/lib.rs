@@ -1,30 +1,31 @@
-//! The production locks of Quorlock against failing nodes, networks, clocks and processes: deterministically, and fast.
+//! Runs the production locks of Quorlock against failing nodes, networks, clocks and processes, deterministically and
+//! fast.
 //!
-//! A seed stands for a plan: an explicit list of what goes wrong. The plan is run in one thread, in virtual time, with
-//! the unchanged code of the crate `quorlock`; checkers look at the history of what happened.
+//! A seed determines a plan: an explicit list of everything that goes wrong. A plan runs in one thread, in virtual
+//! time, with the unchanged code of the crate `quorlock`. Checkers then examine the history of the run.
 //!
-//! | to read | see |
+//! | topic | see |
 //! |---|---|
-//! | what a run depends on | [`plan`] |
+//! | everything that a run depends on | [`plan`] |
 //! | what goes wrong | [`fault`] |
 //! | what happened | [`history`] |
 //! | what must hold | [`checker`] |
-//! | a Redis server without sockets | the crate `redis-sim` |
-//! | the same on real ports | [`serve`] |
-//! | locks that are wrong on purpose | [`variant`], [`model`] |
-//! | the same over simulated TCP | [`sockets`] |
-//! | tests of code of your own | [`property_test`], [`resource`], the attribute [`test`](macro@test) |
-//! | clients of your own | [`simulation`], [`context`] |
+//! | a Redis server without sockets or clocks | the crate `redis-sim` |
+//! | simulated servers on real ports | [`serve`] |
+//! | locks with deliberate flaws | [`variant`], [`model`] |
+//! | runs over simulated TCP | [`sockets`] |
+//! | tests of your own code | [`property_test`], [`resource`], the attribute [`test`](macro@test) |
+//! | your own clients | [`simulation`], [`context`] |
 //! | plans drawn from a seed | [`swarm`] |
 //! | plans in files | [`plan_file`], [`source`] |
-//! | what can be seen from outside | [`recording`] |
+//! | what an observer can see of a run | [`recording`] |
 //! | a run as a picture | [`report`] |
-//! | plans with what is expected of them | [`scenario`] |
+//! | plans with their expected verdicts | [`scenario`] |
 //! | many runs | [`campaign`], [`failure`] |
 //! | every lock against every class of fault | [`matrix`] |
-//! | less of a failure | [`shrink`] |
+//! | smaller plans that still fail | [`shrink`] |
 
-// What the command alone uses is unused in a build without it.
+// Items that only the command uses are unused in a build without it.
 #![cfg_attr(not(feature = "cli"), allow(dead_code))]
 
 // The command line, and many runs.

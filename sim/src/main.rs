@@ -1,8 +1,8 @@
-//! The command `quorlock-sim`. `quorlock-sim --help` says what it does.
+//! The command `quorlock-sim`. See `quorlock-sim --help`.
 
 use std::process::ExitCode;
 
-/// A run is mostly small things that come and go: with this allocator a campaign is faster.
+/// A run makes many small, short-lived allocations; campaigns are faster with this allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! What is run: everything that a run depends on, in one value.
+//! Plans: everything that a run depends on, in one value.
 
 mod bounds;
 mod cluster;
@@ -32,65 +32,65 @@ use crate::plan::variant::{Flaw, Variant};
 pub(crate) use crate::plan::workload::name_of;
 pub use crate::plan::workload::{Watchdog, Workload, WorkloadKind};
 
-/// One run: with its seed, all there is to know.
+/// A complete description of one run, including its seed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Decides latencies, the dice of lossy links, and what clients draw.
+    /// The seed of all randomness in the run: latencies, losses on links, and what clients draw.
     #[serde(default)]
     pub seed: u64,
-    /// For how long clients work. Faults end before; what follows only lets everything come to rest.
+    /// How long clients work. Faults end earlier; after this time the run only continues until everything is at rest.
     #[serde(default = "standard_duration")]
     pub duration: SimTime,
     /// What carries messages.
     #[serde(default, skip_serializing_if = "Lane::is_fast")]
     pub lane: Lane,
-    /// Which lock is put to the test.
+    /// The kind of lock that is tested.
     #[serde(default)]
     pub lock: LockKind,
-    /// Whose lock: the product's, or one of the simulator's own that is wrong on purpose.
+    /// The implementation of the lock: the product's, or one of the simulator's own variants with deliberate flaws.
     #[serde(default)]
     pub variant: Variant,
-    /// How many clients work.
+    /// The number of clients.
     #[serde(default = "three")]
     pub clients: u16,
-    /// The servers.
+    /// The nodes, and the servers that they consist of.
     #[serde(default)]
     pub nodes: Nodes,
-    /// How messages travel while nothing is wrong.
+    /// How the network carries messages in the absence of faults.
     #[serde(default)]
     pub network: Network,
-    /// What the product does beyond the published algorithm.
+    /// The product's safeguards beyond the published algorithm.
     #[serde(default)]
     pub remedies: Remedies,
-    /// What the clients do.
+    /// The work of the clients.
     #[serde(default)]
     pub workload: Workload,
-    /// What goes wrong.
+    /// The faults.
     #[serde(default)]
     pub faults: Vec<Fault>,
-    /// What goes wrong with resources of a user's own beside the lock.
+    /// The outages of a user's own resources beside the lock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// When everything works again: by default when the last fault has ended.
+    /// When everything works again. By default, this is when the last fault has ended.
     #[serde(default)]
     pub healed_at: Option<SimTime>,
-    /// How long after that the lock must have been acquired: by default a few leases.
+    /// How long after `healed_at` the lock must have been acquired. By default, this is a few leases.
     #[serde(default)]
     pub progress_within: Option<SimTime>,
-    /// While a client waits for a lock, it is acquired at least as often as this. Without, that is not demanded: faults may
-    /// keep it from being so.
+    /// The longest time for which a lock may go without being acquired while a client waits for it. `None` demands
+    /// nothing, as faults may prevent acquisitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_within: Option<SimTime>,
-    /// A lock that was released is acquired again within this time while a client waits for it. Without, that is not
-    /// demanded. It says nothing of locks whose holds are nested.
+    /// The longest time for which a released lock may stay free while a client waits for it. `None` demands nothing.
+    /// The bound does not apply to locks whose holds are nested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_within: Option<SimTime>,
-    /// Whether holds that are renewed last until they are released: faults leave each renewal the time for it. Without, that
-    /// is not demanded.
+    /// Whether holds that are renewed last until they are released, because faults leave enough time for each
+    /// renewal. If `false`, that is not demanded.
     #[serde(default, skip_serializing_if = "is_no")]
     pub holds_last: bool,
-    /// What is not demanded of this run, because its faults go beyond what is promised of it.
+    /// Properties that are not demanded of this run, because its faults exceed what the lock promises to survive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_demanded: Vec<Property>,
 }
@@ -107,10 +107,10 @@ fn is_no(value: &bool) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lane {
-    /// The engine itself: requests and replies as they are, to nodes that run the executable specification.
+    /// The engine itself: requests and replies are passed as values to nodes that run the executable specification.
     #[default]
     Fast,
-    /// turmoil's TCP: the bytes of the production adapter, to simulated servers that run the real Lua scripts.
+    /// turmoil's TCP: the bytes of the production adapter travel to simulated servers that run the real Lua scripts.
     Turmoil,
 }
 
@@ -124,30 +124,31 @@ impl Lane {
     }
 }
 
-/// Which lock.
+/// The kind of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LockKind {
-    /// Of one node. More nodes are not used.
+    /// A lock on one node. Further nodes are not used.
     Single,
-    /// Several names together, each on one of the nodes.
+    /// A lock on several names together, each on one of the nodes.
     Multi,
-    /// A majority of the nodes.
+    /// A lock on a majority of the nodes.
     #[default]
     Redlock,
 }
 
-/// What the product does beyond the published algorithm, on a majority of nodes. Each can be left out, to see what it
-/// buys.
+/// The product's safeguards beyond the published algorithm, on a majority of nodes. Each can be left out to show what
+/// it contributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Remedies {
-    /// A node that was restarted is quarantined for one lease.
+    /// Whether a node that was restarted is quarantined for one lease.
     pub trust: bool,
-    /// What clients are told that a node has after a restart, whether it is so or not ([`Nodes::persistence`]).
+    /// What the clients are configured to expect of a node after a restart, whether that is true or not
+    /// ([`Nodes::persistence`]).
     pub restarts: AssertedRestarts,
-    /// For how much longer than its lease a node keeps a claim. Without, for one lease more on a majority of nodes, and
-    /// no longer on one node.
+    /// How much longer than its lease a node keeps a claim. The default is one more lease on a majority of nodes, and
+    /// nothing on one node.
     pub margin: Option<SimTime>,
 }
 
@@ -161,14 +162,14 @@ impl Default for Remedies {
     }
 }
 
-/// What the operator says that a node has after a restart.
+/// The operator's assertion about the data of a node after a restart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AssertedRestarts {
-    /// Nothing: it is quarantined.
+    /// The node may have lost data: it is quarantined.
     #[default]
     MayForget,
-    /// Everything that it acknowledged: it is trusted at once if it has its marker
+    /// The node has everything that it acknowledged: it is trusted at once if it has its marker
     /// ([`NodeTrust::AssertedDurable`]).
     KeepEverything,
 }
@@ -182,7 +183,8 @@ fn three() -> u16 {
 }
 
 impl Default for Plan {
-    /// The reference workload: five nodes, three clients, 1 to 5 ms one way, 20 ms in the section, 7 to 13 ms between.
+    /// Returns the reference workload: five nodes, three clients, 1 to 5 ms one way, 20 ms in the section, 7 to 13 ms
+    /// between.
     fn default() -> Self {
         Plan {
             seed: 0,
@@ -208,7 +210,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// The plan that is run: each fault that comes again and again is as many faults.
+    /// Returns the plan in which each repeated fault is replaced by its single faults. This is the plan that is run.
     #[must_use]
     pub(crate) fn spelled_out(self: &Rc<Plan>) -> Rc<Plan> {
         let repeats = |fault: &Fault| matches!(fault.when, Trigger::Every { .. });
@@ -221,7 +223,7 @@ impl Plan {
         })
     }
 
-    /// The longest lease of any client.
+    /// Returns the longest lease of any client.
     pub(crate) fn longest_lease(&self) -> SimTime {
         let lease = self.workload.lease;
         match self.workload.kind {
@@ -231,7 +233,7 @@ impl Plan {
         }
     }
 
-    /// The lease of a client, and the longest of those that it knows of.
+    /// Returns the lease of a client. It is also the longest lease that the client knows of.
     pub(crate) fn lease_of(&self, client: u16) -> SimTime {
         let lease = self.workload.lease;
         match self.clients <= client.saturating_add(self.workload.longer) {
@@ -240,12 +242,13 @@ impl Plan {
         }
     }
 
-    /// Whether clients see the nodes of a cluster as one.
+    /// Returns whether clients see the nodes of a cluster as one node.
     pub(crate) fn is_one_cluster(&self) -> bool {
         self.nodes.cluster.is_some() && self.lock == LockKind::Single
     }
 
-    /// The longest lease of the clients that keep a node: where several take part in one lock, they need not agree.
+    /// Returns the longest lease of the clients that use a node. Where several take part in one lock, their leases
+    /// may differ.
     pub(crate) fn longest_lease_on(&self, node: u16) -> SimTime {
         match self.workload.kind {
             WorkloadKind::Together if node % 2 == 1 => self.workload.lease,
@@ -253,14 +256,14 @@ impl Plan {
         }
     }
 
-    /// Whether it is a lock that has remedies.
+    /// Returns whether the safeguards apply to this lock.
     pub(crate) fn has_remedies(&self) -> bool {
         let is_product = self.variant.has_product_clients();
         is_product && self.lock == LockKind::Redlock && 1 < self.nodes.count
     }
 
     pub(crate) fn node_trust(&self) -> NodeTrust {
-        // What the longest lease of a client is worth shows where its nodes are watched.
+        // This workload tests the longest lease of a client, which matters only for watched nodes.
         let is_together = self.workload.kind == WorkloadKind::Together;
         if !(self.has_remedies() || is_together) || !self.remedies.trust {
             return NodeTrust::Unwatched;
@@ -271,11 +274,11 @@ impl Plan {
         }
     }
 
-    /// For how much longer than its lease a node keeps a claim.
+    /// Returns how much longer than its lease a node keeps a claim.
     pub(crate) fn clock_margin(&self) -> SimTime {
         match self.has_remedies() {
             true => self.remedies.margin.unwrap_or(self.longest_lease()),
-            // One node keeps claims for longer only where that is asked for.
+            // A single node keeps claims longer only if the plan states a margin.
             false if self.variant.has_product_clients() => {
                 self.remedies.margin.unwrap_or(SimTime::ZERO)
             }
@@ -283,13 +286,13 @@ impl Plan {
         }
     }
 
-    /// For which replicas the clients wait before a grant or renewal counts, if they do.
+    /// Returns the replicas that clients wait for before a grant or renewal counts, if they do.
     pub(crate) fn awaited(&self) -> Option<&Wait> {
         let wait = self.nodes.wait.as_ref();
         wait.filter(|_| !self.variant.has(Flaw::ReplicasNotAwaited))
     }
 
-    /// A node as people call it: the replicas come after all primaries.
+    /// Returns the display name of a node. Replicas are numbered after all primaries.
     #[must_use]
     pub fn node_name(&self, node: u16) -> String {
         let nodes = &self.nodes;

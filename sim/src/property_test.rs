@@ -1,9 +1,9 @@
 //! Tests of your own code: your clients, in a world of your own, under the faults that break locks.
 //!
-//! A client is an async function. Each of several clients runs it as a process of its own, with its
-//! [`Context`]: locks, clock, randomness. What they share is a world that is made anew for each run:
-//! [resources](crate::resource) that a lock protects, and whatever the test wants to count. What must hold is stated where it
-//! is known, by [`always!`](crate::always), [`sometimes!`](crate::sometimes) and [`eventually!`](crate::eventually).
+//! A client is an async function. Each of several clients runs it as its own process, with its own [`Context`]:
+//! locks, clock, randomness. The clients share a world that is created for each run: [resources](crate::resource)
+//! that a lock protects, and whatever the test wants to count. The code states what must hold where it is known, with
+//! [`always!`](crate::always), [`sometimes!`](crate::sometimes) and [`eventually!`](crate::eventually).
 //!
 //! ```
 //! use std::rc::Rc;
@@ -40,7 +40,7 @@
 //!     .run(sell);
 //! ```
 //!
-//! The attribute [`quorlock_sim::test`](macro@crate::test) makes such a test of an async function.
+//! The attribute [`quorlock_sim::test`](macro@crate::test) turns an async function into such a test.
 
 mod found;
 mod settings;
@@ -67,10 +67,10 @@ use found::Tally;
 use settings::{Outages, Settings};
 use trial::Trial;
 
-/// A test of clients of your own.
+/// A test of your own clients.
 ///
-/// By default it has 100 seeds, 3 clients, one node, and the faults that the [assumptions](crate::swarm::FaultChoice::Inside) of
-/// the lock allow.
+/// The defaults are 100 seeds, 3 clients, one node, and the faults that the
+/// [assumptions](crate::swarm::FaultChoice::Inside) of the lock allow.
 pub struct PropertyTest<W = ()> {
     settings: Settings,
     world: Rc<dyn Fn() -> W>,
@@ -78,13 +78,13 @@ pub struct PropertyTest<W = ()> {
 }
 
 impl PropertyTest<()> {
-    /// A test under a name: that of its function, by which `cargo test` finds it.
+    /// Creates a test with the name of its function, by which `cargo test` finds it.
     #[must_use]
     pub fn new(name: &str) -> Self {
         PropertyTest::at(CodeLocation::named(name))
     }
 
-    /// A test that stands at a place of the source.
+    /// Creates a test for a function at a location in the source.
     #[must_use]
     pub fn at(site: CodeLocation) -> Self {
         PropertyTest {
@@ -96,34 +96,34 @@ impl PropertyTest<()> {
 }
 
 impl<W: 'static> PropertyTest<W> {
-    /// The same with so many runs, of the seeds from 0.
+    /// Sets the number of runs. The seeds start at 0.
     #[must_use]
     pub fn seeds(mut self, seeds: u64) -> Self {
         self.settings.seeds = seeds;
         self
     }
 
-    /// The same with so many clients, 1 to 60.
+    /// Sets the number of clients, 1 to 60.
     #[must_use]
     pub fn clients(mut self, clients: u16) -> Self {
         self.settings.clients = clients;
         self
     }
 
-    /// The same on so many nodes, 1 to 15. The locks of more than one are those of a majority.
+    /// Sets the number of nodes, 1 to 15. With more than one node, locks need a majority of the nodes.
     #[must_use]
     pub fn nodes(mut self, nodes: u16) -> Self {
         self.settings.nodes = nodes;
         self
     }
 
-    /// The same with these faults, as `quorlock-sim explore --faults` names them: `inside` for those that the assumptions of
+    /// Sets the faults, in the syntax of `quorlock-sim explore --faults`: `inside` for those that the assumptions of
     /// the lock allow, `all`, `none`, or a list of kinds.
     ///
-    /// With `none` resources have no outages either.
+    /// With `none`, resources have no outages either.
     ///
     /// # Panics
-    /// When there is no such kind of fault, or not in the lane of these tests.
+    /// Panics if there is no such kind of fault, or if the lane of these tests does not support it.
     #[must_use]
     pub fn faults(mut self, faults: &str) -> Self {
         match faults.parse() {
@@ -139,44 +139,45 @@ impl<W: 'static> PropertyTest<W> {
         self
     }
 
-    /// The same with resources that always work: only what goes wrong with locks, networks, clocks and clients is drawn.
+    /// Disables outages of resources. Only faults of locks, networks, clocks and clients are drawn.
     #[must_use]
     pub fn without_outages(mut self) -> Self {
         self.settings.outages = Outages::None;
         self
     }
 
-    /// The same with runs that go on for this long, in simulated time: 1 ms to a day. Without, 2 s, and after a fault until the
-    /// lock could be acquired.
+    /// Sets the length of each run in simulated time, 1 ms to a day. The default is 2 s, or longer if a fault
+    /// requires it, so that the lock can be acquired afterwards.
     #[must_use]
     pub fn lasting(mut self, duration: Duration) -> Self {
         self.settings.duration = Some(duration.into());
         self
     }
 
-    /// The same, which fails unless some run looks at a property of this name. One that is looked at is expected anyway.
+    /// Makes the test fail unless some run evaluates a property of this name. A property that was evaluated is always
+    /// expected.
     #[must_use]
     pub fn expecting(mut self, name: &str) -> Self {
         self.settings.expected.push(name.to_owned());
         self
     }
 
-    /// The same, which writes failures into this folder. Without, it is `failures`, in the folder in which the test is run.
+    /// Sets the folder for failures. The default is `failures`, in the folder in which the test runs.
     #[must_use]
     pub fn failures_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.failures = folder.into();
         self
     }
 
-    /// The same, which runs a failure so many times at most to shrink it.
+    /// Sets the maximum number of runs that shrinking a failure takes.
     #[must_use]
     pub fn shrink_runs(mut self, most: u32) -> Self {
         self.settings.most_runs = most;
         self
     }
 
-    /// The same with a world that the clients share. It is made anew for each run, when that has begun: with
-    /// [resources](crate::resource), and with cells for what the test counts. All clients of a run are in one thread.
+    /// Sets the world that the clients share: [resources](crate::resource), and cells for what the test counts. It is
+    /// created for each run, after the run has begun. All clients of a run share one thread.
     #[must_use]
     pub fn world<V: 'static>(self, world: impl Fn() -> V + 'static) -> PropertyTest<V> {
         PropertyTest {
@@ -186,21 +187,22 @@ impl<W: 'static> PropertyTest<W> {
         }
     }
 
-    /// The same, which looks at the world at the end of each run, when no client works any more and everything is at rest.
+    /// Sets a function that examines the world at the end of each run, when no client works any more and everything
+    /// is at rest.
     #[must_use]
     pub fn finally(mut self, end: impl Fn(&W) + 'static) -> Self {
         self.end = Rc::new(end);
         self
     }
 
-    /// Runs all seeds.
+    /// Runs all seeds, or what the environment selects.
     ///
-    /// `QUORLOCK_SEED=n` runs this seed alone. `QUORLOCK_REPLAY=file` runs what is in the file alone, if it is of this test;
-    /// a test whose file it is not passes without a run, and says so.
+    /// `QUORLOCK_SEED=n` runs only this seed. `QUORLOCK_REPLAY=file` runs only the failure in the file, if it belongs
+    /// to this test. For a file of another test, it runs nothing, notes that, and passes.
     ///
     /// # Panics
-    /// When a property is broken or never got its chance, with what to run next. The failure is written to a file, shrunk, and
-    /// drawn as a page beside it.
+    /// Panics if a property is broken or never got its chance, with the commands to run next. The failure is shrunk,
+    /// written to a file, and drawn as a page next to that file.
     pub fn run<F>(&self, client: impl Fn(Context, Rc<W>) -> F + 'static)
     where
         F: Future<Output = ()> + 'static,
@@ -221,7 +223,7 @@ impl<W: 'static> PropertyTest<W> {
     /// Runs all seeds, until one fails.
     ///
     /// # Errors
-    /// [`Found`].
+    /// Returns [`Found`] if the test fails.
     pub fn check<F>(
         &self,
         client: impl Fn(Context, Rc<W>) -> F + 'static,
@@ -237,10 +239,10 @@ impl<W: 'static> PropertyTest<W> {
         }
     }
 
-    /// Runs one seed. That all properties got their chance is not demanded of it.
+    /// Runs one seed. It is not an error if a property never got its chance in it.
     ///
     /// # Errors
-    /// [`Found`].
+    /// Returns [`Found`] if the test fails.
     pub fn check_seed<F>(
         &self,
         seed: u64,
@@ -252,10 +254,10 @@ impl<W: 'static> PropertyTest<W> {
         self.check_all(seed..seed + 1, &self.trial(client))
     }
 
-    /// Runs what a failure was written for, once.
+    /// Runs the plan of a failure file once.
     ///
     /// # Errors
-    /// [`Found`].
+    /// Returns [`Found`] if the test fails.
     pub fn replay<F>(
         &self,
         file: &Path,
@@ -312,7 +314,7 @@ impl<W: 'static> PropertyTest<W> {
         Ok(tally.passed())
     }
 
-    /// Makes a failure small, and tells of it.
+    /// Shrinks a failure and reports it.
     fn shrink(&self, trial: &Trial<W>, run: &Run, mut tally: Tally) -> Box<Found> {
         let again = trial.run(&run.plan);
         if again.trace != run.trace || again.verdict != run.verdict {
@@ -343,7 +345,7 @@ impl<W: 'static> PropertyTest<W> {
         }
     }
 
-    /// Writes a failure and its page.
+    /// Writes a failure and its page, and returns what the test reports.
     fn tell(
         &self,
         trial: &Trial<W>,

@@ -1,7 +1,7 @@
-//! A run as a picture: one page for a browser, or one figure for a paper.
+//! Draws a run: as one page for a browser, or as one figure for a paper.
 //!
-//! The picture is made once, as a figure. The page has the same figure in it and moves its parts when the reader zooms,
-//! so it needs nothing from elsewhere, and says the same without scripts.
+//! The figure is drawn once. The page embeds that figure and moves its parts when the reader zooms, so it loads
+//! nothing from elsewhere and shows the same without scripts.
 
 mod bars;
 mod compose;
@@ -15,18 +15,18 @@ pub mod story;
 use crate::history::recording::Recording;
 use crate::simulation::Run;
 
-/// A whole page, in HTML.
+/// Returns a complete HTML page of a run.
 #[must_use]
 pub fn page(run: &Run, recording: &Recording, title: &str) -> String {
     page::write(run, recording, title, &page::by_plan(run))
 }
 
-/// The same of a test, with the command that runs it again.
+/// Returns the page of a test's run, with the command that runs it again.
 pub(crate) fn page_of_test(run: &Run, recording: &Recording, test: &str, command: &str) -> String {
     page::write(run, recording, test, &page::by_command(command))
 }
 
-/// Only the figure, in SVG.
+/// Returns only the figure, as SVG.
 #[must_use]
 pub fn figure(run: &Run, recording: &Recording) -> String {
     let scene = scene::Scene::of(run, recording);

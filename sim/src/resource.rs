@@ -1,18 +1,19 @@
-//! Resources beside the lock: what it protects, with latencies, losses, pauses and crashes of its own.
+//! Resources that a lock protects, with latencies, losses, pauses and crashes of their own.
 //!
-//! A test makes them in its world, and each client asks through a handle of its own, which belongs to its process: what a
-//! process has sent before it dies arrives all the same, what a paused one was about to send leaves after its pause. What goes
-//! wrong with a resource is data of the plan ([`Outage`](crate::plan::Outage)), drawn from the seed and shrunk with it.
+//! A test creates its resources in its world. Each client uses a resource through its own handle, which belongs to
+//! the client's process: what a process sent before it died still arrives, and what a paused process was about to
+//! send leaves after the pause. What goes wrong with a resource is part of the plan
+//! ([`Outage`](crate::plan::Outage)), drawn from the seed and shrunk with it.
 //!
 //! | resource | what it is |
 //! |---|---|
-//! | [`Service`] | request and reply, with a handler of your own; the others are made of it |
-//! | [`KeyValueStore`] | keys and values, with fencing tokens and without |
-//! | [`Table`] | rows, and transactions of which one of two that conflict is refused |
-//! | [`Queue`] | deliveries that come at least once |
+//! | [`Service`] | request and reply, with your own handler; the other resources are built on it |
+//! | [`KeyValueStore`] | keys and values, with or without fencing tokens |
+//! | [`Table`] | rows and transactions; of two transactions that conflict, one is refused |
+//! | [`Queue`] | at-least-once deliveries |
 //!
-//! A resource is one machine that does one thing after the other. A question can be answered, refused, or stay without an
-//! answer: then it may have been done, or may yet be ([`CallError::Unanswered`]).
+//! A resource is one machine that handles one request after another. A request is answered, refused, or stays without
+//! an answer; in the last case it may have been executed, or may still be ([`CallError::Unanswered`]).
 
 mod calling;
 mod key_value;

@@ -1,4 +1,4 @@
-//! What the product holds in its hands: clocks, timers, tasks and randomness, the way to nodes, and a resource.
+//! What the product sees of the simulator: clocks, timers, tasks, randomness, the transport to nodes, and a resource.
 
 pub(crate) mod medium;
 pub(crate) mod runtime;

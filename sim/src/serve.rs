@@ -1,6 +1,6 @@
-//! Simulated servers on real ports, so that any client can be tried against them, and against their faults.
+//! Simulated servers on real ports, against which any client can be tried, and their faults.
 //!
-//! Everything runs in one thread. Clocks run on from the real time, unless a fault says otherwise.
+//! Everything runs in one thread. The servers' clocks follow real time, unless a fault changes them.
 
 mod connection;
 mod listen;
@@ -23,20 +23,20 @@ use crate::plan::fault::{Fault, Kind};
 use crate::plan::time::SimTime;
 use node::ServedNode;
 
-/// What is served.
+/// The configuration of the servers.
 #[derive(Debug)]
 pub struct Offer {
-    /// On which ports of the loopback interface, one for each node; 0 is any free one.
+    /// The ports on the loopback interface, one for each node. For port 0 the operating system chooses a free one.
     pub ports: Vec<u16>,
-    /// The password that every connection must show, if there is one.
+    /// The password that every connection must send, if there is one.
     pub password: Option<String>,
-    /// What a node that crashes has when it is started again.
+    /// What a node keeps over a crash and restart.
     pub persistence: Persistence,
-    /// What goes wrong, and when after the beginning.
+    /// The faults, with times that count from the start.
     pub faults: Vec<Fault>,
 }
 
-/// Nodes that listen.
+/// Nodes that are bound to their ports.
 #[derive(Debug)]
 pub struct Host {
     nodes: Vec<Rc<RefCell<ServedNode>>>,
@@ -46,10 +46,10 @@ pub struct Host {
 }
 
 impl Host {
-    /// Takes the ports.
+    /// Binds the ports.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Returns the error of the operating system if a port cannot be bound.
     pub async fn bind(offer: Offer) -> io::Result<Host> {
         let (mut nodes, mut listeners, mut ports) = (Vec::new(), Vec::new(), Vec::new());
         for (seed, port) in (0..).zip(&offer.ports) {
@@ -69,16 +69,16 @@ impl Host {
         })
     }
 
-    /// On which ports the nodes listen.
+    /// Returns the ports on which the nodes listen.
     #[must_use]
     pub fn ports(&self) -> &[u16] {
         &self.ports
     }
 
-    /// Serves until `end` is ready. `told` hears of every fault that begins.
+    /// Serves until `end` is ready. Calls `told` with every fault that begins.
     ///
     /// # Errors
-    /// What the operating system says when a node that crashed cannot take its port again.
+    /// Returns the error of the operating system if a node that crashed cannot bind its port again.
     pub async fn run(self, told: impl Fn(&Fault), end: impl Future<Output = ()>) -> io::Result<()> {
         let tasks = LocalSet::new();
         let start = time::now();
@@ -101,7 +101,7 @@ impl Host {
     }
 }
 
-/// Runs both until the second is ready, or the first failed.
+/// Runs both futures until the second is ready or the first fails.
 async fn either(
     first: impl Future<Output = io::Result<()>>,
     second: impl Future<Output = ()>,
@@ -124,7 +124,7 @@ async fn either(
     .await
 }
 
-/// What to do, in order.
+/// The beginnings and ends of faults, latest first.
 struct Schedule(Vec<(SimTime, FaultPhase)>);
 
 enum FaultPhase {
@@ -141,9 +141,9 @@ impl Schedule {
                 due.push((at.plus(fault.lasts), FaultPhase::Ends(fault.clone())));
             }
         }
-        // What is due at one time is done in this order: a fault begins before it ends.
+        // The sort is stable, so at equal times each fault begins before it ends.
         due.sort_by_key(|(at, _)| *at);
-        // The next is taken from the end.
+        // The next one is popped from the end.
         due.reverse();
         Schedule(due)
     }

@@ -1,4 +1,4 @@
-//! Runs, for users who put locks or code of their own to the test.
+//! Runs of the simulator, for users who test locks or code of their own.
 
 use std::fmt;
 use std::future::Future;
@@ -21,39 +21,40 @@ use crate::seam::medium;
 use crate::world::task::Program;
 use crate::world::{Counters, with};
 
-/// What a run has come to.
+/// The verdict of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every property holds.
+    /// Every demanded property holds.
     Holds,
-    /// One does not.
+    /// A property is violated.
     Violated(Violation),
-    /// No client acquired anything, so nothing was shown. Of clients of a user's own: none did anything.
+    /// No client acquired anything, so the run shows nothing. With a user's own clients: no client did anything.
     Vacuous,
 }
 
-/// One run that has ended.
+/// The result of one run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What was run: in the place of each fault that comes again and again it has as many faults.
+    /// The plan that was run. Each repeated fault is replaced by its single faults.
     pub plan: Rc<Plan>,
-    /// What it has come to.
+    /// The verdict.
     pub verdict: Verdict,
-    /// A number that two runs share only if everything happened alike.
+    /// A hash of everything that happened. Two runs have the same hash only if they are the same, event for event.
     pub trace: u64,
-    /// What happened.
+    /// The history of the run.
     pub history: History,
-    /// How often each fault of the plan did something.
+    /// How many times each fault of the plan had an effect.
     pub effects: Vec<u32>,
-    /// How much happened.
+    /// The numbers of events, requests and answers.
     pub counters: Counters,
-    /// How much true time it took.
+    /// How long the run lasted, in true time.
     pub lasted: SimTime,
 }
 
 impl Run {
-    /// A fault of the plan as it happened: at a time, to a client with a number. `None` if it never began.
+    /// Returns a fault of the plan as it happened, with its time and its client filled in. Returns `None` if it never
+    /// began.
     #[must_use]
     pub fn happened(&self, index: usize) -> Option<Fault> {
         let fault = self.plan.faults.get(index)?;
@@ -74,19 +75,19 @@ impl Run {
     }
 }
 
-/// Runs the workload of a plan that was checked.
+/// Runs the workload of a plan. The plan must be valid.
 #[must_use]
 pub fn run(plan: &Rc<Plan>) -> Run {
     run_with(plan, workload::main)
 }
 
-/// The same, and records what can be seen from outside. The run is the same one.
+/// Runs the workload of a plan and records what an observer can see of it. The run is the same as without recording.
 #[must_use]
 pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
     recorded(|| run(plan))
 }
 
-/// What is run, and what can be seen of it from outside.
+/// Calls `run` and records what an observer can see of it.
 pub(crate) fn recorded(run: impl FnOnce() -> Run) -> (Run, Recording) {
     with(|world| world.recording = Some(Box::default()));
     let run = run();
@@ -104,7 +105,7 @@ fn run_with(
     run_all(plan, main, || {}, |ended| 0 < ended.history.holds)
 }
 
-/// Runs clients of a user's own, and what looks at their world when they have ended.
+/// Runs a user's own clients, then the closure that examines their world after they have ended.
 pub(crate) fn run_own(
     plan: &Rc<Plan>,
     main: impl Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'static,
@@ -113,8 +114,8 @@ pub(crate) fn run_own(
     run_all(plan, main, end, is_own_work_shown)
 }
 
-/// Whether clients of a user's own did anything. They need record none of it: what nodes granted them counts, and so does
-/// what they said, and what they asked of resources.
+/// Returns whether a user's own clients did anything. They need not record it: grants by nodes, marks, and calls to
+/// resources count too.
 fn is_own_work_shown(ended: &engine::Ended) -> bool {
     let history = &ended.history;
     let has_said = !history.marks.is_empty() || !history.stated.is_empty();
@@ -153,7 +154,7 @@ fn run_all(
 
 type ClientFn = Arc<dyn Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
 
-/// A simulation of clients of your own.
+/// A simulation of your own clients.
 #[derive(Clone)]
 #[must_use]
 pub struct Simulation {
@@ -162,7 +163,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A simulation of a plan; its workload says only how long leases are.
+    /// Creates a simulation of a plan. The plan's workload only determines the length of leases.
     pub fn new<F>(plan: Plan, client: impl Fn(Context) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + 'static,
@@ -173,7 +174,7 @@ impl Simulation {
         }
     }
 
-    /// Runs it with a seed.
+    /// Runs the simulation with a seed.
     #[must_use]
     pub fn run(&self, seed: u64) -> Run {
         let mut plan = self.plan.clone();

@@ -1,4 +1,4 @@
-//! Many runs: what is drawn, compared with what is expected, counted, and made small.
+//! Many runs: drawing plans, comparing verdicts with expectations, counting outcomes, and shrinking failures.
 
 #[cfg(feature = "campaigns")]
 pub mod campaign;

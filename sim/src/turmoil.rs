@@ -1,11 +1,11 @@
-//! The lane in which messages are bytes: the production adapter and servers that run the real Lua scripts, over
-//! turmoil's TCP.
+//! The lane in which messages are bytes: the production adapter speaks over turmoil's TCP to servers that run the
+//! real Lua scripts.
 //!
-//! What clients do, their clocks, and what goes wrong with them is the world's as in the other lane, and so are the
-//! plan, the history and the checkers. Only what is between a request and its answer is different: a client process
-//! leaves the request at its `client`, the adapter on its turmoil host takes it from there within a
-//! millisecond, and a `station` on another host executes what comes out of its sockets. Each step of
-//! turmoil is one event of the engine, a millisecond after the one before.
+//! The work of clients, their clocks and their faults are those of the world, as in the other lane, and so are the
+//! plan, the history and the checkers. Only the way from a request to its answer differs: a client process leaves the
+//! request at its `client`, the adapter on the client's turmoil host takes it from there within a millisecond, and a
+//! `station` on another host executes what arrives on its sockets. Each step of turmoil is one event of the engine
+//! and advances time by a millisecond.
 
 mod cable;
 mod client;
@@ -42,7 +42,7 @@ use network::TurmoilNetwork;
 use station::ServerHost;
 use transport::SocketTransport;
 
-/// Messages are bytes.
+/// The medium in which messages are bytes.
 pub(crate) struct Bytes;
 
 impl Medium for Bytes {
@@ -59,13 +59,13 @@ impl Medium for Bytes {
     }
 }
 
-/// How long one step of turmoil is, in nanoseconds: the timers of its hosts are no finer.
+/// The length of one step of turmoil, in nanoseconds. The timers of its hosts have this resolution.
 const STEP: u64 = 1_000_000;
 
-/// Where servers listen.
+/// The port on which servers listen.
 const PORT: u16 = 6379;
 
-/// The step that is nearest to a time.
+/// Returns the time of the nearest step.
 fn step_of(at: u64) -> u64 {
     (at + STEP / 2) / STEP * STEP
 }
@@ -74,17 +74,17 @@ fn node_host(node: NodeId) -> String {
     format!("node-{node}")
 }
 
-/// The name of a node of the plan, whichever server answers for it now.
+/// Returns the host name of a node of the plan, whichever server is its primary now.
 fn seat_host(seat: Seat) -> String {
     format!("seat-{seat}")
 }
 
-/// What sentinels call the group that a node of the plan is.
+/// Returns the name under which sentinels watch the group of a node of the plan.
 fn group_name(seat: Seat) -> String {
     format!("group-{seat}")
 }
 
-/// Where a node listens, as sentinels announce it.
+/// Returns the address of a node, as sentinels announce it.
 fn place(node: NodeId) -> Place {
     (node_host(node), PORT)
 }
@@ -93,12 +93,12 @@ fn client_host(client: ClientId) -> String {
     format!("client-{client}")
 }
 
-/// Whether a text stands somewhere in these bytes.
+/// Returns whether these bytes contain a text.
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len().max(1)).any(|part| part == text)
 }
 
-/// What of this lane is in the world: its servers, and what clients have left for them.
+/// This lane's part of the world: its servers, and the requests that clients have left for them.
 #[derive(Debug, Default)]
 struct Sockets {
     posted: Slab<Posted>,
@@ -106,32 +106,32 @@ struct Sockets {
     desks: ById<ClientId, Outbox>,
     stations: ById<NodeId, ServerHost>,
     plugs: Slab<StreamHandle>,
-    /// Where clients are on turmoil's network.
+    /// The clients by their addresses on turmoil's network.
     clients: BTreeMap<IpAddr, ClientId>,
-    /// Tasks of hosts that wait for a time of the world.
+    /// Tasks of hosts that wait for a time, with that time.
     waiting: Vec<(u64, Waker)>,
     orders: Vec<Order>,
-    /// Connections that are there before the run begins.
+    /// The number of connections that were made before the run began.
     warm: usize,
-    /// Whether it has: until then no time passes.
+    /// Whether the run has begun. No time passes before that.
     has_begun: bool,
-    /// The tags under which the shards of a cluster keep names: none where clients see it as one node.
+    /// The hash tags under which the shards of a cluster keep names. Empty if clients see the cluster as one node.
     tags: Vec<String>,
 }
 
-/// Something to be done to a host, between two steps.
+/// An order for a host, executed between two steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
-    /// The process of this client has ended.
+    /// Stop the host of this client, whose process has ended.
     Kill(ClientId),
-    /// It is started again.
+    /// Start the host of this client again.
     Boot(ClientId),
-    /// What is under way between this client and this node is lost.
+    /// Drop all messages that are in flight between this client and this node.
     Lose(ClientId, NodeId),
 }
 
 impl Sockets {
-    /// For the clients of a plan and so many nodes.
+    /// Creates the lane's part for the clients of a plan and this many nodes.
     fn new(plan: &Plan, nodes: usize) -> Self {
         let servers = usize::from(plan.nodes.count + plan.nodes.count * plan.nodes.replicas);
         let tags = cluster::tags(plan);
@@ -155,7 +155,7 @@ impl Sockets {
     }
 }
 
-/// What each sentinel watches at the beginning, in the order of their nodes.
+/// Returns what each sentinel watches at the beginning, in the order of their nodes.
 fn watches(plan: &Plan) -> Vec<Watch> {
     let many = plan.nodes.sentinels.as_ref().map_or(0, |s| s.count);
     let servers = plan.nodes.count + plan.nodes.count * plan.nodes.replicas;
@@ -182,13 +182,14 @@ fn sockets(world: &mut World) -> &mut Sockets {
     find_sockets(world).expect("BUG: it is the other lane")
 }
 
-/// What of this lane is in the world, unless the run is over: then the last of its users come after it.
+/// Returns this lane's part of the world, or `None` once the run is over: tasks that are dropped afterwards may still
+/// call this.
 fn find_sockets(world: &mut World) -> Option<&mut Sockets> {
     let servers: &mut dyn Any = &mut *world.servers;
     servers.downcast_mut()
 }
 
-/// Whether it is this time; if not, the task is woken when it is.
+/// Is ready once the time has come; until then, registers the task to be woken at that time.
 fn poll_time(world: &mut World, at: u64, cx: &Context<'_>) -> Poll<()> {
     if at <= world.now() {
         return Poll::Ready(());
@@ -197,13 +198,13 @@ fn poll_time(world: &mut World, at: u64, cx: &Context<'_>) -> Poll<()> {
     Poll::Pending
 }
 
-/// Whether a client is not paused; if it is, the task is woken when it goes on.
+/// Is ready if the client is not paused; otherwise, registers the task to be woken when the pause ends.
 fn poll_running(world: &mut World, client: ClientId, cx: &Context<'_>) -> Poll<()> {
     let until = world.client(client).paused_until();
     poll_time(world, until, cx)
 }
 
-/// The tasks of hosts that wait for this time, or for work that is due.
+/// Takes the wakers of the tasks of hosts that are due now, for a time or for work.
 fn due(world: &mut World) -> Vec<Waker> {
     let now = world.now();
     let lane = sockets(world);

@@ -1,4 +1,4 @@
-//! `bench`.
+//! The command `bench`.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -16,20 +16,20 @@ use crate::plan::{AssertedRestarts, Lane, Plan, Remedies};
 use crate::simulation::run;
 use crate::study::campaign::{AfterFailure, Campaign, Shard};
 
-/// How fast this machine is, on one core and on all of them.
+/// Measure how fast this machine runs simulations, on one core and on all of them.
 #[derive(Debug, Args)]
 pub(super) struct Bench {
-    /// For how many seconds each part is measured.
+    /// How many seconds each part is measured.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// Run a campaign over these seeds, and say nothing: one of the processes that are measured.
+    /// Run a campaign over these seeds, without output: one of the processes that are measured.
     #[arg(long, hide = true, value_parser = seeds)]
     part: Option<Range<u64>>,
     #[command(flatten)]
     form: Form,
 }
 
-/// What was measured.
+/// The results of the measurement.
 #[derive(Debug, Serialize)]
 struct Figures {
     reference: Reference,
@@ -40,8 +40,8 @@ struct Figures {
     scaling: Scaling,
 }
 
-/// The reference workload, without faults, with every checker, on one core; with the published algorithm (no trust in
-/// nodes, no clock margin), or with what the product does beyond it.
+/// The reference workload on one core, without faults, with every checker: either with the published algorithm (no
+/// trust in nodes, no clock margin), or with the product's safeguards beyond it.
 #[derive(Debug, Serialize)]
 struct Reference {
     runs: u64,
@@ -55,19 +55,22 @@ struct Standard {
     runs: Rate,
 }
 
-/// The same as a campaign on one core, as one on all, and as a process for each, taking turns.
+/// Standard runs as a campaign on one core, as a campaign on all cores, and as one process per core, measured in
+/// turn.
 #[derive(Debug, Serialize)]
 struct Scaling {
     cores: usize,
     on_one: Rate,
     on_all: Rate,
-    /// For comparison: processes share nothing but the machine. They take time to start, and do not share what is left.
+    /// For comparison: processes share nothing but the machine. They take time to start, and they do not share the
+    /// remaining work at the end.
     as_processes: Rate,
-    /// What all cores do, as a part of what one does times their number.
+    /// The rate of all cores, as a fraction of the rate of one core times the number of cores.
     of_linear: f64,
-    /// What a campaign on all cores does, as a part of what processes do.
+    /// The rate of a campaign on all cores, as a fraction of the rate of the processes.
     of_processes: f64,
-    /// Runs per second of processor time on all cores, as a part of those on one. Other programs do not lower it.
+    /// Runs per second of processor time on all cores, as a fraction of those on one core. The load of other programs
+    /// does not lower it.
     of_linear_by_cpu: Option<f64>,
 }
 
@@ -77,7 +80,7 @@ const NO_REMEDIES: Remedies = Remedies {
     margin: Some(SimTime::ZERO),
 };
 
-/// How many runs each core does in one turn.
+/// How many runs each core does per turn.
 const TURN: u64 = 256;
 
 impl Bench {
@@ -133,7 +136,7 @@ impl Bench {
         }
     }
 
-    /// In turns, so that both meet the same weather.
+    /// Measures in turns, so that changes in the machine's load affect all variants alike.
     fn scaling(&self) -> Result<Scaling, CliError> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let turn = TURN * cores as u64;
@@ -162,8 +165,8 @@ impl Bench {
         })
     }
 
-    /// Does something seed after seed until the time is over: how often, and how long it took. The first time does
-    /// not count.
+    /// Calls `once` with seed after seed until the time is over. Returns the number of calls and how long they took.
+    /// The first call is not counted.
     fn measure(&self, mut once: impl FnMut(u64)) -> (u64, Took) {
         once(0);
         let watch = Watch::start();
@@ -201,7 +204,7 @@ fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, CliError> {
     Ok(watch.read())
 }
 
-/// Runs a campaign on one core for every turn of these seeds, all at once, each in a process of its own.
+/// Runs a campaign on one core for every turn of these seeds, all at the same time, each in its own process.
 fn processes(seeds: Range<u64>) -> Result<Took, CliError> {
     let failed = |why: &dyn std::fmt::Display| {
         CliError::Other(format!("a process for one core was not measured: {why}"))

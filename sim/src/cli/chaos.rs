@@ -1,4 +1,4 @@
-//! `chaos`.
+//! The command `chaos`.
 
 mod compare;
 mod storms;
@@ -19,7 +19,7 @@ use crate::history::Process;
 use crate::plan::file;
 use crate::study::predicted::Expected;
 
-/// What `chaos --help` says beyond the options.
+/// The part of `chaos --help` below the options.
 pub(super) const HELP: &str = "\
 Examples:
   quorlock-sim chaos plan.toml --scale 10
@@ -28,13 +28,13 @@ Examples:
   quorlock-sim chaos --class flush --lock ours --plan > storm.toml && quorlock-sim run storm.toml
   quorlock-sim chaos compare --minutes 1
 
-It starts redis-server processes on free ports of the loopback interface, clients (this program, started again), and a proxy for each
-pair of them, and strikes them: SIGSTOP and SIGCONT, SIGKILL and a restart, files of appended commands cut short, FLUSHALL, DEL,
-DEBUG SLEEP, links that hold back, delay, swallow, end or lead elsewhere, wall clocks of servers that are set. Clients read the clock
-of the machine before they ask a guard whether it is held; two of them that believe to hold one name at a time break exclusion, and
-so does a token that is not larger than those before it. Nothing outlives the command, also when it is killed.
+The command starts redis-server processes on free ports of the loopback interface, clients (this program, started again), and a proxy
+for each pair of them. It injects the faults: SIGSTOP and SIGCONT, SIGKILL and a restart, files of appended commands cut short,
+FLUSHALL, DEL, DEBUG SLEEP, links that hold back, delay, drop, close or redirect, and wall clocks of servers that are set. Clients
+read the clock of the machine before they check whether a guard is held. Two clients that believe at the same time to hold one name
+break exclusion, and so does a token that is not larger than those before it. No process outlives the command, even if it is killed.
 
-With --class two locks are run side by side: RedLock of this crate, and a control that must break in the same time. Exit codes: 0 as
+With --class, two locks run side by side: RedLock of this crate, and a control that must break in the same time. Exit codes: 0 as
 expected, 1 usage or no servers, 2 a claim is broken, 4 nothing was shown: the control held, or there were too few holds.";
 
 /// Run a plan on real servers.
@@ -46,26 +46,26 @@ pub(super) struct Chaos {
     /// A plan or scenario in TOML, or the id of a scenario.
     #[arg(value_name = "FILE|ID", required_unless_present = "class", conflicts_with_all = ["class", "minutes"])]
     file: Option<PathBuf>,
-    /// Which case of a scenario; the first without.
+    /// The case of a scenario. By default, the first.
     #[arg(long, requires = "file")]
     case: Option<String>,
     /// Storms of this class of faults instead of a plan; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(classes().map(|class| class.id)))]
     class: Vec<String>,
-    /// Only this lock; may be given several times. Without, RedLock of this crate and the control of the class: a lock that must
-    /// break in the same time.
+    /// Only this lock; may be given several times. By default, RedLock of this crate and the control of the class: a
+    /// lock that must break in the same time.
     #[arg(long, requires = "class", value_parser = PossibleValuesParser::new(locks().map(|lock| lock.id)))]
     lock: Vec<String>,
     /// How long each storm lasts, in minutes.
     #[arg(long, default_value_t = 1.0, value_parser = storms::minutes)]
     minutes: f64,
-    /// By how much times are longer than in the plan: a lease of 150 ms is one of 1.5 s.
+    /// The factor by which all times of the plan are longer: with 10, a lease of 150 ms becomes 1.5 s.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     scale: u32,
-    /// The seed: which faults strike, and what clients draw. Without, that of the plan, or 0.
+    /// The seed of the faults and of what clients draw. By default, the seed of the plan, or 0.
     #[arg(long)]
     seed: Option<u64>,
-    /// Print the plans in TOML instead of running them. The simulator runs them, too: quorlock-sim run plan.toml
+    /// Print the plans in TOML instead of running them. The simulator can run them: quorlock-sim run plan.toml
     #[arg(long)]
     plan: bool,
     #[command(flatten)]
@@ -77,7 +77,7 @@ enum More {
     Compare(compare::Compare),
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Told<'a> {
     lock: &'a str,
@@ -103,7 +103,7 @@ impl Chaos {
         }
         let mut lines = Vec::new();
         let mut code = 0;
-        // The locks of a class side by side, and one class after another.
+        // The locks of one class run side by side; the classes run one after another.
         for cells in asked.chunk_by(|a, b| a.class == b.class) {
             for (asked, observed) in cells.iter().zip(storms::side_by_side(cells, self.scale)?) {
                 let wrong = asked.expected.wrong(&observed, asked.plan.faults.len());
@@ -156,7 +156,7 @@ impl Chaos {
         Ok(vec![Asked {
             lock: plan.variant.name().to_owned(),
             class: path.display().to_string(),
-            // A plan of one's own may ask for more than is promised: it says so.
+            // A user's plan may exceed what the lock promises to survive; `not_demanded` records that.
             expected: match plan.variant.has_product_clients() && plan.not_demanded.is_empty() {
                 true => Expected::Holds { order: true },
                 false => Expected::Anything,
@@ -166,7 +166,7 @@ impl Chaos {
     }
 }
 
-/// A client process of `chaos`, which starts it.
+/// The client process that `chaos` starts.
 #[derive(Debug, Args)]
 pub(super) struct ChaosClient {
     desk: u16,
@@ -180,7 +180,7 @@ impl ChaosClient {
             client: self.client,
             restarts: self.restarts,
         };
-        // A client whose command is gone can tell that to none.
+        // If the command has ended, there is no process to report an error to.
         let _ = worker::run(self.desk, process);
         0
     }

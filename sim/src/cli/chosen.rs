@@ -1,4 +1,4 @@
-//! Which run is meant: by a file, or by the id of a scenario.
+//! Selects a run, by a file or by the id of a scenario.
 
 use std::path::{Path, PathBuf};
 
@@ -9,22 +9,22 @@ use crate::plan::Plan;
 use crate::study::scenario::{self, Case, Depth, Scenario};
 use crate::study::source::Source;
 
-/// One run, from a file or from the catalog.
+/// The options that select one run, from a file or from the catalog.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Chosen {
     /// A failure, a plan or scenario in TOML, or the id of a scenario.
     #[arg(value_name = "FILE|ID")]
     file: PathBuf,
-    /// Which case of a scenario; the first without.
+    /// The case of a scenario. By default, the first.
     #[arg(long)]
     case: Option<String>,
-    /// Run a plan with this seed; without, a scenario with the first that shows what it is about.
+    /// The seed of a plan. By default, a scenario runs with the first seed that shows its effect.
     #[arg(long)]
     seed: Option<u64>,
 }
 
 impl Chosen {
-    /// The name of the run, for titles.
+    /// Returns the name of the run, for titles.
     pub(super) fn name(&self) -> String {
         if !self.file.exists()
             && let Some(Ok(scenario)) = self.file.to_str().map(scenario::find)
@@ -49,7 +49,7 @@ impl Chosen {
     }
 }
 
-/// What to run.
+/// Reads the run that the options select.
 pub(super) fn read(
     path: &Path,
     case: Option<&str>,
@@ -60,7 +60,7 @@ pub(super) fn read(
         true if is_scenario(path) => Some(scenario::read(path)?),
         true => None,
         false => match path.to_str() {
-            // What looks like a path is one, and Source says that it is not there.
+            // A text that looks like a path is left to `Source`, which reports a missing file.
             Some(id) if !id.contains(['/', '\\', '.']) => Some(scenario::find(id)?),
             _ => None,
         },

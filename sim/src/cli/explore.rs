@@ -1,4 +1,4 @@
-//! `explore` and `merge`.
+//! The commands `explore` and `merge`.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::study::campaign::{AfterFailure, Campaign, Shard, Summary};
 /// Run many seeds, on all cores.
 #[derive(Debug, Args)]
 pub(super) struct Explore {
-    /// Which seeds.
+    /// The range of seeds.
     #[arg(long, value_parser = seeds, default_value = "0..1000")]
     seeds: Range<u64>,
     #[command(flatten)]
@@ -20,14 +20,14 @@ pub(super) struct Explore {
     drawn: Drawn,
     #[command(flatten)]
     threads: Threads,
-    /// Run only one part of the seeds, I of N.
+    /// Run only one part of the seeds: part I of N.
     #[arg(long, value_parser = shard, default_value = "0/1")]
     shard: Shard,
-    /// Go on after a failure.
+    /// Continue after a failure.
     #[arg(long)]
     keep_going: bool,
-    /// Only print the trace hash of each run, a line a seed, whatever comes of it: two builds that print the same do the
-    /// same.
+    /// Only print the trace hash of each run, one line per seed, whatever its verdict. Two builds that print the same
+    /// hashes behave the same.
     #[arg(long, conflicts_with_all = ["keep_going", "json", "out"])]
     hashes: bool,
     /// Write the history of every run into this folder, as redlock-seed-42.jsonl, for other checkers.
@@ -67,10 +67,10 @@ impl Explore {
     }
 }
 
-/// Add up what the shards of a campaign printed.
+/// Add up the results that the shards of a campaign printed.
 #[derive(Debug, Args)]
 pub(super) struct Merge {
-    /// What `explore --json` printed, one file a shard.
+    /// The outputs of `explore --json`, one file per shard.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]

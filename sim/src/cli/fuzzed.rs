@@ -1,4 +1,4 @@
-//! Command lines of any bytes.
+//! Command lines made of arbitrary bytes.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::variant::Variant;
 use crate::serve::FaultWords;
 
-/// Takes the bytes for a command line, a word a line, and each line for a word that may be in one.
+/// Parses the bytes as a command line, one word per line, and each line as every kind of word.
 ///
 /// # Panics
-/// Where a word is not read as it is written, or where one that is refused is not told why.
+/// Panics if a word is not read as it was written, or if a word is rejected without a reason.
 pub fn command_lines(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -49,7 +49,7 @@ pub fn command_lines(data: &[u8]) {
     }
 }
 
-/// What is read from a word is what is read from the word that it is written as.
+/// Asserts that a parsed word, written as text, parses to the same value.
 fn read_again<T: FromStr + Display + Debug + PartialEq>(word: &str) {
     if let Ok(read) = word.parse::<T>() {
         let written = read.to_string();

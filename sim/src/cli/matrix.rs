@@ -1,4 +1,4 @@
-//! `matrix`.
+//! The command `matrix`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::study::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, MatrixTa
 /// Run every lock against every class of fault.
 #[derive(Debug, Args)]
 pub(super) struct MatrixRun {
-    /// How many runs for each pair; a tenth of them for a Sentinel group.
+    /// The number of runs for each pair of lock and class; a tenth of that for a Sentinel group.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     runs: u64,
     /// Only this lock; may be given several times.
@@ -25,17 +25,17 @@ pub(super) struct MatrixRun {
     /// Write matrix.md, matrix.csv and matrix.json into this folder.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
-    /// Shrink a failure of RedLock under each class, too: breaks.md tells them, breaks/ has a picture of each.
+    /// Also shrink a failure of RedLock under each class: breaks.md describes them, breaks/ has a picture of each.
     #[arg(long)]
     examples: bool,
     #[command(flatten)]
     form: Form,
 }
 
-/// With how many runs one failure is shrunk.
+/// The number of runs for shrinking one failure.
 const SHRINKING: u32 = 2_000;
 
-/// What stands above the examples.
+/// The text above the examples.
 const BREAKS: &str = "# What still breaks
 
 RedLock with its defaults, under faults that go further than its assumptions: for each class of the matrix in which something

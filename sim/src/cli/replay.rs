@@ -1,4 +1,4 @@
-//! `replay`.
+//! The command `replay`.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use super::{CliError, Form};
 use crate::study::failure::Failure;
 use crate::study::source::Source;
 
-/// Repeat a failure from its file, event for event.
+/// Replay a failure from its file, event for event.
 #[derive(Debug, Args)]
 pub(super) struct Replay {
-    /// The file.
+    /// The file of the failure.
     file: PathBuf,
     #[command(flatten)]
     form: Form,

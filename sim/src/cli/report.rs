@@ -1,4 +1,4 @@
-//! `report`.
+//! The command `report`.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -13,18 +13,18 @@ use crate::report::story;
 use crate::report::{figure, page};
 use crate::simulation::{Verdict, run_recorded};
 
-/// Show a run as a page for a browser. The exit code is 0 when the page was written, whatever it shows.
+/// Show a run as a page for a browser. The exit code is 0 if the page was written, whatever it shows.
 #[derive(Debug, Args)]
 pub(super) struct Report {
     #[command(flatten)]
     chosen: Chosen,
-    /// Where the page is written.
+    /// The file to which the page is written.
     #[arg(short, long, value_name = "PAGE")]
     out: PathBuf,
-    /// Write only the figure, in SVG, for example for a paper.
+    /// Write only the figure, as SVG, for example for a paper.
     #[arg(long)]
     svg: bool,
-    /// The title of the page; the name of the file without.
+    /// The title of the page. By default, the name of the file.
     #[arg(long)]
     title: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `run`.
+//! The command `run`.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -17,10 +17,10 @@ pub(super) struct RunOne {
     /// A plan or scenario in TOML, a failure, or the id of a scenario.
     #[arg(value_name = "FILE|ID", conflicts_with_all = ["lock", "deployment", "variant", "nodes", "clients", "faults", "workload", "duration"])]
     file: Option<PathBuf>,
-    /// Which case of a scenario; the first without.
+    /// The case of a scenario. By default, the first.
     #[arg(long, requires = "file")]
     case: Option<String>,
-    /// The seed; without, a scenario has the first that shows what it is about.
+    /// The seed. By default, a scenario runs with the first seed that shows its effect.
     #[arg(long, required_unless_present = "file")]
     seed: Option<u64>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ impl RunOne {
     }
 }
 
-/// One run as a JSON object.
+/// The output of one run with `--json`.
 #[derive(Serialize)]
 struct RunOutput<'a> {
     verdict: &'a Verdict,

@@ -1,4 +1,4 @@
-//! `scenarios`.
+//! The command `scenarios`.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 use crate::study::scenario::{self, Case, CaseVerdict, Depth, Expect, Interval, Judged, Scenario};
 
-/// Run scenarios and compare what comes of them with what is expected.
+/// Run scenarios and compare the results with what is expected.
 #[derive(Debug, Args)]
 pub(super) struct Scenarios {
-    /// Only those whose id begins like this, or else whose title has it; or a file or folder of your own.
+    /// Only scenarios whose id begins with this text, or else whose title contains it; or your own file or folder.
     filter: Option<String>,
-    /// Only name them.
+    /// Only list the scenarios.
     #[arg(long)]
     list: bool,
-    /// Run all seeds also of what is found with few, and say how often it breaks.
+    /// Run all seeds, even of cases that break after few, and print how often they break.
     #[arg(long)]
     rates: bool,
-    /// Run no more seeds of a case than this: the lane turmoil is slow. A break that is rarer is then not shown, which
-    /// is told and is no failure.
+    /// Run at most this many seeds of a case, as the lane turmoil is slow. A break that is too rare for them is
+    /// reported as not shown, which is no failure.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     seeds: Option<u64>,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(super) struct Scenarios {
     form: Form,
 }
 
-/// What came of one case.
+/// The result of one case.
 #[derive(Serialize)]
 struct ScenarioRow {
     id: String,
@@ -45,7 +45,7 @@ struct ScenarioRow {
     expected: String,
     #[serde(flatten)]
     judged: Judged,
-    /// How often what is expected to break breaks.
+    /// How often the case breaks, if it is expected to break.
     rate: Option<Interval>,
     milliseconds: u64,
 }
@@ -89,8 +89,8 @@ impl Scenarios {
         }
         let wanted = filter.to_lowercase();
         let mut scenarios = scenario::built_in()?;
-        // An id that is there in full is meant, and not all that begin like it; and those that begin like it, not every
-        // title with these letters in it.
+        // An exact id selects only that scenario, not every id that begins with it. A prefix of ids selects only
+        // those, not also every title that contains the text.
         let ids: Vec<String> = scenarios.iter().map(|s| s.id.to_lowercase()).collect();
         let is_id = ids.contains(&wanted);
         let begins_ids = ids.iter().any(|id| id.starts_with(&wanted));
@@ -225,7 +225,7 @@ impl ScenarioRow {
     }
 }
 
-/// Every scenario in a folder. A plan without a header is none.
+/// Reads every scenario in a folder. A plan without a header is not a scenario.
 fn of_folder(folder: &Path) -> Result<Vec<Scenario>, CliError> {
     let wrong = |error: std::io::Error| CliError::Other(format!("{}: {error}", folder.display()));
     let mut files: Vec<PathBuf> = Vec::new();
@@ -260,8 +260,8 @@ fn verdict(verdict: &CaseVerdict) -> String {
     }
 }
 
-/// As for one run; a known break that is not found means that nothing was shown. Where the command line gave fewer
-/// seeds than the case needs, that was asked for.
+/// Returns the exit code of a case, with the meanings that a single run has. A known break that is not found means
+/// that nothing was shown, unless the command line allowed fewer seeds than the case needs.
 fn exit_code(row: &ScenarioRow) -> u8 {
     match &row.judged.verdict {
         CaseVerdict::AsExpected | CaseVerdict::NotInLane(_) | CaseVerdict::TooFewSeeds { .. } => 0,
@@ -271,7 +271,7 @@ fn exit_code(row: &ScenarioRow) -> u8 {
     }
 }
 
-/// What is broken comes before what was not shown.
+/// Orders exit codes: a broken property is worse than a break that was not shown.
 fn severity(code: u8) -> u8 {
     match code {
         2 => 3,

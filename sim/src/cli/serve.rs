@@ -1,4 +1,4 @@
-//! `serve`.
+//! The command `serve`.
 
 use clap::Args;
 use serde::Serialize;
@@ -10,20 +10,21 @@ use crate::serve::{FaultWords, Host, Offer};
 /// Serve simulated Redis servers on ports of the loopback interface, until Ctrl-C.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// The first node's port, the others' follow; free ones without.
+    /// The port of the first node; the other nodes use the ports that follow. By default, free ports.
     #[arg(long)]
     port: Option<u16>,
-    /// How many nodes.
+    /// The number of nodes.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=15))]
     nodes: u16,
-    /// The password that every connection must show.
+    /// The password that every connection must send.
     #[arg(long)]
     password: Option<String>,
     /// What a node keeps when it crashes: memory (nothing) or every-write (everything).
     #[arg(long, value_enum, default_value_t = Kept::Memory)]
     persistence: Kept,
-    /// What goes wrong after the beginning, of node /N or of all: pause-node@5s..8s, crash-node@10s..12s/0, reset@3s,
-    /// flush@3s, forget-scripts@3s, backup@3s, server-error=loading@2s..4s, delay=20ms@1s..5s, node-step=30s@6s, node-rate=5000@6s.
+    /// A fault, with times that count from the start, of node /N or of all nodes: pause-node@5s..8s,
+    /// crash-node@10s..12s/0, reset@3s, flush@3s, forget-scripts@3s, backup@3s, server-error=loading@2s..4s,
+    /// delay=20ms@1s..5s, node-step=30s@6s, node-rate=5000@6s.
     #[arg(long = "fault", value_name = "KIND[=VALUE]@FROM[..TO][/NODE]")]
     faults: Vec<FaultWords>,
     #[command(flatten)]
@@ -36,7 +37,7 @@ enum Kept {
     EveryWrite,
 }
 
-/// Where the nodes are.
+/// The addresses of the nodes.
 #[derive(Serialize)]
 struct Served<'a> {
     ports: &'a [u16],
@@ -70,7 +71,7 @@ impl Serve {
                 }
             };
             let interrupted = async {
-                // Without the signal there is none to wait for.
+                // If the signal cannot be received, the servers run until the process is killed.
                 if tokio::signal::ctrl_c().await.is_err() {
                     std::future::pending::<()>().await;
                 }

@@ -1,4 +1,4 @@
-//! `shrink`.
+//! The command `shrink`.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ use crate::study::failure::Failure;
 use crate::study::progress::{self, Counting};
 use crate::study::shrink::{Identity, Shrunk, Size, shrink};
 
-/// Make a failure small while it stays the same failure. The exit code is 0 when a small one was written.
+/// Shrink a failure while it stays the same failure. The exit code is 0 if a shrunk failure was written.
 #[derive(Debug, Args)]
 pub(super) struct Shrink {
     #[command(flatten)]
     chosen: Chosen,
-    /// Where the small failure is written.
+    /// The file to which the shrunk failure is written.
     #[arg(short, long)]
     out: PathBuf,
-    /// Use at most so many runs.
+    /// The maximum number of runs.
     #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     runs: u32,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! How long something took, on the wall and on the processor.
+//! A stopwatch for wall-clock time and processor time.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -6,21 +6,22 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// A measurement that has begun.
+/// A stopwatch that is running.
 pub(super) struct Watch {
     wall: Instant,
     cpu: Option<f64>,
 }
 
-/// What was measured, in seconds.
+/// A measurement, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Took {
     pub(super) wall: f64,
-    /// Of all threads of this process.
+    /// The processor time of all threads of this process; `None` where it is not available.
     pub(super) cpu: Option<f64>,
 }
 
-/// How much was done in a second. On a machine that others use too, the processor's seconds say more.
+/// An amount of work per second. On a machine that runs other programs too, the rate per second of processor time is
+/// the more reliable one.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Rate {
     pub(super) per_second: f64,
@@ -36,7 +37,7 @@ impl Watch {
         }
     }
 
-    /// How long it took so far, on the wall.
+    /// Returns the wall-clock time so far.
     pub(super) fn elapsed(&self) -> Duration {
         self.wall.elapsed()
     }
@@ -78,7 +79,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// What this process has used of the processor so far.
+/// Returns the processor time that this process has used so far.
 #[cfg(unix)]
 fn cpu_seconds() -> Option<f64> {
     use rustix::time::{ClockId, clock_gettime};

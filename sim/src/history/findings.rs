@@ -1,109 +1,111 @@
-//! What was seen to be wrong, or may be, while a run went on.
+//! Findings: what was observed to be wrong, or may be, during a run.
 
 use serde::Serialize;
 
 use super::{HoldId, NameId, Process};
 
-/// A node changed or removed a claim at the request of a client whose it was not.
+/// A node changed or removed a claim at the request of a client that did not own it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Theft {
-    /// When.
+    /// When the node did it, in nanoseconds of true time.
     pub at: u64,
-    /// Where.
+    /// The node.
     pub node: u16,
-    /// Of which name.
+    /// The name of the claim.
     pub name: NameId,
-    /// At whose request.
+    /// The process that sent the request.
     pub by: Process,
 }
 
-/// A request that a node executed stated a shorter lease than one of its owner with a smaller number, on whatever node.
+/// A request that stated a shorter lease than an earlier statement of the same owner, by number, executed on any
+/// node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ShortenedLease {
-    /// When the second of the two was executed.
+    /// When the second of the two requests was executed, in nanoseconds of true time.
     pub at: u64,
-    /// Of which name.
+    /// The name of the claim.
     pub name: NameId,
-    /// Whose.
+    /// The process that sent both requests.
     pub by: Process,
-    /// The number and the lease in milliseconds of the one with the smaller number.
+    /// The number of the request with the smaller number, and its lease in milliseconds.
     pub before: (u64, u64),
-    /// The same of the one with the larger number.
+    /// The number of the request with the larger number, and its lease in milliseconds.
     pub after: (u64, u64),
 }
 
-/// A hold is not worth what was said of it.
+/// A statement about a hold that turned out wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct BrokenStatement {
-    /// When that was seen.
+    /// When that was observed, in nanoseconds of true time.
     pub at: u64,
-    /// Whose hold.
+    /// The process that has the hold.
     pub process: Process,
-    /// Which hold.
+    /// The hold.
     pub hold: HoldId,
-    /// Of which name.
+    /// The name of the lock.
     pub name: NameId,
-    /// What was said of it.
+    /// The statement.
     pub said: BeliefStatement,
 }
 
-/// What is said of a hold, and may be wrong.
+/// A statement about a hold, which a checker may refute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BeliefStatement {
-    /// It was acquired: the guard that was given out holds it.
+    /// The hold was acquired: the guard that was returned holds it.
     Acquired,
-    /// It was extended by this lease, from when that was asked for.
+    /// The hold was extended by this lease, counted from when the extension was requested.
     Extended,
-    /// It is valid until a time. What is heard later makes that no earlier where one node decides.
+    /// The hold is valid until a time. Where one node decides, nothing that the client receives later makes that time
+    /// earlier.
     ValidUntil,
-    /// It was released: too few nodes still have a claim of it for another client to be kept out.
+    /// The hold was released: too few nodes still have a claim of it to keep another client out.
     Released,
-    /// It is renewed for this long at most (`max_hold`).
+    /// The hold is renewed for at most this long (`max_hold`).
     AtMost,
-    /// It is renewed, so it lasts until it is released: the plan says that nothing is in the way.
+    /// The hold is renewed, so it lasts until it is released: the plan states that nothing prevents it.
     Renewed,
-    /// It is valid for a lease from when its last request was sent, and that was a round trip ago at least.
+    /// The hold is valid for a lease from when its last request was sent, at least one round trip ago.
     Lease,
-    /// It was granted to the next in the queue, who stands there no more.
+    /// The hold was granted to the next waiter in the queue, which has left the queue.
     Served,
 }
 
-/// What a guard said of its hold, and what the client knows it to be.
+/// The hold count that a guard reported, and the one that the client expects.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Count {
-    /// Whose.
+    /// The process that has the guard.
     pub process: Process,
-    /// Of which hold.
+    /// The hold.
     pub hold: HoldId,
-    /// When.
+    /// When the guard reported it, in nanoseconds of true time.
     pub at: u64,
-    /// What it said.
+    /// The hold count that the guard reported.
     pub counted: u32,
-    /// How many guards were out.
+    /// The number of guards that existed.
     pub expected: u32,
 }
 
-/// A claim that stood when everybody had gone and every lease had run out.
+/// A claim that a node still had after every client had ended and every lease had run out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Leftover {
-    /// Where.
+    /// The node.
     pub node: u16,
-    /// Of which name.
+    /// The name of the claim.
     pub name: NameId,
 }
 
-/// A claim of a process that died stood on a node when its TTL was over.
+/// A claim of a dead process that a node still had after the claim's TTL.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Overdue {
-    /// When that was seen.
+    /// When that was observed, in nanoseconds of true time.
     pub at: u64,
-    /// Where.
+    /// The node.
     pub node: u16,
-    /// Of which name.
+    /// The name of the claim.
     pub name: NameId,
-    /// Whose.
+    /// The process that died.
     pub process: Process,
-    /// When the process died.
+    /// When the process died, in nanoseconds of true time.
     pub died: u64,
 }

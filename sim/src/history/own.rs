@@ -1,4 +1,4 @@
-//! What users' own clients do beside the locks: what they say, the properties that they state, and what they ask of resources.
+//! What a user's own clients do beside locking: marks, stated properties, and calls to resources.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Process;
 
-/// A word of a client, at a time.
+/// A text that a client recorded, with its time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Mark {
-    /// When, in nanoseconds of true time.
+    /// When it was recorded, in nanoseconds of true time.
     pub at: u64,
-    /// Which client said it; `None` for what is said while no client is at work.
+    /// The process that recorded it; `None` if no client was running.
     pub process: Option<Process>,
-    /// What it said.
+    /// The text.
     pub text: String,
 }
 
@@ -21,16 +21,16 @@ pub struct Mark {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Modality {
-    /// Each time at which it is looked at.
+    /// Each time it is evaluated.
     Always,
-    /// At least once in all runs of a test.
+    /// At least once in all runs of a test together.
     Sometimes,
-    /// At least once in each run, from the first time at which it is looked at.
+    /// At least once in each run in which it is evaluated, after the first evaluation.
     Eventually,
 }
 
 impl Modality {
-    /// The macro that states it.
+    /// Returns the name of the macro that states such a property.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,47 +47,47 @@ impl fmt::Display for Modality {
     }
 }
 
-/// A property that a test states, and what became of it in one run.
+/// A property that a test states, with its results in one run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct StatedProperty {
     /// When it must be true.
     pub modality: Modality,
     /// Its name, which is unique among the properties of a test.
     pub name: String,
-    /// When it was first looked at, in nanoseconds of true time.
+    /// When it was first evaluated, in nanoseconds of true time.
     pub begun: u64,
-    /// How often it was looked at.
+    /// How many times it was evaluated.
     pub looks: u64,
-    /// How often it was true.
+    /// How many times it was true.
     pub holds: u64,
-    /// The first time at which it was false.
+    /// The first evaluation in which it was false.
     pub broken: Option<Breach>,
 }
 
-/// A look at a property that was false.
+/// An evaluation in which a property was false.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Breach {
-    /// When, in nanoseconds of true time.
+    /// When it was evaluated, in nanoseconds of true time.
     pub at: u64,
-    /// Which client looked; `None` for a look while no client is at work.
+    /// The process that evaluated it; `None` if no client was running.
     pub process: Option<Process>,
-    /// What it saw, and where in the source that is written.
+    /// What the property's message says, and where in the source it is stated.
     pub story: String,
 }
 
-/// Something that a client asked of a resource beside the lock.
+/// A call of a client to a resource beside the lock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ResourceCall {
-    /// Which resource, by its place in [`History::resources`](super::History::resources).
+    /// The resource, as an index into [`History::resources`](super::History::resources).
     pub resource: u16,
-    /// Which client asked.
+    /// The process that made the call.
     pub process: Process,
-    /// What it asked.
+    /// The text of the request.
     pub question: String,
-    /// When that left the client, in nanoseconds of true time.
+    /// When the request left the client, in nanoseconds of true time.
     pub sent: u64,
-    /// When the resource did it, and what it answered; `None` for a call that never came to it.
+    /// When the resource executed it, and its answer; `None` for a request that never arrived.
     pub done: Option<(u64, String)>,
-    /// When the client heard of it; `None` for an answer that never came.
+    /// When the client received the answer; `None` for an answer that never arrived.
     pub heard: Option<u64>,
 }

@@ -1,6 +1,7 @@
-//! What can be seen of a run from outside: messages, claims on nodes, who stood still, what clocks showed.
+//! What an observer can see of a run: messages, claims on nodes, processes that were paused or down, and the readings
+//! of clocks.
 //!
-//! Only reports need it, so only their runs record it. A recording changes nothing about a run.
+//! Only the runs of reports are recorded. Recording does not change the run.
 
 mod message;
 
@@ -12,27 +13,28 @@ use crate::history::{NameId, Process};
 
 pub use message::{Message, MessageSort};
 
-/// What was recorded of one run.
+/// The recording of one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recording {
-    /// In the order in which they were sent.
+    /// The messages, in the order in which they were sent.
     pub messages: Vec<Message>,
-    /// In the order in which they began.
+    /// The claims on nodes, in the order in which they began.
     pub claims: Vec<Claim>,
-    /// In the order in which they began, without those of a process at work.
+    /// The periods in which processes were paused or down, in the order in which they began.
     pub states: Vec<Absence>,
-    /// Of each clock that was ever wrong: when it showed how much too much, in nanoseconds.
+    /// For each clock that was ever wrong: the times at which its error changed, each with the error in nanoseconds,
+    /// positive if the clock is ahead.
     pub clocks: BTreeMap<ClockId, Vec<(u64, i64)>>,
     pub(crate) owners: BTreeMap<OwnerId, Process>,
     pub(crate) names: Vec<Name>,
-    /// Of a place the claims that stand: several, where several read.
+    /// The open claims of a name on a node, as indexes into `claims`. There are several while several clients read.
     pub(crate) open_claims: BTreeMap<(u16, NameId), Vec<usize>>,
     pub(crate) open_states: BTreeMap<ProcessPlace, usize>,
-    /// What the monotonic clock of each client showed at the beginning.
+    /// The reading of each client's monotonic clock at the beginning.
     pub(crate) uptimes: Vec<u64>,
 }
 
-/// A client or a node, each from 0.
+/// A client or a node, numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub enum ProcessPlace {
@@ -43,47 +45,47 @@ pub enum ProcessPlace {
 /// A clock of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ClockId {
-    /// By which a client measures leases.
+    /// The monotonic clock of a client, which measures leases.
     Monotonic(u16),
-    /// Of a client.
+    /// The wall clock of a client.
     Wall(u16),
-    /// Of a node.
+    /// The wall clock of a node.
     Node(u16),
 }
 
-/// A claim on a node, for as long as it stood.
+/// A claim on a node, with the period in which the node had it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
-    /// Where.
+    /// The node.
     pub node: u16,
-    /// Of which name.
+    /// The name of the claim.
     pub name: NameId,
-    /// Whose.
+    /// The process that made it, if it is known.
     pub owner: Option<Process>,
-    /// Since when.
+    /// When the claim began, in nanoseconds of true time.
     pub from: u64,
-    /// Until when; `u64::MAX` if it stood at the end.
+    /// When the claim ended; `u64::MAX` if the node still had it at the end of the run.
     pub until: u64,
-    /// Which round of its client made it.
+    /// The identity of the round that made it.
     pub(crate) identity: Option<OwnerId>,
-    /// When it would expire, as the node's clock runs now.
+    /// When it would expire if the node's clock keeps its present rate.
     pub(crate) expires: u64,
 }
 
-/// A process that was not at work.
+/// A period in which a process did not run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Absence {
-    /// Which.
+    /// The client or node.
     pub place: ProcessPlace,
-    /// How.
+    /// The reason.
     pub status: Status,
-    /// Since when.
+    /// When the period began, in nanoseconds of true time.
     pub from: u64,
-    /// Until when; `u64::MAX` if so at the end.
+    /// When the period ended; `u64::MAX` if it lasted to the end of the run.
     pub until: u64,
 }
 
-/// Why a process does nothing, or a node does not answer.
+/// Why a client does nothing, or why a node does not answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub enum Status {
@@ -92,11 +94,11 @@ pub enum Status {
     Replica,
 }
 
-/// A step of a clock that is smaller than this is not recorded by itself.
+/// Steps of a clock that are smaller than this, in nanoseconds, are not recorded by themselves.
 const FINE: u64 = 200_000;
 
 impl Recording {
-    /// Ends the claims of a place that stand no more.
+    /// Ends the recorded claims of a name on a node that the node no longer has.
     pub(crate) fn end_claims(
         &mut self,
         place: (u16, NameId),

@@ -1,4 +1,4 @@
-//! What a test has come to: it passed, a property was broken, or one never got its chance.
+//! The outcome of a test: it passed, a property was broken, or a property never got its chance.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,39 +12,39 @@ use crate::report::story;
 use crate::simulation::{Run, Verdict};
 use crate::study::shrink::Size;
 
-/// How much a failure was, how much is left, and how many runs that took.
+/// The sizes of a failure before and after shrinking, and the number of runs that shrinking took.
 pub(super) type Sizes = (Size, Size, u32);
 
-/// What became of the properties of a test, in all its runs.
+/// The results of a test's properties, over all its runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Passed {
     runs: u64,
     vacuous: u64,
-    /// How often each was looked at, and how often it was true.
+    /// How many times each property was evaluated, and how many times it was true.
     properties: BTreeMap<(Modality, String), (u64, u64)>,
     notes: Vec<String>,
 }
 
 impl Passed {
-    /// How many runs there were.
+    /// Returns the number of runs.
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.runs
     }
 
-    /// Each property with how often it was looked at and how often it was true.
+    /// Returns each property, with how many times it was evaluated and how many times it was true.
     pub fn properties(&self) -> impl Iterator<Item = (Modality, &str, u64, u64)> {
         let properties = self.properties.iter();
         properties.map(|((modality, name), (looks, holds))| (*modality, &**name, *looks, *holds))
     }
 
-    /// What else there is to know: for example that a file is of another test.
+    /// Returns further notes, for example that a file belongs to another test.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The first property that never got its chance, of those that were expected and those that were looked at.
+    /// Returns the first property that never got its chance, of those that were expected and those that were evaluated.
     pub(super) fn missed(&self, expected: &[String]) -> Option<Shortfall> {
         if self.runs != 0 && self.vacuous == self.runs {
             return Some(Shortfall::Idle { runs: self.runs });
@@ -68,7 +68,7 @@ impl Passed {
     }
 }
 
-/// What runs add up to.
+/// The sum of the runs so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally(Passed);
 
@@ -105,14 +105,14 @@ impl Tally {
 pub enum Found {
     /// A run broke a property.
     Violated(Box<Violated>),
-    /// No run broke one, but one never got its chance.
+    /// No run broke a property, but one never got its chance.
     Shortfall(Shortfall),
-    /// The failure that was to be run again cannot be.
+    /// The failure file could not be replayed.
     File(String),
 }
 
 impl Found {
-    /// The property that the test fails for, by its name.
+    /// Returns the name of the property for which the test fails.
     #[must_use]
     pub fn property(&self) -> Option<&str> {
         match self {
@@ -124,7 +124,7 @@ impl Found {
         }
     }
 
-    /// The run that broke a property, if one did.
+    /// Returns the run that broke a property, if one did.
     #[must_use]
     pub fn violated(&self) -> Option<&Violated> {
         match self {
@@ -149,7 +149,7 @@ impl std::error::Error for Found {}
 /// A property that never got its chance. A test that shows nothing fails.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Shortfall {
-    /// No run looked at it.
+    /// No run evaluated the property.
     NeverLookedAt {
         /// Its name.
         name: String,
@@ -160,12 +160,12 @@ pub enum Shortfall {
     NeverTrue {
         /// Its name.
         name: String,
-        /// How often it was looked at.
+        /// How many times it was evaluated.
         looks: u64,
         /// In how many runs.
         runs: u64,
     },
-    /// No client did anything: none acquired a lock, asked a resource, or stated a property.
+    /// No client did anything: none acquired a lock, called a resource, or stated a property.
     Idle {
         /// In how many runs.
         runs: u64,
@@ -193,7 +193,7 @@ impl fmt::Display for Shortfall {
     }
 }
 
-/// A run that broke a property, as small as it could be made.
+/// A run that broke a property, shrunk as far as possible.
 #[derive(Debug)]
 pub struct Violated {
     pub(super) site: CodeLocation,
@@ -201,50 +201,50 @@ pub struct Violated {
     pub(super) violation: Violation,
     pub(super) run: Run,
     pub(super) sizes: Option<Sizes>,
-    /// The failure and its page, or why they could not be written.
+    /// The paths of the failure and its page, or why they could not be written.
     pub(super) files: Result<(std::path::PathBuf, std::path::PathBuf), String>,
     pub(super) notes: Vec<String>,
 }
 
 impl Violated {
-    /// The first seed that failed.
+    /// Returns the first seed that failed.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// What was broken, in the smallest run that was found.
+    /// Returns the violation in the smallest run that was found.
     #[must_use]
     pub fn violation(&self) -> &Violation {
         &self.violation
     }
 
-    /// The smallest run that was found.
+    /// Returns the smallest run that was found.
     #[must_use]
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// How much the failure was, and how much is left of it; `None` for one that was not shrunk.
+    /// Returns the size of the failure before and after shrinking; `None` if it was not shrunk.
     #[must_use]
     pub fn sizes(&self) -> Option<(Size, Size)> {
         self.sizes.map(|(before, after, _)| (before, after))
     }
 
-    /// The file that repeats it, if it could be written.
+    /// Returns the file that repeats the failure, if it could be written.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.files.as_ref().ok().map(|(file, _)| &**file)
     }
 
-    /// The page that shows it, if it could be written.
+    /// Returns the page that shows the failure, if it could be written.
     #[must_use]
     pub fn page(&self) -> Option<&Path> {
         self.files.as_ref().ok().map(|(_, page)| &**page)
     }
 }
 
-/// How many lines of the story a message has.
+/// The number of lines of the story in a message.
 const LINES: usize = 24;
 
 impl fmt::Display for Violated {
@@ -307,7 +307,7 @@ impl fmt::Display for Violated {
     }
 }
 
-/// What a run's own clients did, the faults, and the violation.
+/// Returns the lines of the story up to the violation: what the clients did, and the faults.
 fn own_lines(run: &Run) -> Vec<String> {
     let end = match &run.verdict {
         Verdict::Violated(violation) => violation.at.as_nanos(),

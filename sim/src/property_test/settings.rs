@@ -1,4 +1,4 @@
-//! What a test of clients of a user's own runs.
+//! The settings of a test, and the plans that they lead to.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::plan::property::Property;
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Outage, Plan, WorkloadKind};
 
-/// All that a test is told but its clients and its world.
+/// The settings of a test, without its clients and its world.
 pub(super) struct Settings {
     pub(super) site: CodeLocation,
     pub(super) seeds: u64,
@@ -25,7 +25,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// The defaults of a test that stands at a place of the source.
+    /// Returns the defaults for a test at a location in the source.
     pub(super) fn of(site: CodeLocation) -> Self {
         Settings {
             site,
@@ -56,7 +56,7 @@ impl Settings {
         }
     }
 
-    /// The plan of a seed: what is demanded is what the test states.
+    /// Returns the plan of a seed. It demands only what the test states.
     pub(super) fn plan(&self, seed: u64) -> Plan {
         let mut plan = self.swarm().plan(seed);
         if self.outages == Outages::Drawn {
@@ -87,9 +87,10 @@ pub(super) enum Outages {
     None,
 }
 
-/// Stops of clients in the middle of a step, in half of all runs. Code that has asked whether it holds its lock, and acts on
-/// that, is found out by a stop in between that lasts for hardly longer than the lease: what it does next meets what the next
-/// holder has begun.
+/// Draws stops of clients in the middle of a step, in half of all runs.
+///
+/// A stop finds code that checks that it holds its lock and then acts on that. If the code is stopped in between for
+/// slightly longer than the lease, its action collides with what the next holder has begun.
 fn stops(plan: &Plan) -> Vec<Fault> {
     let mut draw = Draw::new(plan.seed, Purpose::Outages, 1);
     if draw.chance(500_000) {

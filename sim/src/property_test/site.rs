@@ -1,6 +1,6 @@
-//! Where a test stands, and how it is run again.
+//! The location of a test in the source, and the command that runs it again.
 
-/// Where a test stands: its package and its name.
+/// The location of a test: its package and its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CodeLocation {
     package: Option<String>,
@@ -8,7 +8,7 @@ pub struct CodeLocation {
 }
 
 impl CodeLocation {
-    /// A test under a name, in a package that is not known.
+    /// Returns a test of this name in an unknown package.
     pub(super) fn named(name: &str) -> Self {
         CodeLocation {
             package: None,
@@ -16,7 +16,7 @@ impl CodeLocation {
         }
     }
 
-    /// A test function of a package, in a module as [`module_path!`] names it.
+    /// Returns a test function of a package, in a module as [`module_path!`] names it.
     #[must_use]
     pub fn new(package: &str, module: &str, function: &str) -> Self {
         let path = module.split_once("::").map(|(_, path)| path);
@@ -29,18 +29,18 @@ impl CodeLocation {
         }
     }
 
-    /// Its name, as `cargo test` lists it.
+    /// Returns the name of the test, as `cargo test` lists it.
     #[must_use]
     pub fn test(&self) -> &str {
         &self.test
     }
 
-    /// The beginning of the names of its files.
+    /// Returns the prefix of the names of its files.
     pub(super) fn stem(&self) -> String {
         self.test.replace("::", "-")
     }
 
-    /// The command that runs it alone, with something in its environment.
+    /// Returns the command that runs this test alone, with an environment variable set.
     pub(super) fn command(&self, environment: &str) -> String {
         let test = &self.test;
         match &self.package {

@@ -13,7 +13,7 @@ use crate::simulation::{Run, recorded, run_own};
 
 type TrialClient<W> = Rc<dyn Fn(Context, Rc<W>) -> Pin<Box<dyn Future<Output = ()>>>>;
 
-/// What is run: clients, and the world that they share.
+/// The clients of a test, and the world that they share.
 pub(super) struct Trial<W> {
     client: TrialClient<W>,
     world: Rc<dyn Fn() -> W>,
@@ -38,7 +38,8 @@ impl<W: 'static> Trial<W> {
 
     /// Runs a plan.
     pub(super) fn run(&self, plan: &Rc<Plan>) -> Run {
-        // Made by the first client that starts: then the run has begun, and resources can take their places in it.
+        // The first client that starts creates the world. The run has begun by then, so that resources can register
+        // in it.
         let shared: Rc<OnceCell<Rc<W>>> = Rc::default();
         let (client, make) = (Rc::clone(&self.client), Rc::clone(&self.world));
         let at_start = Rc::clone(&shared);
@@ -46,7 +47,7 @@ impl<W: 'static> Trial<W> {
             let world = Rc::clone(at_start.get_or_init(|| Rc::new(make())));
             let who = ctx.who();
             let client = Rc::clone(&client);
-            // The part before the first await is a step of the client, too.
+            // The async block makes the part of `client` before its first await a step of the client, too.
             let work = async move { client(ctx, world).await };
             Box::pin(Attended::new(who, work))
         };
@@ -59,7 +60,7 @@ impl<W: 'static> Trial<W> {
         tested(|| run_own(plan, main, end))
     }
 
-    /// The same, and records what can be seen from outside.
+    /// Runs a plan and records what an observer can see of the run.
     pub(super) fn recorded(&self, plan: &Rc<Plan>) -> (Run, Recording) {
         recorded(|| self.run(plan))
     }

@@ -1,4 +1,4 @@
-//! `chaos compare`.
+//! The command `chaos compare`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,21 @@ use super::super::{CliError, complain, say, write_file};
 use super::storms::{Asked, Storms, classes, locks};
 use crate::study::predicted::{Compared, PrintedMatrix, Results, Simulated};
 
-/// Hold what the simulator predicts against real servers, class by class.
+/// Compare the simulator's predictions with real servers, class by class.
 ///
-/// Each class is run for some minutes, all its locks side by side, and what came of it is kept in a file at once: a run that is broken
-/// off goes on where it stood. Classes that are there already, with the same seed and at least as long, are not run again.
+/// Each class runs for some minutes, all its locks side by side, and its results are saved at once: an interrupted
+/// comparison continues where it stopped. A class is not run again if the file has results for it with the same seed
+/// and at least the same length.
 #[derive(Debug, Args)]
 pub(super) struct Compare {
     /// Only this class; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(classes().map(|class| class.id)))]
     class: Vec<String>,
-    /// Only this lock; may be given several times. Without, those of one server and of a majority, and the control of the class.
+    /// Only this lock; may be given several times. By default, the locks of one server and of a majority, and the
+    /// control of the class.
     #[arg(long, value_parser = PossibleValuesParser::new(locks().map(|lock| lock.id)))]
     lock: Vec<String>,
-    /// How long each class is run, in minutes. Rare breaks want half an hour.
+    /// How long each class runs, in minutes. Rare breaks need half an hour.
     #[arg(long, default_value_t = 30.0, value_parser = super::storms::minutes)]
     minutes: f64,
     /// The seed.
@@ -32,10 +34,10 @@ pub(super) struct Compare {
     /// How many storms of the same class and length the simulator runs.
     #[arg(long, default_value_t = 50)]
     simulated: u64,
-    /// Where results are kept.
+    /// The file in which results are saved.
     #[arg(long, default_value = "docs/results/chaos.json")]
     results: PathBuf,
-    /// What the matrix printed.
+    /// The JSON file that the command matrix wrote.
     #[arg(long, default_value = "docs/results/matrix.json")]
     matrix: PathBuf,
 }
@@ -54,7 +56,7 @@ impl Compare {
                 scale: SCALE,
                 seed: self.seed,
             };
-            // Those that cannot be had on real machines are left out, unless they are named.
+            // Classes that real machines do not support are left out, unless they are named.
             let asked = match storms.asked(&["ours", "ours, one node"]) {
                 Ok(asked) => asked,
                 Err(_) if self.class.is_empty() => continue,
@@ -114,10 +116,10 @@ impl Compare {
     }
 }
 
-/// Of a plan's lease of 150 ms one of 1.5 s.
+/// The factor by which times are longer: a plan's lease of 150 ms becomes 1.5 s.
 const SCALE: u32 = 10;
 
-/// The tables stand in the results as they were printed.
+/// Reads the matrix. Its tables are copied into the results as they were printed.
 fn read_matrix(path: &Path) -> Result<PrintedMatrix, CliError> {
     #[derive(serde::Deserialize)]
     struct Printed {
@@ -131,7 +133,7 @@ fn read_matrix(path: &Path) -> Result<PrintedMatrix, CliError> {
     Ok(PrintedMatrix::read(tables.unwrap_or_default()))
 }
 
-/// The commit that is checked out here, if any is.
+/// Returns the commit that is checked out here, if there is one.
 fn commit() -> String {
     let output = Command::new("git")
         .args(["rev-parse", "--short", "HEAD"])

@@ -1,4 +1,4 @@
-//! Storms of some classes against some locks, as the command line asks for them.
+//! The storms that a command line selects: some classes against some locks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::study::matrix::{ALL_AT_ONCE, CLASSES, CONTENDERS, Candidate, Class, S
 use crate::study::predicted::Expected;
 use crate::study::progress::{self, Counting};
 
-/// What is asked for.
+/// The options that select storms.
 pub(super) struct Storms {
     pub(super) class: Vec<String>,
-    /// Without any, some, and the control of the class.
+    /// The locks. If empty, a default set and the control of the class.
     pub(super) lock: Vec<String>,
     pub(super) minutes: f64,
     pub(super) scale: u32,
     pub(super) seed: u64,
 }
 
-/// One lock and what strikes it.
+/// One lock and the plan of its storm.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) lock: String,
@@ -33,17 +33,17 @@ pub(super) struct Asked {
     pub(super) expected: Expected,
 }
 
-/// Those of the matrix, and all at once.
+/// Returns the classes of the matrix, and the class with all faults.
 pub(super) fn classes() -> impl Iterator<Item = &'static Class> {
     CLASSES.iter().chain([&ALL_AT_ONCE])
 }
 
-/// Those that there are on real servers.
+/// Returns the locks that run on real servers.
 pub(super) fn locks() -> impl Iterator<Item = &'static Candidate> {
     CONTENDERS.iter().filter(|lock| lock.is_had())
 }
 
-/// How long a storm lasts.
+/// Parses the length of a storm, in minutes.
 pub(super) fn minutes(text: &str) -> Result<f64, String> {
     let minutes: f64 = text
         .parse()
@@ -54,13 +54,14 @@ pub(super) fn minutes(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Whether a kind of fault can be had on real machines.
+/// Returns whether real machines support a kind of fault.
 fn has(kind: Kind) -> bool {
     had::lacks(kind).is_none()
 }
 
 impl Storms {
-    /// Class after class, each with its locks. Where no locks are named it is these and the control.
+    /// Returns the storms, class after class, each with its locks. If no locks are named, these are `usual` and the
+    /// control of the class.
     pub(super) fn asked(&self, usual: &[&str]) -> Result<Vec<Asked>, CliError> {
         let named = classes().filter(|class| self.class.iter().any(|id| id == class.id));
         let mut asked = Vec::new();
@@ -104,7 +105,7 @@ impl Storms {
         }
     }
 
-    /// Storms of the same class and lock, from the same seed on, for the simulator.
+    /// Returns `many` storms of the same class and lock for the simulator, with consecutive seeds.
     pub(super) fn simulated(&self, asked: &Asked, many: u64) -> impl Iterator<Item = Plan> {
         let class = classes().find(|class| class.id == asked.class);
         let lock = CONTENDERS.iter().find(|lock| lock.id == asked.lock);
@@ -116,13 +117,13 @@ impl Storms {
         })
     }
 
-    /// Runs them all at once.
+    /// Runs all these storms at the same time.
     pub(super) fn side_by_side(&self, cells: &[Asked]) -> Result<Vec<Observed>, CliError> {
         side_by_side(cells, self.scale)
     }
 }
 
-/// Runs plans on real servers, all at once, with a bar on the terminal.
+/// Runs plans on real servers, all at the same time, with a progress bar on the terminal.
 pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>, CliError> {
     let seconds = |asked: &Asked| (asked.plan.duration.as_duration() * scale).as_secs();
     let bar = Arc::new(progress::bar(

@@ -1,17 +1,17 @@
-//! What was observed, as a table.
+//! The observations as a table.
 
 use std::fmt::Write as _;
 
 use crate::chaos::cell::Observed;
 
-/// One lock under one class.
+/// The observation of one lock under one class.
 pub(super) struct Line {
     pub(super) class: String,
     pub(super) lock: String,
     pub(super) observed: Observed,
 }
 
-/// A line for each lock, and beneath it what could not be had and what went wrong.
+/// Formats a line for each lock, and below it the faults that were not available and what went wrong.
 pub(super) fn table(lines: &[Line]) -> String {
     let mut text = format!(
         "{:<24} {:<18} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",

@@ -1,31 +1,31 @@
-//! Messages, as a listener on the wire sees them.
+//! Messages, as an observer of the network sees them.
 
 /// One message between a client and a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
-    /// Of which client, or to it.
+    /// The client that sends or receives it.
     pub client: u16,
-    /// To which node, or from it.
+    /// The node that sends or receives it.
     pub node: u16,
-    /// What kind of message.
+    /// The kind of message.
     pub sort: MessageSort,
-    /// When it left.
+    /// When it was sent, in nanoseconds of true time.
     pub sent: u64,
-    /// When it arrived; `None` if it was lost.
+    /// When it arrived, in nanoseconds of true time; `None` if it was lost.
     pub arrives: Option<u64>,
-    /// What it says.
+    /// Its content, for people.
     pub text: String,
 }
 
-/// What kind of message it is.
+/// The kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageSort {
-    /// From a client.
+    /// A request of a client.
     Request,
-    /// An answer that gives what was asked.
+    /// An answer that grants the request.
     Yes,
-    /// An answer that does not, or an error.
+    /// An answer that refuses the request, or an error.
     No,
-    /// To the waiters for a name.
+    /// A wake-up for the waiters of a name.
     Wake,
 }
