@@ -1,8 +1,8 @@
-//! Operations, one future each.
+//! The operations, each one future.
 //!
 //! | module | subject |
 //! |---|---|
-//! | `acquire` | one `acquire` of a user, from its first try to its guard |
+//! | `acquire` | one acquisition by a user, from the first try to the guard |
 //! | `queue` | waiters of this process for the same lock, one of which polls the attempt |
 //! | `attempt` | rounds of requests until the lock is won or given up |
 //! | `inquiry` | a request to the members of a hold, and the tally of their answers |

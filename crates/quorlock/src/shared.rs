@@ -1,14 +1,14 @@
-//! What the locks of one client share.
+//! The state that the locks of one client share.
 //!
 //! | module | subject |
 //! |---|---|
 //! | `client` | what every lock of a client refers to |
 //! | `keeper` | the task that renews holds and cleans up after them |
-//! | `hold` | one hold: its claims, its validity, what is under way |
-//! | `layout` | which nodes are the members of a lock, in groups |
+//! | `hold` | one hold: its claims, its validity, its requests in flight |
+//! | `layout` | the nodes that are the members of a lock, in groups |
 //! | `trust` | what this client has observed of each node |
-//! | `party` | what a client states for its nodes, also to locks of other clients |
-//! | `ears`, `rests` | subscriptions of acquisitions, and what is remembered of locks that others want, too |
+//! | `party` | the settings of a client for its nodes, also in locks of other clients |
+//! | `wake_ups`, `rests` | subscriptions of acquisitions, and what is remembered of contended locks |
 //! | `alarm`, `calls`, `under`, `waiters` | parts of the above |
 
 pub(crate) mod client;

@@ -1,4 +1,4 @@
-//! Waiting for a lock, alone or behind others of the same process.
+//! Waiting for a lock, alone or behind other waiters of the process.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use crate::shared::client::Client;
 use crate::shared::hold::Hold;
 use crate::telemetry;
 
-/// A future that wins the lock. Dropped early, it leaves at most one clean-up to the keeper, or its whole attempt to
-/// the next waiter of the process.
+/// A future that acquires a lock. If it is dropped early, at most one clean-up is left to the keeper, or the whole
+/// attempt to the next waiter of the process.
 pub(crate) struct Acquiring {
     client: Arc<Client>,
     queues: Arc<Queues>,
@@ -31,7 +31,7 @@ pub(crate) struct Acquiring {
 
 enum AcquiringState {
     New,
-    /// A try stands in no queue: it does not wait.
+    /// One try, which is in no queue because it does not wait.
     Trying(Box<Attempt>),
     Queued(QueueTicket),
     Done,
@@ -42,17 +42,17 @@ struct QueueTicket {
     way: Way,
     queue: Arc<Queue>,
     waiter: Arc<Waiter>,
-    /// What it has in its hands: while it polls, and when it has ended with it.
+    /// The attempt, while this waiter polls it or after it has ended here.
     attempt: Option<Box<Attempt>>,
     timer: Option<Box<dyn Timer>>,
 }
 
-/// How a waiter asks when it leads.
+/// How a waiter requests the lock when it leads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// A reader that finds no other asking tries once, alone in its queue: readers share the name, and need no turn.
+    /// A reader without waiters in front tries once, alone in its queue: readers share the name and need no turn.
     Entering,
-    /// Until it is won, on behalf of all who stand behind it.
+    /// Repeats rounds until the lock is won, on behalf of the waiters behind it, too.
     Waiting,
 }
 
@@ -84,7 +84,7 @@ impl Acquiring {
         };
     }
 
-    /// Tries once, also past waiters.
+    /// Tries once, without waiting behind others.
     fn enter(&self) -> AcquiringState {
         let number = self.client.next_owner().number;
         self.queue(Way::Entering, Sharing::Entering(number))
@@ -100,7 +100,7 @@ impl Acquiring {
     }
 
     fn join(&self) -> AcquiringState {
-        // A place in a node's queue is one waiter's, and only its writer reads under a write lock.
+        // A place in a node's queue belongs to one waiter, and only the writer reads under its write lock.
         let is_alone = self.wanted.layout.has(Mode::Fair) || self.wanted.under.is_some();
         let sharing = match is_alone {
             true => Sharing::Alone(self.client.next_owner().number),
@@ -121,7 +121,7 @@ impl Acquiring {
         })
     }
 
-    /// Leaves the queue; the attempt stays for the next waiter, or ends.
+    /// Leaves the queue. The attempt passes to the next waiter, or ends.
     fn leave(&mut self) {
         if let AcquiringState::Queued(place) =
             std::mem::replace(&mut self.state, AcquiringState::Done)
@@ -162,7 +162,7 @@ impl Acquiring {
         }
     }
 
-    /// Polls the attempt, which is in the leader's hands for no longer than that.
+    /// Polls the attempt, which the leader holds only during the poll.
     fn lead(
         &mut self,
         cx: &mut Context<'_>,
@@ -206,20 +206,20 @@ impl Acquiring {
             self.queues.fail(&place.queue, &place.waiter, error);
         }
         if result.is_ok() && self.wanted.is_shared() {
-            // The writer has left. Should one come in after the other, the last of 200 would wait for 200 rounds.
+            // The writer has left. If readers came in one after the other, the last of 200 would wait for 200 rounds.
             self.queues.open(&place.queue, &place.waiter);
         }
         Step::End(result)
     }
 
-    /// The one try of a reader has ended.
+    /// Handles the end of a reader's single try.
     fn entered(&mut self, result: Result<Arc<Hold>, AcquireError>) -> Step {
         let now = self.client.now();
         match &result {
             Ok(_) | Err(AcquireError::Closed | AcquireError::Config(_)) => Step::End(result),
             Err(_) if self.waits.until.is_some_and(|until| until <= now) => Step::End(result),
             Err(_) => {
-                // A writer is in the way, or too few nodes answer: one of those who wait asks on behalf of all.
+                // A writer is in the way, or too few nodes answer. From now on one waiter asks on behalf of all.
                 self.leave();
                 self.state = self.join();
                 Step::Again
@@ -246,16 +246,17 @@ impl Acquiring {
         if timer.poll_until(cx, at).is_pending() {
             return Step::Wait;
         }
-        // What has come since the leader looked last counts, and what is known of the nodes is with the attempt.
+        // Look once more: a grant may have arrived since the leader's last poll, and only the attempt knows the
+        // nodes' errors.
         let Some(attempt) = place.queue.borrow() else {
-            // Another thread polls it just now, or the next leader is about to begin.
+            // Another thread is polling it, or the next leader is about to begin.
             cx.waker().wake_by_ref();
             return Step::Wait;
         };
         let queue = Waker::from(place.queue.clone());
         let attempt = place.attempt.insert(attempt);
         let result = attempt.look(&mut Context::from_waker(&queue), self.waits);
-        // Leaving gives it back.
+        // Leaving the queue puts the attempt back.
         Step::End(result)
     }
 }

@@ -1,4 +1,4 @@
-//! Rounds until a lock is won: the future that drives an acquisition.
+//! The future that runs rounds until a lock is won.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,13 +27,14 @@ use losses::Losses;
 pub(crate) use request::{LockRequest, Waits};
 use round::RunningRound;
 
-/// An acquisition under way. It can be handed from one caller to another at any time; dropping it gives back what it
-/// may have got.
+/// An acquisition in progress. It can pass from one caller to another at any time. Dropping it releases what nodes
+/// may have granted.
 pub(crate) struct Attempt {
     client: Arc<Client>,
     wanted: LockRequest,
     machine: Acquisition,
-    /// The owner that keeps its place in a queue. Without a place each round asks as a new owner.
+    /// The owner of the present round. It stays the same while it has a place in a queue; otherwise each round has a
+    /// new one.
     owner: Option<OwnerId>,
     has_place: bool,
     running: Option<RunningRound>,
@@ -45,8 +46,8 @@ pub(crate) struct Attempt {
     is_over: bool,
 }
 
-/// A client of more holds than this is not told that it waits for one of its own: of 10,000 each wait would look through
-/// all, while none of them can be renewed.
+/// The largest number of holds with which a client is warned that it waits for its own lock. The check looks through
+/// all holds under the keeper's mutex, and with 10,000 of them renewals would be late.
 const MOST_LOOKED_THROUGH: usize = 1_000;
 
 impl Attempt {
@@ -88,9 +89,10 @@ impl Attempt {
         }
     }
 
-    /// Goes on until won, given up, or the caller's time is over. It can be polled again, on behalf of the next caller: an attempt
-    /// that ran out of time goes on with what is in flight, one that was won or given up begins anew. The
-    /// subscriptions stay, so that no wake-up is missed in between.
+    /// Runs rounds until the lock is won or given up, or the caller's wait is over.
+    ///
+    /// It can be polled again for the next caller. After a time-out it continues with the requests in flight; after a
+    /// win or a give-up it begins again. Subscriptions are kept, so that no wake-up is missed in between.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -110,7 +112,7 @@ impl Attempt {
         polled
     }
 
-    /// What has come of it by now, for a caller whose time is over. Nothing more is asked for it.
+    /// Returns what has arrived so far, for a caller whose wait is over. Sends no further requests.
     pub(crate) fn look(
         &mut self,
         cx: &mut Context<'_>,
@@ -127,17 +129,17 @@ impl Attempt {
         matches!(self.machine.step(), Step::Ask(_))
     }
 
-    /// Whether one of the clients was closed.
+    /// Whether one of the lock's clients was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.client.is_closed() || self.wanted.layout.is_closed()
     }
 
-    /// When the first round began that failed since a quorum last answered.
+    /// When the first failed round since the last answer of a quorum began.
     pub(crate) fn failing_since(&self) -> Option<Time> {
         self.machine.failing_since()
     }
 
-    /// Whether it has ended by itself, without the lock; it has not if its caller ran out of time.
+    /// Whether the attempt itself has ended without the lock. A time-out of its caller does not end it.
     pub(crate) fn has_given_up(&self) -> bool {
         matches!(self.machine.step(), Step::GiveUp(_))
     }
@@ -183,7 +185,7 @@ impl Attempt {
                 Step::GiveUp(why) => return Poll::Ready(Err(self.error(why, waits))),
             };
             let give_up_at = match self.wanted.patience {
-                // A reader that waits tries first whether it can enter: its bound is one of that, too.
+                // A reader that waits begins with a try, which its wait bounds, too.
                 Patience::Try => waits.until.unwrap_or(Time::NEVER),
                 Patience::Wait => self.machine.gives_up_at(waits.limit()),
             };
@@ -201,7 +203,7 @@ impl Attempt {
         }
     }
 
-    /// Ready with the hold when the round is won, with `None` when it is lost and the next step is due.
+    /// Ready with the hold if the round is won; ready with `None` if it is lost and the next step is due.
     fn poll_round(&mut self, cx: &mut Context<'_>, order: Order) -> Poll<Option<Arc<Hold>>> {
         let owner = self.owner();
         self.began.get_or_insert_with(|| self.client.now());
@@ -231,7 +233,7 @@ impl Attempt {
         self.stop_attending();
         self.begin_as_another();
         let Client { runtime, .. } = &*self.client;
-        // What has come meanwhile counts, and what comes later is not to wake this task.
+        // Take in what has arrived meanwhile. Later answers must not wake this task, so the waker does nothing.
         let mut cx = Context::from_waker(Waker::noop());
         running.hear(&mut cx, &**runtime, &self.wanted);
         let now = self.client.now();
@@ -264,12 +266,13 @@ impl Attempt {
         }
         let began = running.began;
         if self.wanted.layout.has(Mode::Fair) && running.round.is_waiting() {
-            // It goes on as the same owner: another would begin at the end of the queue.
+            // Keep the owner: another one would start at the end of the queue.
             self.has_place = self.wanted.patience == Patience::Wait;
         } else {
             if let Some(member) = running.round.queued() {
-                // A is granted X and waits at Y, B is granted Y and waits at X: each gives back what it has, and begins
-                // where it was not first. Should that go wrong again, a random pause parts them.
+                // A is granted X and waits at Y; B is granted Y and waits at X. Each releases its grant, and begins
+                // the next round with the group where it was not first. If they collide again, `split` makes random
+                // pauses separate them.
                 let place = self.wanted.layout.place(member);
                 self.machine.handle_lost_place(place.group);
                 if let Loss::Refused { split, .. } = &mut loss {
@@ -288,8 +291,8 @@ impl Attempt {
         if self.machine.failing_since().is_none() {
             self.stop_attending();
         } else if matches!(self.machine.step(), Step::BackOff(_)) {
-            // A primary dies, and another one is there while the waiter sleeps: nothing would be asked of it until the pause
-            // is over.
+            // Watch the nodes during the pause. Otherwise: a primary dies, its replica is promoted after 100 ms, and
+            // A sleeps for the rest of its back-off although a quorum is up.
             let layout = &self.wanted.layout;
             self.ears
                 .get_or_insert_with(|| WakeUps::new(layout))
@@ -303,7 +306,7 @@ impl Attempt {
         }
     }
 
-    /// Stops where it is.
+    /// Ends the attempt in its present state.
     fn abandon(&mut self) {
         let now = self.client.now();
         if let Some(mut running) = self.running.take() {
@@ -318,26 +321,28 @@ impl Attempt {
         self.has_place = false;
     }
 
-    /// As whom the next round asks.
+    /// The owner of the next round.
     fn owner(&mut self) -> OwnerId {
         *self.owner.get_or_insert_with(|| self.client.next_owner())
     }
 
-    /// From the next round on: A's acquire of the first round is late, and executed behind its release. Did the second round ask as the
-    /// same owner, that release, or one that is tried again, would end the claim of the second round.
+    /// Makes the next round use a new owner. Otherwise: A's acquire of the first round is slow, so A's release
+    /// overtakes it and is tried again. With the same owner, that second release would end the claim that A was
+    /// granted in the second round.
     fn begin_as_another(&mut self) {
         self.owner = None;
         let fair = self.wanted.layout.all();
         let fair = fair.filter(|(_, place)| place.mode == Mode::Fair);
         let fair: Vec<_> = fair.map(|(member, _)| member).collect();
         if let Some(ears) = &mut self.ears {
-            // Everybody else listens where it listened before.
+            // The channel of a fair lock belongs to the owner; all other channels stay.
             ears.unsubscribe(&fair);
         }
         self.machine.handle_deaf(fair);
     }
 
-    /// Releases every member that did not definitely refuse: silence is not refusal.
+    /// Releases every member that did not definitely refuse. Silence is not refusal: the acquire may be executed
+    /// later, and its claim, which no client knows of, would keep B out for a lease.
     fn give_back(&mut self, running: &mut RunningRound, now: Time, send: Send) {
         let lease = self.wanted.lease;
         let had_place = std::mem::take(&mut self.has_place);
@@ -362,7 +367,7 @@ impl Attempt {
             .error(why, &self.wanted, tried, || self.holder())
     }
 
-    /// Says that the wait that begins now is for what the client holds, if it is.
+    /// Warns if the wait that begins now is for a lock that this client holds.
     fn tell_of_itself(&self) {
         let Client {
             keeper,
@@ -378,7 +383,7 @@ impl Attempt {
         }
     }
 
-    /// Who is in the way. A try does not tell.
+    /// Whether this client or others hold the lock. A try does not check.
     fn holder(&self) -> Holder {
         let keeper = &self.client.keeper;
         if self.wanted.patience == Patience::Wait && keeper.holds_some_of(&self.wanted.layout) {
@@ -388,8 +393,8 @@ impl Attempt {
         }
     }
 
-    /// The caller's time is over: what stood in the way is what the last round says that has ended, and if none has,
-    /// what is known of the first. Silence is not contention.
+    /// The error when the caller's wait is over. It is the loss of the last finished round, or else the state of the
+    /// first round. A round without a refusal counts as no quorum: silence is not contention.
     fn timed_out(&mut self, waits: Waits) -> AcquireError {
         let known = self.machine.last_loss();
         let why = known.unwrap_or(match &self.running {
@@ -406,9 +411,9 @@ impl Attempt {
 /// When the releases of a lost round are sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Send {
-    /// Now, so that they precede the requests of the next round.
+    /// Now, before the requests of the next round, which this client's own claims would refuse otherwise.
     Now,
-    /// When the keeper gets to it.
+    /// When the keeper's task runs.
     Later,
 }
 
@@ -423,7 +428,8 @@ impl Drop for Attempt {
             self.client.keeper.rest(self.client.now(), key, ears);
         }
         for party in self.wanted.layout.parties() {
-            // B is closed while A has a claim on B's node: the keeper of A has looked already whether it has any of B.
+            // A ends this attempt after B was closed. A's keeper has already released its holds on B's nodes, and
+            // would not notice the orphans that this attempt has just left there.
             if party.is_closed() && !Arc::ptr_eq(party, &self.client.party) {
                 self.client.keeper.close_others();
             }

@@ -1,4 +1,4 @@
-//! Waiters of one process for one lock: one of them talks to the nodes on behalf of all.
+//! The waiters of one process for one lock, one of which sends requests on behalf of all.
 
 mod line;
 
@@ -17,32 +17,33 @@ use crate::operation::attempt::Attempt;
 use crate::shared::keeper::Keeper;
 use crate::shared::waiters::{LeaderDue, Led, Relief, Waiters};
 
-/// What waiters must have in common to share a leader: the lock, the lease, whether it is watched, and that they share.
+/// What waiters must have in common to share a leader: the lock, the lease, whether it is renewed, and how they share
+/// it.
 pub(crate) type Key = (Arc<str>, Lease, bool, Sharing);
 
-/// Who has one leader.
+/// Which waiters share a leader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Sharing {
-    /// All who want the same.
+    /// All waiters for the same lock and lease.
     All,
-    /// One reader, which asks by itself as readers need no turn. None waits behind it, and what it was granted can be taken
-    /// from it when it is not polled.
+    /// A single reader, as readers need no turn. No waiter is behind it; its grants are released if it is not polled.
     Entering(u64),
-    /// One waiter that has a place of its own with the nodes.
+    /// A single waiter that has its own place in the nodes' queues.
     Alone(u64),
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Queues(Mutex<BTreeMap<Key, Arc<Queue>>>);
 
-/// The queue for one lock, and the attempt that is made on behalf of all who stand in it.
+/// The queue for one lock, and the attempt that is made on behalf of all its waiters.
 ///
-/// The attempt is the queue's, and the leader has it in its hands only while it polls it: what the leader's task does
-/// between two polls keeps no other waiter from it. A leader that does not come when it is woken is passed over.
+/// The attempt belongs to the queue, and the leader holds it only during a poll. So whatever the leader's task does
+/// between two polls, other waiters can take the attempt over. A leader that is woken and not polled is passed over.
 #[derive(Debug)]
 pub(crate) struct Queue {
     key: Key,
-    /// It hears of a queue whose leader was woken on behalf of others, and looks after a while whether that one came.
+    /// The keeper, which watches the queue when its leader was woken on behalf of others, and passes over a leader
+    /// that is not polled.
     keeper: Arc<Keeper>,
     state: Mutex<QueueState>,
 }
@@ -51,19 +52,19 @@ pub(crate) struct Queue {
 struct QueueState {
     line: Line,
     attempt: Shelf,
-    /// As the attempt says: when the first round began that failed since a quorum last answered.
+    /// When the first failed round since the last answer of a quorum began, copied from the attempt.
     failing_since: Option<Time>,
-    /// How often a leader had its turn.
+    /// How many turns leaders have had.
     turns: u64,
     /// Whether the leader was woken and has not had its turn since.
     is_leader_due: bool,
     is_watched: bool,
-    /// Whether another lease or mode, or a try, of this client was refused the lock.
+    /// Whether this queue may have caused a refusal to this client, for another lease or mode or for a try.
     is_in_the_way: bool,
 }
 
 impl QueueState {
-    /// Whether others depend on the leader's coming when it is woken.
+    /// Whether others are blocked while the leader is woken and not polled.
     fn has_others(&self) -> bool {
         self.is_in_the_way || !self.line.rest.is_empty()
     }
@@ -72,38 +73,38 @@ impl QueueState {
 /// Where the attempt is.
 #[derive(Debug, Default)]
 enum Shelf {
-    /// There is none: the leader begins one.
+    /// There is none. The leader begins one.
     #[default]
     Empty,
     Here(Box<Attempt>),
-    /// A waiter polls it just now.
+    /// A waiter is polling it right now.
     Taken,
 }
 
-/// What a waiter is to do.
+/// What a waiter does next.
 pub(crate) enum QueueStep {
     /// Poll the attempt, or begin one, and put it back.
     Lead(Option<Box<Attempt>>, Company),
-    /// Wait. Rounds fail since this time, if they do.
+    /// Wait. If rounds are failing, the value is since when.
     Follow(Option<Time>),
-    /// Ask by itself: no other waiter is in the way any more.
+    /// Try alone: no other waiter is in the way any more.
     Enter,
-    /// Join anew, at the end: others have gone on.
+    /// Join again at the end of the queue, as it was passed over.
     Rejoin,
-    /// The leader has failed on behalf of all.
+    /// Fail with the leader's error, which applies to all.
     Fail(AcquireError),
 }
 
-/// Whether others depend on a leader.
+/// Whether other waiters depend on a leader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Company {
     Alone,
-    /// The attempt wakes the queue, which wakes the leader.
+    /// They do: the attempt wakes the queue, which wakes the leader and watches it.
     Followed,
 }
 
 impl Queue {
-    /// What the waiter is to do now. Its task is woken when that may have changed.
+    /// Returns what the waiter does now. Its task is woken when that may have changed.
     pub(crate) fn turn(&self, waiter: &Arc<Waiter>, cx: &Context<'_>) -> QueueStep {
         match waiter.register(cx) {
             WaiterStatus::InLine => {}
@@ -126,13 +127,13 @@ impl Queue {
             Shelf::Empty => QueueStep::Lead(None, company),
             Shelf::Taken => {
                 drop(state);
-                // A follower whose time is over looks at it: the leader has its turn when that is done.
+                // A follower whose wait is over is looking at it, and wakes the leader when it is done.
                 QueueStep::Follow(None)
             }
         }
     }
 
-    /// Puts the attempt back that the leader has polled and that has not ended.
+    /// Puts back the attempt after a poll that did not end it.
     pub(crate) fn put_back(&self, attempt: Box<Attempt>) {
         let failing_since = attempt.failing_since();
         let mut state = self.state.lock();
@@ -140,14 +141,14 @@ impl Queue {
         if state.failing_since == failing_since {
             return;
         }
-        // The time of those who wait without a bound begins to run, or runs no more.
+        // Wake the followers: the time of those without a bound begins to run, or stops.
         state.failing_since = failing_since;
         let rest = state.line.rest.clone();
         drop(state);
         rest.iter().for_each(|waiter| waiter.wake());
     }
 
-    /// The attempt, for a waiter whose time is over, unless it is polled just now.
+    /// Takes the attempt for a waiter whose wait is over; `None` if another waiter is polling it or there is none.
     pub(crate) fn borrow(&self) -> Option<Box<Attempt>> {
         let mut state = self.state.lock();
         match std::mem::replace(&mut state.attempt, Shelf::Taken) {
@@ -160,10 +161,10 @@ impl Queue {
         }
     }
 
-    /// Wakes the leader. Where others depend on it, the keeper is told.
+    /// Wakes the leader, and tells the keeper if others depend on it.
     ///
-    /// A leads, B waits behind it, and the holder releases: A's task is woken, and does something else with its thread, or
-    /// polls another branch of its `select!`. B's own task may be as idle, so it is the keeper that sees to it.
+    /// A leads, B waits behind it, and the holder releases. A's task is woken, but blocks its thread or polls another
+    /// branch of its `select!`. B's task is not woken at all, so only the keeper can notice that A is not polled.
     fn wake_leader(self: &Arc<Self>) {
         let mut state = self.state.lock();
         let leader = state.line.first.clone();
@@ -197,7 +198,9 @@ impl Led for Queue {
             return Relief::On(due);
         }
         if state.line.rest.is_empty() {
-            // None can take over what was granted to it: that is given back, and the leader begins anew when it comes.
+            // No other waiter can take over its grants, so they are released; the leader begins again when it is
+            // polled. Drop the attempt without the mutex: it drops calls of the transport, which may wake this queue,
+            // and that locks it.
             state.is_watched = false;
             let attempt = std::mem::take(&mut state.attempt);
             drop(state);
@@ -211,8 +214,8 @@ impl Led for Queue {
         state.line.first = state.line.rest.pop_front();
         let next = state.line.first.clone();
         drop(state);
-        // The absent one may just come: it has found itself in line, and then finds another in front. Were it not woken
-        // once more, it would wait as a follower of a queue in which it does not stand.
+        // The absent leader may be in a poll right now, between finding itself in line and finding another in front.
+        // Without another wake-up it would wait as a follower of a queue that it has left.
         for waiter in absent.into_iter().chain(next) {
             waiter.wake();
         }
@@ -220,7 +223,7 @@ impl Led for Queue {
     }
 }
 
-/// What the attempt waits for has come.
+/// Wakes the attempt through its leader.
 impl Wake for Queue {
     fn wake(self: Arc<Self>) {
         self.wake_leader();
@@ -251,16 +254,18 @@ impl Queues {
         };
         drop(queues);
         if is_second {
-            // The leader is alone no more: from now on the attempt is to wake the queue.
+            // The leader was alone, so the attempt wakes its task directly. Its next poll makes the attempt wake the
+            // queue.
             queue.wake_leader();
         }
         (queue, waiter)
     }
 
-    /// Leaves the queue. The attempt, with whatever is in flight, stays for the next one, who goes on at once; without a
-    /// next one it comes back.
+    /// Leaves the queue. The attempt, with its requests in flight, passes to the next waiter, which is woken. Without
+    /// a next waiter it is returned; the caller drops it after both mutexes are released, as its drop runs code of
+    /// transports.
     ///
-    /// `attempt` is what the waiter has in its hands, which is mostly a leader's.
+    /// `attempt` is what the waiter holds itself, which is usually a leader's.
     pub(crate) fn leave(
         &self,
         queue: &Arc<Queue>,
@@ -293,17 +298,17 @@ impl Queues {
         }
     }
 
-    /// The leader has failed in a way that its followers would repeat: they fail with it.
+    /// Fails the followers together with the leader, whose error each of them would get as well.
     pub(crate) fn fail(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>, error: &AcquireError) {
         self.dismiss(queue, leader, || WaiterStatus::Failed(error.clone()));
     }
 
-    /// The leader of those who share a lock has it: they ask by themselves, all at once.
+    /// Lets in the waiters that share the lock with the leader: each of them tries alone, all at once.
     pub(crate) fn open(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>) {
         self.dismiss(queue, leader, || WaiterStatus::LetIn);
     }
 
-    /// Sends everybody away who stands behind the leader.
+    /// Removes all waiters behind the leader from the queue.
     fn dismiss(
         &self,
         queue: &Arc<Queue>,
@@ -324,10 +329,10 @@ impl Queues {
         }
     }
 
-    /// Whether another waits for the lock of this key or has asked for it by itself and has no answer yet.
+    /// Whether another waiter is in line for the lock of this key, or has tried alone and has no answer yet.
     ///
-    /// Of 200 readers that come at once, and find a writer, one is refused by itself and one on behalf of the rest. Where
-    /// there is none, the rest come in one round trip later, all together.
+    /// If 200 readers come at once and find a writer, one of them is refused alone and one on behalf of the rest.
+    /// Without a writer the others come in together, one round trip after the first.
     pub(crate) fn has_asked(&self, (layout, lease, is_watched, _): Key) -> bool {
         let last = (
             layout.clone(),
@@ -371,14 +376,14 @@ impl Waiters for Queues {
             }
             let all = queues.range((layout.into(), shortest, false, Sharing::All)..);
             let same = all.take_while(|((key, ..), _)| **key == *layout);
-            // Of those with places of their own one waits for the next, whose turn the nodes decide.
+            // In a queue with a single waiter the nodes decide the turn, so no leader can be in the way.
             let shared = same.filter(|((.., sharing), _)| !matches!(sharing, Sharing::Alone(_)));
             shared.map(|(_, queue)| queue.clone()).collect()
         };
         for queue in queues {
             let is_news = {
                 let mut state = queue.state.lock();
-                // One that is polled just now needs no telling, and may be the one that asks.
+                // A leader that is being polled needs no watching, and may be the one that was refused.
                 let is_here = matches!(state.attempt, Shelf::Here(_));
                 let is_news = is_here && !state.is_in_the_way;
                 state.is_in_the_way |= is_here;
@@ -391,7 +396,7 @@ impl Waiters for Queues {
     }
 }
 
-/// Takes the queue off the list. Another of the same key may stand there by now.
+/// Removes the queue from the list, unless another queue has the key by now.
 fn forget(queues: &mut BTreeMap<Key, Arc<Queue>>, queue: &Arc<Queue>) {
     if queues
         .get(&queue.key)

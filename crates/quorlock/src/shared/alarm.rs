@@ -1,4 +1,4 @@
-//! When the watch of a node ends: set by the nodes, read by the keeper's task.
+//! The time when the quarantine of a node ends, set by the nodes and read by the keeper's task.
 
 use std::fmt;
 use std::task::Waker;
@@ -7,14 +7,14 @@ use quorlock_core::time::Time;
 
 use crate::mutex::Mutex;
 
-/// The time at which the nodes of a client are looked at next, and the task that sleeps until then.
+/// The time at which the keeper must look at the nodes of a client, and the task that sleeps until then.
 ///
-/// It stands below both: a node that is quarantined knows when its watch ends, and no keeper.
+/// It is below both: a quarantined node knows when its watch ends, and does not know the keeper.
 pub(crate) struct Alarm(Mutex<AlarmState>);
 
 struct AlarmState {
     due: Time,
-    /// Until when the task sleeps if it is not woken.
+    /// When the task wakes up on its own.
     sleeps_until: Time,
     waker: Option<Waker>,
 }
@@ -30,7 +30,7 @@ impl Default for Alarm {
 }
 
 impl Alarm {
-    /// Something is due at this time. The task is woken only if it would sleep too long.
+    /// Sets the alarm to `due`, if that is earlier. Wakes the task only if it would sleep for too long.
     pub(crate) fn set(&self, due: Time) {
         let waker = {
             let mut state = self.0.lock();
@@ -46,7 +46,7 @@ impl Alarm {
         }
     }
 
-    /// Nothing is due any more.
+    /// Clears the alarm.
     pub(crate) fn clear(&self) {
         self.0.lock().due = Time::NEVER;
     }
@@ -55,8 +55,10 @@ impl Alarm {
         self.0.lock().due
     }
 
-    /// The task of `waker` is about to sleep, until what it chooses in view of what is due. It chooses under the mutex: what
-    /// is set after its choice wakes it.
+    /// Registers the task of `waker`, which sleeps until the time that `until` returns for the due time.
+    ///
+    /// `until` is called under the mutex. Otherwise: the task reads that nothing is due, a node sets the alarm, and
+    /// the task goes to sleep without having seen it.
     pub(crate) fn sleep(&self, waker: &Waker, until: impl FnOnce(Time) -> Time) -> Time {
         let mut state = self.0.lock();
         match &mut state.waker {

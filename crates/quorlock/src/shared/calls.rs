@@ -1,4 +1,4 @@
-//! Requests under way, polled in place by the future that waits for them.
+//! Requests in flight, polled by the future that waits for them.
 
 use std::fmt;
 use std::task::{Context, Poll, Waker};
@@ -9,16 +9,16 @@ use quorlock_core::transport::{Call, TransportError};
 
 use crate::runtime::Runtime;
 
-/// The end of a request.
+/// The result of a request, with its time.
 pub(crate) struct Received {
     pub(crate) result: Result<Reply, TransportError>,
-    /// A reading of the clock from after the result was taken out of its call.
+    /// When the result was taken out of its call, read afterwards.
     pub(crate) at: Time,
 }
 
 impl Received {
-    /// Dates a result. A reading from before it was taken in is of no use: a process that is stopped between the two
-    /// takes in what other processes did meanwhile, and would date that before they did it.
+    /// Dates a result that was just taken in. The clock must not be read before that: if A is suspended in between,
+    /// it takes in what B did meanwhile, and would date it to a time before B did it.
     pub(crate) fn now(result: Result<Reply, TransportError>, clock: &dyn Runtime) -> Self {
         Received {
             result,
@@ -27,19 +27,20 @@ impl Received {
     }
 }
 
-/// Sends a request if it has not been, and takes its result if it has come. No task is woken when it comes later.
+/// Polls a call once, which sends its request if that has not been sent. No task is woken when the result arrives
+/// later.
 pub(crate) fn poll_once(call: &mut Call, clock: &dyn Runtime) -> Poll<Received> {
     let result = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     result.map(|result| Received::now(result, clock))
 }
 
-/// Requests under way, each with what tells it from the others.
+/// Requests in flight, each with a tag.
 pub(crate) struct Calls<T> {
     list: Vec<(T, Call)>,
 }
 
 impl<T: Copy> Calls<T> {
-    /// With room for so many.
+    /// Creates a list with capacity for `most` calls.
     pub(crate) fn of(most: usize) -> Self {
         Calls {
             list: Vec::with_capacity(most),
@@ -50,19 +51,19 @@ impl<T: Copy> Calls<T> {
         self.list.push((tag, call));
     }
 
-    /// Whether every call has ended.
+    /// Whether all calls have ended.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Polls each call once and passes on the results of those that ended.
+    /// Polls each call once, and passes on the results of those that ended.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         clock: &dyn Runtime,
         mut ended: impl FnMut(T, Received),
     ) {
-        // Those of thousands of names may end in one go.
+        // One pass: the calls of thousands of names may end in one poll.
         self.list
             .retain_mut(|(tag, call)| match call.as_mut().poll(cx) {
                 Poll::Pending => true,
@@ -73,13 +74,13 @@ impl<T: Copy> Calls<T> {
             });
     }
 
-    /// The call with such a tag, if it has not ended.
+    /// Removes and returns the call with a matching tag, if it has not ended.
     pub(crate) fn take(&mut self, is: impl Fn(&T) -> bool) -> Option<Call> {
         let index = self.list.iter().position(|(tag, _)| is(tag))?;
         Some(self.list.remove(index).1)
     }
 
-    /// The calls that have not ended.
+    /// Removes and returns the calls that have not ended.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (T, Call)> + '_ {
         self.list.drain(..)
     }

@@ -13,22 +13,23 @@ use crate::shared::party::{Driver, Party};
 use crate::shared::waiters::Waiters;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// A client: its settings, its identity, its keeper, and the waiters for its locks.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) config: Config,
     pub(crate) keeper: Arc<Keeper>,
-    /// Those who wait for its locks. Their queues stand above it: each has an attempt that is made with this client.
+    /// The waiters for its locks. Their queues are above this module, as each has an attempt that uses this client.
     pub(crate) waiters: Arc<dyn Waiters>,
     id: ClientId,
     next_number: AtomicU64,
     pub(crate) party: Arc<Party>,
-    /// Whether an operator was told that a wait began for what the client itself holds.
+    /// Whether an operator was warned that a task waits for a lock of this client.
     pub(crate) has_waited_for_itself: AtomicBool,
 }
 
 impl Client {
-    /// A client with an identity of its own, and its keeper's task.
+    /// Creates a client with a new random identity, and connects its keeper to the waiters.
     pub(crate) fn new(
         config: Config,
         runtime: Arc<dyn Runtime>,
@@ -50,8 +51,8 @@ impl Client {
         }
     }
 
-    /// The owner of one round. A number for which a release may have been sent is never asked with again: a delayed
-    /// release of the lost round would land on the won one.
+    /// Returns a new owner for one round. Numbers are never used again. Otherwise: A's release of a lost round is
+    /// delayed, and would end A's claim in a later round that it won under the same number.
     pub(crate) fn next_owner(&self) -> OwnerId {
         OwnerId {
             client: self.id,
@@ -67,12 +68,12 @@ impl Client {
         self.party.is_closed() || self.keeper.is_dead()
     }
 
-    /// Ends every acquisition; what is held is the keeper's to give back.
+    /// Ends every acquisition; the keeper releases what is held.
     pub(crate) fn close(&self) {
         self.party.close();
         self.waiters.close();
         self.keeper.close();
-        // Locks of others that have its nodes among their members end, too.
+        // Locks of other clients that include these nodes end, too.
         for driver in self.party.drivers() {
             driver.close_others();
         }

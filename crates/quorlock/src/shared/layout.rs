@@ -1,4 +1,4 @@
-//! Which names on which nodes a lock consists of.
+//! The names and nodes that make up a lock.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -18,24 +18,24 @@ use crate::error::{ConfigError, LeaseSource, NodeReport, Quarantine};
 use crate::shared::party::Party;
 use crate::shared::trust::{NodeHandle, Question};
 
-/// No lock has more names than this.
+/// The largest number of names in one lock.
 pub(crate) const MOST_NAMES: usize = 10_000;
 
-/// One node.
+/// A node, shared by all locks of its client.
 pub(crate) type Node = Arc<NodeHandle>;
 
-/// A lock's members, in canonical order: by the addresses of their nodes, then by name.
+/// The members of a lock in canonical order: by the addresses of their nodes, then by name.
 pub(crate) struct Layout {
     pub(crate) members: Arc<Members>,
     places: Box<[Member]>,
     pub(crate) parts: Box<[Group]>,
-    /// The clients of members beside that of the first member. Mostly there are none.
+    /// The clients of members, except for that of the first member. Usually empty.
     others: Box<[Arc<Party>]>,
-    /// Equal for equal locks of one client.
+    /// A string that is equal for equal locks of one client.
     pub(crate) key: Arc<str>,
 }
 
-/// One member: a name on a node.
+/// One member of a lock: a name on a node.
 pub(crate) struct Member {
     pub(crate) node: Node,
     pub(crate) name: Name,
@@ -44,8 +44,8 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// How a node keeps a claim beyond its lease by the `number`-th request of its owner. A fair lock is not: its
-    /// queue goes by the clock of the node.
+    /// The clock margin for a claim, with the number of the owner's request. A fair lock has none, as its queue is
+    /// ordered by the node's clock.
     pub(crate) fn keep(&self, number: u64) -> Option<ClockMargin> {
         match self.mode {
             Mode::Fair => None,
@@ -53,19 +53,19 @@ impl Member {
         }
     }
 
-    /// What an acquire that is sent now is to say.
+    /// What an acquire that is sent now states about its node.
     pub(crate) fn ask(&self) -> Question {
         let name = (self.mode == Mode::Plain).then_some(&self.name);
         self.node.ask(name)
     }
 }
 
-/// One name over the nodes that keep it: one group of members.
+/// One group of members: a name on the nodes that store it.
 #[derive(Clone)]
 pub(crate) struct Group {
     /// The key on the nodes.
     pub(crate) name: Name,
-    /// The same without the key prefix.
+    /// The name without the key prefix.
     pub(crate) given: Name,
     pub(crate) mode: Mode,
     pub(crate) nodes: Arc<[Node]>,
@@ -87,20 +87,20 @@ impl Group {
         nodes.then_with(|| self.name.cmp(&other.name))
     }
 
-    /// Whether it is the same name on the same nodes, in whatever mode.
+    /// Whether it is the same name on the same nodes, in any mode.
     pub(crate) fn is_same_place(&self, other: &Group) -> bool {
         self.order_of_place(other).is_eq()
     }
 }
 
 impl Layout {
-    /// A lock of these parts, which need not be in order or distinct.
+    /// Creates the layout of a lock with these groups, which may be in any order and contain duplicates.
     ///
-    /// `parties` are clients whose settings count besides those of the parts: of two parts that are one name on one node,
-    /// the second is dropped, and its client is still one of the lock's.
+    /// `parties` are additional clients whose settings apply. If two groups are the same name on the same nodes, the
+    /// second is dropped, but its client stays a party to the lock.
     ///
     /// # Errors
-    /// For no parts, too many of them, and one name in two modes.
+    /// [`ConfigError`] if there are no groups, too many names or members, or one name in two modes.
     pub(crate) fn of(
         parts: Vec<Group>,
         parties: Vec<Arc<Party>>,
@@ -134,7 +134,7 @@ impl Layout {
             parts.sort_by(Group::order);
             parts.dedup_by(|a, b| a.order(b).is_eq());
         }
-        // A lock is often made just to be acquired once: everything has its size from the start.
+        // A lock is often made just to be acquired once, so allocate everything once, in its final size.
         let mut places = Vec::with_capacity(parts.iter().map(|part| part.nodes.len()).sum());
         for (group, part) in parts.iter().enumerate() {
             places.extend(part.nodes.iter().map(|node| Member {
@@ -171,12 +171,14 @@ impl Layout {
         first.chain(self.others.iter())
     }
 
-    /// Checks a lease against the settings of every client. A node that has forgotten everything is trusted again after
-    /// the longest lease that its own client knows of: a holder that relied on a longer one would still hold.
+    /// Checks a lease against the settings of every client. A node that lost its data is trusted again after the
+    /// longest lease of its own client. With a longer lease A would still rely on a claim that this node has
+    /// forgotten and grants to B.
     pub(crate) fn check(&self, of: LeaseSource, lease: Lease) -> Result<(), ConfigError> {
         let length = lease.length();
         for party in self.parties() {
-            // A lease is in whole milliseconds, rounded up: so is what bounds it, or the longest lease were too long.
+            // Leases are rounded up to whole milliseconds. The bound is rounded too, or the longest lease itself
+            // would be too long.
             if millis_of(party.longest_lease) < lease.millis() {
                 return Err(ConfigError::LeaseTooLong {
                     of,
@@ -195,8 +197,9 @@ impl Layout {
         }
     }
 
-    /// The key of the lock of the same name in the mode for whose sake this one is refused, beside its own. (A plain lock is
-    /// no obstacle to a reader that waits: it is an error at once.) Locks of several names have none that is looked for.
+    /// The key of the lock of the same name in the mode that competes with this one. A plain lock does not delay a
+    /// waiting reader, as that is an error at once. Returns `None` for a lock of several names, where competitors are
+    /// not looked up.
     pub(crate) fn rival_key(&self) -> Option<String> {
         let [only] = &*self.parts else {
             return None;
@@ -215,12 +218,12 @@ impl Layout {
         Some(key_of(&[rival], &parties))
     }
 
-    /// Whether a client of one of its members was closed.
+    /// Whether the client of one of its members was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.parties().any(|party| party.is_closed())
     }
 
-    /// For how long the lock may be held, by the settings of every client.
+    /// The longest time that the lock may be held, by the settings of every client.
     pub(crate) fn max_hold(&self) -> Option<Duration> {
         self.parties().filter_map(|party| party.max_hold).min()
     }
@@ -235,13 +238,13 @@ impl Layout {
         self.members.all().zip(self.places.iter())
     }
 
-    /// How many nodes the name has that has the most.
+    /// The largest number of nodes that a name of the lock has.
     pub(crate) fn most_nodes(&self) -> usize {
         let nodes = self.parts.iter().map(|part| part.nodes.len());
         nodes.max().unwrap_or(0)
     }
 
-    /// Whether a name in it is locked in this mode.
+    /// Whether the lock has a name in this mode.
     pub(crate) fn has(&self, mode: Mode) -> bool {
         self.parts.iter().any(|part| part.mode == mode)
     }
@@ -251,13 +254,13 @@ impl Layout {
         self.parts.iter().map(|part| &part.name)
     }
 
-    /// A name that both locks have.
+    /// A name that both locks have, if there is one.
     pub(crate) fn common_name(&self, other: &Layout) -> Option<&Name> {
         let others: BTreeSet<&Name> = other.names().collect();
         self.names().find(|name| others.contains(name))
     }
 
-    /// What was wrong with the members that failed, did not answer in time, or are quarantined.
+    /// Reports the members that failed, did not answer in time, or are quarantined.
     pub(crate) fn reports(
         &self,
         errors: &[(MemberId, TransportError)],
@@ -278,31 +281,32 @@ impl Layout {
             .collect()
     }
 
-    /// The names as they were asked for.
+    /// The names without the key prefix.
     pub(crate) fn given(&self) -> impl Iterator<Item = &Name> {
         self.parts.iter().map(|part| &part.given)
     }
 
-    /// The keys, as they appear in errors.
+    /// The keys as a text, for errors.
     pub(crate) fn title(&self) -> String {
         self.to_string()
     }
 }
 
-/// What tells locks of one client from each other.
+/// The string that identifies a lock among those of one client.
 fn key_of(parts: &[Group], parties: &[&Arc<Party>]) -> String {
     match (parts, parties) {
         ([only], [_]) if only.mode == Mode::Plain => text_of(&only.name).into_owned(),
         (_, [_]) => joined(parts, &[]),
-        // The first, too: of A's lock it is A's client, of B's lock B's, and the others are the same.
+        // Include the first party: the locks of A and of B may differ in it alone.
         _ => joined(parts, parties),
     }
 }
 
-/// A NUL cannot be in a name, so different lists of names have different keys.
+/// Joins the parts of a key with NUL, which names cannot contain, so that different lists of names have different
+/// keys.
 ///
-/// So have equal lists of different clients: who waits behind another waiter for its lock may get a hold of that one's
-/// layout, which obeys its clients' settings and ends when they are closed.
+/// Equal lists of different clients have different keys, too. Otherwise a waiter could get a hold with the layout of
+/// the waiter in front, which obeys other clients' settings and ends when those are closed.
 fn joined(parts: &[Group], parties: &[&Arc<Party>]) -> String {
     let mut key = String::new();
     for part in parts {
@@ -326,7 +330,8 @@ fn joined(parts: &[Group], parties: &[&Arc<Party>]) -> String {
     key
 }
 
-/// A text that no other name has. Two names may be displayed alike: A would wait for B's lock, and be given it. A NUL cannot be in a name.
+/// A text that is unique for each name. Two names with invalid UTF-8 may be displayed alike: A would wait in B's
+/// queue and be given B's lock. Names cannot contain NUL, so the escaped form collides with no other name.
 fn text_of(name: &Name) -> Cow<'_, str> {
     match name.to_str() {
         Some(text) => Cow::Borrowed(text),
@@ -334,7 +339,7 @@ fn text_of(name: &Name) -> Cow<'_, str> {
     }
 }
 
-/// The keys, one after another.
+/// Writes the keys, separated by commas.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, name) in self.names().enumerate() {

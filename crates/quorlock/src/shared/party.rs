@@ -1,4 +1,4 @@
-//! What a client states for its own nodes, also where a lock of another client has them among its members.
+//! The settings of a client for its own nodes, which also apply in locks of other clients.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -14,30 +14,32 @@ use crate::mutex::Mutex;
 use crate::sync::Counter;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A client as a party to locks over several clients: its settings hold for its own members, whichever client drives the lock.
+/// A client as a party to locks over several clients. Its settings apply to its own members, whichever client drives
+/// the lock.
 #[derive(Debug)]
 pub(crate) struct Party {
-    /// Tells it from the other clients of the process.
+    /// A number that is unique in the process.
     pub(crate) number: u64,
-    /// No request to its nodes states a longer lease: a node that has forgotten everything is trusted again after that.
+    /// The longest lease in requests to its nodes. A node that lost its data is trusted again after this time, so a
+    /// longer lease would outlast the quarantine.
     pub(crate) longest_lease: Duration,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) retention: Retention,
     is_closed: AtomicBool,
-    /// Other clients, which drive locks that have its nodes among their members.
+    /// Other clients that drive locks with members of this one.
     drivers: Mutex<Vec<Weak<dyn Driver>>>,
-    /// Acquisitions under way that may have claims on its nodes, whichever client drives them.
+    /// Acquisitions in progress that may have claims on its nodes, whichever client drives them.
     attempts: AtomicUsize,
-    /// Tasks that wait until there are none.
+    /// Tasks that wait until there are no such acquisitions.
     waiting: Mutex<Vec<Waker>>,
 }
 
 /// A client that drives locks with members of other clients.
 pub(crate) trait Driver: fmt::Debug + Send + Sync {
-    /// One of those other clients was closed: gives back the locks that have its nodes among their members.
+    /// Handles that one of those other clients was closed: releases the locks that include its nodes.
     fn close_others(&self);
 
-    /// Whether that has been done; if not, the task of `waker` is woken when it has.
+    /// Whether that is done; if not, the task of `waker` is woken when it is.
     fn has_closed_others(&self, waker: &Waker) -> bool;
 }
 
@@ -56,7 +58,7 @@ impl Party {
         }
     }
 
-    /// Another client drives a lock that has its nodes among the members.
+    /// Registers another client that drives a lock with members of this one.
     pub(crate) fn driven_by<D: Driver + 'static>(&self, driver: &Arc<D>) {
         let driver: Weak<D> = Arc::downgrade(driver);
         let driver: Weak<dyn Driver> = driver;
@@ -72,7 +74,7 @@ impl Party {
         drivers.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Its nodes are not used any more.
+    /// Closes the party: its nodes are not used any more.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
     }
@@ -81,22 +83,24 @@ impl Party {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// An acquisition has begun that asks its nodes.
+    /// Counts an acquisition that begins to send requests to its nodes.
     pub(crate) fn begin_attempt(&self) {
         self.attempts.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// An acquisition has ended, and what it left behind is with its driver's keeper.
+    /// Uncounts an acquisition that has ended and left its orphans to its driver's keeper.
     pub(crate) fn end_attempt(&self) {
         self.attempts.fetch_sub(1, Ordering::SeqCst);
-        // Either this sees that it was closed, or the one who closes sees the new count: both go by one order.
+        // `SeqCst` on both sides: A closes and then reads the count; B, here, lowers the count and then reads whether
+        // the party is closed. In one total order at least one sees the other's write. With weaker orderings both
+        // could miss it, and A would wait for ever.
         if self.is_closed() {
             let waiting = std::mem::take(&mut *self.waiting.lock());
             waiting.into_iter().for_each(Waker::wake);
         }
     }
 
-    /// Whether an acquisition is under way; if one is, the task of `waker` is woken when one has ended.
+    /// Whether an acquisition is in progress; if so, the task of `waker` is woken when one ends.
     pub(crate) fn has_attempts(&self, waker: &Waker) -> bool {
         {
             let mut waiting = self.waiting.lock();

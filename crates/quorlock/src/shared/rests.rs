@@ -1,4 +1,4 @@
-//! What a client remembers for a moment of locks that others want, too.
+//! What a client remembers for a short time about contended locks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,24 +12,25 @@ use crate::mutex::Mutex;
 use crate::shared::wake_ups::{HeardBefore, WakeUps};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a subscription rests after the acquisition that made it. One that asks again within this time saves five
-/// subscriptions and a round; for one that does not, nodes send it some messages for nothing.
+/// How long subscriptions rest after the acquisition that made them. A client that acquires again within this time
+/// saves five subscriptions and a round. Otherwise nodes send some useless messages.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// So many locks at most are remembered.
+/// The largest number of locks that are remembered.
 const MOST: usize = 64;
 
-/// Of two that ask a majority at once one has more votes. Of three or more it may be that none has enough.
+/// The number of other listeners from which on contention is expected. Of two contenders one gets a majority of the
+/// votes; of three or more, possibly none does.
 const CROWD: u32 = 2;
 
-/// Locks for which clients compete, by their keys: subscriptions that rest until the next acquisition of the same lock, and
-/// what the last release has found.
+/// Locks for which clients compete, by key: subscriptions that rest until the next acquisition of the same lock, and
+/// what the last release showed.
 ///
-/// Of two processes that hand a lock to and fro each would subscribe to five nodes and end that again for every hold, and
-/// ask twice before it can wait.
+/// Without it, two processes that alternate on a lock would each subscribe to five nodes and unsubscribe again for
+/// every hold, and send two rounds before they can wait.
 #[derive(Debug, Default)]
 pub(crate) struct Rests {
-    /// Mostly nothing is remembered: an acquisition that is alone locks no mutex for it.
+    /// Whether anything is remembered. Usually nothing is, and an uncontended acquisition locks no mutex.
     is_used: AtomicBool,
     all: Mutex<BTreeMap<Arc<str>, Rest>>,
 }
@@ -38,32 +39,32 @@ pub(crate) struct Rests {
 struct Rest {
     ears: Option<WakeUps>,
     courtesy: Courtesy,
-    /// Members that have released, and how many messages had come from each before they were asked to.
+    /// Members that released the lock, each with the number of messages received before the release was sent.
     released: Vec<(MemberId, u64)>,
-    /// How many other clients listened when the lock was released last.
+    /// How many other clients were listening at the last release.
     told: u32,
     passes_until: Option<Time>,
     until: Time,
 }
 
-/// What an acquisition begins with.
+/// What an acquisition starts with.
 pub(crate) struct Remembered {
     /// Subscriptions that are live.
     ears: Option<WakeUps>,
-    /// Members that have released, and how many messages had come from each before they were asked to.
+    /// Members that released the lock, each with the number of messages received before the release was sent.
     released: Vec<(MemberId, u64)>,
-    /// How many other clients listened when the lock was released last.
+    /// How many other clients were listening at the last release.
     told: u32,
-    /// Until when they are let pass.
+    /// Until when the acquisition lets other clients pass.
     passes_until: Option<Time>,
 }
 
 impl Remembered {
-    /// Tells an acquisition that begins now; returns the subscriptions, which are live.
+    /// Configures an acquisition that begins now. Returns the live subscriptions.
     pub(crate) fn begin(self, machine: &mut Acquisition, now: Time) -> Option<WakeUps> {
         let ears = self.ears.map(|mut ears| {
-            // Messages that came while no acquisition waited are none to this one, which asks first. Its own release is none
-            // either: A lets B pass, and would take its own message, which comes late, for B's.
+            // Ignore earlier messages, as the acquisition sends a request first. Ignore also the message of the own
+            // release: A lets B pass, and would take its own message, which arrives late, for B's release.
             ears.forget(&self.released);
             machine.handle_listening();
             ears
@@ -79,14 +80,14 @@ impl Remembered {
 }
 
 impl Rests {
-    /// These subscriptions rest from now on; the keeper looks at them at the time that is returned.
+    /// Keeps these subscriptions. Returns the time at which the keeper must call [`Rests::end_due`].
     pub(crate) fn put(&self, now: Time, key: &Arc<str>, mut ears: WakeUps) -> Time {
         ears.rest();
         let until = now + SPAN;
         let before = self.change(now, key, |rest| {
-            // What was counted before a release, the ears before these have counted: A's first task releases, and its second,
-            // which has listened for less long, wins and rests. Held against these, the next message of another client would be
-            // taken for the own one, which they will never hear.
+            // The counts in `released` belong to the previous subscriptions. A's first task releases. A's second
+            // task, whose subscriptions are younger, wins and puts them here. Compared with the old counts, B's next
+            // release would be taken for A's own, which these subscriptions never receive, and A would not wake up.
             rest.released.clear();
             rest.ears.replace(ears)
         });
@@ -94,7 +95,7 @@ impl Rests {
         until
     }
 
-    /// A release of the lock begins. What has been heard is read before anything is sent: a message may come before the reply.
+    /// Begins a release: counts the messages before anything is sent, as the message may arrive before the reply.
     pub(crate) fn releasing(&self, key: &str) -> Option<HeardBefore> {
         if !self.is_used.load(Ordering::Acquire) {
             return None;
@@ -104,10 +105,11 @@ impl Rests {
         Some(ears.heard())
     }
 
-    /// This member has released the lock.
+    /// Records that this member has released the lock.
     ///
-    /// It is remembered by the reply, and not when the release begins: A's first task begins to release, its second asks before that is
-    /// sent, and is refused for the sake of the first. The message of that release is what the second waits for.
+    /// It is recorded at the reply and not when the release begins. Otherwise: A's first task begins to release;
+    /// before that is sent, A's second task requests the lock and is refused because of the first. It waits for the
+    /// message of just that release, and would ignore it.
     pub(crate) fn freed(&self, key: &str, member: MemberId, before: &HeardBefore) {
         if let Some(rest) = self.all.lock().get_mut(key)
             && let Some(ears) = &rest.ears
@@ -117,7 +119,7 @@ impl Rests {
         }
     }
 
-    /// The lock was released now, in this time, and so many others were told.
+    /// Records a release that took this long, and the number of other clients that were notified.
     pub(crate) fn released(&self, now: Time, key: &Arc<str>, took: Duration, told: u32) {
         if told == 0 && !self.is_used.load(Ordering::Acquire) {
             return;
@@ -133,7 +135,7 @@ impl Rests {
 
     fn change<T>(&self, now: Time, key: &Arc<str>, change: impl FnOnce(&mut Rest) -> T) -> T {
         let mut all = self.all.lock();
-        // Dropped outside of the mutex, as an end of a subscription runs code of the transport's.
+        // Drop it without the mutex: ending a subscription runs code of the transport, which may call back.
         let mut ended = None;
         if MOST <= all.len() && !all.contains_key(key) {
             let oldest = all.iter().min_by_key(|(_, rest)| rest.until);
@@ -156,7 +158,7 @@ impl Rests {
         changed
     }
 
-    /// What is remembered of this lock.
+    /// Takes what is remembered of this lock.
     pub(crate) fn take(&self, key: &str) -> Option<Remembered> {
         if !self.is_used.load(Ordering::Acquire) {
             return None;
@@ -171,7 +173,7 @@ impl Rests {
         })
     }
 
-    /// Others were let pass, and one of them was there or none.
+    /// Records whether another client took the lock while others were let pass.
     pub(crate) fn passed(&self, key: &str, was_there: bool) {
         if let Some(rest) = self.all.lock().get_mut(key) {
             match was_there {
@@ -181,12 +183,12 @@ impl Rests {
         }
     }
 
-    /// Forgets what has rested for long enough.
+    /// Ends what has rested for long enough.
     pub(crate) fn end_due(&self, now: Time) {
         self.end(|rest| rest.until <= now);
     }
 
-    /// Forgets everything.
+    /// Ends everything.
     pub(crate) fn clear(&self) {
         self.end(|_| true);
     }
@@ -201,6 +203,7 @@ impl Rests {
             .partition(|(_, rest)| is_over(rest));
         *all = rest;
         self.is_used.store(!all.is_empty(), Ordering::Release);
+        // Drop the subscriptions without the mutex, as in `change`.
         drop(all);
         drop(over);
     }

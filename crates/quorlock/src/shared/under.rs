@@ -1,4 +1,4 @@
-//! Reading beside one's own writing.
+//! Read holds beside an owner's write hold.
 
 use std::sync::Arc;
 
@@ -6,14 +6,15 @@ use quorlock_core::owner::OwnerId;
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many of an owner's readers, or of its acquisitions to read, there are beside its claim to write.
+/// The number of an owner's read holds, and acquisitions of such holds, beside its write hold.
 ///
-/// All of them are one hash to a node, with one TTL: the renewals of a reader keep the writer's claim alive as well. So
-/// a writer's release that failed is tried again for as long as one of them may renew.
+/// To a node all of them are one hash with one TTL, so the reader's renewals keep the writer's claim alive, too. If
+/// the release of the write hold failed, it must be retried while any of them may renew; otherwise B could not read
+/// until the reader is done.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Readers(Arc<AtomicUsize>);
 
-/// One of them; dropping it says that it renews no more.
+/// One of them. While it exists, it may be renewed.
 #[derive(Debug)]
 pub(crate) struct Under {
     pub(crate) writer: OwnerId,

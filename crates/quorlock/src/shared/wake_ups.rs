@@ -1,4 +1,4 @@
-//! Wake-ups for one acquisition, from all members of its lock.
+//! Wake-ups for one acquisition from all members of its lock.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,10 +14,10 @@ use crate::mutex::Mutex;
 use crate::shared::layout::Layout;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// Subscriptions to every member, and what they brought.
+/// The subscriptions to every member, and the messages that they received.
 pub(crate) struct WakeUps {
     heard: Arc<ReceivedWakeUps>,
-    /// While rounds fail: who says that a node can be reached again.
+    /// While rounds fail: watches that report when a node is reachable again.
     attendances: Vec<Subscription>,
     /// The waker that was registered last.
     waker: Waker,
@@ -25,33 +25,33 @@ pub(crate) struct WakeUps {
     subscriptions: Vec<Option<Subscription>>,
 }
 
-/// What some subscriptions had heard at a moment.
+/// How many messages certain subscriptions had received at some moment.
 #[derive(Debug)]
 pub(crate) struct HeardBefore {
     of: Weak<ReceivedWakeUps>,
-    /// How many messages had come from each member.
+    /// The number of messages from each member.
     counts: Vec<u64>,
 }
 
 struct ReceivedWakeUps {
     members: Arc<Members>,
-    /// Whether the state has changed since it was last looked at, which mostly it has not.
+    /// Whether the state has changed since the last look. It usually has not, and the look then locks no mutex.
     has_changed: AtomicBool,
-    /// Whether a node can be reached again.
+    /// Whether a node has become reachable again.
     has_returned: AtomicBool,
     state: Mutex<ListenerState>,
 }
 
 struct ListenerState {
     live: Vec<bool>,
-    /// Which subscription to each member is the present one.
+    /// The number of the current subscription to each member.
     present: Vec<u64>,
-    /// In every group, as many as are needed have been live.
+    /// Whether enough subscriptions have been live in every group.
     is_live: bool,
     woken: Vec<MemberId>,
-    /// How many messages have come from each member.
+    /// The number of messages from each member.
     heard: Vec<u64>,
-    /// Members whose next message is what this client's own release has published.
+    /// Members whose next message is the one that this client's own release publishes.
     own: Vec<MemberId>,
     waker: Waker,
 }
@@ -59,18 +59,18 @@ struct ListenerState {
 struct MemberListener {
     heard: Arc<ReceivedWakeUps>,
     member: MemberId,
-    /// Which subscription to the member this is: what an earlier one has yet to say is not heard.
+    /// The number of this subscription to the member. Late messages of an earlier one are ignored.
     number: u64,
 }
 
 impl WakeUps {
-    /// Whether as many subscriptions as are needed are live.
+    /// Whether enough subscriptions are live.
     pub(crate) fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// Listens on behalf of no task, until it is listened to again. What has come by then is no news: the acquisition
-    /// that takes it over asks first.
+    /// Stops waking tasks until the next `listen`. Messages up to then are dropped: the acquisition that takes the
+    /// subscriptions over sends a request first.
     pub(crate) fn rest(&mut self) {
         self.leave();
         self.waker = Waker::noop().clone();
@@ -79,7 +79,7 @@ impl WakeUps {
         state.woken.clear();
     }
 
-    /// What has been heard by now.
+    /// Returns the number of messages so far.
     pub(crate) fn heard(&self) -> HeardBefore {
         HeardBefore {
             of: Arc::downgrade(&self.heard),
@@ -87,14 +87,14 @@ impl WakeUps {
         }
     }
 
-    /// How many messages had come from this member then; `None` of other subscriptions.
+    /// Returns how many messages `before` counted from this member; `None` if it belongs to other subscriptions.
     pub(crate) fn count(&self, before: &HeardBefore, member: MemberId) -> Option<u64> {
         let is_same = std::ptr::eq(before.of.as_ptr(), Arc::as_ptr(&self.heard));
         is_same.then(|| member.get(&before.counts).copied())?
     }
 
-    /// Forgets what has come, and of these members what the client's own release has published if it has not come yet: one
-    /// message more than these were.
+    /// Drops the messages so far. For members in `released`, also ignores the next message, if none has come since
+    /// the release: it is the one that this client's own release published.
     pub(crate) fn forget(&mut self, released: &[(MemberId, u64)]) {
         let mut state = self.heard.state.lock();
         state.woken.clear();
@@ -105,7 +105,7 @@ impl WakeUps {
         state.own = own.map(|(member, _)| *member).collect();
     }
 
-    /// Hears nothing yet.
+    /// Creates the subscriptions' state, without subscribing.
     pub(crate) fn new(layout: &Layout) -> Self {
         WakeUps::of(layout.members.clone())
     }
@@ -136,7 +136,8 @@ impl WakeUps {
         }
     }
 
-    /// Listens to every member that is not listened to, where this owner is to listen; whether there were any.
+    /// Subscribes to every member without a subscription, on the channel for this owner. Returns whether there were
+    /// any.
     pub(crate) fn subscribe(&mut self, layout: &Layout, owner: OwnerId) -> bool {
         let mut is_news = false;
         for (place, (member, at)) in self.subscriptions.iter_mut().zip(layout.all()) {
@@ -159,7 +160,7 @@ impl WakeUps {
         is_news
     }
 
-    /// Waits for nodes that cannot be reached.
+    /// Starts watching for nodes that become reachable again.
     pub(crate) fn attend(&mut self, layout: &Layout) {
         if !self.attendances.is_empty() {
             return;
@@ -167,24 +168,24 @@ impl WakeUps {
         self.heard.has_returned.store(false, Ordering::Relaxed);
         let mut nodes = BTreeSet::new();
         for (_, place) in layout.all() {
-            // Of 10,000 names on one node.
+            // Once per node: a lock may have 10,000 names on one node.
             if nodes.insert(Arc::as_ptr(&place.node)) {
                 self.attendances.push(place.node.attend(self.heard.clone()));
             }
         }
     }
 
-    /// Waits for them no longer.
+    /// Stops watching for nodes.
     pub(crate) fn leave(&mut self) {
         self.attendances.clear();
     }
 
-    /// Whether a node can be reached again since the last call. The task is woken when one can.
+    /// Whether a node has become reachable since the last call. The task is woken when one does.
     pub(crate) fn take_return(&mut self) -> bool {
         !self.attendances.is_empty() && self.heard.has_returned.swap(false, Ordering::Acquire)
     }
 
-    /// Listens to these members no longer.
+    /// Unsubscribes from these members.
     pub(crate) fn unsubscribe(&mut self, members: &[MemberId]) {
         for member in members {
             let ended = member
@@ -207,7 +208,7 @@ impl WakeUps {
         }
     }
 
-    /// Passes on the members that were woken since the last call, and says whether enough subscriptions have been
+    /// Passes on the members that were woken since the last call. Returns whether enough subscriptions have been
     /// live. The task is woken at the next change.
     pub(crate) fn listen(&mut self, cx: &Context<'_>, woken: impl FnMut(MemberId)) -> bool {
         let is_registered = self.waker.will_wake(cx.waker());
@@ -235,6 +236,7 @@ impl MemberListener {
         change(&mut state);
         self.heard.has_changed.store(true, Ordering::Release);
         let waker = state.waker.clone();
+        // Wake without the mutex: the waker may poll A's attempt on this thread, which locks the state in `listen`.
         drop(state);
         waker.wake();
     }
@@ -256,9 +258,10 @@ impl Listener for MemberListener {
                 let live = group.slice(&state.live).iter().filter(|live| **live);
                 group.threshold().needed() <= live.count()
             });
-            // The message of one's own release may have been missed, too.
+            // The message of the own release may have been missed, too.
             state.own.retain(|own| *own != self.member);
-            // Until now a wake-up may have been missed.
+            // The holder may have released between A's refusal and this moment. A would miss that message and sleep
+            // until its poll cap, so a subscription that becomes live counts as a wake-up.
             self.woken(state);
         });
     }

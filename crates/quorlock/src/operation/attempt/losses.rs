@@ -1,4 +1,4 @@
-//! What the rounds of an attempt were lost by, for the error at its end.
+//! The losses of an attempt's rounds, for the error at its end.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::error::{AcquireError, ConfigError, Holder, NodeReport};
 use crate::shared::layout::Layout;
 use crate::telemetry;
 
-/// What the rounds since the attempt began were lost by.
+/// Why the rounds of an attempt were lost.
 pub(super) struct Losses {
     pub(super) problems: Vec<NodeReport>,
-    /// In which mode a name was asked for that is held in another.
+    /// The requested mode of the name that is locked in another mode.
     asked_mode: Mode,
-    /// Another client of the deployment has another idea of the longest lease.
+    /// The error if another client of the deployment has a different longest lease.
     disagreement: Option<ConfigError>,
-    /// By another's claim, since the first round.
+    /// Whether another owner's claim refused any round so far.
     has_been_refused: bool,
 }
 
 impl Losses {
-    /// No round was lost.
+    /// The record of an attempt that has lost no round.
     pub(super) fn new() -> Self {
         Losses {
             problems: Vec::new(),
@@ -35,7 +35,7 @@ impl Losses {
         }
     }
 
-    /// A round was lost. Returns whether it is the first that was refused by another's claim.
+    /// Records a lost round. Returns whether it is the first one that another owner's claim refused.
     pub(super) fn add(
         &mut self,
         loss: &Loss,
@@ -44,13 +44,13 @@ impl Losses {
         layout: &Layout,
     ) -> bool {
         let problems = running.problems(layout);
-        // One node of another figure is one node that does not count, for as long as there are enough of the others.
+        // One node with another longest lease just does not count, as long as enough others remain.
         self.disagreement = (*loss == Loss::Denied)
             .then(|| running.disagreement(layout))
             .flatten();
         telemetry::round_lost(layout, loss, now.since(running.began), &problems);
         if *loss != Loss::Postponed {
-            // What the first member says alone is no news of the others.
+            // The answer of the first member alone says nothing about the others, so keep their errors.
             self.problems = problems;
         }
         if let Some((member, _)) = running.round.other_mode() {
@@ -60,7 +60,7 @@ impl Losses {
         is_refused && !std::mem::replace(&mut self.has_been_refused, true)
     }
 
-    /// Why the attempt ends, which was tried for this time.
+    /// The error of an attempt that ends for this reason after `tried`.
     pub(super) fn error(
         &self,
         why: GiveUp,

@@ -1,4 +1,4 @@
-//! Agreeing on a token with members that handed out different ones.
+//! Agreement on one token when members handed out different ones.
 
 use std::task::Context;
 
@@ -14,17 +14,21 @@ use super::request::LockRequest;
 use crate::shared::calls::Calls;
 use crate::shared::client::Client;
 
-/// The number of the first request of an owner to each member.
+/// The number of an owner's first request to each member.
 pub(super) const FIRST: u64 = 1;
 
 /// How often a higher token is proposed before the round is given up.
 const PROPOSALS: u8 = 3;
 
-/// A won round whose members handed out different tokens: a value above all of them is proposed to those that granted,
-/// and a threshold must take it. A proposal is a renewal that carries it.
+/// A won round whose members handed out different tokens. It proposes a value above all of them to the members that
+/// granted, and a threshold of them must take it. A proposal is a renewal that carries the token.
+///
+/// Otherwise: the counters are at 5, 1 and 1. A gets 6 and 2 from nodes 1 and 2, and uses 6. Later B gets 3 and 2
+/// from nodes 2 and 3, and uses 3: the store rejects B, the newer holder. With a proposal node 2 stores 6 as well, so
+/// B gets 7.
 pub(super) struct Raise {
     tokens: Tokens,
-    /// As the proposal under way states them.
+    /// The tokens of the proposal in flight.
     proposed: Tokens,
     confirming: Option<Confirming>,
     calls: Calls<MemberId>,
@@ -87,7 +91,8 @@ impl Raise {
                     for group in 0..wanted.layout.parts.len() {
                         self.tokens.settle(group);
                     }
-                    // Validity is checked once more: the proposal took time.
+                    // Check the validity again. The proposal took time: the claims may have expired meanwhile, and B
+                    // may hold them.
                     return round.outcome(client.now());
                 }
                 Confirmation::NotHeld => return Outcome::Lost(Loss::NoQuorum),

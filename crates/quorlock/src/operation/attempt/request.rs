@@ -1,4 +1,4 @@
-//! What a caller asks for, and how long it waits.
+//! The request of a caller, and how long it waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::shared::client::Client;
 use crate::shared::layout::Layout;
 use crate::shared::under::Under;
 
-/// What is asked for.
+/// The lock, lease and waiting mode that a caller requests.
 #[derive(Clone, Debug)]
 pub(crate) struct LockRequest {
     pub(crate) layout: Arc<Layout>,
@@ -20,18 +20,18 @@ pub(crate) struct LockRequest {
     pub(crate) member_timeout: Duration,
     pub(crate) is_watched: bool,
     pub(crate) patience: Patience,
-    /// The writer of what the reader reads.
+    /// The write hold beside which an owner reads.
     pub(crate) under: Option<Under>,
 }
 
 impl LockRequest {
-    /// Whether any number of owners can have it at once. (Only its writer reads under a write lock.)
+    /// Whether any number of owners can hold it at once. Reading under a write lock is reserved to the writer.
     pub(crate) fn is_shared(&self) -> bool {
         let mut parts = self.layout.parts.iter();
         self.under.is_none() && parts.all(|part| part.mode == Mode::Read)
     }
 
-    /// How a name is asked for in this mode.
+    /// How a name is requested in this mode.
     pub(super) fn access(&self, mode: Mode, client: &Client) -> Access {
         match mode {
             Mode::Plain => Access::Plain,
@@ -52,14 +52,15 @@ impl LockRequest {
 /// How long a caller waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waits {
-    /// Since when; `None` for a caller that leads from the beginning, which is when its first round begins.
+    /// When the wait began; `None` for a caller that leads from the beginning, whose wait begins with its first
+    /// round.
     pub(crate) since: Option<Time>,
-    /// Until when; `None` for as long as quorums answer.
+    /// When the wait ends; `None` to wait while quorums answer.
     pub(crate) until: Option<Time>,
 }
 
 impl Waits {
-    /// For as long as quorums answer.
+    /// Waits for as long as quorums answer.
     pub(crate) const UNBOUNDED: Waits = Waits {
         since: None,
         until: None,

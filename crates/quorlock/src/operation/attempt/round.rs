@@ -1,4 +1,4 @@
-//! A round under way: what it sends, hears and leaves.
+//! A round in progress: its requests, its answers and what it leaves behind.
 
 use std::task::Context;
 
@@ -22,14 +22,14 @@ use crate::shared::layout::Layout;
 use crate::shared::trust::{Purpose, Sent};
 use crate::telemetry;
 
-/// A round under way.
+/// A round in progress.
 pub(super) struct RunningRound {
     pub(super) began: Time,
     pub(super) owner: OwnerId,
     pub(super) round: Round,
     pub(super) calls: Calls<(MemberId, Sent)>,
     errors: Vec<(MemberId, TransportError)>,
-    /// Of a round that was won with unanimous members.
+    /// The tokens of a won round whose members agree on them.
     tokens: Option<Tokens>,
     raise: Option<Raise>,
 }
@@ -61,7 +61,7 @@ impl RunningRound {
         }
     }
 
-    /// Goes on.
+    /// Sends the requests that are due, takes in the answers and returns the outcome.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -72,10 +72,13 @@ impl RunningRound {
             if let Some(raise) = &mut self.raise {
                 return raise.poll(cx, client, wanted, self.owner, &self.round);
             }
-            // What is sent now counts from a reading before the first request leaves.
+            // A term begins at a clock reading from before its request leaves. If A read the clock after sending and
+            // was suspended in between, its term would outlast the node's claim, and B would be granted the name
+            // while A believes to hold it.
             self.send(client, wanted);
             self.hear(cx, &*client.runtime, wanted);
-            // Whether the lease is still valid is asked after the answers.
+            // Read the clock after the answers. A is granted by 1, 2 and 3, and its process is suspended. With an
+            // earlier reading A would win when it resumes, although its claims have expired and B holds them.
             let now = client.now();
             let outcome = self.round.outcome(now);
             match outcome {
@@ -99,7 +102,7 @@ impl RunningRound {
         }
     }
 
-    /// Asks the members whose turn it is.
+    /// Sends the requests of the members that are due.
     fn send(&mut self, client: &Client, wanted: &LockRequest) {
         if !self.round.has_more_to_ask() {
             return;
@@ -126,7 +129,7 @@ impl RunningRound {
         }
     }
 
-    /// Takes in what has come.
+    /// Takes in the answers that have arrived.
     pub(super) fn hear(&mut self, cx: &mut Context<'_>, clock: &dyn Runtime, wanted: &LockRequest) {
         let RunningRound {
             calls,
@@ -177,7 +180,7 @@ impl RunningRound {
         }
     }
 
-    /// What a round that was won leaves to the hold. The claims were counted up to now.
+    /// Converts a won round to the state of its hold. `now` is the time up to which the answers were counted.
     pub(super) fn into_won(mut self, now: Time, wanted: &LockRequest) -> Won {
         let LockRequest { layout, lease, .. } = wanted;
         let lease = *lease;
@@ -193,7 +196,7 @@ impl RunningRound {
                 PendingAcquire::new(member, sent, shows, lease, call)
             })
             .collect();
-        // What is not answered yet is the hold's to hear, and stands or not by that answer.
+        // An unanswered acquire passes to the hold, and its own answer decides whether it left a claim.
         let is_late = |member| late.iter().any(|late| late.member == member);
         let claims = layout.members.all().map(|member| {
             if self.round.may_hold(member) && !is_late(member) {
@@ -215,7 +218,7 @@ impl RunningRound {
         }
     }
 
-    /// What a round that was won has brought, name by name.
+    /// The tokens of a won round, one per group.
     fn tokens(&self, layout: &Layout) -> Box<[Token]> {
         let tokens = self.raise.as_ref().map(Raise::tokens);
         let tokens = tokens.or(self.tokens.as_ref());
@@ -224,7 +227,7 @@ impl RunningRound {
             .collect()
     }
 
-    /// What was wrong with the members that did not answer or do not count.
+    /// Reports the members that did not answer or do not count.
     pub(super) fn problems(&self, layout: &Layout) -> Vec<NodeReport> {
         if self.round.is_healthy() {
             return Vec::new();
@@ -232,7 +235,8 @@ impl RunningRound {
         self.reports(layout, |member| self.round.is_silent(member))
     }
 
-    /// The same of a round that has not ended: members that have not answered yet are missing, too.
+    /// Like [`RunningRound::problems`] for a round that has not ended: members that have not answered yet are
+    /// included.
     pub(super) fn missing(&self, layout: &Layout) -> Vec<NodeReport> {
         self.reports(layout, |member| self.round.is_unanswered(member))
     }
@@ -245,7 +249,7 @@ impl RunningRound {
         layout.reports(&self.errors, is_silent, quarantine)
     }
 
-    /// Another client of the deployment has another idea of the longest lease.
+    /// The error if another client of the deployment has a different longest lease.
     pub(super) fn disagreement(&self, layout: &Layout) -> Option<ConfigError> {
         let mut errors = self.errors.iter();
         let (member, error) = errors.find(|(_, error)| error.cause == Cause::LongestLease)?;

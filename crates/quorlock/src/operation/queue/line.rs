@@ -1,4 +1,4 @@
-//! Those who stand in a queue.
+//! The waiters in a queue.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::task::{Context, Waker};
 use crate::error::AcquireError;
 use crate::mutex::Mutex;
 
-/// The first is the leader. (A waiter mostly stands alone, and needs no list then.)
+/// The waiters in order; the first one leads. A waiter is usually alone, and then needs no allocation.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub(super) first: Option<Arc<Waiter>>,
     pub(super) rest: VecDeque<Arc<Waiter>>,
 }
 
-/// One place in a queue.
+/// The place of one waiter in a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Waiter(Mutex<QueuedWaiter>);
 
@@ -24,16 +24,16 @@ struct QueuedWaiter {
     standing: WaiterStatus,
 }
 
-/// Where a waiter stands.
+/// The state of a waiter.
 #[derive(Debug, Default)]
 pub(super) enum WaiterStatus {
     #[default]
     InLine,
-    /// It shares the lock with the leader, which has it.
+    /// Let in: it shares the lock with the leader, which has won it.
     LetIn,
-    /// It led, and did not come when it was woken.
+    /// Passed over: it led, and was woken and not polled.
     PassedOver,
-    /// The leader has failed on behalf of all.
+    /// Failed with the leader's error, which applies to all.
     Failed(AcquireError),
 }
 
@@ -63,8 +63,8 @@ impl Line {
 }
 
 impl Waiter {
-    /// The task is woken when the waiter may have become the leader, or the client was closed. If it does not stand in
-    /// line any more: why.
+    /// Registers the task, which is woken when the waiter may have become the leader or the client was closed.
+    /// Returns the status, which says why if the waiter is no longer in line.
     pub(super) fn register(&self, cx: &Context<'_>) -> WaiterStatus {
         let mut waiting = self.0.lock();
         match &mut waiting.waker {
@@ -79,7 +79,7 @@ impl Waiter {
         self.wake();
     }
 
-    /// The waiter has left the line, for this reason. Its task is not woken yet.
+    /// Takes the waiter out of line for this reason, without waking its task.
     pub(super) fn set_aside(&self, standing: WaiterStatus) {
         self.0.lock().standing = standing;
     }

@@ -1,4 +1,4 @@
-//! Waiters on threads of their own, without attempts.
+//! Waiters on several threads, without attempts.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// Waits for its turn in the queue and leaves it, as one of several that lead one after another.
+/// Waits for the turn in the queue, leads and leaves, as one of several waiters.
 async fn lead(queues: &Queues, keeper: &Arc<Keeper>, leading: &AtomicUsize) {
     let lease = Lease::new(Duration::from_secs(30)).unwrap();
     let key = (Arc::from("a"), lease, true, Sharing::All);
@@ -26,7 +26,7 @@ async fn lead(queues: &Queues, keeper: &Arc<Keeper>, leading: &AtomicUsize) {
     assert_eq!(leading.fetch_add(1, Ordering::SeqCst), 0);
     shuttle::future::yield_now().await;
     leading.fetch_sub(1, Ordering::SeqCst);
-    // The attempt that it had has ended with it.
+    // Its attempt has ended.
     queue.state.lock().attempt = Shelf::Empty;
     assert!(queues.leave(&queue, &waiter, None).is_none());
 }

@@ -1,4 +1,4 @@
-//! What refusals of one node show of the claims in the way.
+//! What refusals by one node show about the claims in the way.
 
 use quorlock_core::claim_version::Observations;
 use quorlock_core::message::{AcquireReply, Reply, Ttl};
@@ -7,7 +7,7 @@ use quorlock_core::round::Answer;
 use quorlock_core::time::{Time, millis_of};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 
-/// What a result says, as the answer to an acquire.
+/// The answer to an acquire that a result amounts to.
 pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
     match result {
         Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => Answer::from(*reply),
@@ -16,8 +16,8 @@ pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
     }
 }
 
-/// Whether a server says this that goes on with the claims that it has. One that is loading, has become a replica or
-/// wants a login may be another, or have forgotten some.
+/// Whether only a server that still has its claims reports this error. A server that is loading, has become a replica
+/// or requires a login may be another one, or may have lost claims.
 fn is_said_by_the_same(cause: Cause) -> bool {
     matches!(
         cause,
@@ -30,7 +30,7 @@ fn is_said_by_the_same(cause: Cause) -> bool {
     )
 }
 
-/// Remembers what a refusal shows, and says when the claim in the way can be replaced if that is before it expires.
+/// Remembers what a refusal shows. Shortens its TTL if the claim in the way can be replaced before it expires.
 pub(super) fn observe(
     observed: &mut Observations,
     now: Time,
@@ -47,10 +47,10 @@ pub(super) fn observe(
         Ok(_) => None,
         Err(error) => {
             match error.cause {
-                // Of this name alone.
+                // This error concerns only the name.
                 Cause::WrongType => observed.forget(name),
                 cause if is_said_by_the_same(cause) => {}
-                // The next answer may be that of another server.
+                // The next answer may come from another server, whose claims were not observed.
                 _ => observed.clear(),
             }
             return answer;

@@ -1,4 +1,4 @@
-//! What a client makes of what one node shows of itself.
+//! What a client concludes from what one node shows about itself.
 
 use std::sync::Arc;
 
@@ -11,38 +11,40 @@ use crate::error::Quarantine;
 use crate::mutex::Mutex;
 use crate::shared::alarm::Alarm;
 
-/// When a request left, on the clock by which the node is judged. It is compared with what that clock shows later and
-/// with nothing else: a lock may have members of several clients, each with a clock of its own.
+/// When a request was sent, by the clock of the client that owns the node.
+///
+/// It must only be compared with readings of that clock: a lock may have members of several clients, whose clocks
+/// differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sent(pub(super) Time);
 
-/// One node under watch.
+/// The watch of one node.
 pub(super) struct Watch {
     index: usize,
     shared: Arc<WatchSettings>,
 }
 
-/// What has changed for a node that has shown something. The caller tells operators: it stands above what is stored.
+/// A change of trust in a node. The caller reports it to operators, as telemetry is above the stored state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TrustChange {
-    /// Its votes do not count from now on.
+    /// The node's votes do not count from now on.
     Quarantined(Quarantine),
-    /// Its votes count again.
+    /// The node's votes count again.
     Trusted,
 }
 
-/// What the nodes of one client under watch have in common.
+/// What the watched nodes of one client have in common.
 struct WatchSettings {
-    /// Set to when the watch of one of them ends.
+    /// The alarm, which is set for the end of each quarantine.
     alarm: Arc<Alarm>,
     longest: Lease,
     trusts_fresh: bool,
     restarts: Restarts,
-    /// Which process each trusted node is.
+    /// The process of each trusted node.
     processes: Mutex<Vec<Option<Process>>>,
 }
 
-/// How nodes are watched.
+/// The settings by which nodes are watched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watching {
     pub(crate) longest: Lease,
@@ -51,7 +53,7 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// A watch for each of so many nodes of one client.
+    /// Returns one watch for each node of a client.
     pub(super) fn begin(self, nodes: usize, alarm: &Arc<Alarm>) -> impl Iterator<Item = Watch> {
         let shared = Arc::new(WatchSettings {
             alarm: alarm.clone(),
@@ -68,12 +70,12 @@ impl Watching {
 }
 
 impl Watch {
-    /// What the marker of a node must be that keeps its trust.
+    /// Returns what restarts keep, by the assertion of the operator.
     pub(super) fn restarts(&self) -> Restarts {
         self.shared.restarts
     }
 
-    /// How a node without a marker is marked.
+    /// Returns how a node without a marker is marked.
     pub(super) fn mark(&self, nonce: Nonce) -> Act {
         if self.shared.trusts_fresh {
             Act::MarkFresh(nonce)
@@ -82,12 +84,12 @@ impl Watch {
         }
     }
 
-    /// The watch of a node that is quarantined ends then.
+    /// Sets the alarm for the end of a quarantine.
     pub(super) fn ends_at(&self, due: Time) {
         self.shared.alarm.set(due);
     }
 
-    /// What a request with this act asks the node about itself.
+    /// Returns the check of a request with this act.
     pub(super) fn request(&self, act: Act) -> Check {
         Check {
             longest_millis: self.shared.longest.millis(),
@@ -98,7 +100,7 @@ impl Watch {
         }
     }
 
-    /// Whether a vote that came with this counts, and what has changed.
+    /// Handles what a node has shown. Returns whether a vote that came with it counts, and the change of trust.
     pub(super) fn hear(
         &self,
         trust: &mut Trust,
@@ -138,7 +140,8 @@ impl Watch {
         others.any(|(index, id)| index != self.index && *id == Some(process))
     }
 
-    /// Whether no other address of the quorum leads to this process, which is that of this one from now on.
+    /// Records the process as this node's, unless another address of the quorum leads to it. Returns whether none
+    /// does.
     fn is_alone(&self, process: Process) -> bool {
         let mut processes = self.shared.processes.lock();
         let is_alone = !self.is_among(&processes, process);
