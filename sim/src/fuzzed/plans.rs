@@ -8,10 +8,10 @@ use crate::plan::time::SimTime;
 use crate::plan::{Lane, Plan};
 use crate::simulation::run;
 
-/// Takes the bytes for a plan, and runs it if it is a small one.
+/// Parses the bytes as a plan, and runs the plan if it is small.
 ///
 /// # Panics
-/// Where a plan is not read as it is written, where one that was accepted cannot be run, or does not repeat itself.
+/// If a plan that is written and read again differs, if an accepted plan cannot be run, or if two runs of it differ.
 pub fn plans(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -37,7 +37,7 @@ pub fn plans(data: &[u8]) {
     }
 }
 
-/// Whether a run of it takes a moment: little time, few processes, and none that goes round without any.
+/// Whether a run of the plan takes a moment: little time, few processes, and no loops without pauses.
 fn is_small(plan: &Plan) -> bool {
     let network = &plan.network;
     let workload = &plan.workload;

@@ -1,11 +1,12 @@
-//! Every input of the corpora, and some that are near it.
+//! Every input of the corpora, and inputs close to them.
 
 use std::fs;
 use std::path::Path;
 
 use super::{command_lines, plans};
 
-/// Calls a function with each input of a target, and with some of it left out: a piece of this length at every so many bytes.
+/// Calls a function with each input of a target, and with inputs that are cut off, or lack a byte, at every `apart`
+/// bytes.
 #[expect(
     clippy::print_stdout,
     reason = "a panic names its place, but not its input"

@@ -1,4 +1,4 @@
-//! One call of a client, from its question to its answer.
+//! A call of a client to a resource, from request to answer.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -11,18 +11,18 @@ use quorlock::{Time, Timer};
 use crate::seam::runtime::SimTimer;
 use crate::world::id::ProcessId;
 
-/// Why a resource has not answered a question.
+/// Why a resource has not answered a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
-    /// It was down, and has not done what it was asked: ask again.
-    #[error("the resource is down: nothing was done, ask again")]
+    /// The resource was down and has not executed the request. It can be sent again.
+    #[error("the resource is down: nothing was done, send the request again")]
     Refused,
-    /// No answer came in time. What it was asked may have been done, or may yet be.
-    #[error("no answer in time: it may have been done, or may yet be")]
+    /// No answer arrived in time. The request may have been executed, or may still be.
+    #[error("no answer in time: the request may have been executed, or may still be")]
     Unanswered,
 }
 
-/// Where the answer to a call is put.
+/// The place where the answer to a call is stored.
 #[derive(Debug)]
 pub(super) struct ResourceReply<A> {
     answer: Option<Result<A, CallError>>,
@@ -39,7 +39,7 @@ impl<A> Default for ResourceReply<A> {
 }
 
 impl<A> ResourceReply<A> {
-    /// The answer has come to its client, which is woken.
+    /// Stores the answer and wakes the caller.
     pub(super) fn put(place: &RefCell<Self>, answer: Result<A, CallError>) {
         let waker = {
             let mut place = place.borrow_mut();
@@ -52,7 +52,7 @@ impl<A> ResourceReply<A> {
     }
 }
 
-/// A call that is under way.
+/// A call in flight.
 #[must_use = "futures do nothing unless polled"]
 pub(super) struct Calling<A> {
     place: Rc<RefCell<ResourceReply<A>>>,
@@ -61,7 +61,7 @@ pub(super) struct Calling<A> {
 }
 
 impl<A> Calling<A> {
-    /// Waits for the answer in a place, until a time on the clock of the process.
+    /// Waits for the answer in `place`, until the clock of the process shows `until`.
     pub(super) fn new(who: ProcessId, place: Rc<RefCell<ResourceReply<A>>>, until: Time) -> Self {
         Calling {
             place,

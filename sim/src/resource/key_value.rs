@@ -1,4 +1,4 @@
-//! A key-value store, with fencing tokens and without.
+//! A key-value store, with or without fencing tokens.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,10 +10,11 @@ use quorlock::Token;
 use super::{CallError, Service, ServiceClient};
 use crate::client::context::Context;
 
-/// A store of values by key, which keeps them through crashes.
+/// A store of values by key, which survive crashes.
 ///
-/// Of each key it remembers the largest [fencing token](quorlock::Guard::fencing_token) that a fenced read or write carried,
-/// and refuses fenced ones with a smaller token. What carries none is done whatever comes.
+/// For each key, it remembers the largest [fencing token](quorlock::Guard::fencing_token) of fenced reads and writes,
+/// and
+/// rejects fenced requests with a smaller token. Requests without a token are always executed.
 pub struct KeyValueStore<V> {
     state: Rc<RefCell<StoreState<V>>>,
     service: Service<Ask<V>, Result<Option<V>, Stale>>,
@@ -25,7 +26,7 @@ struct StoreState<V> {
     largest: BTreeMap<String, Token>,
 }
 
-/// What a store is asked.
+/// A request to a store.
 enum Ask<V> {
     Get(String, Option<Token>),
     Put(String, V, Option<Token>),
@@ -47,21 +48,22 @@ impl<V: Debug> Debug for Ask<V> {
     }
 }
 
-/// The token was smaller than this one.
+/// The request's token was smaller than this one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stale(Token);
 
-/// Why a store has not done what it was asked.
+/// Why a store has not executed a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It has not answered.
+    /// The store has not answered.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// Its token is smaller than one that the store has seen for the key: the lock has been another client's since. Nothing
-    /// was done.
+    /// The token is smaller than one that the store has seen for the key, so another client has acquired the lock
+    /// since.
+    /// Nothing was done.
     #[error("the token is older than {}, which the store has seen: the lock is another client's", largest.0)]
     Stale {
-        /// The largest token that it has seen.
+        /// The largest token that the store has seen for the key.
         largest: Token,
     },
 }
@@ -81,7 +83,7 @@ impl<V> StoreState<V> {
 }
 
 impl<V: Clone + Debug + 'static> KeyValueStore<V> {
-    /// An empty store, under a name that the page of a failure shows.
+    /// Creates an empty store. The page of a failure shows its name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let state = Rc::new(RefCell::new(StoreState {
@@ -105,7 +107,7 @@ impl<V: Clone + Debug + 'static> KeyValueStore<V> {
         KeyValueStore { state, service }
     }
 
-    /// The same with a value that is there from the beginning.
+    /// Adds a value that exists from the beginning.
     #[must_use]
     pub fn with(self, key: &str, value: V) -> Self {
         let mut state = self.state.borrow_mut();
@@ -114,20 +116,20 @@ impl<V: Clone + Debug + 'static> KeyValueStore<V> {
         self
     }
 
-    /// A handle for one client.
+    /// Returns a handle for one client.
     #[must_use]
     pub fn client(&self, ctx: &Context) -> KeyValueClient<V> {
         KeyValueClient(self.service.client(ctx))
     }
 
-    /// What the store has, seen by the test and by no client: it takes no time and nothing goes wrong.
+    /// Returns the value of a key for the test itself. This takes no time and cannot fail.
     #[must_use]
     pub fn peek(&self, key: &str) -> Option<V> {
         self.state.borrow().values.get(key).cloned()
     }
 }
 
-/// A key-value store, in the hands of one client.
+/// A handle of one client to a [`KeyValueStore`].
 #[derive(Clone, Debug)]
 pub struct KeyValueClient<V>(ServiceClient<Ask<V>, Result<Option<V>, Stale>>);
 
@@ -137,35 +139,36 @@ impl<V: Clone + Debug + 'static> KeyValueClient<V> {
         answer.map_err(|Stale(largest)| StoreError::Stale { largest })
     }
 
-    /// The value of a key.
+    /// Reads the value of a key.
     ///
     /// # Errors
-    /// [`StoreError::Call`].
+    /// [`StoreError::Call`] if the store does not answer.
     pub async fn get(&self, key: &str) -> Result<Option<V>, StoreError> {
         self.ask(Ask::Get(key.to_owned(), None)).await
     }
 
-    /// The value of a key for the holder of this token: the store refuses writes with smaller ones from now on, so what is
-    /// read stays as it is until this holder or a later one writes.
+    /// Reads the value of a key with a token. From now on the store rejects fenced writes with a smaller token, so the
+    /// value
+    /// stays the same until this holder or a later one writes.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`] if the store does not answer or the token is stale.
     pub async fn get_fenced(&self, key: &str, token: Token) -> Result<Option<V>, StoreError> {
         self.ask(Ask::Get(key.to_owned(), Some(token))).await
     }
 
-    /// Writes, and returns what was there before.
+    /// Writes the value of a key. Returns the previous value.
     ///
     /// # Errors
-    /// [`StoreError::Call`].
+    /// [`StoreError::Call`] if the store does not answer.
     pub async fn put(&self, key: &str, value: V) -> Result<Option<V>, StoreError> {
         self.ask(Ask::Put(key.to_owned(), value, None)).await
     }
 
-    /// Writes unless the store has seen a larger token, and returns what was there before.
+    /// Writes the value of a key, unless the store has seen a larger token. Returns the previous value.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`] if the store does not answer or the token is stale.
     pub async fn put_fenced(
         &self,
         key: &str,

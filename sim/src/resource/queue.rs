@@ -1,4 +1,4 @@
-//! A queue whose deliveries come at least once.
+//! A queue with at-least-once delivery.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,9 +11,9 @@ use crate::client::context::Context;
 use crate::plan::time::SimTime;
 use crate::world::with;
 
-/// A queue that delivers each item at least once: again when it was not confirmed in time, and after a crash.
+/// A queue that delivers each item at least once: again if it was not confirmed in time, and after a crash.
 ///
-/// It keeps its items through crashes, but not which of them are out for delivery.
+/// Its items survive crashes, but not which of them are out for delivery.
 pub struct Queue<T> {
     state: Rc<RefCell<QueueItems<T>>>,
     service: Service<QueueAsk<T>, QueueDone<T>>,
@@ -31,7 +31,7 @@ struct QueueItem<T> {
     number: u64,
     value: T,
     attempts: u32,
-    /// Until when it is out, in nanoseconds of true time; 0 while it is not.
+    /// Until when it is out for delivery, in nanoseconds of true time; 0 if it never was or is not.
     out_until: u64,
 }
 
@@ -58,12 +58,12 @@ enum QueueDone<T> {
     Taken,
 }
 
-/// An item that was delivered. It comes again unless it is [confirmed](QueueClient::confirm) in time.
+/// An item that was delivered. It is delivered again unless it is [confirmed](QueueClient::confirm) in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery<T> {
-    /// What was pushed.
+    /// The item that was pushed.
     pub value: T,
-    /// How often it was delivered, this time included: from 1.
+    /// How often the item has been delivered, including this time: from 1.
     pub attempt: u32,
     number: u64,
 }
@@ -108,7 +108,7 @@ impl<T: Clone> QueueItems<T> {
 }
 
 impl<T: Clone + Debug + 'static> Queue<T> {
-    /// An empty queue, under a name that the page of a failure shows. It waits for a confirmation for this long.
+    /// Creates an empty queue, which waits this long for a confirmation. The page of a failure shows its name.
     #[must_use]
     pub fn new(name: &str, patience: Duration) -> Self {
         let state = Rc::new(RefCell::new(QueueItems {
@@ -126,33 +126,33 @@ impl<T: Clone + Debug + 'static> Queue<T> {
         Queue { state, service }
     }
 
-    /// The same with an item that is there from the beginning.
+    /// Adds an item that exists from the beginning.
     #[must_use]
     pub fn with(self, value: T) -> Self {
         self.state.borrow_mut().push(value);
         self
     }
 
-    /// A handle for one client.
+    /// Returns a handle for one client.
     #[must_use]
     pub fn client(&self, ctx: &Context) -> QueueClient<T> {
         QueueClient(self.service.client(ctx))
     }
 
-    /// How many items are not confirmed, seen by the test and by no client.
+    /// Returns how many items are not confirmed, for the test itself.
     #[must_use]
     pub fn len(&self) -> usize {
         self.state.borrow().items.len()
     }
 
-    /// Whether all are.
+    /// Whether all items are confirmed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A queue, in the hands of one client.
+/// A handle of one client to a [`Queue`].
 #[derive(Clone, Debug)]
 pub struct QueueClient<T>(ServiceClient<QueueAsk<T>, QueueDone<T>>);
 
@@ -160,15 +160,15 @@ impl<T: Clone + Debug + 'static> QueueClient<T> {
     /// Pushes an item.
     ///
     /// # Errors
-    /// [`CallError`]. Without an answer it may be in the queue: pushed again, it may be there twice.
+    /// [`CallError`]. Without an answer the item may be in the queue; pushed again, it may be there twice.
     pub async fn push(&self, value: T) -> Result<(), CallError> {
         self.0.call(QueueAsk::Push(value)).await.map(|_| ())
     }
 
-    /// The first item that is not out for delivery, if there is one.
+    /// Receives the first item that is not out for delivery, if there is one.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`]. Without an answer an item may be out for delivery; it is delivered again later.
     pub async fn receive(&self) -> Result<Option<Delivery<T>>, CallError> {
         Ok(match self.0.call(QueueAsk::Receive).await? {
             QueueDone::Delivered(delivery) => Some(delivery),
@@ -176,10 +176,10 @@ impl<T: Clone + Debug + 'static> QueueClient<T> {
         })
     }
 
-    /// Says that a delivery needs not come again.
+    /// Confirms a delivery, so that the item is not delivered again.
     ///
     /// # Errors
-    /// [`CallError`]. Without an answer it may come again.
+    /// [`CallError`]. Without an answer the item may be delivered again.
     pub async fn confirm(&self, delivery: &Delivery<T>) -> Result<(), CallError> {
         let confirm = QueueAsk::Confirm(delivery.number);
         self.0.call(confirm).await.map(|_| ())

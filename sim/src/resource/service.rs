@@ -1,4 +1,4 @@
-//! Request and reply.
+//! A service: request and reply.
 
 use std::cell::RefCell;
 use std::fmt::{self, Debug};
@@ -18,9 +18,9 @@ use crate::world::id::ProcessId;
 use crate::world::job::Job;
 use crate::world::{World, with};
 
-/// A service of a user's own: it answers one question after the other, with what a function says.
+/// A service of a user, which answers one request after another with a function.
 ///
-/// Clones are the same service.
+/// Clones refer to the same service.
 ///
 /// ```
 /// use quorlock_sim::property_test::PropertyTest;
@@ -43,12 +43,12 @@ use crate::world::{World, with};
 pub struct Service<Q, A>(Rc<Inner<Q, A>>);
 
 struct Inner<Q, A> {
-    /// Its place in the history.
+    /// Its index in the history.
     id: u16,
     draw: RefCell<Draw>,
     handler: RefCell<Box<dyn FnMut(Q) -> A>>,
     on_crash: RefCell<Option<Box<dyn FnMut()>>>,
-    /// How many crashes it has seen.
+    /// How many crashes the service has noticed.
     crashes: RefCell<usize>,
 }
 
@@ -65,9 +65,9 @@ impl<Q, A> Debug for Service<Q, A> {
 }
 
 impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
-    /// A service under a name, which the page of a failure shows. The world of a test makes it, or a client does.
+    /// Creates a service. The page of a failure shows its name. The world of a test creates it, or a client does.
     ///
-    /// The function is called when a question comes to the service, and takes no time.
+    /// The handler is called when a request arrives at the service, and takes no time.
     pub fn new(name: &str, handler: impl FnMut(Q) -> A + 'static) -> Self {
         let (id, seed) = with(|world| {
             let resources = &mut world.history.resources;
@@ -84,14 +84,14 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
         }))
     }
 
-    /// The same, which forgets something when it crashes. Without, it has everything written down.
+    /// Sets what the service forgets when it crashes. Without this, all of its state survives.
     #[must_use]
     pub fn on_crash(self, forget: impl FnMut() + 'static) -> Self {
         self.0.on_crash.replace(Some(Box::new(forget)));
         self
     }
 
-    /// A handle for one client.
+    /// Returns a handle for one client.
     #[must_use]
     pub fn client(&self, ctx: &Context) -> ServiceClient<Q, A> {
         ServiceClient {
@@ -101,7 +101,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
         }
     }
 
-    /// A question comes to the service at a time at which it may stand still.
+    /// Handles a request that arrives at the service, after the service's pause if there is one.
     fn arrive(&self, question: Q, call: Underway<A>) {
         let id = self.0.id;
         let now = with(|world| world.now());
@@ -120,7 +120,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
             self.reply(call, Err(CallError::Refused));
             return;
         }
-        // A handler may make or ask nothing of the service itself: it is one machine.
+        // The handler must not call the service itself, which is one machine and busy with this request.
         let answer = (self.0.handler.borrow_mut())(question);
         with(|world| {
             if let Some(asked) = world.history.asked.get_mut(call.asked) {
@@ -130,7 +130,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
         self.reply(call, Ok(answer));
     }
 
-    /// Crashes that have begun since the last question: they are noticed by no one before.
+    /// Handles the crashes that have begun since the last request. They could not be noticed before.
     fn crash(&self, now: u64) {
         let begun = with(|world| {
             let all = own_outages(world, self.0.id);
@@ -144,7 +144,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
         }
     }
 
-    /// The answer leaves, and may be lost.
+    /// Sends the answer, which may be lost.
     fn reply(&self, call: Underway<A>, answer: Result<A, CallError>) {
         let Some(arrives) = with(|world| self.passage(world, world.now())) else {
             return;
@@ -160,7 +160,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
         });
     }
 
-    /// When a message arrives that departs at a time; `None` for one that is lost.
+    /// Returns when a message that departs at this time arrives; `None` if it is lost.
     fn passage(&self, world: &mut World, departs: u64) -> Option<u64> {
         let network = &world.plan.network;
         let (least, most) = (network.least.as_nanos(), network.most.as_nanos());
@@ -176,24 +176,24 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
     }
 }
 
-/// A question on its way.
+/// A request in flight.
 struct Underway<A> {
     who: ProcessId,
     departs: u64,
-    /// Its place in the history.
+    /// Its index in the history.
     asked: usize,
     place: Rc<RefCell<ResourceReply<A>>>,
 }
 
 impl<A> Underway<A> {
-    /// Whether its process died before it really left.
+    /// Whether its process died before it was really sent.
     fn has_never_left(&self, world: &World) -> bool {
         let client = world.clients.get(self.who.client);
         client.is_some_and(|client| client.died_before(self.who, self.departs))
     }
 }
 
-/// Does something at a time of the run.
+/// Schedules a job at a time of the run.
 fn at(time: u64, job: impl FnOnce() + 'static) {
     with(|world| {
         let key = world.jobs.insert(Job::new(|| unattended(job)));
@@ -201,21 +201,21 @@ fn at(time: u64, job: impl FnOnce() + 'static) {
     });
 }
 
-/// The outages of one resource.
+/// Returns the outages of one resource.
 fn own_outages(world: &World, id: u16) -> impl Iterator<Item = &Outage> {
     let count = u16::try_from(world.history.resources.len()).unwrap_or(u16::MAX);
     let outages = world.plan.outages.iter();
     outages.filter(move |outage| outage.resource % count.max(1) == id)
 }
 
-/// The outage of a kind that a resource has at a time.
+/// Returns the outage of this kind that a resource has at a time.
 fn outage(world: &World, id: u16, at: u64, what: OutageKind) -> Option<Outage> {
     let mut all = own_outages(world, id);
     all.find(|outage| outage.what == what && outage.is_at(at))
         .cloned()
 }
 
-/// A service, in the hands of one client.
+/// A handle of one client to a [`Service`].
 pub struct ServiceClient<Q, A> {
     service: Service<Q, A>,
     ctx: Context,
@@ -242,29 +242,30 @@ impl<Q, A> Debug for ServiceClient<Q, A> {
 }
 
 impl<Q: Debug + 'static, A: Debug + 'static> ServiceClient<Q, A> {
-    /// The same, which waits for an answer no longer than this, by the clock of the client. Without, it is the time-out of the
-    /// plan's calls.
+    /// Sets how long a call waits for its answer, by the clock of the client. The default is the time-out of the plan's
+    /// calls.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the service is down or does not answer in time.
     ///
     /// # Cancel safety
-    /// The question leaves with the first poll. A call that is dropped afterwards is like one without an answer: it may be
-    /// done.
+    /// The request is sent by the first poll. A call that is dropped afterwards is like one without an answer: the
+    /// request
+    /// may be executed.
     pub async fn call(&self, question: Q) -> Result<A, CallError> {
         let until = self.ctx.now() + self.timeout;
         let place = self.send(question);
         Calling::new(self.ctx.who(), place, until).await
     }
 
-    /// The question leaves its process.
+    /// Sends a request.
     fn send(&self, question: Q) -> Rc<RefCell<ResourceReply<A>>> {
         let who = self.ctx.who();
         let text = format!("{question:?}");

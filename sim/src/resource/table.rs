@@ -10,11 +10,12 @@ use quorlock::Token;
 use super::{CallError, Service, ServiceClient};
 use crate::client::context::Context;
 
-/// Rows by key, changed by transactions. What is committed stays through crashes.
+/// Rows by key, which transactions change. Committed rows survive crashes.
 ///
 /// Transactions are serializable: of two that conflict, the one that commits later is refused
-/// ([`TransactionError::Conflict`]). One that [carries a token](Transaction::fence) is refused when a larger one was
-/// committed before.
+/// ([`TransactionError::Conflict`]). A transaction that [carries a token](Transaction::fence) is refused if a larger
+/// token
+/// was committed before.
 pub struct Table<R> {
     state: Rc<RefCell<Rows<R>>>,
     service: Service<Statement<R>, Done<R>>,
@@ -28,16 +29,16 @@ struct Rows<R> {
     largest: Option<Token>,
 }
 
-/// What a table is asked.
+/// A request to a table.
 enum Statement<R> {
     Select(String),
     Commit(Changes<R>),
 }
 
-/// What a transaction has read and wants to write.
+/// The reads and writes of a transaction.
 #[derive(Debug)]
 struct Changes<R> {
-    /// The versions that it has read; 0 for a row that was not there.
+    /// The version of each row that was read; 0 for a missing row.
     read: BTreeMap<String, u64>,
     written: BTreeMap<String, R>,
     token: Option<Token>,
@@ -56,7 +57,7 @@ impl<R: Debug> Debug for Statement<R> {
     }
 }
 
-/// What a table has done.
+/// The answer of a table.
 #[derive(Debug)]
 enum Done<R> {
     Row(Option<(u64, R)>),
@@ -71,13 +72,14 @@ pub enum TransactionError {
     /// The table has not answered.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// A row that it read was changed since. Nothing is written: begin anew.
-    #[error("{row} was changed since it was read: begin the transaction anew")]
+    /// A row that the transaction read was changed since. Nothing was written; the transaction can be started again.
+    #[error("{row} was changed since it was read: start the transaction again")]
     Conflict {
-        /// Which row.
+        /// The key of the row.
         row: String,
     },
-    /// Its token is smaller than one that was committed: the lock has been another client's since. Nothing is written.
+    /// The token is smaller than one that was committed, so another client has acquired the lock since. Nothing was
+    /// written.
     #[error("the token is older than {}, which was committed: the lock is another client's", largest.0)]
     Stale {
         /// The largest token that was committed.
@@ -116,7 +118,7 @@ impl<R: Clone> Rows<R> {
 }
 
 impl<R: Clone + Debug + 'static> Table<R> {
-    /// An empty table, under a name that the page of a failure shows.
+    /// Creates an empty table. The page of a failure shows its name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let state = Rc::new(RefCell::new(Rows {
@@ -129,7 +131,7 @@ impl<R: Clone + Debug + 'static> Table<R> {
         Table { state, service }
     }
 
-    /// The same with a row that is there from the beginning.
+    /// Adds a row that exists from the beginning.
     #[must_use]
     pub fn with(self, key: &str, row: R) -> Self {
         let mut state = self.state.borrow_mut();
@@ -140,13 +142,13 @@ impl<R: Clone + Debug + 'static> Table<R> {
         self
     }
 
-    /// A handle for one client.
+    /// Returns a handle for one client.
     #[must_use]
     pub fn client(&self, ctx: &Context) -> TableClient<R> {
         TableClient(self.service.client(ctx))
     }
 
-    /// A row, seen by the test and by no client: it takes no time and nothing goes wrong.
+    /// Returns a row for the test itself. This takes no time and cannot fail.
     #[must_use]
     pub fn peek(&self, key: &str) -> Option<R> {
         let state = self.state.borrow();
@@ -154,7 +156,7 @@ impl<R: Clone + Debug + 'static> Table<R> {
     }
 }
 
-/// A table, in the hands of one client.
+/// A handle of one client to a [`Table`].
 #[derive(Clone, Debug)]
 pub struct TableClient<R>(ServiceClient<Statement<R>, Done<R>>);
 
@@ -172,7 +174,7 @@ impl<R: Clone + Debug + 'static> TableClient<R> {
     }
 }
 
-/// A transaction, which is dropped without a trace unless it is committed.
+/// A transaction. It writes nothing unless it is committed.
 #[derive(Debug)]
 #[must_use = "a transaction that is not committed writes nothing"]
 pub struct Transaction<'a, R> {
@@ -181,16 +183,16 @@ pub struct Transaction<'a, R> {
 }
 
 impl<R: Clone + Debug + 'static> Transaction<'_, R> {
-    /// The same, which commits only if no larger token was committed before.
+    /// Makes the transaction commit only if no larger token was committed before.
     pub fn fence(mut self, token: Token) -> Self {
         self.changes.token = Some(token);
         self
     }
 
-    /// A row, or what this transaction wants to write in its place.
+    /// Reads a row, or the value that this transaction will write.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the table does not answer.
     pub async fn get(&mut self, key: &str) -> Result<Option<R>, CallError> {
         if let Some(own) = self.changes.written.get(key) {
             return Ok(Some(own.clone()));
@@ -200,7 +202,7 @@ impl<R: Clone + Debug + 'static> Transaction<'_, R> {
             return Ok(None);
         };
         let version = row.as_ref().map_or(0, |(version, _)| *version);
-        // What it read first counts: a row that has changed since is a conflict.
+        // The version of the first read counts: if the row has changed since, the commit is a conflict.
         self.changes.read.entry(key.to_owned()).or_insert(version);
         Ok(row.map(|(_, row)| row))
     }
@@ -210,10 +212,10 @@ impl<R: Clone + Debug + 'static> Transaction<'_, R> {
         self.changes.written.insert(key.to_owned(), row);
     }
 
-    /// Writes everything or nothing.
+    /// Commits the transaction: writes everything or nothing.
     ///
     /// # Errors
-    /// [`TransactionError`]. Without an answer it may have committed, or may yet.
+    /// [`TransactionError`]. Without an answer the transaction may have committed, or may still commit.
     pub async fn commit(self) -> Result<(), TransactionError> {
         match self.table.0.call(Statement::Commit(self.changes)).await? {
             Done::Committed | Done::Row(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! The product's seam to clocks, timers, tasks and randomness, as one client process has it.
+//! The product's seam to clocks, timers, tasks and randomness, for one client process.
 
 use std::task::{Context, Poll};
 
@@ -14,22 +14,23 @@ use crate::world::task::TaskKind;
 use crate::world::timer::Alarm;
 use crate::world::with;
 
-/// The runtime of one client of the product: of a process there may be several.
+/// The runtime of one client of the product. A process may have several clients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimRuntime {
     who: ProcessId,
-    /// How much more its clock shows than that of the process.
+    /// How far its clock is ahead of the clock of the process, in nanoseconds.
     ahead: u64,
 }
 
 impl SimRuntime {
-    /// With the clock of the process.
+    /// Creates a runtime with the clock of the process.
     pub(crate) fn new(who: ProcessId) -> Self {
         SimRuntime { who, ahead: 0 }
     }
 
-    /// With a clock of its own, for the client at this place among those of the process: no two of them show the same
-    /// time, so that what is dated by one and looked at by another is found out.
+    /// Creates a runtime with its own clock, for the client at index `place` of the process. No two clients of a
+    /// process show
+    /// the same time, so that comparing times of different clocks is noticed.
     pub(crate) fn of(who: ProcessId, seed: u64, place: u16) -> Self {
         let stream = 1 << 32 | u64::from(place) << 16 | u64::from(who.client.get());
         let mut draw = Draw::new(seed, Purpose::Clock, stream);
@@ -81,7 +82,7 @@ impl Runtime for SimRuntime {
     }
 }
 
-/// A timer in the hands of a process.
+/// A timer of a process.
 #[derive(Debug)]
 pub(crate) struct SimTimer {
     who: ProcessId,
@@ -101,7 +102,7 @@ impl SimTimer {
 
 impl Timer for SimTimer {
     fn poll_until(&mut self, cx: &mut Context<'_>, at: Time) -> Poll<()> {
-        // On the clock of the process.
+        // Converted to the clock of the process.
         let at = match at {
             Time::NEVER => u64::MAX,
             at => at.as_nanos().saturating_sub(self.ahead),

@@ -1,4 +1,4 @@
-//! The resource that a lock protects: it takes writes, and rejects stale tokens if writes carry one.
+//! The product's seam to the resource that a lock protects. The resource rejects writes with stale tokens.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use crate::world::slab::Key;
 use crate::world::store::{StoreRequest, Write};
 use crate::world::with;
 
-/// A read or a write in the hands of a client; ready when the store has answered: whether it did as asked, and when.
+/// A read or a write of a client. Resolves to whether the store accepted it, and when.
 #[derive(Debug)]
 pub(crate) struct Writing(Key<Write>);
 

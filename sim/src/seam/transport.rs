@@ -20,7 +20,7 @@ use crate::world::slab::Key;
 use crate::world::subscription::Subscribed;
 use crate::world::with;
 
-/// The way from one client process to one node of the plan, whatever carries the messages.
+/// The transport from one client process to one node of the plan, over any medium.
 #[derive(Clone)]
 pub(crate) struct SimTransport(Arc<dyn Transport>);
 
@@ -50,7 +50,7 @@ impl Transport for SimTransport {
     }
 }
 
-/// The way on which requests and replies go as they are.
+/// A transport that carries requests and replies as values.
 #[derive(Debug)]
 pub(super) struct ValueTransport {
     who: ProcessId,
@@ -89,7 +89,7 @@ impl Transport for ValueTransport {
     }
 }
 
-/// A call in the hands of a process.
+/// A call of a process.
 struct SimCall {
     who: ProcessId,
     key: Key<Call>,
@@ -106,7 +106,7 @@ impl Future for SimCall {
     }
 }
 
-/// Not a part of `poll`, which mostly finds nothing.
+/// Takes the answer. Kept out of `poll`, which usually finds none.
 #[inline(never)]
 fn answer(reply: Key<Replied>) -> Poll<Result<Reply, TransportError>> {
     with(|world| calls::take_answer(world, reply)).map_or(Poll::Pending, Poll::Ready)

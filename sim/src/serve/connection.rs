@@ -1,4 +1,4 @@
-//! One connection: what comes goes to the server, what the server says goes back.
+//! Connections: bytes from the client go to the server, and its output goes back.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -14,7 +14,7 @@ use super::node::ServedNode;
 use super::time;
 use redis_sim::SessionId;
 
-/// Returns when either side has closed the connection.
+/// Serves a connection until either side closes it.
 pub(super) async fn serve(
     node: Rc<RefCell<ServedNode>>,
     session: SessionId,
@@ -37,7 +37,7 @@ pub(super) async fn serve(
     node.borrow_mut().forget(session);
 }
 
-/// Until the client closes.
+/// Passes on bytes until the client closes the connection.
 async fn read(node: &RefCell<ServedNode>, session: SessionId, mut from: OwnedReadHalf) {
     let mut bytes = vec![0; 16 * 1024];
     while let Ok(len @ 1..) = from.read(&mut bytes).await {
@@ -47,7 +47,7 @@ async fn read(node: &RefCell<ServedNode>, session: SessionId, mut from: OwnedRea
     }
 }
 
-/// Until the server closes, or the client does not take any more.
+/// Sends output until the server closes the connection or the client no longer reads.
 async fn write(
     node: &RefCell<ServedNode>,
     session: SessionId,
@@ -71,9 +71,9 @@ async fn write(
     }
 }
 
-/// Waits while the node is paused.
+/// Waits until the node is not paused.
 async fn pauses(node: &RefCell<ServedNode>) {
     let mut pauses = node.borrow().goes_on();
-    // The node has the other end, so there is one.
+    // The sender cannot be gone, because the node owns it.
     let _ = pauses.wait_for(|pauses| *pauses == 0).await;
 }

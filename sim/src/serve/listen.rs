@@ -1,4 +1,4 @@
-//! The port of a node: who connects gets a session.
+//! The port of a node: every connection gets a session.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use tokio::task::LocalSet;
 use super::connection;
 use super::node::ServedNode;
 
-/// Accepts connections from now on, until the node crashes.
+/// Accepts connections until the node crashes.
 pub(super) fn listen(node: &Rc<RefCell<ServedNode>>, listener: TcpListener, tasks: &LocalSet) {
     let this = Rc::clone(node);
     let accepting = tasks.spawn_local(async move {

@@ -1,4 +1,4 @@
-//! One node that listens.
+//! A node that is served on a port.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,28 +16,28 @@ use crate::world::redis::RedisServer;
 use crate::world::server::{Server as _, Site, strike};
 use redis_sim::{Server, SessionId, WallMicros};
 
-/// A server, its clock, its connections.
+/// A server with its clock and its connections.
 #[derive(Debug)]
 pub(super) struct ServedNode {
     pub(super) redis: RedisServer,
     persistence: Persistence,
     clock: Clock,
     start: Instant,
-    /// How many pauses there are at the moment.
+    /// The number of pauses that are active.
     pauses: watch::Sender<u32>,
-    /// The delays and the errors that there are at the moment, the last to begin at the end.
+    /// The delays that are active, in the order in which they began.
     delays: Vec<Duration>,
     troubles: Vec<ServerError>,
-    /// How many crashes it has not come back from.
+    /// The number of crashes that have not ended.
     crashes: u32,
     listener: Option<AbortHandle>,
     connections: BTreeMap<SessionId, Connection>,
 }
 
-/// What a node knows of a connection.
+/// The node's side of a connection.
 #[derive(Debug)]
 struct Connection {
-    /// There is something to be sent.
+    /// Notified when there is output to send.
     output: Rc<Notify>,
     task: AbortHandle,
 }
@@ -62,7 +62,7 @@ impl ServedNode {
         }
     }
 
-    /// True time, in nanoseconds since the beginning.
+    /// Returns the true time since the start, in nanoseconds.
     fn passed(&self) -> u64 {
         let passed = time::now().saturating_duration_since(self.start);
         u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
@@ -72,22 +72,22 @@ impl ServedNode {
         WallMicros(self.clock.read(self.passed()) / 1_000)
     }
 
-    /// Ready while the node is not paused.
+    /// Returns the number of active pauses, to wait for 0.
     pub(super) fn goes_on(&self) -> watch::Receiver<u32> {
         self.pauses.subscribe()
     }
 
-    /// How much longer replies take.
+    /// Returns how much longer replies take.
     pub(super) fn delay(&self) -> Duration {
         self.delays.iter().copied().max().unwrap_or_default()
     }
 
-    /// Whether it is to listen again: of crashes that overlap, the last to end brings it back.
+    /// Whether a crash has not ended. Of crashes that overlap, the last to end restarts the node.
     pub(super) fn is_down(&self) -> bool {
         0 < self.crashes
     }
 
-    /// Bytes have come.
+    /// Handles bytes of a connection.
     pub(super) fn receive(&mut self, session: SessionId, bytes: &[u8]) {
         let now = self.now();
         self.redis.process.receive(session, now, bytes);
@@ -103,7 +103,7 @@ impl ServedNode {
         self.connections.remove(&session);
     }
 
-    /// Connections are accepted from now on, until the node crashes.
+    /// Stores the task that accepts connections, which a crash of the node ends.
     pub(super) fn is_accepted_by(&mut self, listener: AbortHandle) {
         self.listener = Some(listener);
     }
@@ -141,7 +141,7 @@ impl ServedNode {
         let passed = self.passed();
         if *fault == NodeFault::Crash {
             self.close_all();
-            // Time passes here as it does outside: a disk that is written every second has everything.
+            // Time passes here as in the real world: a disk that is written every second has everything.
             self.redis.save();
         }
         let site = Site {
@@ -189,13 +189,13 @@ impl ServedNode {
         }
     }
 
-    /// What the server refuses is what began last and goes on.
+    /// Makes the server refuse with the active error that began last, or not at all.
     fn tell_of_trouble(&mut self) {
         self.redis.refuse(self.troubles.last().copied());
     }
 }
 
-/// Of faults that are alike it does not matter which one ends.
+/// Removes one of several equal faults. It does not matter which one.
 fn remove_one<T: PartialEq>(all: &mut Vec<T>, one: &T) {
     if let Some(at) = all.iter().position(|known| known == one) {
         all.remove(at);

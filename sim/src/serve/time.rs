@@ -1,4 +1,4 @@
-//! Real time, in which these servers live.
+//! Real time, for servers that real clients use.
 #![expect(
     clippy::disallowed_methods,
     reason = "these servers are for clients of the real world"
@@ -12,7 +12,7 @@ pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// Nanoseconds since 1970.
+/// Returns the wall clock, in nanoseconds since 1970.
 pub(super) fn wall_nanos() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! Faults in words: `KIND[=VALUE]@FROM[..TO][/NODE]`.
+//! Faults on the command line: `KIND[=VALUE]@FROM[..TO][/NODE]`.
 
 use std::str::FromStr;
 
@@ -8,23 +8,23 @@ use crate::plan::fault::{
 };
 use crate::plan::time::{ClockStep, SimTime};
 
-/// A fault as it is written on the command line, of one node or of all.
+/// A fault as written on the command line, of one node or of all nodes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultWords {
     fault: Fault,
     node: Option<u16>,
 }
 
-/// Which kinds there are, for a user who wrote another.
+/// An example of each kind, for error messages.
 const KNOWN: &str = "pause-node@5s..8s, crash-node@10s..12s, reset@3s, flush@3s, forget-scripts@3s, \
      backup@3s, server-error=loading@2s..4s (or read-only, out-of-memory, busy), delay=20ms@1s..5s, node-step=30s@6s (or -30s), \
      node-rate=5000@6s (in ppm)";
 
 impl FaultWords {
-    /// The fault of each node that it is one of.
+    /// Returns the fault for each node that it applies to.
     ///
     /// # Errors
-    /// When there is no such node.
+    /// If the node does not exist.
     pub fn of(&self, nodes: u16) -> Result<Vec<Fault>, String> {
         match self.node {
             Some(node) if nodes <= node => Err(format!(
@@ -46,12 +46,12 @@ impl FromStr for FaultWords {
         let wrong = |what: &str| format!("{text:?}: {what}; write for example {KNOWN}");
         let (what, when) = text
             .split_once('@')
-            .ok_or_else(|| wrong("it says not when"))?;
+            .ok_or_else(|| wrong("the time after @ is missing"))?;
         let (when, node) = match when.split_once('/') {
             Some((when, node)) => {
                 let node = node
                     .parse()
-                    .map_err(|_| wrong("the node after / is no number"))?;
+                    .map_err(|_| wrong("the node after / is not a number"))?;
                 (when, Some(node))
             }
             None => (when, None),
@@ -79,7 +79,7 @@ impl FromStr for FaultWords {
     }
 }
 
-/// What was said beside the kind.
+/// The parts of the text other than the kind.
 struct Words<'a> {
     at: SimTime,
     to: Option<SimTime>,
@@ -95,7 +95,7 @@ impl Words<'_> {
                 Fault::of_node(at, node, NodeFault::Pause).lasting(self.lasts()?)
             }
             Some(Kind::CrashNode) => {
-                // Without an end it is back at once.
+                // Without an end, the node restarts at once.
                 let away = self.to.map_or(SimTime::ZERO, |to| to.minus(at));
                 Fault::of_node(at, node, NodeFault::Crash).lasting(away)
             }
@@ -161,7 +161,7 @@ impl Words<'_> {
     }
 
     fn lasts(&self) -> Result<SimTime, String> {
-        let to = self.to.ok_or("it says not until when")?;
+        let to = self.to.ok_or("the end after .. is missing")?;
         Ok(to.minus(self.at))
     }
 
@@ -177,10 +177,10 @@ impl Words<'_> {
         let value = value.strip_prefix('+').unwrap_or(value);
         value
             .parse()
-            .map_err(|_| format!("{value:?} is no value of it"))
+            .map_err(|_| format!("{value:?} is not a valid value"))
     }
 
-    /// As in a plan: a clock that stands still or runs back is a step.
+    /// Parses a rate. Rates have the bounds of a plan: a clock that stands still or runs backwards is a step.
     fn rate(&self) -> Result<i32, String> {
         let rate = self.value()?;
         match RATES_PPM.contains(&rate) {

@@ -1,4 +1,4 @@
-//! The streams of a client: turmoil's TCP, as far as the process and the plan let it flow.
+//! The streams of a client: turmoil's TCP, held up by pauses of the process and by faults.
 
 use std::future::poll_fn;
 use std::io;
@@ -30,7 +30,7 @@ impl Connect for Cables {
         let destination = Destination::of(to);
         Box::pin(async move {
             let destination = destination.ok_or(io::ErrorKind::AddrNotAvailable)?;
-            // What a paused process does, it does later.
+            // A paused process connects after its pause.
             poll_fn(|cx| with(|world| poll_running(world, client, cx))).await;
             let node = with(|world| destination.node(world, client));
             let connected = TcpStream::connect((node_host(node), PORT)).await;
@@ -46,17 +46,17 @@ impl Connect for Cables {
     }
 }
 
-/// Where a connection is to lead.
+/// The destination of a connection.
 #[derive(Clone, Copy, Debug)]
 enum Destination {
-    /// To whichever server answers for a node of the plan.
+    /// The server that currently serves a node of the plan.
     Seat(Seat),
-    /// To this server or sentinel, which others have named.
+    /// The server or sentinel that others have named.
     Node(NodeId),
 }
 
 impl Destination {
-    /// The simulated network has no other addresses.
+    /// Parses an endpoint. The simulated network has no other addresses.
     fn of(endpoint: &Endpoint) -> Option<Self> {
         let Endpoint::Tcp { host, .. } = endpoint else {
             return None;
@@ -78,7 +78,7 @@ impl Destination {
     }
 }
 
-/// Waits for the answer to a connection attempt: turmoil tells of it at once, but it is a message like any other.
+/// Waits for the answer to a connection attempt. Turmoil reports it at once, but here it takes as long as any message.
 async fn come_back(client: ClientId, node: NodeId) {
     let passage = with(|world| {
         if !sockets(world).has_begun {
@@ -95,7 +95,7 @@ async fn come_back(client: ClientId, node: NodeId) {
     }
 }
 
-/// One end of a connection.
+/// The client's end of a connection.
 struct SimStream {
     client: ClientId,
     key: Key<StreamHandle>,
@@ -103,7 +103,7 @@ struct SimStream {
     swaps: Swaps,
 }
 
-/// What the world knows of it.
+/// The world's view of a connection.
 #[derive(Debug)]
 pub(super) struct StreamHandle {
     pub(super) client: ClientId,
@@ -176,7 +176,7 @@ fn plug_in(world: &mut World, client: ClientId, node: NodeId) -> Key<StreamHandl
     })
 }
 
-/// Whether a fault has reset a connection; if not, the task is woken when one does.
+/// Whether a fault has reset a connection. If not, the task is woken when one does.
 fn is_reset(world: &mut World, key: Key<StreamHandle>, cx: &Context<'_>) -> bool {
     let Some(plug) = sockets(world).plugs.get_mut(key) else {
         return true;

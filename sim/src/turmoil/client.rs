@@ -1,4 +1,4 @@
-//! A client's host: carries what the process wants through the production adapter.
+//! The host of a client: carries the requests of its process through the production adapter.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -16,10 +16,10 @@ use crate::world::id::{ClientId, Id, Seat, first};
 use crate::world::slab::Key;
 use crate::world::{World, with};
 
-/// How soon a wake-up connection whose other end is gone is found out. The other lane takes as long.
+/// How soon a broken wake-up connection is noticed. It takes as long in the other lane.
 const PING: Duration = Duration::from_millis(100);
 
-/// What runs on the host, until the process ends.
+/// Runs the host until the process ends.
 pub(super) async fn run(client: ClientId) -> turmoil::Result {
     let (plan, is_first) = with(|world| {
         let restarts = world.client(client).restarts();
@@ -57,7 +57,7 @@ pub(super) async fn run(client: ClientId) -> turmoil::Result {
     }
 }
 
-/// What leads to the nodes of a plan.
+/// Returns a transport to each node of a plan.
 fn transports(plan: &Plan, client: ClientId) -> Vec<RedisTransport> {
     if plan.nodes.cluster.is_some() {
         return cluster::transports(plan, config(plan, client));
@@ -69,7 +69,7 @@ fn transports(plan: &Plan, client: ClientId) -> Vec<RedisTransport> {
     first(plan.nodes.count).map(open).collect()
 }
 
-/// The address of a node of the plan: of its server, or of its sentinels.
+/// Returns the address of a node of the plan: that of its server, or those of its sentinels.
 fn address(world: &World, seat: Seat) -> String {
     let Some(group) = world.groups.get(seat) else {
         return format!("redis://{}/", seat_host(seat));
@@ -105,7 +105,7 @@ fn config(plan: &Plan, client: ClientId) -> RedisConfig {
         .ping_interval(PING)
 }
 
-/// Sends one request and hands in the answer. A call that no caller waits for is dropped, but not before it was sent.
+/// Sends one request and hands in the answer. A call that no caller waits for is dropped, but only after it was sent.
 async fn carry(key: Key<Posted>, transport: RedisTransport, request: Request) {
     let mut call = transport.call(request);
     let answer = poll_fn(|cx| match call.as_mut().poll(cx) {

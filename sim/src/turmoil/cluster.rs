@@ -1,4 +1,4 @@
-//! The servers of this lane as the nodes of a cluster.
+//! Servers of this lane as the nodes of a cluster.
 
 use quorlock::transport::{RedisConfig, RedisTransport};
 use redis_sim::{ClusterState, Place, SlotShare, SlotTable};
@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::world::id::{NodeId, first};
 use crate::world::shards::{KnownSlots, Service};
 
-/// The address of the cluster: all of its nodes.
+/// Returns the address of the cluster, which lists all of its nodes.
 pub(super) fn address(plan: &Plan) -> String {
     let servers = plan.nodes.count + plan.nodes.count * plan.nodes.replicas;
     let nodes = first::<NodeId>(servers).map(|node| {
@@ -19,7 +19,7 @@ pub(super) fn address(plan: &Plan) -> String {
     format!("redis+cluster://{}", nodes.join(","))
 }
 
-/// What leads to the nodes of a plan: to the cluster, where clients see it as one node, or to each of its shards.
+/// Returns a transport to the cluster, where clients see it as one node, or else to each of its shards.
 pub(super) fn transports(plan: &Plan, config: RedisConfig) -> Vec<RedisTransport> {
     let cluster = RedisTransport::open(&address(plan), config).expect("BUG: no address");
     if plan.is_one_cluster() {
@@ -30,7 +30,7 @@ pub(super) fn transports(plan: &Plan, config: RedisConfig) -> Vec<RedisTransport
     shards.collect()
 }
 
-/// The tags under which shards keep names: what the adapter says.
+/// Returns the hash tags under which shards store names, as the adapter chooses them.
 pub(super) fn tags(plan: &Plan) -> Vec<String> {
     if plan.nodes.cluster.is_none() || plan.is_one_cluster() {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn tags(plan: &Plan) -> Vec<String> {
     tags.map(|(tag, _)| tag.to_owned()).collect()
 }
 
-/// What a node knows, as its server says it.
+/// Converts a node's view of the slots into the table of its server.
 pub(super) fn table(known: &KnownSlots) -> SlotTable {
     let places = |moved: &[(u16, NodeId)]| {
         let places = moved.iter().map(|(slot, node)| (*slot, place(*node)));

@@ -1,4 +1,4 @@
-//! What a process leaves for its adapter, until that has taken it.
+//! The outbox of a process: requests that wait for its adapter.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ pub(super) struct Posted {
     client: ClientId,
     seat: Seat,
     answer: Option<DeskReply>,
-    /// The adapter has done with it.
+    /// Whether the adapter has finished it.
     is_over: bool,
-    /// No caller waits for the answer any more.
+    /// Whether no caller waits for the answer any more.
     is_given_up: bool,
     wakers: Wakers,
 }
 
-/// The tasks that wait for something about a request.
+/// The tasks that wait for a change of a request.
 #[derive(Debug, Default)]
 pub(super) struct Wakers {
-    /// Waits for the answer.
+    /// The task that waits for the answer.
     pub(super) caller: Option<Waker>,
-    /// Waits for the caller to give up.
+    /// The task that waits for the caller to give up.
     pub(super) carrier: Option<Waker>,
 }
 
@@ -57,7 +57,7 @@ impl Posted {
         self.is_over
     }
 
-    /// The answer, once; until there is one, the task is woken when it comes.
+    /// Takes the answer. Without one, wakes the task when it arrives.
     pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<DeskReply> {
         if let Some(answer) = self.answer.take() {
             return Poll::Ready(answer);
@@ -66,19 +66,19 @@ impl Posted {
         Poll::Pending
     }
 
-    /// No caller waits for it any more.
+    /// Records that no caller waits for it any more.
     pub(super) fn give_up(&mut self) -> Wakers {
         self.is_given_up = true;
         std::mem::take(&mut self.wakers)
     }
 
-    /// Whether no caller waits for it; if one does, the task is woken when none does.
+    /// Whether no caller waits for it. If one does, the task is woken when it gives up.
     pub(super) fn is_given_up(&mut self, cx: &Context<'_>) -> bool {
         self.wakers.carrier = Some(cx.waker().clone());
         self.is_given_up
     }
 
-    /// It has come to its end: the caller to wake, and whether there is none any more.
+    /// Finishes the request. Returns the caller's waker, and whether the caller has given up.
     pub(super) fn hand_in(&mut self, answer: Option<DeskReply>) -> (Option<Waker>, bool) {
         self.answer = answer;
         self.is_over = true;
@@ -86,18 +86,18 @@ impl Posted {
     }
 }
 
-/// A subscription in the hands of the adapter.
+/// A subscription that the adapter manages.
 #[derive(Debug)]
 pub(super) struct Listening;
 
-/// What a process leaves for its adapter.
+/// Requests of a process for its adapter.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     errands: VecDeque<(u64, Job)>,
     adapter: Option<Waker>,
 }
 
-/// One thing to be done.
+/// A request for the adapter.
 pub(super) enum Job {
     Call(Key<Posted>, Seat, Box<Request>),
     Listen(Key<Listening>, Seat, Channel, Arc<dyn Listener>),
@@ -117,12 +117,13 @@ impl std::fmt::Debug for Job {
 }
 
 impl Outbox {
-    /// To be done at a time, which may be later than now: then the process is paused in the middle of it.
+    /// Adds a request that is due at `departs`. That is later than now if the process is paused in the middle of a
+    /// step.
     pub(super) fn leave(&mut self, departs: u64, errand: Job) {
         self.errands.push_back((departs, errand));
     }
 
-    /// Whom to wake for what is due.
+    /// Returns the adapter's waker if a request is due.
     pub(super) fn called(&mut self, now: u64) -> Option<Waker> {
         let (departs, _) = self.errands.front()?;
         (*departs <= now).then(|| self.adapter.take())?
@@ -142,7 +143,7 @@ impl Outbox {
         Poll::Ready(due)
     }
 
-    /// Empties it, for the next process. To be dropped outside the world.
+    /// Empties it for the next process. The result must be dropped while the world is not borrowed.
     pub(super) fn clear(&mut self) -> impl Sized + use<> {
         (std::mem::take(&mut self.errands), self.adapter.take())
     }

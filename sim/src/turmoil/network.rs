@@ -1,8 +1,10 @@
-//! The hosts, and the messages between them.
+//! Turmoil's hosts, and the messages between them.
 //!
-//! Every message is held on turmoil's link as soon as it is sent, and delivered when the world's own link says so: so
-//! both lanes have the same latencies, cuts and delays, of the same seed, message by message and way by way. A message that
-//! is never delivered is what turmoil calls lost: its TCP sends nothing again, so the connection is of no use any more.
+//! Every message is held on turmoil's link as soon as it is sent, and is delivered when the world's own link decides.
+//! So
+//! both lanes have the same latencies, cuts and delays for the same seed, message by message and direction by
+//! direction. A
+//! message that is never delivered is lost for good: turmoil's TCP does not retransmit, so its connection is useless.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -21,7 +23,7 @@ use crate::world::{World, with};
 pub(super) struct TurmoilNetwork {
     sim: Sim<'static>,
     hosts: BTreeMap<IpAddr, TurmoilHost>,
-    /// What is on turmoil's links and was not delivered, in the same order.
+    /// Messages on turmoil's links that were not delivered, in the same order.
     under_way: BTreeMap<(IpAddr, IpAddr), VecDeque<InFlightMessage>>,
 }
 
@@ -31,7 +33,7 @@ enum TurmoilHost {
     Node(NodeId),
 }
 
-/// A message on a link: when it arrives, if it does.
+/// A message on a link, and when it arrives. `None` means never.
 #[derive(Clone, Copy, Debug)]
 struct InFlightMessage {
     client: ClientId,
@@ -39,11 +41,11 @@ struct InFlightMessage {
     arrives: Option<u64>,
 }
 
-/// How many steps clients are given to connect before the run begins.
+/// How many steps clients may take to connect before the run begins.
 const WARM_UP: usize = 1_000;
 
 impl TurmoilNetwork {
-    /// Every client has its connections: the run begins with that.
+    /// Creates the hosts and connects every client: a run begins with established connections.
     pub(super) fn new(plan: &Plan) -> Self {
         let nodes = with(|world| world.nodes.count());
         let seed = Draw::new(plan.seed, Purpose::Sockets, 0).bits();
@@ -125,7 +127,7 @@ impl TurmoilNetwork {
         }
     }
 
-    /// Says of every message that was sent since the last step when it arrives.
+    /// Decides for every message that was sent since the last step when it arrives.
     fn gather(&mut self) {
         let hosts = &self.hosts;
         let under_way = &mut self.under_way;
@@ -133,8 +135,9 @@ impl TurmoilNetwork {
             for link in links {
                 let held = under_way.entry(link.pair()).or_default();
                 let mut new: Vec<_> = link.skip(held.len()).enumerate().collect();
-                // Connection by connection: when a host ends, tokio drops its tasks in an order that depends on the
-                // runs before, and with them the streams that they own.
+                // In the order of connections: when a host ends, tokio drops its tasks, and their streams, in an order
+                // that
+                // depends on previous runs.
                 new.sort_by_key(|(_, sent)| sent.pair());
                 let mut new: Vec<(usize, InFlightMessage)> = new
                     .into_iter()
@@ -152,7 +155,7 @@ impl TurmoilNetwork {
         });
     }
 
-    /// Lets those pass that are due.
+    /// Delivers the messages that are due.
     fn deliver(&mut self) {
         let now = with(|world| {
             if sockets(world).has_begun {
@@ -179,14 +182,14 @@ impl TurmoilNetwork {
 }
 
 impl Driver for TurmoilNetwork {
-    /// A millisecond of everything that has to do with sockets.
+    /// Advances all sockets by a millisecond.
     fn step(&mut self) -> u64 {
         self.go_on();
         STEP
     }
 }
 
-/// A message has left one host for another.
+/// Passes a message from one host to another through the world's link.
 fn hand_over(
     world: &mut World,
     from: TurmoilHost,
@@ -199,7 +202,7 @@ fn hand_over(
         _ => unreachable!("BUG: clients speak to nodes only"),
     };
     world.note(u64::from(client.get()) << 16 | u64::from(node.get()) | digest(protocol) << 32);
-    // It was sent in the step before this one.
+    // It was sent in the previous step.
     let departs = world.now().saturating_sub(STEP);
     let is_to_node = matches!(to, TurmoilHost::Node(_));
     let link = world.links.get_mut(client, node);
@@ -209,7 +212,7 @@ fn hand_over(
     } else {
         link.send_to_client(departs, &mut world.faults)
     };
-    // A request has waited for its step already: its arrival is rounded down, which makes up for that.
+    // A request has already waited for its step: rounding its arrival down makes up for that.
     let arrives = passage.first().map(|at| {
         if is_to_node {
             at / STEP * STEP
@@ -224,7 +227,7 @@ fn hand_over(
     }
 }
 
-/// What a message says, as a number for the trace.
+/// Returns a number for the trace that depends on the message.
 fn digest(protocol: &Protocol) -> u64 {
     let Protocol::Tcp(segment) = protocol else {
         return 0;

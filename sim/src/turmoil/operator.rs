@@ -1,4 +1,4 @@
-//! What the plan and the checkers do on a server, over a connection of their own.
+//! Operations of the plan and the checkers on a server, over their own connection.
 
 use super::{contains, sockets};
 use crate::engine::nodes::{replicas, wait};
@@ -8,16 +8,16 @@ use crate::world::id::{Id, NodeId, first};
 use crate::world::server::{Replicas, Server as _};
 use redis_sim::SessionId;
 
-/// The field of a read-write lock that is no claim.
+/// The field of a read-write lock that holds its mode, and is not a claim.
 const MODE: &[u8] = b"mode";
 
-/// The field of a claim that is its claim version.
+/// The field of a claim that holds its claim version.
 const BEAT: &[u8] = b"beat";
 
-/// What follows the owner in the field of a writer's claim.
+/// The suffix after the owner in the field of a writer's claim.
 const WRITER: &[u8] = b":write";
 
-/// The lines of an answer that are no lengths: enough for numbers and short texts without line ends.
+/// Returns the lines of an answer that are not lengths. This suffices for numbers and short texts without line ends.
 fn words(answer: &[u8]) -> Vec<Vec<u8>> {
     let lines = answer.split(|byte| *byte == b'\n');
     let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -25,7 +25,7 @@ fn words(answer: &[u8]) -> Vec<Vec<u8>> {
     said.map(<[u8]>::to_vec).collect()
 }
 
-/// Has a server execute a command and gives its answer.
+/// Executes a command on a server and returns the reply.
 fn operate(world: &mut World, node: NodeId, words: &[&[u8]]) -> Vec<u8> {
     let now = world.micros(node);
     let station = sockets(world).station(node);
@@ -34,12 +34,12 @@ fn operate(world: &mut World, node: NodeId, words: &[&[u8]]) -> Vec<u8> {
     answer
 }
 
-/// Whether there is something under a key.
+/// Whether a key exists.
 fn stands(world: &mut World, node: NodeId, key: &str) -> bool {
     operate(world, node, &[b"EXISTS", key.as_bytes()]) == b":1\r\n"
 }
 
-/// A server gets bytes from a client.
+/// Handles bytes that a server receives from a client.
 pub(super) fn receive(world: &mut World, node: NodeId, session: SessionId, bytes: &[u8]) {
     let now = world.micros(node);
     let asked = requests(bytes);
@@ -57,7 +57,7 @@ pub(super) fn receive(world: &mut World, node: NodeId, session: SessionId, bytes
     wait::block(world, node);
 }
 
-/// A server that has noticed that it lacks replicas takes no writes.
+/// Makes a server that has noticed its lack of replicas refuse writes.
 fn mind_replicas(world: &mut World, node: NodeId) {
     let Some(demands) = world.plan.nodes.min_replicas.clone() else {
         return;
@@ -72,7 +72,7 @@ fn mind_replicas(world: &mut World, node: NodeId) {
     sockets(world).station(node).redis.mind_replicas(replicas);
 }
 
-/// Blames the faults by which a server did not execute something.
+/// Blames the faults that kept a server from executing a request.
 fn blame_for_refusals(world: &mut World, node: NodeId, session: SessionId) {
     if let Some((_, fault)) = world.node(node).error() {
         world.blame(fault);
@@ -82,7 +82,7 @@ fn blame_for_refusals(world: &mut World, node: NodeId, session: SessionId) {
     if let Some(fault) = forgot.find_map(|fault| fault)
         && sockets(world).station(node).says(session, b"NOSCRIPT")
     {
-        // The first client that notices loads them for all.
+        // The first client that notices it loads the scripts for all.
         for client in first(world.plan.clients) {
             world.link(client, node).take_lacking_scripts();
         }
@@ -90,7 +90,8 @@ fn blame_for_refusals(world: &mut World, node: NodeId, session: SessionId) {
     }
 }
 
-/// The claims on all names that are spoken of: name, owner, count. Readers whose leases have run out have none.
+/// Returns the claims on all names that occur in the bytes: key, owner, count. Readers with expired leases are left
+/// out.
 fn claims(world: &mut World, node: NodeId, bytes: &[u8]) -> Vec<(String, Vec<u8>, i64)> {
     let names = world.history.names.iter();
     let spoken_of = names.filter(|name| contains(bytes, name.as_bytes()));
@@ -121,7 +122,7 @@ fn claims(world: &mut World, node: NodeId, bytes: &[u8]) -> Vec<(String, Vec<u8>
     claims
 }
 
-/// Only a request that names its owner takes from a claim.
+/// Records a theft: a request that reduced a claim whose owner it does not name.
 fn check_owners(
     world: &mut World,
     node: NodeId,
@@ -152,13 +153,13 @@ fn check_owners(
     }
 }
 
-/// The name that is kept under a key.
+/// Returns the name that is stored under a key.
 fn bare(key: &str) -> &str {
     let behind = key.strip_prefix('{').and_then(|key| key.split_once("}:"));
     behind.map_or(key, |(_, name)| name)
 }
 
-/// How many scripts a client asks to run.
+/// Returns how many scripts a client asks the server to run.
 fn requests(bytes: &[u8]) -> u64 {
     let lines = bytes.split(|byte| *byte == b'\n');
     let count = lines.filter(|line| matches!(*line, b"EVALSHA\r" | b"EVAL\r"));

@@ -1,4 +1,4 @@
-//! What goes wrong with the servers and the connections of this lane.
+//! Faults of the servers and the connections of this lane.
 
 use redis_sim::{Awaited, SessionId, WallMicros, slot_of_key};
 
@@ -34,7 +34,7 @@ impl Servers for Sockets {
         }
     }
 
-    /// Nothing that the process has left here goes on.
+    /// Drops everything that the process has left here.
     fn kill(&mut self, client: ClientId) {
         self.orders.push(Order::Kill(client));
         for key in self.posted.keys(|posted| posted.client() == client) {

@@ -1,4 +1,4 @@
-//! A node's host: the sockets of a simulated server.
+//! The host of a node: the sockets of a simulated server.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -18,7 +18,7 @@ use crate::world::redis::RedisServer;
 use crate::world::{World, with};
 use redis_sim::{Server, SessionId, Watch};
 
-/// A server and who is connected to it.
+/// A server and its connections.
 #[derive(Debug)]
 pub(super) struct ServerHost {
     pub(super) redis: RedisServer,
@@ -26,11 +26,11 @@ pub(super) struct ServerHost {
     acceptor: Option<Waker>,
 }
 
-/// A connection of a client.
+/// The server's side of a connection of a client.
 #[derive(Debug)]
 pub(super) struct ClientConnection {
     pub(super) client: ClientId,
-    /// To be sent.
+    /// Bytes to send.
     outgoing: Vec<u8>,
     is_closed: bool,
     waker: Option<Waker>,
@@ -47,7 +47,7 @@ impl ServerHost {
         }
     }
 
-    /// A sentinel. The run looks at no keys of it.
+    /// Creates a sentinel. The run does not read its keys.
     pub(super) fn sentinel(seed: u64, node: usize, watch: Watch) -> Self {
         let seed = Draw::new(seed, Purpose::Sockets, 1 + node as u64).bits();
         let process = Server::new(stream(seed, Purpose::ServerIds, 0));
@@ -58,7 +58,7 @@ impl ServerHost {
         }
     }
 
-    /// Ends the connections of one client, or of all.
+    /// Closes the connections of one client, or of all.
     pub(super) fn hang_up(&mut self, client: Option<ClientId>) {
         for caller in self.callers.values_mut() {
             if client.is_none_or(|client| client == caller.client) {
@@ -68,14 +68,14 @@ impl ServerHost {
         }
     }
 
-    /// Whether it listens may have changed.
+    /// Wakes the acceptor, because the node may have started or stopped listening.
     pub(super) fn call_acceptor(&mut self) {
         if let Some(acceptor) = self.acceptor.take() {
             acceptor.wake();
         }
     }
 
-    /// Distributes what the server has to say.
+    /// Distributes the server's output to its connections.
     pub(super) fn pass_on(&mut self) {
         let server = &mut self.redis.process;
         for session in server.sessions_with_output().collect::<Vec<_>>() {
@@ -86,7 +86,7 @@ impl ServerHost {
         }
     }
 
-    /// Whether this is about to be told to a connection.
+    /// Whether the unsent output of a connection contains this text.
     pub(super) fn says(&self, session: SessionId, text: &[u8]) -> bool {
         let caller = self.callers.get(&session);
         caller.is_some_and(|caller| contains(&caller.outgoing, text))
@@ -101,7 +101,7 @@ impl ClientConnection {
     }
 }
 
-/// What runs on the host.
+/// Runs the host.
 pub(super) async fn run(node: NodeId) -> turmoil::Result {
     loop {
         let up = |cx: &mut Context<'_>| with(|world| is_listening(world, node, cx));
@@ -122,7 +122,7 @@ pub(super) async fn run(node: NodeId) -> turmoil::Result {
     }
 }
 
-/// The next connection; `None` when the node has gone down.
+/// Accepts the next connection; returns `None` when the node goes down.
 async fn accept(
     node: NodeId,
     listener: &TcpListener,
@@ -138,7 +138,7 @@ async fn accept(
     .await
 }
 
-/// Serves one connection until one of its ends is gone.
+/// Serves one connection until one of its ends is closed.
 async fn serve(node: NodeId, session: SessionId, mut stream: TcpStream) {
     let mut line = OutgoingLine {
         node,
@@ -151,13 +151,13 @@ async fn serve(node: NodeId, session: SessionId, mut stream: TcpStream) {
     drop(caller);
 }
 
-/// What a server does with a connection next.
+/// What a server does next with a connection.
 enum Attention {
-    /// Nothing: the node stands still.
+    /// Nothing for now: the node is paused.
     Later,
-    /// It sends this, then looks whether there is something to read.
+    /// Sends these bytes, then reads.
     Speak(Vec<u8>),
-    /// Nothing any more.
+    /// Closes it.
     Gone,
 }
 
@@ -200,7 +200,7 @@ impl OutgoingLine {
     }
 }
 
-/// Whether a node accepts connections; the task is woken when that changes.
+/// Whether a node accepts connections. The task is woken when that changes.
 fn is_listening(world: &mut World, node: NodeId, cx: &Context<'_>) -> bool {
     sockets(world).station(node).acceptor = Some(cx.waker().clone());
     world.node(node).is_up()

@@ -1,32 +1,33 @@
-//! What an adapter that is wrong on purpose does not get to hear. The adapter is the product's: its connections carry other
-//! words than the servers say.
+//! Connections of a deliberately flawed adapter. The adapter is the product's; its connections replace some words
+//! between
+//! it and the servers.
 
 use crate::plan::variant::{Flaw, Variant};
 
-/// Words that are others of the same length at the other end of a connection.
+/// Replacements of words by others of the same length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Swaps {
     outgoing: Vec<Swap>,
     incoming: Vec<Swap>,
 }
 
-/// A word, and what it becomes.
+/// A word and its replacement.
 type Swap = (&'static [u8], &'static [u8]);
 
-/// The channels of sentinels, and channels on which nothing is published.
+/// The channels of sentinels, replaced by channels on which nothing is published.
 const CHANNELS: [Swap; 2] = [
     (b"+switch-master", b"-switch-master"),
     (b"+promoted-slave", b"-promoted-slave"),
 ];
 
-/// What a replica says to a write, and an error by which an adapter thinks no worse of its connection.
+/// The error of a replica that gets a write, replaced by one after which an adapter keeps its connection.
 const READ_ONLY: Swap = (b"-READONLY ", b"-ERR READ ");
 
-/// What a node says whose slot another one has, and an error that says nothing of slots.
+/// The error of a node whose slot has moved, replaced by one that does not mention slots.
 const MOVED: Swap = (b"-MOVED ", b"-ERRMV ");
 
 impl Swaps {
-    /// What is wrong with the connections of a variant: nothing with those of the product.
+    /// Returns the replacements of a variant. The product has none.
     pub(super) fn of(variant: Variant) -> Self {
         let mut swaps = Swaps::default();
         if variant.has(Flaw::SwitchUnheard) {
@@ -43,7 +44,7 @@ impl Swaps {
         swaps
     }
 
-    /// What a client says, as the server hears it; nothing if that is the same.
+    /// Returns the bytes that the server receives instead of these, or `None` if they are the same.
     pub(super) fn outgoing(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let is_same = self.outgoing.is_empty();
         (!is_same).then(|| {
@@ -53,13 +54,13 @@ impl Swaps {
         })
     }
 
-    /// Makes of what a server said what the client hears.
+    /// Replaces words in bytes that a client receives.
     pub(super) fn incoming(&self, bytes: &mut [u8]) {
         swap(&self.incoming, bytes);
     }
 }
 
-/// Words that are cut in two by a packet are as they were: requests and answers of a simulation are sent whole.
+/// Replaces whole words. Words across two packets stay the same, but a simulation sends requests and answers whole.
 fn swap(swaps: &[Swap], bytes: &mut [u8]) {
     for (word, other) in swaps {
         let mut at = 0;

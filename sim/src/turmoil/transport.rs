@@ -1,4 +1,4 @@
-//! A process's end of the lane: what it asks for, and what it is told.
+//! The process's end of the lane: sends its requests and delivers the answers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::world::medium::address;
 use crate::world::slab::Key;
 use crate::world::{World, with};
 
-/// The way from one client process to one node of the plan, by way of the adapter on the client's host.
+/// The transport from one client process to one node of the plan, through the adapter on the client's host.
 #[derive(Debug)]
 pub(super) struct SocketTransport {
     who: ProcessId,
@@ -52,7 +52,7 @@ impl Transport for SocketTransport {
     }
 }
 
-/// A call in the hands of a process.
+/// A call of a process.
 struct SocketCall {
     key: Key<Posted>,
 }
@@ -121,7 +121,7 @@ fn post_leave(world: &mut World, who: ProcessId, key: Key<Listening>) {
     let departs = world.moment(who);
     let is_alive = world.clients.get(who.client);
     let is_alive = is_alive.is_some_and(|client| client.is(who));
-    // At the end of a run the lane goes before the last of its users.
+    // At the end of a run, the lane is dropped before the last of its users.
     if let Some(lane) = find_sockets(world)
         && lane.listening.remove(key).is_some()
         && is_alive
@@ -135,7 +135,7 @@ fn poll_answer(world: &mut World, key: Key<Posted>, cx: &Context<'_>) -> Poll<De
     posted.map_or(Poll::Pending, |posted| posted.poll(cx))
 }
 
-/// No caller waits for a call any more: its wakers, to be dropped and to be woken.
+/// Records that no caller waits for a call. Returns the caller's waker, to be dropped, and the carrier's, to be woken.
 fn give_up(world: &mut World, key: Key<Posted>) -> Option<Wakers> {
     let lane = find_sockets(world)?;
     let posted = lane.posted.get_mut(key)?;
@@ -146,13 +146,13 @@ fn give_up(world: &mut World, key: Key<Posted>) -> Option<Wakers> {
     Some(wakers)
 }
 
-/// Whether no caller waits for a call; if one does, the task is woken when none does.
+/// Whether no caller waits for a call. If one does, the task is woken when it gives up.
 pub(super) fn is_given_up(world: &mut World, key: Key<Posted>, cx: &Context<'_>) -> bool {
     let posted = sockets(world).posted.get_mut(key);
     posted.is_none_or(|posted| posted.is_given_up(cx))
 }
 
-/// A call has come to its end: the task to wake.
+/// Finishes a call. Returns the waker of its caller.
 pub(super) fn hand_in(
     world: &mut World,
     key: Key<Posted>,
