@@ -1,7 +1,7 @@
-//! The keeper: one task per client that renews holds, takes late answers and cleans up.
+//! The keeper: one task per client that renews holds, reads late answers and cleans up.
 //!
-//! It polls all of its calls concurrently. Because it owns whatever a dropped future leaves behind, dropping any
-//! future of this crate at any await leaves at most one owner-checked clean-up.
+//! It polls all of its calls concurrently. It takes over whatever a dropped future leaves behind, so dropping any
+//! future of this crate at any await leaves at most one clean-up, in which each release names its owner.
 
 mod batches;
 mod clean_up;
@@ -33,29 +33,29 @@ use crate::shared::rests::Rests;
 use crate::shared::waiters::{Led, Waiters};
 use crate::shared::wake_ups::WakeUps;
 
-/// While anything is held the keeper looks at its clock at least this often: timers do not count the time that the
-/// machine was suspended, the clock does.
+/// The longest sleep of the keeper while anything is held. Timers do not count the time during which the machine was
+/// suspended, but the clock does: this bounds how late a loss is noticed after resuming.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long a clean-up whose release has been sent waits for the keeper: by then most answers have come, of many of
-/// them at once.
+/// How long the keeper waits to look at a clean-up whose release was already sent. By then most answers have arrived,
+/// and many are read in one poll.
 const LATER: Duration = Duration::from_millis(10);
 
-/// What the keeper's task and the client share.
+/// The keeper as seen by its task and by the client.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     inner: Mutex<Inner>,
-    /// When the watch of a node ends.
+    /// When the quarantine of a node ends.
     alarm: Arc<Alarm>,
     rests: Rests,
     phase: CurrentPhase,
 }
 
-/// What others leave to the keeper.
+/// A message to the keeper.
 pub(crate) enum Message {
-    /// Claims that may stand for an owner that has given up.
+    /// Claims that may exist for an owner that has given up.
     Orphans(Vec<CleanUp>),
-    /// A guard was dropped, and this is the count that it left.
+    /// A dropped guard, with the count that its hold has left.
     Dropped(Arc<Hold>, u32),
 }
 
@@ -69,7 +69,7 @@ impl fmt::Debug for Message {
 }
 
 impl Keeper {
-    /// A keeper whose task has not been started.
+    /// Creates a keeper without starting its task.
     pub(crate) fn new() -> Arc<Self> {
         let keeper = Arc::new(Keeper::default());
         {
@@ -87,17 +87,17 @@ impl Keeper {
         runtime.spawn(Box::pin(task));
     }
 
-    /// What tells it when the watch of a node ends.
+    /// The alarm that is set for the end of a node's quarantine.
     pub(crate) fn alarm(&self) -> &Arc<Alarm> {
         &self.alarm
     }
 
-    /// What is remembered of locks that others want, too.
+    /// What is remembered of contended locks.
     pub(crate) fn rests(&self) -> &Rests {
         &self.rests
     }
 
-    /// Subscriptions of an acquisition that has ended rest for the next one of the same lock.
+    /// Keeps the subscriptions of an acquisition that has ended for the next one of the same lock.
     pub(crate) fn rest(&self, now: Time, key: &Arc<str>, ears: WakeUps) {
         if self.phase.get() != Phase::Running {
             return;
@@ -106,7 +106,8 @@ impl Keeper {
         self.with(|inner| due < inner.wakes_at);
     }
 
-    /// The leader of the queue was woken on behalf of others: it is passed over if it does not come.
+    /// Watches a queue whose leader was woken on behalf of others. The leader is passed over if it is not polled in
+    /// time.
     pub(crate) fn watch_queue(&self, queue: Arc<dyn Led>) {
         let mut dropped = None;
         self.with(|inner| {
@@ -117,16 +118,17 @@ impl Keeper {
             }
             inner.queues.push(queue);
             is_idle
+            // Drop it without the mutex: the queue may own the last reference to an attempt, whose drop calls the keeper.
         });
         drop(dropped);
     }
 
-    /// Keeps a hold from now on, and reserves a place for the drop of its first guard. The keeper is woken only if it would
-    /// sleep too long.
+    /// Keeps a hold from now on, and reserves a place for the drop of its first guard. The keeper is woken only if it
+    /// would sleep for too long.
     ///
-    /// A dead keeper keeps nothing: the hold is lost at once. The keeper's runtime may end after the caller has looked
-    /// whether it has: what is filed after [`Keeper::die`] has emptied the list would never be renewed, and its holder
-    /// never be told.
+    /// A dead keeper keeps nothing: the hold is lost at once. This is checked under the mutex. Otherwise: A wins its
+    /// round and sees a live keeper; the keeper's runtime ends, and [`Keeper::die`] empties the list; A's hold is
+    /// then added to a list that no task reads, is never renewed, and A is never notified.
     pub(crate) fn keep(&self, now: Time, hold: &Arc<Hold>) {
         let mut is_kept = true;
         self.with(|inner| {
@@ -148,7 +150,7 @@ impl Keeper {
         }
     }
 
-    /// A hold has changed in a way that may make it due earlier.
+    /// Schedules a hold again after a change that may make it due earlier.
     pub(crate) fn reschedule(&self, hold: &Arc<Hold>) {
         self.with(|inner| {
             let is_kept = inner.holds.contains_key(&hold.owner.number);
@@ -156,7 +158,7 @@ impl Keeper {
         });
     }
 
-    /// Does not keep a hold any more.
+    /// Stops keeping a hold.
     pub(crate) fn forget(&self, hold: &Hold) {
         self.with(|inner| {
             inner.forget(hold.owner.number);
@@ -172,7 +174,8 @@ impl Keeper {
         });
     }
 
-    /// A guard ended without being dropped: its place is not needed. With the last one its hold is not kept any more.
+    /// Frees the place of a guard that ended without being dropped. If it was the last one, its hold is no longer
+    /// kept.
     pub(crate) fn unreserve(&self, ended: Option<&Hold>) {
         self.with(|inner| {
             inner.guards = inner.guards.saturating_sub(1);
@@ -180,12 +183,12 @@ impl Keeper {
                 return false;
             };
             inner.forget(hold.owner.number);
-            // It may be the last that those waited for who close a client.
+            // It may be the last hold for which a task that closes a client waits.
             !inner.waiting_for_idle.is_empty() || !inner.waiting_for_others.is_empty()
         });
     }
 
-    /// A guard was dropped: the message goes into its place. A hold that was lost before is taken care of already.
+    /// Puts the message of a dropped guard into its place. A hold that was lost before has been cleaned up already.
     pub(crate) fn dropped(&self, hold: &Arc<Hold>, count: u32, status: Status) {
         self.with(|inner| {
             inner.guards = inner.guards.saturating_sub(1);
@@ -198,7 +201,7 @@ impl Keeper {
         });
     }
 
-    /// Leaves claims to the keeper, which releases them, unless they have been already.
+    /// Passes claims to the keeper, which releases those that have not been released yet.
     pub(crate) fn leave(&self, now: Time, mut orphans: Vec<CleanUp>) {
         orphans.retain(|orphan| !orphan.report_if_done(now));
         if orphans.is_empty() {
@@ -217,12 +220,12 @@ impl Keeper {
         });
     }
 
-    /// Whether renewing and cleaning up have ended.
+    /// Whether the keeper's task has ended.
     pub(crate) fn is_dead(&self) -> bool {
         self.phase.get() == Phase::Dead
     }
 
-    /// The task ends. If there is still something to keep, it is lost now.
+    /// Ends the keeper with its task. Whatever is still kept is lost now.
     fn die(&self, now: Time) {
         let (holds, queues, waiting, waiters): (Vec<_>, _, _, _) = {
             let mut inner = self.inner.lock();
@@ -244,20 +247,20 @@ impl Keeper {
         for hold in holds {
             hold.close(now);
         }
-        // A closes the client on another runtime than the keeper's, or B waits there behind a leader that is not polled: the
-        // task that would wake them has ended, and they would sleep for ever.
+        // Wake them: A closes the client on another runtime than the keeper's, or B waits there behind a leader that
+        // is not polled. The task that would wake them has ended, and they would wait for ever.
         waiting.into_iter().for_each(Waker::wake);
         if let Some(waiters) = waiters.and_then(|waiters| waiters.upgrade()) {
             waiters.close();
         }
     }
 
-    /// These wait with the client whose keeper it is.
+    /// Sets the waiters to notify when the keeper's task ends early.
     pub(crate) fn tell_of_its_end(&self, waiters: &Arc<dyn Waiters>) {
         self.inner.lock().waiters = Some(Arc::downgrade(waiters));
     }
 
-    /// Gives everything back that is held.
+    /// Releases everything that is held.
     pub(crate) fn close(&self) {
         self.rests.clear();
         self.with(|inner| {
@@ -267,7 +270,7 @@ impl Keeper {
         });
     }
 
-    /// Gives back what is held with another client that was closed.
+    /// Releases the holds that have members of another client, which was closed.
     pub(crate) fn close_others(&self) {
         self.with(|inner| {
             let give_back = match self.phase.get() {
@@ -280,7 +283,7 @@ impl Keeper {
         });
     }
 
-    /// Whether that has been done; if not, the task of `waker` is woken when it has.
+    /// Whether that is done; if not, the task of `waker` is woken when it is.
     pub(crate) fn has_closed_others(&self, waker: &Waker) -> bool {
         let mut inner = self.inner.lock();
         let is_done = self.is_dead() || !inner.is_closing_others;
@@ -290,7 +293,7 @@ impl Keeper {
         is_done
     }
 
-    /// The client is gone: ends the task when nothing is left to do.
+    /// Lets the task end when nothing is left to do, as the client is gone.
     pub(crate) fn finish(&self) {
         self.with(|_| {
             self.phase.reach(Phase::Finishing);
@@ -298,7 +301,7 @@ impl Keeper {
         });
     }
 
-    /// Whether nothing is under way; if something is, the task of `waker` is woken when that changes.
+    /// Whether nothing is in progress; if something is, the task of `waker` is woken when that changes.
     pub(crate) fn is_idle(&self, waker: &Waker) -> bool {
         let mut inner = self.inner.lock();
         let is_idle =
@@ -316,12 +319,12 @@ impl Keeper {
         holds.any(|kept| kept.hold.layout.common_name(layout).is_some())
     }
 
-    /// How many holds are kept.
+    /// The number of holds.
     pub(crate) fn len(&self) -> usize {
         self.inner.lock().holds.len()
     }
 
-    /// Changes what is shared, then wakes the task outside the mutex, if the change says so.
+    /// Changes the shared state. Wakes the task if the change returns true.
     fn with(&self, change: impl FnOnce(&mut Inner) -> bool) {
         let mut inner = self.inner.lock();
         let waker = if change(&mut inner) {
@@ -330,6 +333,7 @@ impl Keeper {
         } else {
             None
         };
+        // Wake without the mutex: the waker may poll the keeper's task on this thread, which locks it.
         drop(inner);
         if let Some(waker) = waker {
             waker.wake();

@@ -28,84 +28,85 @@ use crate::runtime::Runtime;
 use crate::shared::alarm::Alarm;
 use crate::shared::party::Party;
 
-/// Which nodes' votes count.
+/// The policy by which nodes' votes count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NodeTrust {
-    /// Those whose process was watched for one [`longest_lease`](crate::LocksBuilder::longest_lease): a node that was
-    /// restarted, flushed or failed over may have forgotten claims, and is quarantined for this time.
+    /// Counts nodes whose process was watched for one [`longest_lease`](crate::LocksBuilder::longest_lease). A node
+    /// that was restarted, flushed or failed over may have lost claims, and is quarantined for this time.
     Watched,
-    /// As [`NodeTrust::Watched`], and a node that was restarted is trusted at once if it still has its marker.
+    /// Like [`NodeTrust::Watched`], but a restarted node is trusted at once if it still has its marker.
     ///
-    /// **By this the operator asserts two things of every node**, and two clients hold one lock if either is false:
-    /// restarts keep every write that was acknowledged (Redis: `appendonly yes` *and* `appendfsync always`, on a disk
-    /// that does not lose what it has confirmed), and no other server ever takes its address: no replica that is promoted,
-    /// no copy of its disk, no new machine behind its name. All clients of a deployment must agree: a node that one
-    /// client trusts, all do.
+    /// **With this policy the operator asserts two things about every node**, and two clients may hold one lock if
+    /// either is false. Restarts keep every acknowledged write (Redis: `appendonly yes` *and* `appendfsync always`,
+    /// on a disk that does not lose what it has confirmed). And no other server ever takes the node's address: no
+    /// promoted replica, no copy of its disk, no new machine behind its name. All clients of a deployment must use
+    /// the same policy, because a node that one client trusts is trusted by all.
     ///
-    /// A node that shows that the second is false is quarantined all the same: one that has replicas, was one itself
-    /// (its `master_replid2` is not zeros), or is restarted with another nonce in its marker than the client trusted
-    /// last at this address. So is one without its marker. A client that has just begun knows no nonce, and trusts a
-    /// restarted server with whatever confirmed marker it has.
+    /// A node that shows that the second assertion is false is quarantined nevertheless: one that has replicas, one
+    /// that was a replica (its `master_replid2` is not zeros), and one that was restarted with another nonce in its
+    /// marker than the client trusted last at this address. A node without its marker is quarantined, too. A new
+    /// client knows no nonce, and trusts a restarted server with any confirmed marker.
     AssertedDurable,
-    /// Every node's: one that comes back without its data may give a lock to a second holder.
+    /// Counts every node. A node that comes back without its data may give a lock to a second holder.
     Unwatched,
 }
 
-/// What a member is asked for by an acquire.
+/// Why an acquire is sent to a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// A new hold. That a claim is there already means that the request was delivered twice, and counts no more than
+    /// To win a new hold. "Already yours" then means that the request was delivered twice, and counts no more than
     /// the first delivery.
     NewHold,
-    /// A hold that is held without this member. What it has there already is its own, whichever process the node is.
+    /// To add a member to an existing hold. A claim that is there already is this hold's own, whichever process the
+    /// node is.
     Missing,
 }
 
-/// What an acquire says of the node that it goes to.
+/// What an acquire states about its node.
 pub(crate) struct Question {
-    /// The claim version whose claim it may replace.
+    /// The claim version of a claim that the request may replace.
     pub(crate) replaces: Option<ClaimVersion>,
-    /// What the node is to show of itself.
+    /// What the node must show about itself.
     pub(crate) check: Option<Check>,
-    /// When it was asked for, which is before it leaves.
+    /// When the question was made, which is before the request is sent.
     pub(crate) sent: Sent,
 }
 
-/// What an answer to an acquire amounts to.
+/// The vote that an answer to an acquire amounts to.
 #[must_use = "operators are told of a change"]
 pub(crate) struct Voted {
     pub(crate) answer: Answer,
-    /// What has changed for the node that gave it.
+    /// The change of trust in the node that answered.
     pub(crate) change: Option<TrustChange>,
 }
 
-/// A node: the way to it, and what this client thinks of it.
+/// A node: its transport, and this client's observations of it.
 ///
-/// It reads the clock itself, and each time anew. What a reply shows is dated after the reply was handed over, what is
-/// sent before it leaves, whatever reading the caller has.
+/// It reads the clock itself for every event. A reply is dated after it was handed over, and a request before it is
+/// sent, whatever the caller read earlier.
 pub(crate) struct NodeHandle {
     transport: Arc<dyn Transport>,
-    /// That of the client that keeps the node.
+    /// The runtime of the client that owns the node.
     runtime: Arc<dyn Runtime>,
-    /// The client that keeps the node.
+    /// The client that owns the node.
     pub(crate) party: Arc<Party>,
     watch: Option<Watch>,
-    /// For how much longer than its lease the node keeps a claim.
+    /// How much longer than its lease the node keeps a claim.
     margin: Duration,
     known: Mutex<Known>,
 }
 
-/// What a client knows of a node.
+/// A client's observations of a node.
 struct Known {
-    /// Of a node under watch.
+    /// The trust in the node. Used only if the node is watched.
     trust: Trust,
-    /// What it has shown of the claims in the way; of use only with a margin.
+    /// The claim versions that the node has shown for claims in the way. Used only with a margin.
     observed: Observations,
 }
 
 impl Known {
-    /// The node has shown this of itself.
+    /// Handles what the node has shown about itself.
     fn hear(
         &mut self,
         watch: &Watch,
@@ -116,15 +117,16 @@ impl Known {
         let trusted = self.trust.trusted();
         let heard = watch.hear(&mut self.trust, now, sent, shown);
         if self.trust.trusted() != trusted {
-            // Another process, or none that is trusted: what the one before has shown says nothing, and a node under
-            // quarantine shows nothing that is remembered. So no request asks such a node to replace a claim.
+            // Another process, or none that is trusted. A's observations of the old process prove nothing about the
+            // new one, which may have lost a renewal by B: replacing B's claim now would break B's hold. A
+            // quarantined node's answers are not remembered either, so no request asks it to replace a claim.
             self.observed.clear();
         }
         heard
     }
 }
 
-/// The nodes of a client, under watch or not.
+/// Creates the nodes of a client, watched or not.
 pub(crate) fn peers(
     transports: Vec<Arc<dyn Transport>>,
     watching: Option<Watching>,
@@ -165,10 +167,10 @@ impl NodeHandle {
         self.transport.attend(witness)
     }
 
-    /// In which slot of the node the keys of a name lie.
+    /// Returns the slot of the node in which the keys of a name are stored.
     ///
     /// # Errors
-    /// For a name that the node cannot keep.
+    /// [`UnfitName`] if the node cannot store the name.
     pub(crate) fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         self.transport.slot(name)
     }
@@ -177,7 +179,8 @@ impl NodeHandle {
         self.transport.address()
     }
 
-    /// What an acquire that is sent now is to say, of `name` if it may replace a claim there.
+    /// Returns what an acquire that is sent now states about the node. With a name it may replace a claim on that
+    /// name.
     pub(crate) fn ask(&self, name: Option<&Name>) -> Question {
         let mut known = self.known.lock();
         let now = self.now();
@@ -195,8 +198,10 @@ impl NodeHandle {
         let known_nonce = known.trust.known();
         let wants_marker = known.trust.wants_marker();
         drop(known);
-        // A node that may inherit a marker must be able to write another one over it: this client would only look,
-        // and one that knows less would have the node inherit right behind it.
+        // With inheritance every request writes a marker where the node's own is missing. Otherwise: another server
+        // takes this address and is restarted with its own marker. A, which trusted another nonce here, only looks.
+        // Then B, a new client that knows no nonce, makes the node inherit that marker, and it is trusted without a
+        // quarantine.
         let may_inherit = watch.restarts() == Restarts::KeepEverything;
         let act = if wants_marker || may_inherit {
             let nonce = Nonce::from_random(self.runtime.random());
@@ -224,7 +229,7 @@ impl NodeHandle {
         self.runtime.now()
     }
 
-    /// How a node keeps a claim beyond its lease by the `number`-th request of its owner.
+    /// The clock margin for a claim, with the number of the owner's request; `None` without a margin.
     pub(crate) fn keep(&self, number: u64) -> Option<ClockMargin> {
         let margin_millis = millis_of(self.margin);
         (0 < margin_millis).then_some(ClockMargin {
@@ -238,13 +243,13 @@ impl NodeHandle {
         !self.margin.is_zero()
     }
 
-    /// By when a claim that is not renewed any more is gone: its margin goes by the node's clock.
+    /// When a claim that is no longer renewed is certainly gone, including the margin, which the node measures.
     pub(crate) fn gone(&self, now: Time, lease: Lease) -> Time {
         let kept = lease.length().saturating_add(self.margin);
         now + kept + drift(kept)
     }
 
-    /// What the answer to an acquire of `name` that was sent at `sent` is worth.
+    /// Returns the vote that an answer to an acquire of `name` amounts to.
     pub(crate) fn vote(
         &self,
         sent: Sent,
@@ -253,8 +258,9 @@ impl NodeHandle {
         result: &Result<Reply, TransportError>,
     ) -> Voted {
         let mut known = self.known.lock();
-        // B's claim was renewed while this process was stopped, and the reply that shows it waited here. Dated by a
-        // reading from before the stop, B would seem to be silent for as long.
+        // Read the clock now. B's claim was renewed while this process was suspended, and the reply that shows it
+        // waited here. Dated by a reading from before the suspension, B's claim would seem unchanged for that time,
+        // and this client would replace it too early.
         let now = self.now();
         let (mut answer, change) = self.counted(&mut known, now, sent, asking, result);
         if self.has_versions() {
@@ -268,7 +274,7 @@ impl NodeHandle {
         Voted { answer, change }
     }
 
-    /// What the answer is worth as a vote.
+    /// The vote before claim versions are taken into account.
     fn counted(
         &self,
         known: &mut Known,
@@ -283,7 +289,7 @@ impl NodeHandle {
         };
         let Ok(Reply::Checked(reply, shown)) = result else {
             let answer = match answer {
-                // Who does not say which process it is cannot be trusted.
+                // A node that does not show its process cannot be trusted.
                 Answer::Granted(_) => Answer::Quarantined(None),
                 answer => answer,
             };
@@ -296,7 +302,7 @@ impl NodeHandle {
                     && (asking, *freshness) != (Purpose::Missing, Freshness::AlreadyYours) =>
             {
                 let quarantine = known.trust.quarantine();
-                // Not the time: that is one of this clock, and the round may be one of another client.
+                // A duration, as the round may use the clock of another client.
                 let until = quarantine.and_then(|(_, until)| until);
                 Answer::Quarantined(until.map(|until| until.since(now)))
             }
@@ -305,14 +311,15 @@ impl NodeHandle {
         (answer, change)
     }
 
-    /// Sees to it that the watch of a node that was quarantined ends in time. The alarm wakes a task: no mutex is held.
+    /// Sets the alarm for the end of a node's quarantine. Call it without the mutex: the alarm may run the keeper's
+    /// task on this thread, which locks it to read when the watch ends.
     fn set_alarm(&self, change: Option<TrustChange>, due: Time) {
         if let (Some(watch), Some(TrustChange::Quarantined(_))) = (&self.watch, change) {
             watch.ends_at(due);
         }
     }
 
-    /// Why its votes are not counted; `None` when they are.
+    /// Why the node's votes do not count; `None` if they do.
     pub(crate) fn quarantine(&self) -> Option<Quarantine> {
         self.watch.as_ref()?;
         let (why, until) = self.known.lock().trust.quarantine()?;
@@ -320,14 +327,14 @@ impl NodeHandle {
         Some(Quarantine { why, left })
     }
 
-    /// The request that asks the node about itself and changes nothing.
+    /// The request that reads the node's marker and changes nothing; `None` if the node is not watched.
     pub(crate) fn look(&self) -> Option<(Request, Sent)> {
         let watch = self.watch.as_ref()?;
         let request = Request::Probe(watch.request(Act::Look));
         Some((request, Sent(self.now())))
     }
 
-    /// What a probe that was sent at `sent` showed, and what has changed by it.
+    /// Handles the result of a probe. Returns the change of trust.
     #[must_use = "operators are told of a change"]
     pub(crate) fn seen(
         &self,
@@ -354,7 +361,7 @@ impl NodeHandle {
         Some((request, Sent(now)))
     }
 
-    /// That request has come to its end, and this has changed by it.
+    /// Handles the result of that request. Returns the change of trust.
     #[must_use = "operators are told of a change"]
     pub(crate) fn confirmed(
         &self,

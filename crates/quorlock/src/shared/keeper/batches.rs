@@ -1,4 +1,4 @@
-//! Renewals, many claims in one request.
+//! Renewals with many claims in one request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,17 +13,18 @@ use crate::shared::hold::{Asked, Hold};
 use crate::shared::layout::{Member, Node};
 use crate::telemetry;
 
-/// How many claims go into one renewal: few enough not to hold up a server, which runs one script at a time.
+/// The largest number of claims in one renewal. It is small enough not to block a server, which runs one script at a
+/// time.
 const BATCH: usize = 100;
 
-/// The renewals that are due, node by node and mode by mode.
+/// The renewals that are due, by node and mode.
 #[derive(Default)]
 pub(super) struct Batches(Vec<Batch>);
 
 struct Batch {
     node: Node,
     mode: Mode,
-    /// Slot by slot: where one part of a node is down, the claims in the others are renewed.
+    /// The claims by slot: if one part of a node is down, the claims in its other parts are still renewed.
     claims: BTreeMap<Slot, Vec<(Claim, Asked)>>,
 }
 
@@ -35,7 +36,7 @@ impl Batches {
         };
         let is_known =
             |batch: &&mut Batch| batch.mode == mode && Arc::ptr_eq(&batch.node, &place.node);
-        // A name that the node cannot keep has no claims there.
+        // A name that the node cannot store has no claims there.
         let slot = place.node.slot(&place.name).unwrap_or(Slot::WHOLE);
         match self.0.iter_mut().find(is_known) {
             Some(batch) => batch.claims.entry(slot).or_default().push((claim, asked)),
@@ -47,7 +48,7 @@ impl Batches {
         }
     }
 
-    /// Sends the renewals. Each call comes with what it renews.
+    /// Sends the renewals. Returns each call with its claims.
     pub(super) fn send(self) -> impl Iterator<Item = (Vec<Asked>, Call)> {
         self.0.into_iter().flat_map(|batch| {
             let Batch { node, mode, claims } = batch;
@@ -69,7 +70,8 @@ impl Batches {
     }
 }
 
-/// Takes in the replies to a renewal of these claims. What follows for a hold is told once for all of its claims.
+/// Handles the replies to a renewal of these claims. Calls `changed` once per hold, for consecutive claims of one
+/// hold.
 pub(super) fn handle_renewed(
     renewing: Vec<Asked>,
     received: &Received,
@@ -91,7 +93,7 @@ pub(super) fn handle_renewed(
     let mut replies = replies.iter();
     let mut renewing = renewing.into_iter().peekable();
     while let Some(asked) = renewing.next() {
-        // Many names of one hold may have been renewed at once: what follows for it is asked once.
+        // Many names of one hold may have been renewed at once.
         let next = renewing.peek();
         let is_last = next.is_none_or(|next| !Arc::ptr_eq(&next.hold, &asked.hold));
         let Asked {

@@ -1,4 +1,4 @@
-//! Claims that may stand for owners that have given up, until they are released or have expired.
+//! Clean-up of claims that may exist for owners that have given up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Poll;
@@ -21,7 +21,7 @@ use crate::shared::trust::answer;
 use crate::shared::under::Readers;
 use crate::telemetry;
 
-/// A claim that may stand on a node for an owner that has given up.
+/// A claim that may exist on a node for an owner that has given up.
 pub(crate) struct CleanUp {
     machine: Orphan,
     node: Node,
@@ -29,14 +29,14 @@ pub(crate) struct CleanUp {
     mode: Mode,
     owner: OwnerId,
     lease: Lease,
-    /// Whose renewals keep the claim alive.
+    /// The owner's read holds, whose renewals keep the claim alive.
     readers: Option<Readers>,
     acquire: Option<Call>,
     release: Option<Call>,
 }
 
 impl CleanUp {
-    /// The claim of `owner` on a member for `lease`, perhaps with its acquire under way.
+    /// Creates the clean-up of an owner's claim on a member. `acquire` is its request, if that has not been answered.
     pub(crate) fn new(
         place: &Member,
         owner: OwnerId,
@@ -62,7 +62,7 @@ impl CleanUp {
         }
     }
 
-    /// The claim of a hold that has ended on a member.
+    /// Creates the clean-up of an ended hold's claim on a member.
     pub(crate) fn of(hold: &Hold, member: MemberId, now: Time, acquire: Option<Call>) -> Self {
         let place = hold.layout.place(member);
         let mut orphan = CleanUp::new(place, hold.owner, now, hold.lease(), acquire);
@@ -72,9 +72,11 @@ impl CleanUp {
         orphan
     }
 
-    /// The release of a writer failed, and its own reader goes on: the claim does not end with its lease, as the
-    /// renewals of that extend the hash in which both are. It is not given up before the reader has ended, or the client
-    /// ends.
+    /// Keeps the clean-up going while the owner still reads beside this write claim.
+    ///
+    /// To the node both are one hash, which the reader's renewals extend, so the claim does not end with its lease:
+    /// after a failed release it would keep B out until the reader ends. It is retried until then, or until the
+    /// client ends.
     fn outlast_readers(&mut self, now: Time, phase: Phase) {
         let has_readers = self.readers.as_ref().is_some_and(Readers::are_there);
         if has_readers && phase == Phase::Running {
@@ -82,7 +84,7 @@ impl CleanUp {
         }
     }
 
-    /// The same with its release under way already.
+    /// Adds the release that was already sent.
     pub(crate) fn with_release(mut self, now: Time, call: Call, clock: &dyn Runtime) -> Self {
         self.machine.next_release(now);
         self.release = Some(call);
@@ -98,7 +100,7 @@ impl CleanUp {
         self.hear(clock);
     }
 
-    /// Takes in the answers that have come.
+    /// Takes in the answers that have arrived.
     pub(super) fn hear(&mut self, clock: &dyn Runtime) {
         if let Some(call) = &mut self.acquire
             && let Poll::Ready(received) = poll_once(call, clock)
@@ -115,12 +117,12 @@ impl CleanUp {
         }
     }
 
-    /// Whether its release has been sent.
+    /// Whether a release is in flight.
     pub(super) fn is_releasing(&self) -> bool {
         self.release.is_some()
     }
 
-    /// Tells operators if nothing is left to do, and returns whether it is so.
+    /// Whether nothing is left to do, which is then reported to operators.
     pub(super) fn report_if_done(&self, now: Time) -> bool {
         let is_done = self.machine.is_done(now);
         if is_done {
@@ -154,7 +156,7 @@ pub(super) struct CleanUps {
     next: u64,
 }
 
-/// A claim that has just been added.
+/// A claim that was just added, with its calls in flight.
 pub(super) struct Added {
     pub(super) id: u64,
     pub(super) node: Node,
@@ -163,7 +165,7 @@ pub(super) struct Added {
 }
 
 impl CleanUps {
-    /// Adds a claim. What is under way for it is the caller's to poll.
+    /// Adds a claim. The caller must poll the returned calls.
     pub(super) fn add(&mut self, mut orphan: CleanUp) -> Added {
         let id = self.next;
         self.next += 1;
@@ -177,7 +179,7 @@ impl CleanUps {
         added
     }
 
-    /// The next claim that is due.
+    /// Removes and returns the next number that is due.
     pub(super) fn take_due(&mut self, now: Time) -> Option<u64> {
         let (_, id) = self.due.first().filter(|(at, _)| *at <= now)?;
         let id = *id;
@@ -185,7 +187,7 @@ impl CleanUps {
         Some(id)
     }
 
-    /// Forgets a claim for which nothing is left to do. Returns the node from which it is released now, if it is.
+    /// Removes a claim for which nothing is left to do. Returns its node if a release is due now.
     pub(super) fn attend(&mut self, id: u64, now: Time, phase: Phase) -> Option<Node> {
         let orphan = self.orphans.get_mut(&id)?;
         orphan.outlast_readers(now, phase);
@@ -203,14 +205,14 @@ impl CleanUps {
         None
     }
 
-    /// The release to send; `None` when it has waited for too long, or its acquire was refused meanwhile.
+    /// The release to send; `None` if it waited for too long, or if its acquire was refused meanwhile.
     pub(super) fn next_release(&mut self, id: u64, now: Time) -> Option<Request> {
         let orphan = self.orphans.get_mut(&id)?;
         let is_sent = orphan.machine.next_release(now);
         is_sent.then(|| orphan.release_request())
     }
 
-    /// The acquire of a claim has ended.
+    /// Handles the result of a claim's acquire.
     pub(super) fn handle_acquire(&mut self, id: u64, received: &Received) {
         if let Some(orphan) = self.orphans.get_mut(&id) {
             let answer = answer(&received.result);
@@ -218,7 +220,7 @@ impl CleanUps {
         }
     }
 
-    /// The release of a claim has ended.
+    /// Handles the result of a claim's release.
     pub(super) fn handle_release(&mut self, id: u64, received: &Received, phase: Phase) {
         if let Some(orphan) = self.orphans.get_mut(&id) {
             orphan.outlast_readers(received.at, phase);
@@ -236,7 +238,7 @@ impl CleanUps {
         self.orphans.is_empty()
     }
 
-    /// Whether a claim may stand on a node of a client that was closed.
+    /// Whether a node of a closed client may have a claim.
     pub(super) fn has_closed_node(&self) -> bool {
         let mut orphans = self.orphans.values();
         orphans.any(|orphan| orphan.node.party.is_closed())

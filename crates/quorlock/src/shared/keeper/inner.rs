@@ -1,4 +1,4 @@
-//! What the keeper's task and the client share, under one mutex.
+//! The state that the keeper's task and the client share, under one mutex.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -13,25 +13,25 @@ use crate::shared::waiters::{Led, Waiters};
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
-    /// By owner number, which no two holds of a client share.
+    /// The holds by owner number, which is unique in a client.
     pub(super) holds: BTreeMap<u64, Kept>,
     pub(super) due: BTreeSet<(Time, u64)>,
     pub(super) inbox: Vec<Message>,
-    /// When to look at the inbox.
+    /// When the task must read the inbox.
     pub(super) inbox_due: Time,
-    /// Queues whose leaders were woken on behalf of others, since the task looked last.
+    /// Queues whose leaders were woken on behalf of others since the task's last look.
     pub(super) queues: Vec<Arc<dyn Led>>,
-    /// Guards that are out: each has its place in the inbox, so that dropping one never allocates.
+    /// The number of guards that exist. Each has a place in the inbox, so that dropping one never allocates.
     pub(super) guards: usize,
     pub(super) waker: Option<Waker>,
     pub(super) wakes_at: Time,
     pub(super) give_back: GiveBack,
     pub(super) is_idle: bool,
     pub(super) waiting_for_idle: Vec<Waker>,
-    /// Claims may be left of locks of which another client was closed, and who waits for their end.
+    /// Whether locks that include nodes of a closed client may still have claims.
     pub(super) is_closing_others: bool,
     pub(super) waiting_for_others: Vec<Waker>,
-    /// Waiters of the client, who are told when the task ends before its time.
+    /// The client's waiters, which are notified when the task ends early.
     pub(super) waiters: Option<Weak<dyn Waiters>>,
 }
 
@@ -46,12 +46,12 @@ impl Inner {
         self.holds.is_empty() && self.inbox.is_empty()
     }
 
-    /// Whether what is held is being given back: which nodes are trusted does not matter any more.
+    /// Whether all holds are being released, so that trust in nodes no longer matters.
     pub(super) fn is_giving_back(&self, phase: Phase) -> bool {
         self.give_back != GiveBack::None || phase == Phase::Finishing
     }
 
-    /// Whether holds may be left of locks of which another client was closed.
+    /// Whether locks that include nodes of a closed client may still be held.
     pub(super) fn has_closed_members(&self) -> bool {
         let mut holds = self.holds.values();
         self.give_back != GiveBack::None
@@ -59,7 +59,7 @@ impl Inner {
             || holds.any(|kept| kept.hold.layout.is_closed())
     }
 
-    /// When the task looks at what is here, if nothing wakes it before.
+    /// When the task must look at this state, if nothing wakes it earlier.
     pub(super) fn poll_timeout(&self, now: Time) -> Time {
         let holds = self.due.first();
         let holds = holds.map_or(Time::NEVER, |(due, _)| (*due).min(now + TICK));
@@ -75,8 +75,11 @@ impl Inner {
         mail.min(holds).min(queues)
     }
 
-    /// Files a hold under the time at which it is due. The hold is asked here, under the mutex, so that an older
-    /// answer never takes the place of a newer one.
+    /// Files a hold under the time at which it is due.
+    ///
+    /// That time is read here, under the mutex. Otherwise: A reads it and is suspended; B shortens the hold's
+    /// validity and files an earlier time; A then replaces it by the older, later one, and the renewal is sent too
+    /// late.
     pub(super) fn schedule(&mut self, hold: &Arc<Hold>) -> Time {
         let due = hold.poll_timeout();
         let number = hold.owner.number;
@@ -91,7 +94,7 @@ impl Inner {
         due
     }
 
-    /// Makes a place in the inbox for the drop of one more guard.
+    /// Reserves a place in the inbox for the drop of one more guard.
     pub(super) fn reserve(&mut self) {
         self.guards += 1;
         self.inbox.reserve(self.guards);
@@ -103,18 +106,18 @@ impl Inner {
         }
     }
 
-    /// Changes places with the inbox, if it is due, and takes the part of what is held that is given back.
+    /// Takes the messages, if they are due, and returns the holds to release, if any.
     pub(super) fn take_messages(
         &mut self,
         now: Time,
         mail: &mut Vec<Message>,
     ) -> Option<Vec<Arc<Hold>>> {
-        // Until the task says what is under way: what it takes from here is in its hands, and no list shows it. Another
-        // thread that closes the client meanwhile would find nothing left.
+        // Until the task reports again, what it takes here is in no list. Without this, another thread that closes
+        // the client now would find nothing left, although a release is still unsent.
         self.is_idle = false;
         if self.inbox_due <= now {
             self.inbox_due = Time::NEVER;
-            // It becomes the inbox, in which each guard has its place.
+            // This list becomes the inbox, in which each guard needs its place.
             mail.reserve(self.guards);
             std::mem::swap(mail, &mut self.inbox);
         }
@@ -131,7 +134,8 @@ impl Inner {
         self.holds.get(number).map(|kept| kept.hold.clone())
     }
 
-    /// Tasks whose wait for the end of all work, or of what is left of closed clients, is over. They are woken outside the mutex.
+    /// Removes and returns the tasks that waited for the end of all work, or of all claims on nodes of closed
+    /// clients. The caller wakes them without the mutex.
     pub(super) fn take_waiting(
         &mut self,
         is_idle: bool,

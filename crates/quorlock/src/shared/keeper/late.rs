@@ -1,4 +1,4 @@
-//! Answers to acquires of a hold that come after its round was won.
+//! Answers to acquires of a hold that arrive after its round was won.
 
 use crate::shared::calls::Received;
 use crate::shared::hold::Asked;
@@ -6,8 +6,8 @@ use crate::shared::layout::Member;
 use crate::shared::trust::Sent;
 use crate::telemetry;
 
-/// The answer to an acquire that was sent at `sent`: the node is judged by it, the hold takes it in. Returns whether a claim
-/// stands there that must be released.
+/// Passes the answer to an acquire to the node's trust and to the hold. Returns whether the member has a claim that
+/// must be released.
 pub(crate) fn answered(asked: &Asked, sent: Sent, received: &Received) -> bool {
     let hold = &asked.hold;
     let Member { node, name, .. } = hold.layout.place(asked.member);

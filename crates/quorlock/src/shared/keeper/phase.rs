@@ -1,18 +1,18 @@
-//! The life of a keeper.
+//! The life cycle of a keeper.
 
 use crate::sync::atomic::{AtomicU8, Ordering};
 
-/// How far a keeper is in its life. It never goes back.
+/// The phase of a keeper, which never moves back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub(super) enum Phase {
     /// The client acquires locks.
     Running,
-    /// The client was closed: what is held is given back, and whatever comes later, too.
+    /// The client was closed: everything that is held or won later is released.
     Closing,
-    /// The client is gone: the task ends when nothing is left to do.
+    /// The client was dropped: the task ends when nothing is left to do.
     Finishing,
-    /// The task has ended. If that was before its time, it ended together with the runtime that it ran on.
+    /// The task has ended. If it ended early, its runtime was shut down.
     Dead,
 }
 
@@ -25,8 +25,8 @@ impl Phase {
     ];
 }
 
-/// The phase of a keeper. It changes under the keeper's mutex, and is read without: each poll of a waiter asks whether
-/// the keeper is dead.
+/// The current phase of a keeper. It is changed under the keeper's mutex and read without it, because every poll of a
+/// waiter checks whether the keeper is dead.
 #[derive(Debug)]
 pub(super) struct CurrentPhase(AtomicU8);
 
@@ -36,7 +36,7 @@ impl CurrentPhase {
         Phase::ALL.get(index).copied().unwrap_or(Phase::Dead)
     }
 
-    /// Goes on to this phase, unless a later one has been reached.
+    /// Moves to this phase, unless a later one was reached.
     pub(super) fn reach(&self, phase: Phase) {
         self.0.fetch_max(phase as u8, Ordering::AcqRel);
     }
@@ -48,7 +48,7 @@ impl Default for CurrentPhase {
     }
 }
 
-/// Which holds are given back by the task when it looks next.
+/// The holds that the task releases at its next look.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) enum GiveBack {
     #[default]

@@ -1,4 +1,4 @@
-//! Queues whose leaders were woken on behalf of others, and are passed over if they do not come.
+//! Queues whose leaders were woken on behalf of others, and are passed over if they are not polled.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use quorlock_core::time::Time;
 
 use crate::shared::waiters::{LeaderDue, Led, Relief};
 
-/// How long a leader that was woken on behalf of others has for its turn: many times what a busy runtime needs, and short
-/// for those who wait. Passing over one that comes later does no harm but that it begins at the end of the queue.
+/// How long a woken leader has to be polled. It is many times what a busy runtime needs, and short for the waiters
+/// behind it. A leader that is passed over too early only loses its place at the front.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Queues that are watched, by when they are looked at.
+/// The watched queues, ordered by when they are due.
 #[derive(Default)]
 pub(super) struct WatchedQueues(VecDeque<WatchedQueue>);
 
 /// A queue whose leader was woken on behalf of others.
 struct WatchedQueue {
     due: Time,
-    /// What was seen when it was looked at last.
+    /// What the last look showed.
     before: LeaderDue,
     queue: Arc<dyn Led>,
 }
 
 impl WatchedQueues {
-    /// Watches these from now on.
+    /// Starts watching these queues.
     pub(super) fn watch(&mut self, queues: Vec<Arc<dyn Led>>, now: Time) {
         self.0.extend(queues.into_iter().map(|queue| WatchedQueue {
             due: now + PATIENCE,
@@ -34,7 +34,7 @@ impl WatchedQueues {
         }));
     }
 
-    /// Passes over leaders that were woken a while ago and have not come, though others wait for them.
+    /// Passes over leaders that were woken a while ago and not polled, although others wait for them.
     pub(super) fn relieve_due(&mut self, now: Time) {
         while let Some(watched) = self.0.pop_front() {
             if now < watched.due {
@@ -51,7 +51,7 @@ impl WatchedQueues {
         }
     }
 
-    /// Passes over all leaders: none looks at them any more. What they wait for goes to the next, which sees that the
+    /// Passes over all leaders, because the watch ends. The next waiter of each queue takes over and sees that the
     /// client has ended.
     pub(super) fn relieve_all(&mut self) {
         for WatchedQueue { queue, .. } in self.0.drain(..) {
@@ -60,7 +60,7 @@ impl WatchedQueues {
         }
     }
 
-    /// When the next queue is looked at.
+    /// When the next queue is due.
     pub(super) fn poll_timeout(&self) -> Time {
         self.0.front().map_or(Time::NEVER, |watched| watched.due)
     }
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// A queue with this many waiters whose leaders never come.
+    /// A queue with this many waiters whose leaders are never polled.
     #[derive(Debug)]
     struct Deserted(AtomicU64);
 

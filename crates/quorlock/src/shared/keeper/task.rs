@@ -34,7 +34,7 @@ pub(super) struct KeeperTask {
     timer: Box<dyn Timer>,
     calls: FuturesUnordered<Pending>,
     lanes: Lanes,
-    /// Empty, and as large as the inbox was: they change places.
+    /// An empty list with the capacity of the inbox, with which it is swapped.
     mail: Vec<Message>,
     clean_ups: CleanUps,
     queues: WatchedQueues,
@@ -102,12 +102,12 @@ impl KeeperTask {
         }
     }
 
-    /// Tells a member of a hold the count that it has now, for which there is room in its lane.
+    /// Sends the current count of a hold to a member. The lane must have counted it.
     fn lower(&mut self, hold: Arc<Hold>, member: MemberId, now: Time) {
         let count = hold.count();
         let node = hold.layout.place(member).node.clone();
         if count == 0 || hold.status(now) != Status::Held {
-            // It was released or lost while it waited for the lane.
+            // The hold was released or lost while this waited in the lane.
             self.lanes.ended(&node, 1);
             return;
         }
@@ -122,7 +122,7 @@ impl KeeperTask {
         self.call(Of::Lowering(asked), call);
     }
 
-    /// Takes in what the members say that had not answered when the round was won, now or when they do.
+    /// Reads the answers that were missing when the round was won, now or when they arrive.
     fn adopt_late(&mut self, hold: &Arc<Hold>) {
         for mut late in hold.take_late() {
             let polled = late.poll(&*self.runtime);
@@ -179,20 +179,20 @@ impl KeeperTask {
         }
     }
 
-    /// Sends the release of an orphan, for which there is room in its lane.
+    /// Sends the release of an orphan. The lane must have counted it.
     fn release(&mut self, node: &Node, id: u64, now: Time) {
         if let Some(request) = self.clean_ups.next_release(id, now) {
             let call = node.call(request);
             self.call(Of::OrphanRelease(id, node.clone()), call);
         } else {
-            // It has waited for too long, or its acquire was refused meanwhile and it is forgotten. Its room in the lane
-            // is given back all the same: a node that has refused a thousand of them would be sent no release any more.
+            // It waited for too long, or its acquire was refused meanwhile and it is forgotten. Free its room in the
+            // lane: otherwise a node that refused 1,024 of them would be sent no more releases.
             self.lanes.ended(node, 1);
             self.attend(id, now);
         }
     }
 
-    /// Requests about so many claims have come to their end: sends what waited for that.
+    /// Handles the end of requests about `claims` claims, and sends what waited for the room.
     fn ended(&mut self, node: &Node, claims: usize, now: Time) {
         self.lanes.ended(node, claims);
         let mut batches = Batches::default();
@@ -212,7 +212,7 @@ impl KeeperTask {
         }
     }
 
-    /// Passes over leaders that were woken a while ago and have not come, though others wait for them.
+    /// Passes over leaders that were woken a while ago and not polled, although others wait for them.
     fn relieve_due(&mut self, now: Time) {
         let news = std::mem::take(&mut self.keeper.inner.lock().queues);
         self.queues.watch(news, now);
@@ -246,9 +246,9 @@ impl KeeperTask {
                     self.keeper.reschedule(&hold);
                 }
                 Status::Lost(_) => self.give_back(&hold, now),
-                // The one that gave up the last guard forgets it, when its release is known here or sent. A drops the
-                // guard and is stopped in the middle, B closes the client: were the hold forgotten at once, nothing would be
-                // left to B, and the claim would still stand.
+                // The caller that gave up the last guard forgets the hold, after it has passed on or sent the
+                // release. If it were forgotten here: A drops the guard and is suspended in the middle; B closes the
+                // client and finds nothing left, although the claim still exists.
                 Status::Releasing => self.keeper.reschedule(&hold),
             }
         };
@@ -256,7 +256,7 @@ impl KeeperTask {
         is_watch_due
     }
 
-    /// Asks a member of a hold, for which there is room in its lane.
+    /// Sends a renewal or re-acquire to a member of a hold. The lane must have counted it.
     fn ask(&mut self, hold: Arc<Hold>, member: MemberId, now: Time, batches: &mut Batches) {
         let Some((ask, stated)) = hold.ask(now, member) else {
             let node = hold.layout.place(member).node.clone();
@@ -331,7 +331,7 @@ impl KeeperTask {
         }
     }
 
-    /// Ends the watches that are due.
+    /// Sends the requests that end the watches that are due.
     fn confirm_due(&mut self) {
         self.keeper.alarm.clear();
         for node in self.nodes.clone().iter() {
@@ -350,7 +350,7 @@ impl KeeperTask {
         self.after(&asked.hold, received.at);
     }
 
-    /// A hold has changed.
+    /// Handles a change of a hold.
     fn after(&mut self, hold: &Arc<Hold>, now: Time) {
         match hold.status(now) {
             Status::Held => self.keeper.reschedule(hold),
@@ -359,7 +359,7 @@ impl KeeperTask {
         }
     }
 
-    /// Registers for the next wake-up and says when it is due; `None` when there is nothing to do ever again.
+    /// Registers for the next wake-up and returns when it is due; `None` if the task is done.
     fn next_wake(&mut self, cx: &Context<'_>, now: Time) -> Option<Time> {
         let mut inner = self.keeper.inner.lock();
         match &mut inner.waker {

@@ -1,4 +1,4 @@
-//! What the keeper has asked of nodes.
+//! The keeper's requests in flight.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use crate::shared::hold::Asked;
 use crate::shared::layout::Node;
 use crate::shared::trust::Sent;
 
-/// A call under way, and what it is for.
+/// A call in flight with its purpose.
 pub(super) struct Pending {
     of: Option<Of>,
     call: Call,
@@ -34,20 +34,20 @@ impl Future for Pending {
     }
 }
 
-/// What a call is for.
+/// The purpose of a call.
 pub(super) enum Of {
     /// A renewal of these claims.
     Renewal(Vec<Asked>),
-    /// A re-acquire that the watchdog sent.
+    /// A re-acquire by the watchdog.
     Reacquire(Asked, Sent),
-    /// An acquire of the round that won.
+    /// A late acquire of a won round.
     Late(Asked, Sent),
     /// The acquire of an orphan.
     OrphanAcquire(u64),
-    /// The release of an orphan, from this node.
+    /// The release of an orphan on this node.
     OrphanRelease(u64, Node),
-    /// A release that leaves some of the count.
+    /// A release that leaves a part of the count.
     Lowering(Asked),
-    /// The end of a node's watch.
+    /// The confirmation that ends a node's watch.
     Confirmation(Node, Sent),
 }
