@@ -1,4 +1,4 @@
-//! One plan on real servers, from the first process to the last.
+//! One run of a plan on real servers, from the first process to the last.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,13 +25,13 @@ use crate::plan::fault::{Fault, Kind};
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan};
 
-/// How long processes may take to begin, and to end.
+/// How long processes may take to start, and to end.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// Runs a plan on real servers, with times that are longer by this. `tick` is called each second.
+/// Runs a plan on real servers. All times of the plan are multiplied by `scale`. `tick` is called each second.
 ///
 /// # Errors
-/// What kept it from being run: no `redis-server`, no ports.
+/// What kept the plan from running, for example a missing `redis-server` or no free port.
 pub(crate) fn run(
     plan: &Plan,
     scale: u32,
@@ -44,7 +44,7 @@ pub(crate) fn run(
     LocalSet::new().block_on(&runtime, observe(plan.clone(), scale, tick))
 }
 
-/// How many servers a plan needs.
+/// Returns how many servers a plan needs.
 fn servers(plan: &Plan) -> u16 {
     match plan.lock {
         LockKind::Single => 1,
@@ -78,7 +78,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     let links = Links::open(&plan, scale, &ports).await;
     let links = Rc::new(links.map_err(|error| error.to_string())?);
     let names = (0..plan.workload.names.max(1)).map(subject::name).collect();
-    // Clients need nothing of the faults.
+    // Clients do not need to know the faults.
     let told = Plan {
         faults: Vec::new(),
         ..plan.clone()
@@ -111,7 +111,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     if clock::wait_for(BOUND, is_first_held).await.is_none() {
         let failures = format!("{:?}", desk.records().failures());
         return Err(format!(
-            "the clients do not begin: {} of {all} are there; {failures}",
+            "clients did not start: {} of {all} are connected; {failures}",
             desk.present()
         ));
     }
@@ -134,7 +134,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     Ok(observed)
 }
 
-/// Notes all the time how much servers have appended, so that a power cut knows what was there before.
+/// Keeps recording how much servers have appended, so that a power cut knows the earlier length.
 async fn look_at_lengths(stage: Rc<Stage>) {
     loop {
         for node in &stage.nodes {
@@ -146,11 +146,11 @@ async fn look_at_lengths(stage: Rc<Stage>) {
     }
 }
 
-/// Everything works again, the clients end, and what is left is looked for.
+/// Ends a run: restores all nodes and links, ends the clients, and looks for leftovers.
 async fn end(plan: &Plan, stage: &Stage) -> Result<Observed, String> {
     stage.heal().await?;
     let mut complaints = Vec::new();
-    // Again and again: a process that was started last may not be there yet.
+    // Told repeatedly, because a process that was started last may not be connected yet.
     let has_ended = async || {
         for client in 0..plan.clients {
             stage.desk.tell(client, Told::Stop);
@@ -187,14 +187,14 @@ async fn end(plan: &Plan, stage: &Stage) -> Result<Observed, String> {
     })
 }
 
-/// One lease after the last client has gone, and the margin that nodes keep claims for, no claim stands.
+/// Checks that no claim is left one lease after the last client has ended, plus the margin for which nodes keep claims.
 async fn look_for_leftovers(plan: &Plan, stage: &Stage) {
     let longer = |span: SimTime| span.as_duration() * stage.scale;
     let clocks = plan
         .faults
         .iter()
         .any(|fault| matches!(fault.kind(), Kind::NodeStep | Kind::NodeRate));
-    // A clock that was set back lets claims stand for longer.
+    // After a backward step of the clock, claims last longer.
     let slack = if clocks { 8 } else { 1 };
     let bound = (longer(plan.longest_lease()) + longer(plan.clock_margin())) * slack
         + Duration::from_secs(2);

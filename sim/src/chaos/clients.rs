@@ -1,4 +1,4 @@
-//! The clients: each a process, this very program started once more.
+//! The clients. Each is a process of its own: this program, started again.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use tempfile::TempDir;
 use super::guardian::{Folder, Guardian};
 use crate::history::Process;
 
-/// The place of one client: its process comes and goes.
+/// The place of one client, whose processes start and end.
 #[derive(Debug)]
 pub(super) struct Seat {
     process: Process,
-    /// Where it reports.
+    /// The port to which the client reports.
     desk: u16,
     running: Option<Guardian>,
     dir: TempDir,
@@ -54,12 +54,12 @@ impl Seat {
         self.running.iter().for_each(Guardian::pause);
     }
 
-    /// Lets it go on.
+    /// Resumes the process.
     pub(super) fn resume(&self) {
         self.running.iter().for_each(Guardian::resume);
     }
 
-    /// Ends it where it stands.
+    /// Kills the process.
     pub(super) async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             running.kill();
@@ -67,21 +67,21 @@ impl Seat {
         }
     }
 
-    /// Starts it once more, as a new process.
+    /// Starts the client again, as a new process.
     pub(super) async fn restart(&mut self) -> io::Result<()> {
         self.kill().await;
         self.process.restarts += 1;
         self.launch()
     }
 
-    /// Ends it for good, and removes its folder.
+    /// Ends the process for good, and removes its folder.
     pub(super) async fn end(&mut self) {
         if let Some(running) = self.running.take() {
             running.end(Folder::Removed).await;
         }
     }
 
-    /// What its processes wrote to standard error, which should be nothing.
+    /// Returns what its processes wrote to standard error, which should be nothing.
     pub(super) fn output(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("output")).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The clock of the real machine, one for all processes of a run, and waits on it.
+//! The clock of the real machine, shared by all processes of a run, and waits on it.
 #![expect(
     clippy::disallowed_methods,
     reason = "these clients and servers live on the real machine"
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds since the machine was started. All its processes read the same clock, and it goes on while it is suspended.
+/// Returns the nanoseconds since the machine was started. All processes read the same clock, and it does not stop while
+/// the machine is suspended.
 pub(super) fn now() -> u64 {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let clock = ClockId::Boottime;
@@ -24,7 +25,7 @@ pub(super) async fn sleep(span: Duration) {
     tokio::time::sleep(span).await;
 }
 
-/// Sleeps until the clock shows this.
+/// Sleeps until the clock shows this time.
 pub(super) async fn sleep_until(at: u64) {
     loop {
         let left = at.saturating_sub(now());
@@ -35,12 +36,12 @@ pub(super) async fn sleep_until(at: u64) {
     }
 }
 
-/// The output of a future, unless it takes longer than this.
+/// Returns the output of a future, or `None` if it takes longer than this.
 pub(super) async fn within<F: Future>(bound: Duration, future: F) -> Option<F::Output> {
     tokio::time::timeout(bound, future).await.ok()
 }
 
-/// Looks every few milliseconds until something is found; `None` when it takes longer than this.
+/// Polls a condition every few milliseconds until it holds. Returns `None` if that takes longer than this.
 pub(super) async fn wait_for<T>(
     bound: Duration,
     mut look: impl AsyncFnMut() -> Option<T>,

@@ -1,4 +1,4 @@
-//! What goes wrong, and when: the faults of a plan, done to real processes.
+//! The conductor: carries out the faults of a plan on real processes, at their times.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,31 +24,31 @@ use crate::plan::fault::{
 };
 use crate::plan::time::SimTime;
 
-/// For how long nothing reaches a replica before its primary is gone, in the time of the plan.
+/// How long replicas receive nothing before their primary fails, in the time of the plan.
 const CUT_OFF: SimTime = SimTime::millis(30);
 
-/// All that a fault may strike.
+/// Everything that a fault may strike.
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) scale: u32,
     pub(super) desk: Rc<Desk>,
     pub(super) links: Rc<Links>,
-    /// A fault has its node until it is over: another that comes meanwhile is passed over.
+    /// The nodes. A fault locks its node until it is over; other faults of the node are passed over in that time.
     pub(super) nodes: Vec<Mutex<Member>>,
-    /// Where the primary of each node listens.
+    /// The port of each node's primary.
     pub(super) ports: RefCell<Vec<u16>>,
     pub(super) seats: Vec<Mutex<Seat>>,
     pub(super) effects: RefCell<Effects>,
 }
 
-/// What became of the faults.
+/// How many faults began, were passed over or are impossible here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Effects {
-    /// How many began.
+    /// How many faults began.
     pub(super) struck: u64,
-    /// How many were passed over, because another had the process or the server.
+    /// How many faults were passed over, because another fault had the process or the server.
     pub(super) passed_over: u64,
-    /// Why faults could not be had, and how many.
+    /// Why faults are impossible here, and how many for each reason.
     pub(super) lacking: BTreeMap<String, u64>,
 }
 
@@ -57,7 +57,7 @@ enum Struck {
     Yes,
     /// Another fault has the process.
     PassedOver,
-    /// It cannot be had.
+    /// It is impossible here, for this reason.
     Lacks(String),
 }
 
@@ -66,7 +66,7 @@ impl Stage {
         span.as_duration() * self.scale
     }
 
-    /// Lets the faults of a plan begin at their times, counted from this one. It ends when the last of them is over.
+    /// Begins the faults of a plan at their times, counted from `from`. Returns when the last of them is over.
     pub(super) async fn conduct(self: Rc<Self>, faults: Vec<Fault>, from: u64) {
         let mut under_way = Vec::new();
         for (index, fault) in faults.into_iter().enumerate() {
@@ -134,7 +134,7 @@ impl Stage {
         }
     }
 
-    /// The client of this number, or the one that is inside; it is waited for.
+    /// Returns the client of this number, or the one that holds a lock, after waiting for one.
     async fn client(&self, target: ClientTarget) -> Option<u16> {
         let ClientTarget::Holder { name } = target else {
             return target.number();
@@ -193,13 +193,14 @@ impl Stage {
             .for_each(|proxy| proxy.lead_to(own));
     }
 
-    /// Where the primary of a node listens.
+    /// Returns the port of a node's primary.
     fn port(&self, node: u16) -> Option<u16> {
         self.ports.borrow().get(usize::from(node)).copied()
     }
 
-    /// A replica takes the place of its primary, which what was sent last did not reach. Clients that are left behind go on with
-    /// the old primary; without any it is killed. It rejoins when the fault ends.
+    /// Promotes a replica that has not received the latest writes of its primary. Clients that are left behind keep
+    /// using the
+    /// old primary; if there are none, it is killed. It rejoins when the fault ends.
     async fn fail_over(
         &self,
         number: u16,
@@ -327,7 +328,7 @@ impl Stage {
         Struck::Yes
     }
 
-    /// Everything works again, as far as it can.
+    /// Undoes all faults, as far as possible.
     pub(super) async fn heal(&self) -> Result<(), String> {
         self.links.heal();
         for node in &self.nodes {
@@ -355,7 +356,7 @@ fn stepped(set: Option<std::io::Result<()>>) -> Struck {
     }
 }
 
-/// Sends commands to a server; one that is down does not hear them.
+/// Sends commands to a server. A server that is down does not receive them.
 async fn say(port: u16, commands: &[Cmd]) {
     let Ok(mut connection) = Node::connect(port).await else {
         return;
@@ -365,7 +366,7 @@ async fn say(port: u16, commands: &[Cmd]) {
     }
 }
 
-/// A server refuses everything, or every write, for a while.
+/// Makes a server refuse everything, or every write, for a while.
 async fn refuse(port: u16, error: ServerError, lasts: Duration) {
     let config = |value: &str| {
         redis::cmd("CONFIG")
@@ -382,7 +383,7 @@ async fn refuse(port: u16, error: ServerError, lasts: Duration) {
             say(port, &[config("0")]).await;
         }
         ServerError::ReadOnly => {
-            // Of a primary that is not there it gets nothing, and keeps what it has.
+            // It cannot reach that primary, so it receives nothing and keeps its data.
             say(port, &[follow(["127.0.0.1", "1"])]).await;
             clock::sleep(lasts).await;
             say(port, &[follow(["NO", "ONE"])]).await;

@@ -1,12 +1,13 @@
-//! Which lock must break under a class, while the one under test does not: without one a class shows nothing.
+//! The controls: the lock that must break under a class of faults. If no lock breaks under a class, the class shows
+//! nothing.
 
-/// A lock that must break under a class of faults, by its name in the matrix.
+/// Returns the lock that must break under a class of faults, by its name in the matrix.
 pub(crate) fn control_of(class: &str) -> Option<&'static str> {
     match class {
         "quiet" => None,
-        // A remedy of ours against them is left out, or both.
+        // Ours without one of the remedies against them, or without both.
         "restarts, amnesia" | "power loss" => Some("ours, neither"),
-        // On one server nothing stands against them.
+        // A lock on a single server has no remedy against them.
         "steps"
         | "steps beyond the margin"
         | "drift beyond 1 %"
@@ -15,7 +16,7 @@ pub(crate) fn control_of(class: &str) -> Option<&'static str> {
         | "failover"
         | "everything, amnesia"
         | "all at once, amnesia" => Some("SET NX, compare"),
-        // Who comes late deletes what another has by then.
+        // A late release deletes the claim that another client has by then.
         _ => Some("SET NX, DEL"),
     }
 }

@@ -1,4 +1,4 @@
-//! Where clients report: each has a connection to the command, and is the process that it says it is.
+//! The desk, to which clients report: each process has a connection to the command, and introduces itself on it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ use crate::history::Process;
 pub(super) struct Desk {
     port: u16,
     records: Rc<RefCell<Records>>,
-    /// The processes that are connected, by their clients.
+    /// The processes that are connected, with the sender of their connections.
     present: Rc<RefCell<BTreeMap<Process, UnboundedSender<Told>>>>,
 }
 
-/// What a process is told first, by its number.
+/// Returns the settings that a process receives first.
 type Introduction = Rc<dyn Fn(Process) -> Settings>;
 
 impl Desk {
@@ -45,7 +45,7 @@ impl Desk {
                 let (records, present) = (Rc::clone(&records), Rc::clone(&present));
                 let introduction = Rc::clone(&introduction);
                 spawn_local(async move {
-                    // A process that is killed breaks off anywhere.
+                    // A process that is killed may break off anywhere.
                     let _ = serve(stream, &records, &present, &*introduction).await;
                 });
             }
@@ -53,7 +53,7 @@ impl Desk {
         Ok(desk)
     }
 
-    /// Where clients report.
+    /// Returns the port to which clients report.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
@@ -62,7 +62,7 @@ impl Desk {
         self.records.borrow_mut()
     }
 
-    /// Tells a client something, if its process is there.
+    /// Sends a message to a client. Returns whether a process of it is connected.
     pub(super) fn tell(&self, client: u16, told: Told) -> bool {
         let present = self.present.borrow();
         let mut processes = present.iter();
@@ -70,7 +70,7 @@ impl Desk {
         process.is_some_and(|(_, line)| line.send(told).is_ok())
     }
 
-    /// How many processes are connected.
+    /// Returns how many processes are connected.
     pub(super) fn present(&self) -> usize {
         self.present.borrow().len()
     }
@@ -87,7 +87,7 @@ async fn serve(
     let mut lines = BufReader::new(read).lines();
     let first = lines.next_line().await?.unwrap_or_default();
     let Ok(Said::Hello(process)) = serde_json::from_str(&first) else {
-        return Err(std::io::Error::other("it does not say who it is"));
+        return Err(std::io::Error::other("the first line is not a greeting"));
     };
     let mut settings = serde_json::to_vec(&introduction(process))?;
     settings.push(b'\n');

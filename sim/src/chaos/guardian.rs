@@ -1,4 +1,4 @@
-//! A process that ends with the command, however the command ends.
+//! Guardians: processes that end with the command, however the command ends.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -10,8 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::clock;
 
-/// `$1` is the folder of the process, the rest its command. The standard input is a pipe whose other end only the command has: it
-/// ends when the command does, killed or not. SIGKILL also ends a process that is stopped.
+/// `$1` is the folder of the process, the rest its command. The standard input is a pipe whose other end only the
+/// command
+/// has, so it ends with the command, even if the command is killed. SIGKILL also ends a stopped process.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP QUIT
 dir=$1
@@ -28,8 +29,8 @@ wait "$process" 2>/dev/null
 
 /// A shell that has started a process, and kills it when its standard input ends.
 ///
-/// It is in a process group of its own, so that a Ctrl-C at the terminal ends the command first. It reaps the process only after it
-/// has killed it: the number means this process for as long as the guardian lives.
+/// The shell is in its own process group, so that a Ctrl-C at the terminal ends the command first. It reaps the process
+/// only after it has killed it: otherwise the process id could mean another process while the guardian lives.
 #[derive(Debug)]
 pub(super) struct Guardian {
     shell: Child,
@@ -37,7 +38,7 @@ pub(super) struct Guardian {
     pid: u32,
 }
 
-/// What becomes of the folder of a process that was ended.
+/// Whether the folder of an ended process is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Folder {
     Kept,
@@ -45,7 +46,7 @@ pub(super) enum Folder {
 }
 
 impl Guardian {
-    /// Starts a command, which is given the variables.
+    /// Starts a command with these environment variables.
     pub(super) fn start(
         dir: &Path,
         command: &[String],
@@ -53,7 +54,7 @@ impl Guardian {
     ) -> io::Result<Guardian> {
         let mut words: Vec<String> = Vec::new();
         if !variables.is_empty() {
-            // The shell itself goes without them.
+            // Only the command gets them, not the shell.
             words.push("env".to_owned());
             let set = variables
                 .iter()
@@ -81,27 +82,27 @@ impl Guardian {
         Ok(Guardian { shell, leash, pid })
     }
 
-    /// Whether the process does something: neither gone nor a corpse.
+    /// Whether the process exists and is not a zombie.
     pub(super) fn is_alive(&self) -> bool {
         !matches!(state_of(self.pid), None | Some('Z'))
     }
 
-    /// The process in its care.
+    /// Returns the id of the process.
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Stops the process between two of its instructions (SIGSTOP).
+    /// Stops the process between two instructions (SIGSTOP).
     pub(super) fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Resumes the process (SIGCONT).
     pub(super) fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Kills it where it stands (SIGKILL): the guardian has its folder until [`Guardian::end`].
+    /// Kills the process (SIGKILL). The guardian keeps its folder until [`Guardian::end`].
     pub(super) fn kill(&self) {
         self.signal(Signal::KILL);
     }
@@ -109,12 +110,12 @@ impl Guardian {
     fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // A process that is a corpse takes no signal, and needs none.
+            // A zombie ignores signals, and needs none.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Kills the process, and waits until its guardian has gone, too.
+    /// Kills the process, and waits until its guardian has ended, too.
     pub(super) async fn end(mut self, folder: Folder) {
         if let Some(mut leash) = self.leash.take()
             && folder == Folder::Kept
@@ -127,14 +128,14 @@ impl Guardian {
 }
 
 impl Drop for Guardian {
-    /// The leash falls, and the shell does the rest. It is reaped here unless it takes long.
+    /// Closes the pipe, after which the shell ends the process. The shell is reaped here unless it takes long.
     fn drop(&mut self) {
         self.leash = None;
         let _ = self.shell.try_wait();
     }
 }
 
-/// What a process is doing, as the one letter of `ps`; `None` when it is gone.
+/// Returns the state of a process as the letter of `ps`; `None` if it does not exist.
 pub(super) fn state_of(pid: u32) -> Option<char> {
     if let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         let (_, after_name) = stat.rsplit_once(')')?;

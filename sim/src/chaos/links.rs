@@ -1,4 +1,4 @@
-//! The links of all clients and nodes.
+//! The links between all clients and nodes.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::Direction;
 use crate::plan::time::SimTime;
 
-/// A proxy for each pair: client after client, each with every node.
+/// One proxy for each pair: client after client, each with every node.
 #[derive(Debug)]
 pub(super) struct Links {
     nodes: u16,
-    /// How messages travel while nothing is wrong.
+    /// How messages travel without faults.
     usual: Way,
     proxies: Vec<Proxy>,
 }
@@ -21,7 +21,7 @@ impl Links {
     pub(super) async fn open(plan: &Plan, scale: u32, servers: &[u16]) -> io::Result<Links> {
         let longer = |span: SimTime| span.as_nanos().saturating_mul(u64::from(scale));
         let (least, most) = (longer(plan.network.least), longer(plan.network.most));
-        // Less than that is what the loopback interface and the proxy take themselves.
+        // The loopback interface and the proxy take that long by themselves.
         let usual = match most < 2_000_000 {
             true => Way::Open,
             false => Way::Slow { least, most },
@@ -47,7 +47,7 @@ impl Links {
         self.proxies.get(place).filter(|_| node < self.nodes)
     }
 
-    /// The links between some clients and some nodes.
+    /// Returns the links between some clients and some nodes.
     pub(super) fn between<'a>(
         &'a self,
         clients: &'a [u16],
@@ -59,18 +59,18 @@ impl Links {
         pairs.filter_map(|(client, node)| self.link(*client, *node))
     }
 
-    /// The ports at which a client finds the nodes.
+    /// Returns the ports under which a client reaches the nodes.
     pub(super) fn ports(&self, client: u16) -> Vec<u16> {
         let links = (0..self.nodes).filter_map(|node| self.link(client, node));
         links.map(Proxy::port).collect()
     }
 
-    /// How messages travel while nothing is wrong.
+    /// Returns how messages travel without faults.
     pub(super) fn usual(&self) -> Way {
         self.usual
     }
 
-    /// Everything is carried again.
+    /// Undoes all faults of links.
     pub(super) fn heal(&self) {
         for proxy in &self.proxies {
             proxy.set(End::Node, self.usual);
@@ -79,7 +79,7 @@ impl Links {
     }
 }
 
-/// The ends that the messages of a direction go to.
+/// Returns the ends that receive the messages of a direction.
 pub(super) fn ends(direction: Direction) -> &'static [End] {
     match direction {
         Direction::Both => &[End::Node, End::Client],

@@ -1,4 +1,4 @@
-//! One node of a plan: its server, and the replicas that follow it.
+//! One node of a plan: its primary and its replicas.
 
 use std::io;
 
@@ -10,20 +10,20 @@ use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
 
-/// The servers of one node. Which of them is the primary changes with each failover.
+/// The servers of one node. The primary changes with each failover.
 #[derive(Debug)]
 pub(super) struct Member {
     primary: Node,
     replicas: Vec<Node>,
-    /// What the primary sends to its replicas, of a node that has any.
+    /// The replication stream of the primary, for a node with replicas.
     feed: Option<Feed>,
 }
 
-/// The way from a primary to its replicas.
+/// The link from a primary to its replicas.
 #[derive(Debug)]
 struct Feed {
     proxy: Proxy,
-    /// How long a write is on its way while nothing is wrong.
+    /// How long writes take without faults.
     usual: Way,
 }
 
@@ -68,17 +68,17 @@ impl Member {
         Ok(member)
     }
 
-    /// The server that is the primary now.
+    /// Returns the current primary.
     pub(super) fn primary(&mut self) -> &mut Node {
         &mut self.primary
     }
 
-    /// All its servers.
+    /// Returns all servers of the node.
     pub(super) fn servers(&mut self) -> impl Iterator<Item = &mut Node> {
         std::iter::once(&mut self.primary).chain(&mut self.replicas)
     }
 
-    /// What the primary sends arrives later by this, or never while it is held.
+    /// Changes how the replication stream travels.
     pub(super) fn slow_down(&self, by: Slowness) {
         let Some(feed) = &self.feed else {
             return;
@@ -94,7 +94,7 @@ impl Member {
         feed.proxy.set(End::Client, way);
     }
 
-    /// Makes a replica a primary of its own, and says where it listens. The old primary does not know.
+    /// Promotes a replica. Returns its port. The old primary does not learn of it.
     pub(super) async fn promote(&mut self, replica: u16) -> Option<u16> {
         let place = usize::from(replica).min(self.replicas.len().saturating_sub(1));
         let replica = self.replicas.get_mut(place)?;
@@ -103,7 +103,9 @@ impl Member {
         Some(self.primary.port())
     }
 
-    /// The old primary, which is among the replicas since the promotion, follows the new one, and loses what it alone had.
+    /// Makes the old primary, which is among the replicas since the promotion, follow the new one. Data that only the
+    /// old
+    /// primary has is lost.
     pub(super) async fn rejoin(&mut self) -> io::Result<()> {
         let Some(feed) = &self.feed else {
             return Ok(());
@@ -120,7 +122,7 @@ impl Member {
         Ok(())
     }
 
-    /// Everything works again.
+    /// Undoes all faults of the node, and restarts servers that are down.
     pub(super) async fn heal(&mut self) -> io::Result<()> {
         self.slow_down(Slowness::Usual);
         for server in self.servers() {
@@ -140,11 +142,11 @@ impl Member {
     }
 }
 
-/// How what a primary sends to its replicas travels.
+/// How the replication stream travels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Slowness {
     Usual,
-    /// It takes so many nanoseconds.
+    /// Each write takes this many nanoseconds.
     By(u64),
     Held,
 }

@@ -1,4 +1,4 @@
-//! One node: a real `redis-server` on a port of the loopback interface that stays the same.
+//! One server: a real `redis-server` on a port of the loopback interface that stays the same.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,20 +15,20 @@ use super::guardian::{Folder, Guardian};
 use super::preload::{NodeClock, Preload};
 use crate::plan::Persistence;
 
-/// The longest that a server may take to come up.
+/// How long a server may take to start.
 const BOUND: Duration = Duration::from_secs(10);
 
-/// The server of a node. It ends, and its folder with it, when this is dropped, and also when the command is killed.
+/// A real Redis server. It ends and its folder is removed when this is dropped, and also when the command is killed.
 #[derive(Debug)]
 pub(super) struct Node {
     port: u16,
     persistence: Persistence,
-    /// Further options.
+    /// Additional command-line options.
     options: Vec<String>,
     follows: Follows,
     clock: Option<NodeClock>,
     running: Option<Guardian>,
-    /// How long its file of appended commands was, and when.
+    /// The lengths of the append-only file, each with the time at which it was read.
     lengths: VecDeque<(u64, u64)>,
     dir: TempDir,
 }
@@ -66,17 +66,17 @@ impl Node {
         ))
     }
 
-    /// Where it listens, the same after a restart.
+    /// Returns its port, which stays the same after a restart.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
 
-    /// The wall clock of its server, if it can be set.
+    /// Returns the wall clock of the server, if it can be changed.
     pub(super) fn clock(&mut self) -> Option<&mut NodeClock> {
         self.clock.as_mut()
     }
 
-    /// A connection of the command's own.
+    /// Opens a connection of the command to a server.
     pub(super) async fn connect(port: u16) -> RedisResult<MultiplexedConnection> {
         let client = redis::Client::open(format!("redis://127.0.0.1:{port}/"))?;
         let config = redis::AsyncConnectionConfig::new()
@@ -87,7 +87,7 @@ impl Node {
             .await
     }
 
-    /// Makes it a replica, or a primary of its own: now, and when it is started again.
+    /// Makes it a replica or a primary, now and after restarts.
     pub(super) async fn follow(&mut self, follows: Follows) -> io::Result<()> {
         self.follows = follows;
         let [host, port] = follows.words();
@@ -103,19 +103,19 @@ impl Node {
         self.running.iter().for_each(Guardian::pause);
     }
 
-    /// Lets it go on.
+    /// Resumes the server.
     pub(super) fn resume(&self) {
         self.running.iter().for_each(Guardian::resume);
     }
 
-    /// Ends it (SIGKILL), and waits until it is gone. Its folder stays.
+    /// Kills the server (SIGKILL), and waits until it has ended. Its folder stays.
     pub(super) async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             running.end(Folder::Kept).await;
         }
     }
 
-    /// Ends it as a power cut does: what was appended within this time before is not in the file.
+    /// Ends the server like a power cut: what was appended within `loses` nanoseconds before is removed from the file.
     async fn lose_power(&mut self, loses: u64) -> io::Result<()> {
         self.look_at_length();
         let until = clock::now().saturating_sub(loses);
@@ -128,17 +128,17 @@ impl Node {
             file.set_len(length.min(kept))?;
         }
         self.lengths.clear();
-        // What was kept now is kept by the next power cut, too.
+        // What this power cut kept survives the next one, too.
         let length = self.appended().and_then(|path| path.metadata().ok());
         self.lengths
             .push_back((0, length.map_or(0, |length| length.len())));
         Ok(())
     }
 
-    /// Ends, and comes back when this has passed with what its persistence kept.
+    /// Crashes the server, and restarts it after `lasts` with the data that its persistence kept.
     pub(super) async fn crash(&mut self, lasts: Duration) -> io::Result<()> {
         match self.persistence {
-            // The operating system has what was written: what is lost is lost by a power cut.
+            // After a crash the operating system still has everything that was written, so only a power cut loses data.
             Persistence::EverySecond => self.lose_power(1_000_000_000).await?,
             Persistence::Memory | Persistence::EveryWrite => self.kill().await,
         }
@@ -146,7 +146,7 @@ impl Node {
         self.restart().await
     }
 
-    /// Ends with what was written last, and comes back without it.
+    /// Ends the server by a power cut, and restarts it after `lasts` without the latest writes.
     pub(super) async fn lose_power_for(
         &mut self,
         loses: Duration,
@@ -158,31 +158,31 @@ impl Node {
         self.restart().await
     }
 
-    /// Whether its server is there.
+    /// Whether the server's process is alive.
     pub(super) fn is_alive(&self) -> bool {
         self.running.as_ref().is_some_and(Guardian::is_alive)
     }
 
-    /// Ends it for good, and removes its folder.
+    /// Ends the server for good, and removes its folder.
     pub(super) async fn end(&mut self) {
         if let Some(running) = self.running.take() {
             running.end(Folder::Removed).await;
         }
     }
 
-    /// Notes how long the file of appended commands is now.
+    /// Records the current length of the append-only file.
     pub(super) fn look_at_length(&mut self) {
         let length = self.appended().and_then(|path| path.metadata().ok());
         if let Some(length) = length {
             self.lengths.push_back((clock::now(), length.len()));
         }
-        // Half a minute at 20 ms.
+        // Half a minute at one reading each 20 ms.
         while 1_500 < self.lengths.len() {
             self.lengths.pop_front();
         }
     }
 
-    /// The file that commands are appended to.
+    /// Returns the path of the append-only file.
     fn appended(&self) -> Option<PathBuf> {
         if self.persistence == Persistence::Memory {
             return None;
@@ -198,14 +198,14 @@ impl Node {
             .flatten()
             .map(|file| file.path());
         let last = files.filter(|path| is_incremental(path)).max();
-        // Before Redis 7 there is one file.
+        // Before Redis 7 there is a single file.
         last.or_else(|| Some(self.dir.path().join("appendonly.aof")).filter(|path| path.exists()))
     }
 
-    /// Starts it again, on its port and with what its persistence kept, and waits until it has loaded that.
+    /// Restarts the server on its port with the data that its persistence kept, and waits until it has loaded them.
     pub(super) async fn restart(&mut self) -> io::Result<()> {
         self.kill().await;
-        // The port was its own a moment ago, but the system may have lent it to another meanwhile.
+        // The port was free a moment ago, but the system may have given it to another process since.
         for _ in 0..200 {
             if self.launch().await? {
                 return Ok(());
@@ -218,7 +218,7 @@ impl Node {
         )))
     }
 
-    /// Starts the process and waits until it answers PING; false when another one has the port.
+    /// Starts the process and waits until it answers PING. Returns `false` if another process has the port.
     async fn launch(&mut self) -> io::Result<bool> {
         let variables = self.clock.as_ref().map(NodeClock::variables);
         let running = Guardian::start(
@@ -293,7 +293,7 @@ impl Node {
     }
 }
 
-/// Which server a server follows.
+/// The role of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Follows {
     /// It is a primary.
@@ -311,14 +311,14 @@ impl Follows {
     }
 }
 
-/// What became of a process that was started.
+/// The result of starting a process.
 enum Up {
     Answers,
     PortTaken,
     Ended,
 }
 
-/// Which process answers at a port, when it has loaded its data.
+/// Returns the id of the process that answers at a port, once it has loaded its data.
 async fn answering_pid(port: u16) -> Option<u32> {
     let mut connection = Node::connect(port).await.ok()?;
     let _: String = redis::cmd("PING").query_async(&mut connection).await.ok()?;
@@ -330,9 +330,9 @@ async fn answering_pid(port: u16) -> Option<u32> {
     line.trim().parse().ok()
 }
 
-/// A port that was free a moment ago, and that this process has not taken before.
+/// Returns a port that was free a moment ago, and that this process has not used before.
 ///
-/// It is below those that the system lends to outgoing connections, so that it is still free after a restart.
+/// It is below the range that the system uses for outgoing connections, so that it is still free after a restart.
 fn free_port() -> io::Result<u16> {
     const FIRST: u16 = 12_000;
     const MANY: u16 = 20_000;

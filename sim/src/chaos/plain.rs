@@ -1,4 +1,4 @@
-//! The locks that others write, on real servers: the controls.
+//! The controls: widespread simple locks, on real servers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,8 +16,8 @@ use crate::plan::draw::Draw;
 use crate::plan::variant::Variant;
 use crate::plan::{LockKind, WorkloadKind};
 
-/// `SET NX PX` on a majority of the nodes, by a holder that looks at its deadline: on one node the lock that most people write, on
-/// several the published algorithm.
+/// `SET NX PX` on a majority of the nodes, with a holder that checks its deadline. On one node it is the lock that most
+/// people write, on several nodes the published algorithm.
 #[derive(Debug)]
 pub(super) struct Plain {
     members: Vec<Member>,
@@ -56,14 +56,14 @@ impl PlainGuard {
         self.owner
     }
 
-    /// 0 where the lock has none.
+    /// Returns the fencing token; 0 if the lock has none.
     pub(super) fn token(&self) -> u64 {
         self.token
     }
 }
 
 impl Member {
-    /// Sends a command, and gives up on it when it takes long.
+    /// Sends a command. Returns `None` if it fails or takes too long.
     async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Option<T> {
         let mut place = self.connection.lock().await;
         let bound = self.call_timeout;
@@ -94,7 +94,7 @@ async fn connect(port: u16, bound: Duration) -> Option<MultiplexedConnection> {
 }
 
 impl Plain {
-    /// The variants that there are.
+    /// The variants that are available here.
     pub(super) const HAD: [Variant; 5] = [
         Variant::SetNxDel,
         Variant::GetThenDel,
@@ -107,12 +107,15 @@ impl Plain {
         let plan = &settings.plan;
         let needs_modes = [WorkloadKind::ReadWrite, WorkloadKind::Fair];
         if !Plain::HAD.contains(&plan.variant) || needs_modes.contains(&plan.workload.kind) {
-            return Err(format!("the variant {} is not had here", plan.variant));
+            return Err(format!(
+                "the variant {} is not available here",
+                plan.variant
+            ));
         }
         let many = match plan.lock {
             LockKind::Single => 1,
             LockKind::Redlock => settings.ports.len(),
-            LockKind::Multi => return Err("several names are not had here".to_owned()),
+            LockKind::Multi => return Err("several names are not possible".to_owned()),
         };
         let member = |port: &u16| Member {
             port: *port,
@@ -129,7 +132,7 @@ impl Plain {
         })
     }
 
-    /// Tries until it is won.
+    /// Tries until the lock is won.
     pub(super) async fn acquire(&self, name: &str, lease: Duration) -> PlainGuard {
         loop {
             let asked = clock::now();
@@ -147,7 +150,7 @@ impl Plain {
                 name: name.to_owned(),
                 owner,
                 token: granted.iter().copied().max().unwrap_or(0),
-                // Less what the clocks may differ by.
+                // Minus what the rates of the clocks may differ by.
                 valid_until: asked + lease_nanos / 100 * 99,
             };
             if self.members.len() / 2 < granted.len() && guard.is_held() {
@@ -164,7 +167,7 @@ impl Plain {
         }
     }
 
-    /// What the counter of a node says, if it has granted the name; 0 without counters.
+    /// Claims the name on a node. Returns its counter, or 0 without counters; `None` if it has not granted the name.
     async fn claim(
         &self,
         member: &Member,
@@ -189,7 +192,7 @@ impl Plain {
             .await
     }
 
-    /// Gives a claim back, in the way of the variant.
+    /// Releases a claim in the way of the variant.
     pub(super) async fn release(&self, guard: &PlainGuard) {
         let releases = self
             .members

@@ -1,4 +1,6 @@
-//! Clocks of servers that can be set: a small library that is compiled when a run needs it, and is loaded before the server.
+//! Clocks of servers that can be changed: a small library that is compiled when a run needs it, and is loaded before
+//! the
+//! server.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -7,8 +9,8 @@ use std::process::Command;
 
 use super::clock;
 
-/// It reads the wall clock by system calls alone: what asks for the real function by `dlsym` at start may allocate, and an allocator
-/// that reads the clock then waits for itself.
+/// The source of the library. It reads the wall clock by system calls alone: looking up the real function by `dlsym` at
+/// start may allocate, and an allocator that reads the clock would then wait for itself.
 const SOURCE: &str = include_str!("preload.c");
 
 /// The compiled library.
@@ -18,7 +20,7 @@ pub(super) struct Preload {
 }
 
 impl Preload {
-    /// Compiles it.
+    /// Compiles the library.
     pub(super) fn compile() -> Result<Preload, String> {
         let folder = tempfile::Builder::new().prefix("quorlock-chaos-").tempdir();
         let dir = folder.map_err(|error| format!("no folder for it: {error}"))?;
@@ -39,7 +41,7 @@ impl Preload {
         Ok(Preload { library })
     }
 
-    /// Puts it into the folder of a server, so that it goes with that, and makes the file of its clock.
+    /// Copies the library into the folder of a server, with which it is removed, and creates the file of the clock.
     pub(super) fn install(&self, folder: &Path) -> io::Result<NodeClock> {
         std::fs::write(folder.join("preload.so"), &self.library)?;
         let clock = NodeClock {
@@ -57,15 +59,15 @@ impl Preload {
 #[derive(Debug)]
 pub(super) struct NodeClock {
     folder: PathBuf,
-    /// By how many nanoseconds it is ahead, at `since`.
+    /// How far it is ahead at `since`, in nanoseconds.
     offset: i64,
     rate_ppm: i64,
-    /// From when on it runs at the rate, on the clock of the machine.
+    /// When the rate took effect, by the clock of the machine.
     since: u64,
 }
 
 impl NodeClock {
-    /// What the server is started with.
+    /// Returns the environment variables of the server.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let path = |name: &str| self.folder.join(name).display().to_string();
         vec![
@@ -74,21 +76,21 @@ impl NodeClock {
         ]
     }
 
-    /// Sets it ahead, or back.
+    /// Steps the clock forwards or backwards.
     pub(super) fn step(&mut self, by: i64) -> io::Result<()> {
         self.settle();
         self.offset = self.offset.saturating_add(by);
         self.write()
     }
 
-    /// Lets it run faster or slower from now on.
+    /// Changes the rate of the clock from now on.
     pub(super) fn run_at(&mut self, rate_ppm: i32) -> io::Result<()> {
         self.settle();
         self.rate_ppm = i64::from(rate_ppm);
         self.write()
     }
 
-    /// What has come of the rate so far becomes a part of the offset.
+    /// Adds what the rate has contributed so far to the offset.
     fn settle(&mut self) {
         let now = clock::now();
         let passed = i64::try_from(now.saturating_sub(self.since)).unwrap_or(0);
@@ -97,7 +99,7 @@ impl NodeClock {
         self.since = now;
     }
 
-    /// The server has the file in its memory: what is written is what it reads next.
+    /// Writes the file. The server has mapped it into memory, and reads the new values next.
     fn write(&self) -> io::Result<()> {
         let since = i64::try_from(self.since).unwrap_or(0);
         let mut bytes = Vec::new();

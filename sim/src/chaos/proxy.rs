@@ -1,4 +1,4 @@
-//! The network between one client and one node: a TCP proxy that does to each direction what a fault says.
+//! The network between one client and one node: a TCP proxy that applies faults to each direction.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -15,18 +15,18 @@ use tokio::task::{AbortHandle, spawn_local};
 use super::clock;
 use crate::plan::draw::Draw;
 
-/// How a direction carries what is sent.
+/// How a direction carries messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
-    /// Everything, at once.
+    /// Messages pass at once.
     Open,
-    /// Everything, later: each message takes a time between these, in nanoseconds, and none overtakes another.
+    /// Each message takes a time between these bounds, in nanoseconds. Messages do not overtake each other.
     Slow { least: u64, most: u64 },
-    /// What is sent meanwhile arrives when it is over, as TCP sends again what was lost.
+    /// Messages wait until this ends, like lost packets that TCP sends again.
     Held,
 }
 
-/// The link of one client and one node.
+/// The link between one client and one node.
 #[derive(Debug)]
 pub(super) struct Proxy {
     port: u16,
@@ -39,7 +39,7 @@ struct Wire {
     to_client: Line,
     /// The port of the server that answers.
     leads_to: Cell<u16>,
-    /// Connections up to this number swallow everything.
+    /// Connections up to this number swallow every message.
     swallows: Cell<u64>,
     opened: Cell<u64>,
     pumps: RefCell<Vec<AbortHandle>>,
@@ -53,7 +53,7 @@ struct Line {
 }
 
 impl Line {
-    /// Waits until the line carries anything, and says when what is sent now arrives.
+    /// Waits until the line carries messages. Returns when a message that is sent now arrives.
     async fn due(&self) -> u64 {
         loop {
             let changed = self.changed.notified();
@@ -73,7 +73,7 @@ impl Line {
     }
 }
 
-/// Which end messages go to.
+/// The end that receives messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
     Node,
@@ -101,7 +101,7 @@ impl Proxy {
         Ok(Proxy { port, wire })
     }
 
-    /// Where the client finds the node.
+    /// Returns the port under which the client reaches the node.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
@@ -113,19 +113,19 @@ impl Proxy {
         }
     }
 
-    /// The connections that are there swallow everything for good, and neither end is told.
+    /// Makes the existing connections swallow every message for good. Neither end is notified.
     pub(super) fn swallow(&self) {
         self.wire.swallows.set(self.wire.opened.get());
     }
 
-    /// The connections that are there end; what is under way is lost.
+    /// Ends the existing connections. Messages in flight are lost.
     pub(super) fn reset(&self) {
         for pump in self.wire.pumps.borrow_mut().drain(..) {
             pump.abort();
         }
     }
 
-    /// New connections lead to the server of this port; those that are there end.
+    /// Routes new connections to the server on this port, and ends the existing ones.
     pub(super) fn lead_to(&self, server: u16) {
         self.wire.leads_to.set(server);
         self.reset();
@@ -143,9 +143,9 @@ async fn accept(listener: TcpListener, wire: Rc<Wire>) {
     }
 }
 
-/// One connection, until one end has closed it.
+/// Carries one connection until one end has closed it.
 async fn carry(client: TcpStream, wire: Rc<Wire>, number: u64) {
-    // A connection that is made meanwhile is accepted, and hangs.
+    // While messages are held, a new connection is accepted but hangs.
     wire.to_node.due().await;
     let server = TcpStream::connect(("127.0.0.1", wire.leads_to.get())).await;
     let Ok(server) = server else {
@@ -180,7 +180,7 @@ async fn pump(from: OwnedReadHalf, to: OwnedWriteHalf, wire: Rc<Wire>, towards: 
     let delivery = spawn_local(deliver(due, to));
     let _end = AbortOnDrop(delivery.abort_handle());
     take(from, &taken, &wire, towards, number).await;
-    // The other end reads what is still under way before it reads the end.
+    // The other end reads what is still in flight before the end of the stream.
     drop(taken);
     let _ = delivery.await;
 }
@@ -216,7 +216,7 @@ async fn take(
             continue;
         }
     }
-    // A connection that was forgotten on its way does not hear of its end either.
+    // The end of a swallowed connection is not passed on either.
     if number <= wire.swallows.get() {
         clock::sleep(Duration::from_secs(3_600)).await;
     }

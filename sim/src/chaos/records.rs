@@ -1,4 +1,4 @@
-//! The history of a run on real processes, written from what its clients say.
+//! The history of a run on real processes, built from the messages of its clients.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use crate::history::{
     Accepted, Access, Began, Grant, History, HoldId, Leftover, NameId, Process, Section, Written,
 };
 
-/// What the store has under one name.
+/// The store of one name.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stored {
-    /// The largest token that it has seen.
+    /// The largest token that the store has seen.
     largest: u64,
     /// How often the unfenced counter was written.
     written: u64,
-    /// What the unfenced counter shows: each write replaces it.
+    /// The value of the unfenced counter. Each write replaces it.
     count: u64,
 }
 
-/// A history that grows, and the store that the clients write to.
+/// The history so far, and the store that the clients use.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     history: History,
-    /// When the run began: the zero of the history.
+    /// When the run began: time 0 of the history.
     began: u64,
-    /// The holds of processes that have not left them, each with its place among the sections.
+    /// The holds that processes have not left, each with its index among the sections.
     open: BTreeMap<(Process, u32), usize>,
     stores: Vec<Stored>,
-    /// What failed, and how often.
+    /// The errors of operations, and how often each occurred.
     failures: BTreeMap<String, u64>,
 }
 
@@ -50,7 +50,7 @@ impl Records {
         at.saturating_sub(self.began)
     }
 
-    /// Takes what a process says, which arrived now; there may be an answer to it.
+    /// Handles a message of a process that arrived at `now`. Returns the answer, if there is one.
     pub(super) fn hear(&mut self, process: Process, said: Said, now: u64) -> Option<Told> {
         let now = self.moment(now);
         match said {
@@ -136,7 +136,7 @@ impl Records {
             under: HoldId::NONE,
         });
         self.open.insert((process, *hold), place);
-        // A lock that has no tokens promises nothing about them.
+        // A lock without tokens promises nothing about them.
         if let Ok(owner) = owner.parse()
             && *token != 0
         {
@@ -164,7 +164,7 @@ impl Records {
         section.map_or(HoldId::NONE, |section| section.hold)
     }
 
-    /// A read with a token raises what the store has seen, as a write does.
+    /// Reads from the store. A read with a token raises the largest token, like a write.
     fn read(&mut self, name: u16, token: u64, now: u64) -> Told {
         let Some(stored) = self.stores.get_mut(usize::from(name)) else {
             return Told::Refused;
@@ -192,7 +192,7 @@ impl Records {
         Accepted::Yes
     }
 
-    /// A process is gone: what it was in, it is in no more.
+    /// Ends the sections of a process that has ended.
     pub(super) fn gone(&mut self, process: Process, now: u64) {
         let now = self.moment(now);
         let holds: Vec<(Process, u32)> = self.open.keys().copied().collect();
@@ -205,19 +205,19 @@ impl Records {
         }
     }
 
-    /// A fault begins.
+    /// Records that a fault begins.
     pub(super) fn began(&mut self, fault: usize, client: Option<u16>, now: u64) {
         let at = self.moment(now);
         self.history.began.push(Began { fault, at, client });
     }
 
-    /// A claim still stands that no client has any more.
+    /// Records a claim that is left although no client holds it.
     pub(super) fn left_over(&mut self, node: u16, name: u16) {
         let name = NameId(name);
         self.history.leftovers.push(Leftover { node, name });
     }
 
-    /// The client that is inside a name, or inside any: the last one that went in.
+    /// Returns the client that was last to enter the section of a name, or of any name, among those that are inside.
     pub(super) fn holder(&self, name: Option<u16>) -> Option<u16> {
         let open = self.open.values();
         let sections = open.filter_map(|place| self.history.sections.get(*place));
@@ -227,12 +227,12 @@ impl Records {
             .map(|section| section.process.client)
     }
 
-    /// How many holds were won so far.
+    /// Returns how many holds were won so far.
     pub(super) fn holds(&self) -> u32 {
         self.history.holds
     }
 
-    /// How many writes of the unfenced counter were overwritten unread.
+    /// Returns how many writes of the unfenced counter were overwritten without having been read.
     pub(super) fn lost_updates(&self) -> u64 {
         let stores = self.stores.iter();
         stores
@@ -240,19 +240,19 @@ impl Records {
             .sum()
     }
 
-    /// What failed, and how often.
+    /// Returns the errors of operations, and how often each occurred.
     pub(super) fn failures(&self) -> &BTreeMap<String, u64> {
         &self.failures
     }
 
-    /// The history, when all has ended at this time.
+    /// Returns the history of a run that ended at this time.
     pub(super) fn end(&mut self, now: u64) -> History {
         self.history.progress_due = self.moment(now);
         std::mem::take(&mut self.history)
     }
 }
 
-/// How often a name passed from one process to another.
+/// Returns how often a name passed from one process to another.
 pub(super) fn hand_overs(history: &History) -> u64 {
     let mut stays: Vec<&Section> = history.sections.iter().collect();
     stays.sort_by_key(|section| (section.name, section.won));
@@ -261,7 +261,7 @@ pub(super) fn hand_overs(history: &History) -> u64 {
     passes.count() as u64
 }
 
-/// How many faults began while a lock was held.
+/// Returns how many faults began while a lock was held.
 pub(super) fn during_holds(history: &History) -> u64 {
     let is_inside = |at: u64| {
         let mut stays = history.sections.iter();
@@ -271,7 +271,9 @@ pub(super) fn during_holds(history: &History) -> u64 {
     began.filter(|began| is_inside(began.at)).count() as u64
 }
 
-/// How often two were inside at a time, whatever they believed: one that was stopped inside is there until it goes on.
+/// Returns how often two processes were inside at the same time, whatever they believed. A process that was stopped
+/// inside
+/// is there until it continues.
 pub(super) fn beside_each_other(history: &History) -> u64 {
     let mut stays: Vec<&Section> = history.sections.iter().collect();
     stays.sort_by_key(|section| (section.name, section.entered));

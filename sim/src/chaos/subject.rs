@@ -1,4 +1,4 @@
-//! The lock under test, on real servers: the product's, or one of those that others write.
+//! The lock under test on real servers: the product's, or one of the widespread simple ones.
 
 use std::time::Duration;
 
@@ -21,24 +21,24 @@ pub(super) enum Subject {
     Plain(Plain),
 }
 
-/// What a client has to do to hold a lock.
+/// What a client needs for its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Wanted {
     pub(super) name: u16,
     pub(super) access: Access,
     pub(super) watchdog: Watchdog,
-    /// In which order those who wait come in.
+    /// The order in which waiters are served.
     pub(super) queue: Queue,
 }
 
-/// In which order those who wait come in.
+/// The order in which waiters are served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Queue {
     Any,
     Fair,
 }
 
-/// A guard of either.
+/// A guard of a lock under test.
 #[derive(Debug)]
 pub(super) enum Guard {
     Product(quorlock::Guard),
@@ -46,7 +46,7 @@ pub(super) enum Guard {
 }
 
 impl Subject {
-    /// Which lock a plan asks for.
+    /// Connects to the lock that a plan selects.
     pub(super) async fn connect(settings: &Settings, draw: &mut Draw) -> Result<Subject, String> {
         let plan = &settings.plan;
         let address = |port: &u16| format!("redis://127.0.0.1:{port}/");
@@ -62,13 +62,13 @@ impl Subject {
                     .await
             }
             LockKind::Redlock => builder.quorum(addresses).await,
-            LockKind::Multi => return Err("a lock of several names is not had here yet".to_owned()),
+            LockKind::Multi => return Err("a lock of several names is not available".to_owned()),
         };
         made.map(Subject::Product)
             .map_err(|error| error.to_string())
     }
 
-    /// Waits until it is acquired.
+    /// Waits until the lock is acquired.
     pub(super) async fn acquire(&self, wanted: Wanted, lease: Duration) -> Result<Guard, String> {
         let name = name(wanted.name);
         match self {
@@ -106,7 +106,7 @@ impl Guard {
         }
     }
 
-    /// 0 where the lock has none.
+    /// Returns the fencing token; 0 if the lock has none.
     pub(super) fn token(&self) -> u64 {
         match self {
             Guard::Product(guard) => guard.fencing_token().0,
@@ -126,7 +126,7 @@ impl Guard {
     }
 }
 
-/// The text of a name, as the simulator's clients have it.
+/// Returns the text of a name, the same as for the simulator's clients.
 pub(super) fn name(index: u16) -> String {
     format!("lock-{index}")
 }

@@ -1,4 +1,4 @@
-//! What was observed of a lock on real servers.
+//! Observations of a lock on real servers.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::records::{beside_each_other, during_holds, hand_overs};
 use crate::checker::{Property, check_one};
 use crate::history::{Access, History, Section};
 
-/// One lock under the faults of one plan, for a while.
+/// The observations of one lock under the faults of one plan.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Observed {
-    /// For how long, in seconds.
+    /// How long the run lasted, in seconds.
     pub(crate) seconds: u64,
     /// How many holds were won.
     pub(crate) holds: u64,
@@ -19,49 +19,49 @@ pub(crate) struct Observed {
     pub(crate) hand_overs: u64,
     /// How many faults began.
     pub(crate) faults: u64,
-    /// How many of them while a lock was held.
+    /// How many faults began while a lock was held.
     pub(crate) during_holds: u64,
-    /// How many were passed over, because another had the process or the server.
+    /// How many faults were passed over, because another fault had the process or the server.
     pub(crate) passed_over: u64,
-    /// Which faults could not be had, and why.
+    /// Why faults were impossible here, and how many for each reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) lacking: BTreeMap<String, u64>,
-    /// Two believed to hold the lock at a time: how often.
+    /// How often two clients believed that they held the lock at the same time.
     pub(crate) overlaps: u64,
-    /// When that came first, in seconds since the beginning, and what happened.
+    /// The first violation of exclusion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) exclusion: Option<Break>,
-    /// When a token first was not larger than those before.
+    /// The first token that was not larger than the earlier ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fencing: Option<Break>,
-    /// When a write under a token first overwrote what it had not read.
+    /// The first write under a token that overwrote a value which its client had not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Break>,
-    /// What stayed locked when all had gone.
+    /// The first claim that was left after all clients had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) orphans: Option<Break>,
-    /// How often two were inside at a time, whatever they believed.
+    /// How often two clients were inside at the same time, whatever they believed.
     pub(crate) met_inside: u64,
-    /// How many writes of an unfenced counter were overwritten unread.
+    /// How many writes of an unfenced counter were overwritten without having been read.
     pub(crate) lost_updates: u64,
-    /// What calls failed with, and how often at least.
+    /// The errors of calls, and how often each occurred at least.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) failures: BTreeMap<String, u64>,
-    /// What clients wrote to standard error, and which did not end.
+    /// Standard error of clients, and clients that did not end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) complaints: Vec<String>,
 }
 
-/// The first time that a property broke.
+/// The first violation of a property.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Break {
-    /// After so many seconds.
+    /// When it happened, in seconds since the run began.
     pub(crate) after: f64,
-    /// What happened.
+    /// What happened, in one sentence.
     pub(crate) story: String,
 }
 
-/// What was seen is too little to show anything.
+/// Why a run shows nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Vacuous {
     Holds,
@@ -79,13 +79,13 @@ impl Vacuous {
     }
 }
 
-/// What a minute must have at least, or nothing is shown.
+// A run with fewer of them in a minute shows nothing.
 const LEAST_HOLDS: u64 = 20;
 const LEAST_HAND_OVERS: u64 = 10;
 const LEAST_FAULTS: u64 = 4;
 
 impl Observed {
-    /// What the history of a run says.
+    /// Evaluates the history of a run.
     pub(super) fn of(history: &History) -> Observed {
         let broke = |property| {
             check_one(property, history).map(|violation| Break {
@@ -108,7 +108,7 @@ impl Observed {
         }
     }
 
-    /// Whether it is too little to show anything. `has_faults`: of a plan in which something goes wrong.
+    /// Returns why the run shows nothing, if it does not. `planned_faults` is the number of faults in the plan.
     pub(crate) fn vacuous(&self, planned_faults: usize) -> Option<Vacuous> {
         let least = |of_a_minute: u64| (of_a_minute * self.seconds / 60).max(1);
         if self.holds < least(LEAST_HOLDS) {
@@ -118,13 +118,13 @@ impl Observed {
             return Some(Vacuous::HandOvers);
         }
         let planned = u64::try_from(planned_faults).unwrap_or(u64::MAX);
-        // A plan of few faults has no more of them.
+        // A plan with few faults cannot reach the usual bound.
         let faults = least(LEAST_FAULTS).min(planned.div_ceil(4));
         (self.during_holds < faults).then_some(Vacuous::Faults)
     }
 }
 
-/// How many holds began while another client believed to hold the name, and did later.
+/// Returns how many holds began while another client believed that it held the name.
 fn overlaps(history: &History) -> u64 {
     let stays = history.sections.iter();
     let mut stays: Vec<(&Section, u64)> = stays

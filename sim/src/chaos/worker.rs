@@ -1,4 +1,4 @@
-//! A client process: it works as the plan says, and tells the command what it sees.
+//! A client process: works as the plan defines, and reports to the command.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -20,10 +20,10 @@ use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
 use crate::plan::{Watchdog, WorkloadKind};
 
-/// Is the client until the command tells it to stop, or is gone.
+/// Runs the client until the command stops it or ends.
 ///
 /// # Errors
-/// What kept it from beginning.
+/// What kept the client from starting.
 pub(crate) fn run(desk: u16, process: Process) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -47,16 +47,16 @@ pub(crate) fn run(desk: u16, process: Process) -> Result<(), String> {
         let (orders, ordered) = watch::channel(Orders::default());
         let listening = listen(lines, answers, orders);
         let worker = Worker::new(settings, counter, answered, ordered);
-        // Without the command there is nothing to do.
+        // Without the command there is nothing left to do.
         first(listening, worker.work()).await;
         Ok(())
     })
 }
 
-/// What the command wants.
+/// The orders of the command.
 #[derive(Clone, Copy, Default, Debug)]
 struct Orders {
-    /// How often what the client waits for was cancelled.
+    /// How many operations of the client were cancelled.
     cancelled: u64,
     is_over: bool,
 }
@@ -76,7 +76,7 @@ async fn listen(
     }
 }
 
-/// Until one of two has ended.
+/// Runs both futures until one of them has ended.
 async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(
@@ -88,7 +88,7 @@ async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     .await;
 }
 
-/// Where the client reports.
+/// The connection on which the client reports.
 struct Counter {
     write: OwnedWriteHalf,
 }
@@ -109,7 +109,7 @@ struct Worker {
     ordered: watch::Receiver<Orders>,
     draw: Draw,
     holds: u32,
-    /// Texts of failures that were told, so that each is told a few times at most.
+    /// Recent error texts, so that each is reported only a few times.
     told: VecDeque<String>,
 }
 
@@ -170,7 +170,7 @@ impl Worker {
         }
     }
 
-    /// Nodes may be down just now.
+    /// Connects to the nodes, and tries again while they are down.
     async fn connect(&mut self) -> Option<Subject> {
         while !self.is_over() {
             match Subject::connect(&self.settings, &mut self.draw).await {
@@ -182,7 +182,7 @@ impl Worker {
         None
     }
 
-    /// One hold, from its acquisition to its release; `None` when the command is gone.
+    /// Acquires a lock, works, and releases it. Returns `None` if the command has ended.
     async fn turn(&mut self, subject: &Subject) -> Option<()> {
         let workload = self.settings.plan.workload.clone();
         let names = u64::from(workload.names.max(1));
@@ -197,7 +197,7 @@ impl Worker {
                 WorkloadKind::Fair => Queue::Fair,
                 _ => Queue::Any,
             },
-            // Where there is a watchdog, half of the holds have one.
+            // With a watchdog in the plan, half of the holds use it.
             watchdog: match workload.watchdog {
                 Watchdog::On if self.draw.chance(500_000) => Watchdog::On,
                 _ if workload.kind == WorkloadKind::LongWork => Watchdog::On,
@@ -219,7 +219,7 @@ impl Worker {
         };
         self.holds += 1;
         let hold = self.holds;
-        // The clock is read first: whatever stops the process in between, it was held then.
+        // The clock is read before the check: if the process is stopped in between, the lock was held at this time.
         let asked = clock::now();
         let believed = guard.is_held().then_some(asked);
         let said = Said::Won {
@@ -252,7 +252,7 @@ impl Worker {
         Some(())
     }
 
-    /// Reads, works, and writes what came of it, unless the lock is lost.
+    /// Reads, works, and writes the result, unless the lock is lost.
     async fn inside(&mut self, won: &Won, access: Access) -> Option<()> {
         let token = won.guard.token();
         let (hold, name) = (won.hold, won.name);
@@ -265,7 +265,7 @@ impl Worker {
         let looks = u32::from(self.settings.plan.workload.looks).max(2) * 2;
         for _ in 0..looks {
             clock::sleep(span / looks).await;
-            // Read first, as above.
+            // Read before the check, as above.
             let at = clock::now();
             if !won.guard.is_held() {
                 return Some(());
@@ -285,7 +285,9 @@ impl Worker {
         Some(())
     }
 
-    /// Mostly an eighth of the longest stay of the plan, and a tenth of the time up to all of it.
+    /// Draws how long the client stays inside: mostly up to an eighth of the plan's longest stay, in a tenth of cases
+    /// up to
+    /// all of it.
     fn stay(&mut self) -> Duration {
         let workload = &self.settings.plan.workload;
         let (least, most) = (workload.hold_least, workload.hold_most);
@@ -301,7 +303,7 @@ impl Worker {
         self.answered.recv().await
     }
 
-    /// Told once, and then each tenth time: a server that is down for long says the same again and again.
+    /// Reports an error the first time and then every tenth time, because a server that is down for long causes many.
     async fn failed(&mut self, error: String) -> Option<()> {
         // Addresses and times differ each time.
         let error: String = error
@@ -320,7 +322,7 @@ impl Worker {
         Some(())
     }
 
-    /// The output of a future, unless it is cancelled, or all is over: then it is dropped where it stands.
+    /// Waits for a future, unless it is cancelled or the run is over: then the future is dropped where it is.
     async fn cancellable<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut ordered = self.ordered.clone();
         ordered.mark_unchanged();
